@@ -1,4 +1,4 @@
-"""Measure the BFT state machine: decoded messages per second on one core, without cryptography and decoding.
+"""Measure the BFT state machine: decoded messages per second on one core, excluding cryptography and decoding.
 
 One validator receives all messages of the others for many blocks: proposals, prepares and commits. Usage:
 

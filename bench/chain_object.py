@@ -1,8 +1,9 @@
-"""Contract tests on an embedded chain, beside other ways to run them, in one process.
+"""Compare the speed of contract tests on an embedded chain with other ways to run the same tests, in one process.
 
     python bench/chain_object.py [--tests N] [--calls N] [--only NAME,...]
 
-A contract test deploys a token, calls five functions and expects one revert. Ways that are not installed are left out:
+A contract test deploys a token, calls five functions and expects one revert. The ways are listed here; those that are
+not installed are skipped:
 eth-tester with py-evm, Anvil over HTTP (the program named by ANVIL), web3.py on the chain, and the chain's own methods.
 Figures are wall time and processor time of this process; Anvil's own processor time is not in them.
 """
@@ -46,7 +47,7 @@ def measured(title: str, count: int, unit: str = "test") -> Iterator[None]:
 
 
 def own_test(chain: Chain, artifact: Any) -> None:
-    """One contract test with the methods of `Chain`."""
+    """Run one contract test with the methods of `Chain`."""
     alice, bob = chain.accounts[:2]
     with chain.snapshot():
         token = chain.deploy(artifact, "Coin", SUPPLY)
@@ -63,7 +64,7 @@ def own_test(chain: Chain, artifact: Any) -> None:
 
 
 def web3_test(w3: Any) -> None:
-    """The same test with web3.py."""
+    """Run the same test with web3.py."""
     alice, bob = w3.eth.accounts[:2]
     wait = w3.eth.wait_for_transaction_receipt
     factory = w3.eth.contract(abi=ARTIFACT["abi"], bytecode=ARTIFACT["bytecode"])
@@ -83,7 +84,7 @@ def web3_test(w3: Any) -> None:
 
 
 def start() -> None:
-    """Import, and the first chain with a deployment, each in a new process."""
+    """Print the time of the import and of the first two chains with a deployment. Each run is a new process."""
     code = (
         "import time; t = time.perf_counter(); from ophion import Chain; i = time.perf_counter();"
         f"Chain().deploy({str(TOKEN)!r}, 'Coin', 5); d = time.perf_counter();"
@@ -151,7 +152,7 @@ def through_eth_tester(count: int) -> None:
 
 
 def calls(count: int) -> None:
-    """`eth_call` through the object."""
+    """Measure `eth_call` through a contract object and through `chain.call`."""
     with Chain() as chain:
         token = chain.deploy(TOKEN, "Coin", SUPPLY)
         bob = chain.accounts[1]
@@ -165,7 +166,7 @@ def calls(count: int) -> None:
 
 
 def snapshots(count: int) -> None:
-    """Pairs of snapshot and revert, and what they leave in memory."""
+    """Measure pairs of snapshot and revert, and by how much memory grows."""
     with Chain() as chain:
         chain.mine()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -176,7 +177,7 @@ def snapshots(count: int) -> None:
 
 
 def branches(count: int) -> None:
-    """Branches of one chain, each with a transaction."""
+    """Measure how long it takes to make branches of one chain, and the memory of branches with a transaction each."""
     with Chain() as chain:
         token = chain.deploy(TOKEN, "Coin", SUPPLY)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -57,7 +57,7 @@ def genesis_text() -> str:
 
 
 def transactions() -> Iterator[bytes]:
-    """Yield transactions without end. Of twenty, eleven are transfers, eight calls and one a deployment. Senders
+    """Yield transactions without end. Of every 20, 11 are transfers, 8 are calls and 1 is a deployment. Senders
     alternate.
     """
     contract = SENDERS[0].address  # replaced once the first contract is deployed

@@ -1,4 +1,4 @@
-"""A fork that touches many contracts: requests to the source and wall time, beside Anvil.
+"""Measure a fork that reads many contracts: requests to the forked node and wall time, compared with Anvil.
 
     python bench/dev_fork.py [--anvil=PATH] [--contracts=5000]
 
@@ -40,7 +40,7 @@ def creation() -> str:
 
 
 class Proxy(ThreadingHTTPServer):
-    """Counts requests and calls on their way to the source."""
+    """Forwards requests to the forked node and counts them."""
 
     target: int
     requests = 0
@@ -49,7 +49,7 @@ class Proxy(ThreadingHTTPServer):
 
 class Forwarding(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = -1  # one write per response: two meet Nagle's algorithm and delayed acknowledgements
+    wbufsize = -1  # one write per response, so that Nagle's algorithm does not delay a second one
     server: Proxy
 
     def setup(self) -> None:
@@ -105,7 +105,7 @@ def deploy(client: Client, count: int) -> list[str]:
 
 
 def script(client: Client, addresses: list[str], mode: str) -> list[Any]:
-    """Touch all contracts; returns the results."""
+    """Use all contracts in one of the modes; returns the results."""
     found: list[Any] = []
     if mode == "one by one":
         found += [client.ask("eth_call", {"to": address, "data": "0x01"}, "latest") for address in addresses]

@@ -1,4 +1,4 @@
-"""Compare `ophion export` with cryo over JSON-RPC: equal rows, column by column, and time.
+"""Compare `ophion export` with cryo over JSON-RPC: whether the rows are equal, column by column, and the time.
 
     python bench/export.py --cryo=/path/to/python [--chains=DIR] CHAIN…
 
@@ -58,7 +58,7 @@ def run(*command: Any, may_crash_at_exit: bool = False) -> tuple[str, float, flo
 
 
 def rows_of(path: Path, names: list[str]) -> list[tuple[Any, ...]]:
-    """All rows of a folder of Parquet files in a fixed order."""
+    """Return all rows of a folder of Parquet files, in a fixed order."""
     table = arrow_dataset.dataset(sorted(path.rglob("*.parquet")), format="parquet").to_table(columns=names)
     rows = list(zip(*(table[name].to_pylist() for name in names), strict=True))
     at = [names.index(key) for key in KEYS if key in names]
@@ -66,7 +66,7 @@ def rows_of(path: Path, names: list[str]) -> list[tuple[Any, ...]]:
 
 
 def differences(ours: Path, theirs: Path) -> dict[str, Any]:
-    """Columns of both sides whose values differ, with the first example."""
+    """Return the common columns whose values differ, each with the first difference."""
     mine, other = (set(parquet.read_schema(next(path.rglob("*.parquet"))).names) for path in (ours, theirs))
     names = sorted(mine & other)
     left, right = rows_of(ours, names), rows_of(theirs, names)

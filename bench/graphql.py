@@ -1,10 +1,11 @@
-"""Measure GraphQL: requests per second and CPU time per request, of Ophion and, if available, of geth.
+"""Measure GraphQL: requests per second and CPU time per request, for Ophion and, if available, for geth.
 
     GETH=/path/to/geth python bench/graphql.py [--seconds N] [--rounds N] [--chain FOLDER]
 
 By default the chain has 120 blocks of 40 transactions (made by clique_chain.py); FOLDER may have another chain
 (genesis.json and blocks.rlp). geth 1.13.15 is the last version with Clique. Needs wrk. The answers of both nodes are
-compared first. Compare only ratios between rows of one run; on a busy machine, those of the CPU time are more reliable.
+compared first. Compare only ratios between rows of one run; on a busy machine, ratios of CPU time are more reliable
+than ratios of requests per second.
 """
 
 from __future__ import annotations

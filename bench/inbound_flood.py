@@ -5,7 +5,7 @@
 A validator runs as a process; only permitted nodes may connect to it. Another process dials it at the given rate, with
 a new key each time or always the same key. Each attempt does the handshake and sends Hello until it is disconnected.
 The processor time of the dialling process is not counted. Meanwhile a permitted node with the same IP address tries to
-connect. The validator does not know it before, unless --static is given.
+connect. The validator does not know this node in advance, unless --static is given.
 """
 
 from __future__ import annotations

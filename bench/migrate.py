@@ -1,4 +1,4 @@
-"""Speed of `ophion migrate` beside `ophion blocks import` on one chain, and a migration that is killed on the way.
+"""Compare the speed of `ophion migrate` and `ophion blocks import` on one chain, and kill a migration several times.
 
     python bench/migrate.py [--rounds N] [--kills N] [CHAIN]
 
@@ -35,7 +35,7 @@ EQUAL = " equals "
 
 
 def write_sources(chain: Path, work: Path) -> dict[str, list[str]]:
-    """Write the databases to migrate from; the options of each candidate."""
+    """Write the databases to migrate from. Returns the command-line arguments of each candidate."""
     write_besu_database(work / "besu", chain)
     candidates = {"blocks import": ["blocks", "import", f"--from={chain / 'blocks.rlp'}"]}
     candidates["migrate --from-besu"] = ["migrate", f"--from-besu={work / 'besu'}"]
@@ -49,7 +49,7 @@ def write_sources(chain: Path, work: Path) -> dict[str, list[str]]:
 
 
 def run(arguments: list[str], chain: Path, data: Path) -> float:
-    """Seconds of a whole run into an empty directory."""
+    """Return the seconds of a whole run into an empty directory."""
     shutil.rmtree(data, ignore_errors=True)
     command = [OPHION, *arguments, f"--genesis-file={chain / 'genesis.json'}", f"--data-path={data}"]
     started = time.perf_counter()
@@ -61,7 +61,7 @@ def run(arguments: list[str], chain: Path, data: Path) -> float:
 
 
 def run_with_kills(arguments: list[str], chain: Path, data: Path, kills: int, draw: random.Random) -> None:
-    """Kill the migration while it imports, then let it finish; prints where each run began."""
+    """Kill the migration several times during the import, then let it finish. Prints the first block of each run."""
     shutil.rmtree(data, ignore_errors=True)
     command = [OPHION, *arguments, f"--genesis-file={chain / 'genesis.json'}", f"--data-path={data}"]
     begins: list[int] = []
@@ -88,7 +88,7 @@ def run_with_kills(arguments: list[str], chain: Path, data: Path, kills: int, dr
 
 
 def main() -> None:
-    """Interleaved rounds, then the kills."""
+    """Run the candidates in interleaved rounds, then the migrations with kills."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("chain", nargs="?", type=Path, default=CHAIN)
     parser.add_argument("--rounds", type=int, default=5)

@@ -49,7 +49,7 @@ def memory_mb(network: TestNetwork) -> list[int]:
 def watch(
     network: TestNetwork, until: Callable[[list[tuple[float, int]]], bool], index: int = 0
 ) -> list[tuple[float, int]]:
-    """Record at which time the node had which block."""
+    """Return the time at which each new block of the node was seen."""
     seen: list[tuple[float, int]] = []
     height = network.height(index)
     while not until(seen):
@@ -107,7 +107,7 @@ def flood(network: TestNetwork, seconds: int, connections: int, most: int) -> di
 
 
 def kill(network: TestNetwork) -> dict[str, object]:
-    """Kill the next proposer; return the gaps between blocks then, at its later turns, and after its restart."""
+    """Kill the next proposer. Returns the gaps between blocks after the kill, and those after its restart."""
     miner = lambda number: network.nodes[0].rpc("eth_getBlockByNumber", hex(number), False)["miner"]  # noqa: E731
     places = {"0x" + key.address.hex(): index for index, key in enumerate(network.keys)}
     network.grow(6, 30)

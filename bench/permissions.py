@@ -100,7 +100,7 @@ def flood(port: int, raws: list[bytes]) -> None:
 
 
 def with_nodes(turns: int) -> None:
-    """Measure transactions per second until all are mined, and processor time for each, of one QBFT validator."""
+    """Measure one QBFT validator: transactions per second until all are mined, and processor time per transaction."""
     key = PrivateKey(b"\1" * 32)
     raws = [legacy_transaction(SENDER, nonce, value=0, gas_price=0, chain_id=CHAIN_ID) for nonce in range(COUNT)]
     with tempfile.TemporaryDirectory() as folder:

@@ -42,7 +42,7 @@ def main() -> None:
 def measure(engine: str, folder: Path, blocks: int) -> float:
     genesis = parse_genesis(json.dumps(authority_genesis(engine)))
     grow(genesis, folder, blocks)
-    gc.collect()  # nodes release their databases only when they are collected
+    gc.collect()  # the node releases its database only when it is garbage-collected
     with open_core(folder, NodeConfig(), genesis) as node:
         assert node.queries.head_number >= blocks
         # a new engine, because the node's engine has already read the headers

@@ -57,7 +57,7 @@ def answers(work: Path, seconds: float, *options: str) -> tuple[list[float], int
     data = work / "answers"
     shutil.rmtree(data, ignore_errors=True)
     shutil.copytree(work / "all", data)
-    os.sync()  # otherwise the first commit would wait until the copy is on disk
+    os.sync()  # write the copied database to disk now; otherwise the first commit would wait for that
     data.with_name("answers.log").unlink(missing_ok=True)
     took: list[float] = []
     with NodeProcess(data, *MINING, "--rpc-http-api=ETH,DEBUG", *options) as node:

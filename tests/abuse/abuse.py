@@ -218,7 +218,7 @@ async def rested(pid: int | None, idle_mb: float, most_s: float) -> float:
 
 
 async def used(target: Target) -> None:
-    """Send ordinary requests, because the idle memory is that of a node that has been used."""
+    """Send ordinary requests before idle memory is measured, because a node that was never used needs less memory."""
     names = ("eth_chainId", "eth_gasPrice", "net_version", "web3_clientVersion", "eth_syncing", "eth_accounts")
     usual = [call(name) for name in names]
     usual += [call("eth_getBlockByNumber", "latest", full) for full in (False, True)]

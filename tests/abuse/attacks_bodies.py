@@ -45,7 +45,7 @@ async def kept_bodies(target: Target) -> None:
 
 
 async def half_bodies(target: Target) -> None:
-    """4,000 connections that send all but the end of 16 MB, to every service."""
+    """4,000 connections that send a body of 16 MB without its end, to every service."""
     places = [place for place in (target.http, target.graphql, target.metrics) if place is not None]
     head = b"POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
     piece = b" " * 65_536
@@ -115,7 +115,7 @@ def dear_bodies() -> dict[str, bytes]:
 
 
 async def dear_json(target: Target) -> None:
-    """Bodies of 16 MB of numbers, lists, objects, keys and escapes under a fractional id, 8 at a time."""
+    """Bodies of 16 MB, 8 at a time: numbers, lists, objects, keys or escapes, with a fractional id."""
     for name, body in dear_bodies().items():
         small = body if target.scale >= 1 else body[: len(body) // 8]
         results = await asyncio.gather(*(post(target.http, small) for _ in range(target.count(8, 2))))

@@ -63,7 +63,7 @@ async def _unmeasured() -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _noted(target: peer_target.Target, name: str, found: list[tuple[str, Reading]]) -> AsyncIterator[None]:
-    """Note what one message costs the node."""
+    """Measure what one message costs the node: blocked time of its event loop, and memory."""
     if target.meter is None or target.pid is None:
         async with _unmeasured():
             yield
@@ -76,14 +76,14 @@ async def _noted(target: peer_target.Target, name: str, found: list[tuple[str, R
 
 
 async def said(enode: Enode, code: int, payload: bytes, noted: AbstractAsyncContextManager[None] | None = None) -> None:
-    """One message after Status."""
+    """Connect as a peer, send one message after Status, and ignore disconnects."""
     with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, wire.WireError, TimeoutError):
         async with joined(enode) as peer, noted or _unmeasured():
             await peer.send(ETH + code, payload)
 
 
 async def said_to_validator(enode: Enode, code: int, payload: bytes, noted: AbstractAsyncContextManager[None]) -> None:
-    """One message of IBF/1 after the Hellos."""
+    """Connect, send one IBF/1 message after the Hellos, and ignore disconnects."""
     with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, wire.WireError, TimeoutError):
         async with sharing(enode, ((b"IBF", 1), (b"eth", 68))) as peer, noted:
             await peer.send(ETH + code, payload)
@@ -91,7 +91,7 @@ async def said_to_validator(enode: Enode, code: int, payload: bytes, noted: Abst
 
 @asynccontextmanager
 async def sharing(enode: Enode, capabilities: rlp.Encodable) -> AsyncIterator[RawPeer]:
-    """Open a connection with these capabilities, up to the Hellos."""
+    """Open a connection that offers these capabilities, up to the Hellos."""
     async with shaken(enode) as peer:
         await peer.send(HELLO, hello(peer.key, capabilities=capabilities))
         await peer.expect(HELLO)

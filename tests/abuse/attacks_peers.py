@@ -1,4 +1,4 @@
-"""Attacks on the peer port, most of which need no key. The honest client beside them uses HTTP.
+"""Attacks on the peer port, most of which need no key. The honest client uses HTTP meanwhile.
 
 hostile_peers.py tests what accepted peers can do to blocks and honest peers. The attackers here are not accepted yet.
 They must not slow down clients either.
@@ -45,7 +45,7 @@ async def drip(writer: asyncio.StreamWriter, data: bytes) -> None:
 
 
 def watched(attack: PeerAttack) -> Callable[[Target], Awaitable[None]]:
-    """Return an attack of peers as an attack of this table."""
+    """Wrap an attack of hostile_peers.py as an attack of this table."""
 
     async def run(target: Target) -> None:
         assert target.enode is not None

@@ -249,7 +249,7 @@ async def tenants(target: Target) -> None:
     differing = []
     for name, params in REQUESTS.items():
         if name in ("priv_explain", "eea_sendRawTransaction", "priv_distributeRawTransaction"):
-            continue  # a unit test covers markers without a payload, and signing
+            continue  # skip: a unit test covers markers without a payload, and signing
         answers = [await asked_as(target, other, name, *params(NO_SIGNER, about)) for about in (seen, unseen)]
         if answers[0] != answers[1]:
             differing.append(f"{name}: {answers}")

@@ -88,7 +88,9 @@ async def _height(target: Target) -> int:
 
 
 async def _longest_gap(target: Target, since: int) -> int:
-    """Return the longest gap between two block timestamps, because this process is busier than the nodes."""
+    """Return the longest gap between blocks. It is read from their timestamps, because this process is too busy to
+    measure it.
+    """
     times = []
     for number in range(since, await _height(target) + 1):
         block = await ask(target, "eth_getBlockByNumber", hex(number), False)
@@ -125,7 +127,9 @@ async def _announcing(enode: Enode, number: int) -> None:
 
 @cache
 def _shapes_once() -> list[tuple[str, int, bytes]]:
-    """Return every kind and shape, up to half a megabyte, because 20 attackers share one process."""
+    """Return a payload of every kind and shape. Each has at most half a megabyte, because 20 attackers share one
+    process.
+    """
     return list(eth_messages(MAX_SHAPE_BYTES))
 
 

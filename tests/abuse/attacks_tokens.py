@@ -84,7 +84,9 @@ async def guessed_passwords(target: Target) -> None:
             return (await answer(reader))[0]
 
     def goes_on() -> bool:
-        """Return whether to continue: a busy machine may hash so slowly that no wait was imposed yet."""
+        """Return whether to go on guessing. A busy machine may hash so slowly that no waiting time has been imposed
+        yet.
+        """
         passed_s = time.monotonic() - began
         return passed_s < least_s or (429 not in statuses and passed_s < GUESSING_LIMIT_S)
 

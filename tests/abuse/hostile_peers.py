@@ -208,7 +208,7 @@ async def drip(writer: asyncio.StreamWriter, frame: bytes) -> None:
 
 async def endless_zeros(target: Target) -> None:
     """Messages that decompress to zeros only."""
-    # the node drops messages just below the limit unread, and disconnects the peer after some hundred
+    # the node drops messages just below the limit unread, and disconnects the peer after some hundred of them
     for size in (2**24 - 1, 2**20, 10 * 2**20)[: 2 if target.scale < 1 else 3]:
         async with joined(target.enode) as peer:
             with contextlib.suppress(ConnectionError):
@@ -478,7 +478,7 @@ async def run(target: Target, names: list[str]) -> list[str]:
 
 
 def flat(group: BaseExceptionGroup[Exception]) -> list[BaseException]:
-    """Return the errors inside, without their groups."""
+    """Return the errors inside nested groups as a flat list."""
     members: list[BaseException] = []
     for error in group.exceptions:
         members += flat(error) if isinstance(error, BaseExceptionGroup) else [error]

@@ -54,14 +54,14 @@ def eth_messages(max_bytes: int = MAX_MESSAGE) -> Iterator[tuple[str, int, bytes
 
 
 def _orphan(transactions: bytes) -> bytes:
-    """A block near the first one, with a made-up parent."""
+    """Return a block with a low number whose parent does not exist."""
     header: list[rlp.Encodable] = [os.urandom(32), bytes(32), bytes(20), bytes(32), bytes(32), bytes(32), bytes(256)]
     header += [1, 3, 10**15, 0, int(time.time()), rlp.encode([bytes(32), [bytes(20)], b"", bytes(4), []]), bytes(32)]
     return rlp.list_of([rlp.encode([*header, bytes(8)]), rlp.list_of([transactions]), rlp.EMPTY_LIST])
 
 
 def _long() -> bytes:
-    """A transaction as short as a signed one can be."""
+    """Return a transaction with signature values of full length, otherwise as short as possible."""
     return rlp.encode([1, 1, 21000, bytes(20), 1, b"", 28, b"\x11" * 32, b"\x11" * 32])
 
 

@@ -1,8 +1,8 @@
 """A real node that measures how long its event loop is blocked: `metered_command` takes the place of `ophion`.
 
-A timer of one millisecond runs in the loop. The time between two of its calls, without the time in which the thread was
-ready and had no processor, is how long the loop was blocked. The longest one is in shared memory, where a test reads
-and resets it.
+A timer of one millisecond runs in the loop. The time between two of its calls, minus the time in which the thread was
+ready but had no processor, is how long the loop was blocked. The maximum is in shared memory, where a test reads and
+resets it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FIGURE = struct.Struct("d")
 
 
 def metered_command(meter: Path) -> tuple[str, ...]:
-    """What starts such a node, in place of the command of another one."""
+    """Return the command that starts a metered node, to be used instead of `ophion`."""
     root = Path(__file__).parents[2]
     script = f"import sys; sys.path.insert(0, {str(root)!r}); import tests.abuse.metered_node as it; it.main()"
     meter.write_bytes(bytes(_FIGURE.size))
@@ -34,25 +34,27 @@ def metered_command(meter: Path) -> tuple[str, ...]:
 
 
 class Meter:
-    """How long the loop was blocked at worst; a process of its own also reads the memory of the node."""
+    """The maximum time for which the event loop was blocked, in shared memory. The test process also reads the node's
+    memory.
+    """
 
     def __init__(self, path: Path) -> None:
         with path.open("r+b") as file:
             self._memory = mmap.mmap(file.fileno(), _FIGURE.size)
 
     def note(self, blocked_s: float) -> None:
-        """Called by the node."""
+        """Record a blocked time if it is the longest so far. Called in the node's process."""
         if blocked_s > self._blocked_s():
             _FIGURE.pack_into(self._memory, 0, blocked_s)
 
     def begin(self, pid: int) -> Reading:
-        """Reset the figures of a node."""
+        """Reset the figures of a node. Returns its current memory."""
         Path(f"/proc/{pid}/clear_refs").write_text("5")
         _FIGURE.pack_into(self._memory, 0, 0.0)
         return Reading(0.0, _status_mb(pid, "VmRSS"))
 
     def end(self, pid: int, begun: Reading) -> Reading:
-        """What has changed since `begin`: the longest block of the loop, and the peak of memory."""
+        """Return the longest blocked time since `begin`, and by how much memory has grown at its peak."""
         return Reading(self._blocked_s(), _status_mb(pid, "VmHWM") - begun.memory_mb)
 
     def _blocked_s(self) -> float:
@@ -61,7 +63,7 @@ class Meter:
 
 
 class Reading(NamedTuple):
-    """What a meter shows."""
+    """Figures of a meter."""
 
     blocked_s: float
     memory_mb: float
@@ -73,7 +75,7 @@ def _status_mb(pid: int, name: str) -> float:
 
 
 class _Beat:
-    """Measures in the process of the node."""
+    """Measures the event loop of the node, in the node's process."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
@@ -83,7 +85,7 @@ class _Beat:
         self._loop.call_later(BEAT_S, self._beat)
 
     def _now(self) -> float:
-        """The clock of this thread: it stops while others have the processors."""
+        """Return a clock that stands still while the thread is ready but has no processor."""
         return time.perf_counter() - int(os.pread(self._schedule, 100, 0).split()[1]) / 1e9
 
     def _beat(self) -> None:

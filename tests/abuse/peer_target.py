@@ -90,7 +90,9 @@ async def is_ready(target: Target) -> bool:
 
 
 async def longest_gap(target: Target, since: int) -> int:
-    """Return the longest gap between two block timestamps, because this script may be busier than the node."""
+    """Return the longest gap between blocks. It is read from their timestamps, because this script may be too busy to
+    measure it.
+    """
     view = Ports(target.http, target.http)
     times = []
     for number in range(since, await head(target) + 1):

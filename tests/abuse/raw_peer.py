@@ -153,5 +153,7 @@ async def joined(enode: Enode, **changes: rlp.Encodable) -> AsyncIterator[RawPee
 
 
 def whole(messages: list[tuple[int, bytes | int]]) -> list[tuple[int, bytes]]:
-    """Return messages with their payloads. This side sets no size limits."""
+    """Return messages as (id, payload). A size instead of a payload cannot occur, because this side sets no size
+    limits.
+    """
     return [(code, payload) for code, payload in messages if isinstance(payload, bytes)]

@@ -62,7 +62,7 @@ def memory_mb(pid: int | None) -> float:
 
 
 def loop_seconds(pid: int) -> tuple[float, float]:
-    """Return the seconds that the event loop, the first thread of a process, was running, and was ready without a
+    """Return two times of the event loop (the first thread): seconds running, and seconds ready but without a
     processor.
     """
     if not pid:

@@ -30,7 +30,7 @@ _OPTIONS = (
     "--headless=new", "--disable-ipc-flooding-protection",
     "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0",
-    # only this machine is reachable, because the page must not need any other
+    # other hosts are unreachable, because the page must work without them
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )  # fmt: skip
 
@@ -116,8 +116,8 @@ class Browser:
     def cost(self) -> tuple[float, int]:
         """Return CPU seconds and memory bytes of the process that runs the page (Linux).
 
-        Chromium has several renderer processes, of which the others are idle: seconds are the sum, bytes those of the
-        largest.
+        Chromium has several renderer processes, but only one runs the page. So seconds are the sum over all, and bytes
+        are those of the largest.
         """
         parents = {int(path.name): _parent(path) for path in Path("/proc").glob("[0-9]*")}
         found = [(0.0, 0)]

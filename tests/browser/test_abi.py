@@ -108,7 +108,7 @@ def test_bad_data_is_an_error_or_what_others_read(page: Browser, types: list[str
     try:
         expected = plain(eth_abi.decode(types, data))
     except eth_abi.exceptions.DecodingError as error:
-        # padding that is not zero, which the page ignores
+        # eth-abi refuses padding that is not zero; the page ignores it
         assert "zeros" in str(error) or "padding" in str(error).lower(), (told, error)
     except UnicodeDecodeError:
         pass  # shown with replacement characters

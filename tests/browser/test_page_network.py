@@ -204,7 +204,8 @@ def test_a_node_that_is_down(page: Browser, network: TestNetwork, base: str) -> 
 
 
 def test_the_page_recovers_when_its_node_restarts(base: str, browser: Browser, network: TestNetwork) -> None:
-    """Requests fail while the node is down, which browsers log. The page shows it and then continues."""
+    """While the node is down, requests fail, which browsers log as errors. The page shows the outage and then recovers.
+    """
     browser.look()
     browser.open(base, "document.getElementById('live')?.dataset.state === 'live'")
     browser.value("window.isTheSame = true")

@@ -107,7 +107,9 @@ def test_the_same_through_the_one_address_of_the_page(library: str, tmp_path: Pa
 
 @LIBRARIES
 def test_the_newest_fork_too(library: str, tmp_path: Path) -> None:
-    """Blobs in the form of the libraries, with one proof per blob instead of one per cell."""
+    """On the newest fork, blobs are also accepted in the form that the libraries send: one proof per blob, not per
+    cell.
+    """
     said = told(f"{library}-types.mjs", tmp_path, given={"blob": blob()})
     assert {said[name]["status"] for name in ("default", "0", "1", "2", "3", "4")} == {
         1 if library == "ethers" else "success"
@@ -173,8 +175,9 @@ def test_refusals_are_what_they_are_with_geth(library: str, tmp_path: Path) -> N
 
 @LIBRARIES
 def test_types_are_what_they_are_with_geth(library: str, tmp_path: Path) -> None:
-    """Includes types 3 and 4, if geth has them on its development network."""
-    # geth 1.15 estimates a type 4 transaction to an address without code as if it had no authorization
+    """Transactions of every type give the same results as with geth. Types 3 and 4 are included if this geth has them.
+    """
+    # geth 1.15 ignores the authorization when it estimates a type 4 transaction to an address without code
     new = {"gas": "100000", "blob": blob()} if IS_THERE and has_prague() else {"delegates": False}
     theirs = told_by_geth(f"{library}-types.mjs", tmp_path, {**new, "fills": False})
     ours = told(f"{library}-types.mjs", tmp_path, "--dev-fork=prague", given={"blob": blob()})
@@ -186,7 +189,7 @@ def test_types_are_what_they_are_with_geth(library: str, tmp_path: Path) -> None
 
 
 def test_pantheon_error_texts_are_not_recognised(tmp_path: Path) -> None:
-    """With the texts of Pantheon 1.2, the libraries do not recognise the errors. That is why the option exists."""
+    """The libraries do not recognise the error texts of Pantheon 1.2, which `--rpc-error-wording=original` selects."""
     said = told("viem-errors.mjs", tmp_path, "--rpc-error-wording=original")
     assert said["insufficient funds"] != "InsufficientFundsError"
     assert said["waiting"] == "taken"

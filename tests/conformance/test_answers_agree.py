@@ -152,7 +152,9 @@ CALLS = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for na
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(call=CALLS)
 def test_a_call_means_the_same_by_every_name_of_the_block(interface: Interface, call: dict[str, Any]) -> None:
-    """A plain call at the newest block takes the fast path; other spellings take the slow path."""
+    """A plain call at the newest block takes the fast path, other spellings of that block the slow path. The results
+    agree.
+    """
     number = interface.ask("eth_blockNumber")
     ways: list[list[Any]] = [["latest"], [number], [{"blockNumber": number}], [], ["latest", {}], ["latest", None, {}]]
     answers = [interface.request("eth_call", call, *way) for way in ways]
@@ -170,13 +172,15 @@ def test_an_account_is_the_same_by_every_name_of_the_block(interface: Interface,
 
 
 def short_of_detail(answer: dict[str, Any]) -> Any:
-    """Return an answer without the text that says where a parameter is wrong."""
+    """Return an answer without the part of its error text that names the wrong parameter."""
     error = answer.get("error")
     return answer["result"] if error is None else (error["code"], error["data"] if error["code"] == 3 else None)
 
 
 def at_percentile(tips: list[tuple[int, int]], threshold: int) -> int:
-    """Return the tip of the transaction in which the gas threshold is reached, cheapest first."""
+    """Return the tip of the transaction at which the cumulative gas, counted from the lowest tip, reaches the
+    threshold.
+    """
     reached = 0
     for tip, gas in tips:
         reached += gas

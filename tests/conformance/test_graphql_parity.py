@@ -21,12 +21,12 @@ Twin = Callable[[Object], Any]
 
 
 def number(name: str) -> Twin:
-    """Compare an integer that JSON-RPC writes in hex; null if it is missing there."""
+    """Compare an integer that JSON-RPC writes in hex. If JSON-RPC omits it, the field must be null."""
     return lambda twin: int(twin[name], 16) if twin.get(name) is not None else None
 
 
 def same(name: str, missing: Any = None) -> Twin:
-    """Compare equal text."""
+    """Compare values that both interfaces write as the same text."""
     return lambda twin: twin.get(name, missing)
 
 

@@ -224,7 +224,7 @@ def test_ommers(client: Client) -> None:
 
 
 def test_an_ommer_that_fails_is_null_alone(client: Client) -> None:
-    """Items of `ommers` may be null, so the list itself stays."""
+    """If an item of `ommers` fails, only that item is null, because items may be null."""
     status, answer = client.post("{block(number:4){ommerCount ommers{number miner(block:33){balance}}}}")
     assert (status, answer["data"]) == (400, {"block": {"ommerCount": 2, "ommers": [None, None]}})
     assert [error["path"] for error in answer["errors"]] == [["block", "ommers", at, "miner"] for at in (0, 1)]

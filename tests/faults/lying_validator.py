@@ -89,7 +89,7 @@ class LyingGossip(GossipTap):
     # --- messages of others ---------------------------------------------------------------------
 
     def heard(self, raw: RawMessage) -> None:
-        """React to a message before it is handled, to be first."""
+        """React to a message before the driver handles it, so that the false message is sent first."""
         message = self._driver._protocol.decode(raw)
         strategy = self._strategy(message.height)
         if (

@@ -34,7 +34,7 @@ def test_killed_validators_sign_nothing_that_contradicts_them(tmp_path: Path, en
         chance = random.Random(9)
         for _ in range(KILLS):
             time.sleep(chance.random())
-            # two at once leave no quorum, so that rounds change
+            # with two killed validators there is no quorum, which causes round changes
             victims = chance.sample(range(4), chance.choice((1, 2)))
             network.kill(*victims)
             for victim in victims:

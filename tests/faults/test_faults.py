@@ -56,7 +56,7 @@ class Ledger:
 
 
 def begun(network: TestNetwork) -> Ledger:
-    """Wait until all nodes take part, including those that started after the first block."""
+    """Wait until all nodes take part in consensus, including those that started after the first block."""
     network.wait(lambda: min(network.heights()) >= 2, 60, "the second block")
     method = "ibft_getStatus" if network.engine == "ibft2" else "qbft_getStatus"
     phases = lambda: [node.rpc(method)["phase"] for node in network.nodes]  # noqa: E731

@@ -34,7 +34,7 @@ class Faults:
         return cls(library)
 
     def environment(self, kind: str, data: Path, moment: int, count: Path | None = None) -> dict[str, str]:
-        """Return the environment in which file change number `moment` under `data` fails in this way."""
+        """Return an environment in which the `moment`-th file change under `data` fails with the fault `kind`."""
         found = {
             "LD_PRELOAD": str(self.library),
             "FAULT": kind,
@@ -52,7 +52,9 @@ class Faults:
         return [(call, int(place), Path(file).name) for call, place, file in lines]
 
     def moments(self, folder: Path, sampled: int) -> list[int]:
-        """Return numbers of calls in an import: the last ones and a sample, or all with FAULTS=all."""
+        """Return the file changes of an import at which to inject a fault: the last ones and a sample, or all with
+        FAULTS=all.
+        """
         count = folder / "count"
         data = folder / "counted"
         import_small(data, env=self.environment("none", data, 0, count)).succeeded()

@@ -119,7 +119,7 @@ def member() -> Member:
 @target(200)
 @given(st.lists(mutated(RECORDS + GROUPS), max_size=4), st.sampled_from(Kind))
 def test_what_others_push(bodies: list[bytes], kind: Kind) -> None:
-    """A payload is refused with a reason, or stored and readable."""
+    """A pushed body is refused with a reason, or it is stored and readable."""
     parcels = []
     for body in bodies:
         try:
@@ -177,7 +177,7 @@ ENVELOPE = seal_request(A, SystemEntropy(), KEY_A, KEY_B, b"/push", b"\xc0").enc
 @target(200)
 @given(mutated_json([ENVELOPE]))
 def test_envelopes_between_enclaves(body: bytes) -> None:
-    """The result is one clear error or a box, and only boxes made by A open."""
+    """An envelope is decoded or refused with one clear error. Only the box made by A can be opened."""
     try:
         envelope = Envelope.decode(body)
     except DecodeError as error:

@@ -126,7 +126,7 @@ def test_answers_take_as_long_for_unknown_users_as_for_wrong_passwords(node: Nod
     seconds("ali")
     # fewer attempts than the login throttle allows (docs/security.md)
     pairs = [(seconds("ali"), seconds("bob")) for _ in range(4)]
-    # the minimum excludes other load; a shortcut would be a hundred times faster
+    # the minimum excludes the effect of other load; without a hash for unknown users, `unknown` would be far lower
     wrong, unknown = (min(column) for column in zip(*pairs, strict=True))
     assert 0.3 < unknown / wrong < 3
 
@@ -151,7 +151,7 @@ def test_tls_on_both_services_with_certificates_of_clients(tmp_path: Path, users
     key, certificate = identity("node")
     store = pem_file(tmp_path / "node.pem", key, certificate)
     client = pem_file(tmp_path / "client.pem", *identity("client"))
-    trust = client  # a self-signed certificate works like that of an authority
+    trust = client  # a self-signed certificate is trusted like one of an authority, if it is in the trust store
     options = (
         "--network=dev",
         "--rpc-http-tls-enabled",

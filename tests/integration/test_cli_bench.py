@@ -31,7 +31,9 @@ def test_a_rate_is_found_and_reported(tmp_path: Path) -> None:
 
 
 def test_a_published_test_account_pays_where_it_has_funds(tmp_path: Path) -> None:
-    """As on every quickstart network, which is not the development network."""
+    """On a network other than the development network, such as a quickstart, a test account with funds pays for the
+    load.
+    """
     options = ("--rpc-ws-port=0", "--graphql-http-port=0", "--block-period=0.2", "--min-gas-price=1000")
     other = "--override-genesis-config=chainId=4242"
     with NodeProcess(tmp_path / "data", *options, other, command=("dev",)) as node:

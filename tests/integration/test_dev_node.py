@@ -162,7 +162,7 @@ def test_timestamps_stay_with_the_clock(tmp_path: Path) -> None:
         start = node.time()
         for _ in range(50):
             node.mined(node.send(FIRST, OTHER, 1))
-        # blocks are made much faster than one per second; distinct timestamps would run fifty seconds ahead
+        # blocks are made faster than one per second; with distinct timestamps, the chain would be fifty seconds ahead
         assert node.number() == 50
         assert node.time() - start < 45
 

@@ -119,7 +119,7 @@ def test_a_node_looks_for_its_enclave_outside_and_goes_on_without(tmp_path: Path
 
 
 def test_nothing_that_was_acknowledged_is_lost_by_kills(network: TestNetwork) -> None:
-    """Send payloads without a pause while members are killed. ENCLAVE_KILLS=50 takes longer."""
+    """Send payloads without a pause while members are killed. ENCLAVE_KILLS=50 makes fifty kills."""
     kills = int(os.environ.get("ENCLAVE_KILLS", "4"))
     chance = Random(47)
     a, b = Tool(network.nodes[0]), Tool(network.nodes[1])

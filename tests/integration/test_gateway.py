@@ -193,8 +193,8 @@ def test_connections_are_kept_on_both_sides() -> None:
 
 
 def test_a_newcomer_with_a_head_that_others_have_sent_is_served_like_them() -> None:
-    """A new client with a known request head takes the fast path. It must reach the same service, and only if the whole
-    head is the same.
+    """A new client that sends a known request head takes the fast path to the same service. The whole head must be
+    equal.
     """
     seen: list[tuple[bytes, bytes]] = []
 
@@ -432,7 +432,7 @@ def test_too_many_requests_for_one_node_are_refused(monkeypatch: pytest.MonkeyPa
         wait_for(lambda: node.connections == 1)
         for client in others:
             client.request("POST", "/jsonrpc", b"{}")
-        # one client waits; the connection that the system accepted next is closed
+        # one of the two requests waits and the other is refused; which one depends on the order of acceptance
         [[sent_away], _, _] = select.select([client.sock for client in others], [], [], 60)
         others.sort(key=lambda client: client.sock is sent_away)
         refused = others[1].getresponse()

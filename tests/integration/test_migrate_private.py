@@ -25,7 +25,9 @@ NETWORK = ("--network=dev", "--dev-fork=berlin")
 
 
 def test_a_member_moves_with_its_payloads(tmp_path: Path) -> None:
-    """The old node has both keys of the group; the new node is the second member, with its own boxes only."""
+    """The old node has the keys of both members. The new node is only the second member, and gets only the boxes of its
+    key.
+    """
     for name, pair in (("first.key", FIRST), ("second.key", SECOND)):
         write_pair(tmp_path / name, pair, SystemEntropy())
     private = ("--privacy-enabled", "--min-gas-price=0", "--rpc-http-api=ETH,NET,WEB3,EEA,PRIV")

@@ -27,7 +27,7 @@ CHAINS = {
 
 @pytest.fixture(scope="module")
 def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, NodeProcess]]:
-    """A node with a chain of the test data and the API DEBUG."""
+    """A running node with one of the test chains, with the API DEBUG enabled."""
     folder, blocks = CHAINS[request.param]
     data, genesis = tmp_path_factory.mktemp("nodes") / "old", f"--genesis-file={folder / 'genesis.json'}"
     ophion("blocks", "import", f"--from={folder / blocks}", genesis, f"--data-path={data}").succeeded()

@@ -26,7 +26,7 @@ def test_a_network_takes_turns_carries_transactions_and_does_without_one(tmp_pat
         validators = {"0x" + key.address.hex() for key in network.keys[:4]}
 
         def builders() -> set[str]:
-            """Return the validators that have made a block. A late validator misses its first turn."""
+            """Return the validators that have made a block. A validator that starts late misses its first turn."""
             return {nodes[0].rpc("eth_getBlockByNumber", hex(n), False)["miner"] for n in range(2, network.height(0))}
 
         network.wait(lambda: builders() == validators, 60, "a block of every validator")

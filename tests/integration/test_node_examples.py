@@ -39,7 +39,7 @@ NPM_LIMIT_S = 300
 
 
 def javascript(name: str) -> Path:
-    """Return the folder of an example with its packages, installed by lock file if missing. Skips without Node."""
+    """Return the folder of an example. Missing packages are installed from the lock file. Skips without Node."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.skip("Node.js is not installed")
     folder = EXAMPLES / name

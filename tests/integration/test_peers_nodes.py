@@ -168,7 +168,9 @@ def test_without_a_router_upnp_says_so_and_the_node_goes_on(tmp_path: Path) -> N
 
 
 def test_many_connections_leave_nothing_behind(tmp_path: Path) -> None:
-    """Half of them send data. `OPHION_LONG` opens the thousand of the catalogue."""
+    """Open and close many connections, half of which send data. `OPHION_LONG` opens a thousand, as the catalogue
+    requires.
+    """
     count = 1000 if os.environ.get("OPHION_LONG") else 200
     with node(tmp_path / "a") as a:
         for _ in range(50):

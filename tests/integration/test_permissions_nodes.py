@@ -224,7 +224,7 @@ def test_a_block_with_a_forbidden_sender_counts_for_lists_and_not_for_contracts(
 
 
 def test_rules_of_the_second_interface(tmp_path: Path) -> None:
-    """The same commands, with host names for nodes."""
+    """The same commands work with the second contract interface, which also accepts host names for nodes."""
     net = Network(tmp_path)
     done = ophion(
         *("permissions", "genesis", f"--from={net.genesis}", f"--to={net.genesis}", "--nodes"),
@@ -254,7 +254,9 @@ def test_rules_of_the_second_interface(tmp_path: Path) -> None:
 
 
 def test_a_change_that_stops_consensus_is_made_by_force_only(tmp_path: Path) -> None:
-    """Two validators that permit only each other: without one, the other has no quorum."""
+    """Two validators permit only each other. Removing one leaves the other without a quorum, so it is refused unless
+    forced.
+    """
     net = Network(tmp_path, validators=2)
     ophion(
         *("permissions", "genesis", f"--from={net.genesis}", f"--to={net.genesis}", "--nodes"),
@@ -276,7 +278,7 @@ def test_a_change_that_stops_consensus_is_made_by_force_only(tmp_path: Path) -> 
 
 
 def test_records_name_the_user_of_a_token(tmp_path: Path) -> None:
-    """A logged-in user changes lists over HTTP."""
+    """When a logged-in user changes lists over HTTP, the audit record names this user."""
     hashed = ophion("password", "hash", text="secret").succeeded().out.strip()
     users, rules = tmp_path / "users.toml", tmp_path / "rules.toml"
     users.write_text(f'[Users.ali]\npassword = "{hashed}"\npermissions = ["perm:*"]\n')

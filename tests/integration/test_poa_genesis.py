@@ -125,7 +125,7 @@ def test_a_period_that_is_none(tmp_path: Path, engine: str, value: object) -> No
 
 @ENGINES
 def test_unknown_keys_are_named_in_a_warning(tmp_path: Path, engine: str) -> None:
-    """Keys at every depth are named as spelled; the node still starts."""
+    """The warning names unknown keys at every depth, as they are spelled in the file; the node still starts."""
     values = example(engine)
     values["extraData"] = genesis_extra(engine)
     values["gasLimitt"] = 1

@@ -41,7 +41,7 @@ def test_members_come_and_go_and_those_who_are_there_agree(tmp_path: Path) -> No
             return marker
 
         def state(member: PrivateClient, marker: str) -> tuple[str, int, list[Any]]:
-            """Return root and value after a marker, and the member's knowledge of all markers up to it."""
+            """Return state root and value after a marker, and the member's receipts of all markers so far."""
             wait_for(lambda: member.node.rpc("priv_getTransactionReceipt", marker) is not None, LIMIT_S, "the receipt")
             number = a.node.rpc("priv_getTransactionReceipt", marker)["blockNumber"]
             root = member.node.rpc("priv_debugGetStateRoot", text(GROUP), number)

@@ -164,7 +164,7 @@ def test_low_order_points(story: Story) -> None:
 
 
 def test_replayed_payloads_under_another_group(story: Story) -> None:
-    """A member sends a transaction of A under its own name, and for another group than the transaction names."""
+    """A member sends a transaction of A under its own name, then for a group that the transaction does not name."""
     evil = story.evil
     stolen = sign_private_transaction(
         PrivateKey(b"\x31" * 32).secret(),
@@ -181,7 +181,7 @@ def test_replayed_payloads_under_another_group(story: Story) -> None:
         key, record = evil.seal(stolen, recipients)
         assert evil.push(story.b, record) == ["the transaction in it names another sender or group"]
         assert story.statuses(evil.mark(story.b.node, key)) == [None, None]
-    # another sender's marker for an executed payload: its nonce is already used, on all members
+    # a second marker for an executed payload, by another sender: all members refuse it, because its nonce is used
     payload_key = story.a.node.rpc("eth_getTransactionByHash", story.created)["input"]
     again = evil.mark(story.b.node, bytes.fromhex(payload_key[2:]))
     assert story.statuses(again) == ["0x2", "0x2"]

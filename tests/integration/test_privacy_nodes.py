@@ -150,7 +150,9 @@ def test_the_terminal_does_it_too(story: Story, tmp_path: Path) -> None:
 
 
 def test_the_same_with_an_enclave_outside(tmp_path: Path) -> None:
-    """A uses the remote enclave of X; B has an embedded one. X is killed and restarted."""
+    """Private transactions also work if A uses the remote enclave of X and B an embedded one. X is killed and
+    restarted.
+    """
     (port,) = free_ports(1)
     served = (f"--privacy-enclave-http-port={port}",)
     outside = (
@@ -191,13 +193,15 @@ def test_the_same_with_an_enclave_outside(tmp_path: Path) -> None:
         network.grow(2, LIMIT_S, (0, 2))
         x.node.start()
 
-        # without a request: payloads that were unavailable at their block are executed later
+        # payloads that were unavailable at their block are executed later, without a request by a client
         wait_for(lambda: a.node.rpc("priv_getTransactionReceipt", marker) is not None, LIMIT_S, "the receipt")
         agree(7)
 
 
 def test_members_that_are_no_peers_reach_each_other_over_http(tmp_path: Path) -> None:
-    """A and B are peers only of C, which has no privacy and relays blocks. Payloads go from enclave to enclave."""
+    """A and B are not peers; C, which has no privacy, relays blocks between them. Payloads go directly between the
+    enclaves.
+    """
     ports = free_ports(2)
     own: dict[int, Sequence[str]] = {
         index: (

@@ -94,7 +94,7 @@ class Story:
         """Sealed payloads, which only members get."""
 
     def _many(self) -> list[str]:
-        """Make a chain with many markers and similar transactions."""
+        """Make a chain with many markers, and with transactions that look like markers."""
         nonce = int(self.a.node.rpc("priv_getTransactionCount", address(AUTHOR), text(self.group)), 16)
         to, members = self.contract, (self.b.enclave_key,)
         markers = [self.a.send(ARGUMENT, to=to, private_for=members, nonce=nonce + n) for n in range(MARKERS)]
@@ -225,8 +225,8 @@ def test_everything_that_c_stores_holds_nothing_private(story: Story) -> None:
 
 
 def test_the_public_tables_of_members_hold_nothing_private(story: Story, tmp_path: Path) -> None:
-    """All tables except the private ones: blocks, receipts, logs, accounts, storage, trie nodes, code, preimages,
-    names.
+    """Searches all tables except the private ones: blocks, receipts, logs, accounts, storage, trie nodes, code,
+    preimages, names.
     """
     planted = story.planted
     for index, member in enumerate((story.a.node, story.b.node)):
@@ -262,7 +262,9 @@ def test_no_log_holds_anything_private(story: Story) -> None:
 
 
 def test_a_node_without_privacy_follows_a_chain_full_of_markers(story: Story) -> None:
-    """For gas, logs, state and receipts, markers are like calls of an empty account: all nodes agree on every block."""
+    """A marker has the gas, logs, state changes and receipt of a call to an empty account, so all nodes agree on every
+    block.
+    """
     network = story.network
 
     def agrees() -> None:

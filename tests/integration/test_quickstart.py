@@ -270,7 +270,7 @@ def assert_nothing_runs(processes: list[int], ports: list[int]) -> None:
 
 
 def test_a_network_is_up_when_its_address_answers(tmp_path: Path) -> None:
-    """The gateway is frozen before it listens. Blocks on every node are not enough."""
+    """The start waits for the gateway too: while the gateway is frozen, blocks on every node are not enough."""
     path = tmp_path / "network"
     words = ("up", "--detach", "--port=0", "--validators=1", "--block-period=1", f"--directory={path}")
     starting = subprocess.Popen([*COMMAND, "quickstart", *words], env=environment(), stdout=subprocess.DEVNULL)
@@ -412,7 +412,9 @@ main(sys.argv[2:])
 
 @pytest.mark.parametrize("writes", range(1, 6))
 def test_one_that_was_killed_while_it_was_made_is_made_anew_or_removed(tmp_path: Path, writes: int) -> None:
-    """Kill before each file gets its final name: the configuration, two keys, the genesis, and the completion mark."""
+    """The start is killed before each file gets its final name: the configuration, two keys, the genesis, the
+    completion mark.
+    """
     path = tmp_path / "network"
     begin = ["quickstart", "up", "--print-commands", "--validators=1", "--port=0", f"--directory={path}"]
     for goes_on in (True, False):

@@ -110,7 +110,7 @@ def test_a_file_that_was_cut(data: Path, size: int) -> None:
     assert database(data).read_bytes() == cut
     done = import_small(data)
     if 0 <= size <= PAGE:
-        # nothing was stored yet: it starts with an empty file
+        # nothing was stored in a file of this size, so the import starts with an empty file
         assert f"Head is {HEAD}" in done.succeeded().out
     else:
         explained(done)
@@ -137,7 +137,7 @@ def test_pages_that_were_lost_or_overwritten(data: Path) -> None:
         if looked.code != 0:
             found += 1
             explained(looked)
-            # an import may not read the damaged page
+            # the import succeeds if it does not read the damaged page
             done = import_small(data)
             if done.code != 0:
                 explained(done)

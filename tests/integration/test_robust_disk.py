@@ -60,7 +60,7 @@ def test_a_write_transaction_is_on_the_disk_before_it_counts(tmp_path: Path, fau
         if call in ("fdatasync", "fsync"):
             pending = False
         elif 0 <= place < 2 * PAGE:
-            # one of the two meta pages, which name the last transaction
+            # a write to one of the two meta pages commits a transaction
             assert not pending, "data that may not be on the disk yet is made to count"
             assert call.endswith("+sync"), "the import ends before its last transaction is on the disk"
             transactions += 1
@@ -94,7 +94,7 @@ def test_a_file_system_that_fills_up(tmp_path: Path, size_kib: int) -> None:
 
 
 def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
-    # the signal SIGXFSZ would kill the process without a message
+    # the process must ignore SIGXFSZ, which would kill it without a message
     shell = ["sh", "-c", 'ulimit -f 200 && exec "$@"', "sh"]
     data = tmp_path / "data"
     import_small(data, prefix=shell).failed("stored: block 0 ")

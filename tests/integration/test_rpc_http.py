@@ -117,7 +117,7 @@ def test_a_large_batch_is_answered_in_order(node: NodeProcess) -> None:
 
 
 def test_long_answers_are_compressed_for_clients_that_ask(node: NodeProcess) -> None:
-    """A batch, and a streamed trace."""
+    """Checks a long batch and a streamed trace."""
     blocks = [{"id": n, "method": "eth_getBlockByNumber", "params": ["0x0", False]} for n in range(100)]
     # 20,000 iterations of a loop
     loop = {"to": "0x" + "aa" * 20, "gas": "0xf42400"}
@@ -219,7 +219,7 @@ def test_old_statuses_limits_and_methods_that_are_off(tmp_path: Path) -> None:
     ],
 )
 def test_work_of_clients_that_have_gone_makes_way_for_others(method: str, params: list[Any], tmp_path: Path) -> None:
-    """Without gas and time limits, an endless loop would occupy one of few threads for ever."""
+    """Work of disconnected clients is cancelled. Otherwise an endless loop could occupy one of few threads for ever."""
     options = ("--network=dev", "--rpc-http-api=ETH,TRACE,DEBUG", "--rpc-gas-cap=0", "--http-timeout-seconds=3600")
     endless = json.dumps({"id": 1, "method": method, "params": params}).encode()
     with NodeProcess(tmp_path / "data", *options) as node:

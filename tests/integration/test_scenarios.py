@@ -4,13 +4,13 @@
 | --- | --- |
 | 1 two nodes meet, by hand, by file, by discovery | test_peers_nodes.py; with geth test_sync_geth.py |
 | 2 both dial each other at once | here |
-| 3 5,000 blocks come over | test_sync_nodes.py; with geth test_sync_geth.py |
+| 3 5,000 blocks are synchronised | test_sync_nodes.py; with geth test_sync_geth.py |
 | 4 either side is killed and comes back | test_peers_nodes.py |
 | 5 another genesis, another fork schedule | here; another network id in test_peers_nodes.py |
-| 6 signers are divided and come together | test_network_clique.py |
-| 7 a peer is taken off the list and put on it again | test_permissions_nodes.py |
-| 8 a server that is slow | here |
-| 9 a storm of transactions through a line of nodes | here |
+| 6 signers are partitioned and reconnected | test_network_clique.py |
+| 7 a peer is removed from the allowlist and added again | test_permissions_nodes.py |
+| 8 a slow serving node | here |
+| 9 a flood of transactions through a chain of nodes | here |
 | 10 many peers and large blocks | here, at full length with OPHION_FAULTS=long |
 """
 
@@ -68,7 +68,7 @@ def test_2_both_dial_each_other_at_once_and_one_connection_survives(tmp_path: Pa
         nodes.append(NodeProcess(path, "--network=dev", f"--p2p-port={ports[here]}", *PEERS))
     with nodes[0] as one, nodes[1] as two:
         wait_for(lambda: len(one.rpc("admin_peers")) == len(two.rpc("admin_peers")) == 1)
-        time.sleep(2)  # time for the other dial to arrive, if it is in progress
+        time.sleep(2)  # wait for the other side's dial to arrive, if it is in progress
         [seen_by_one], [seen_by_two] = one.rpc("admin_peers"), two.rpc("admin_peers")
         assert seen_by_one["network"]["inbound"] is not seen_by_two["network"]["inbound"]
         assert sum(endings(one).values()) <= 2
@@ -140,7 +140,7 @@ def test_9_a_storm_of_transactions_passes_a_line_of_nodes(tmp_path: Path) -> Non
         for node in (miner, middle, first):
             wait_for(lambda node=node: int(node.rpc("eth_getTransactionCount", sender, "latest"), 16) == count)
         assert all(first.rpc("eth_getTransactionReceipt", hash)["status"] == "0x1" for hash in hashes[::250])
-        # no transaction returned to its sender
+        # no transaction is gossiped back to the node that sent it
         came = first.rpc("debug_metrics")["network"]["p2p_messages_inbound_total"]["eth"]
         assert not any("Transactions" in name and "Get" not in name for name in came), came
 

@@ -176,7 +176,7 @@ def test_private_states_are_not_begun_nor_forgotten_where_states_were_dropped(tm
     with DataDirectory.open_existing(data) as directory:
         followed = PrivateLedger(directory.store(read_only=True)).followed()
     assert followed is not None
-    # the way out that the message names
+    # do what the error message suggests: export the chain and import it into a new node
     ophion("blocks", "export", f"--to={tmp_path / 'chain.rlp'}", f"--data-path={data}").succeeded()
     new = tmp_path / "new"
     arguments = ("--network=dev", "--dev-fork=berlin", f"--data-path={new}")

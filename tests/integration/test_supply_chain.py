@@ -162,7 +162,9 @@ def test_advisories_that_cannot_be_fetched_are_said_to_be_missing(tmp_path: Path
 
 
 def test_crates_are_looked_at_in_words_that_the_tool_knows(tmp_path: Path) -> None:
-    """The options of cargo-deny 0.20: no `--disable-fetch`, and `--offline` before the command."""
+    """The audit calls cargo-deny with the options of version 0.20: no `--disable-fetch`, and `--offline` before the
+    command.
+    """
     known = """
 words = sys.argv[4:] if sys.argv[1:3] == ['deny', '--manifest-path'] else []
 sys.exit(0 if words in (['fetch', 'db'], ['--offline', 'check', 'bans', 'licenses', 'sources', 'advisories']) else 2)

@@ -56,14 +56,14 @@ class Mixed:
         return Counter(block["miner"] for block in blocks)
 
     def later_rounds(self, first: int, count: int) -> Counter[str]:
-        """Return who made those blocks that took more than one round."""
+        """Return the makers of those blocks that took more than one round."""
         protocol = Qbft() if self.network.engine == "qbft" else Ibft2()
         blocks = (self.network.nodes[0].rpc("eth_getBlockByNumber", hex(first + n), False) for n in range(count))
         extras = ((block["miner"], protocol.decode_extra(bytes.fromhex(block["extraData"][2:]))) for block in blocks)
         return Counter(miner for miner, extra in extras if extra.round > 0)
 
     def check_agreement(self) -> None:
-        """Check that all six have the same block a moment ago."""
+        """Check that all six nodes have the same block at a recent height."""
         check_agreement(self.network, OURS, self.theirs, min(self.network.heights(OURS)) - 1)
 
 

@@ -56,7 +56,9 @@ def test_two_of_each_make_one_chain(tmp_path: Path, engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("successor", "whose"), [(1, "ours"), (2, "theirs")])
 def test_a_validator_that_is_voted_in_and_never_comes(tmp_path: Path, engine: str, successor: int, whose: str) -> None:
-    """All four online validators are needed from then on, and every fifth turn falls to the next proposer."""
+    """A fifth validator is voted in but stays offline: all four others are then needed, and each of its turns falls to
+    the next proposer.
+    """
     with Mixed(tmp_path, engine, Besu) as mixed:
         network = mixed.network
         absent = "0x" + address_between(network.keys[successor - 1].address, network.keys[successor].address).hex()
@@ -75,7 +77,8 @@ def test_a_validator_that_is_voted_in_and_never_comes(tmp_path: Path, engine: st
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_its_nodes_are_replaced_one_by_one(tmp_path: Path, engine: str) -> None:
-    """Once with a vote for a new address, once with the address of the old node."""
+    """The Besu nodes are replaced one by one: once by voting for a new address, once under the address of the old node.
+    """
     with Mixed(tmp_path, engine, Besu) as mixed:
         network, (first, second) = mixed.network, mixed.theirs
         mixed.vote("0x" + network.keys[REPLACEMENT].address.hex(), True)

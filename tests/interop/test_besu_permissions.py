@@ -61,7 +61,7 @@ class Ruled:
 def ruled(path: Path, version: int) -> Iterator[Ruled]:
     made = Ruled(path, version)
     try:
-        # Besu accepts no peers until it has the chain, and dials static nodes once a minute, so they start first
+        # start Ophion first: Besu accepts no peers until it has the chain, and dials static nodes only once a minute
         made.ours.start()
         made.besu.start()
         made.besu.wait()

@@ -72,7 +72,9 @@ def test_two_of_each_make_one_chain(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("successor", "whose"), [(1, "ours"), (2, "theirs")])
 def test_a_validator_that_is_voted_in_and_never_comes(tmp_path: Path, successor: int, whose: str) -> None:
-    """All four online validators are needed from then on, and every fifth turn falls to the next proposer."""
+    """A fifth validator is voted in but stays offline: all four others are then needed, and each of its turns falls to
+    the next proposer.
+    """
     with Mixed(tmp_path, "qbft", GoQuorum) as mixed:
         network = mixed.network
         absent = "0x" + address_between(network.keys[successor - 1].address, network.keys[successor].address).hex()

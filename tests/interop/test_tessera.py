@@ -57,7 +57,7 @@ class Tessera:
         self.key_file.write_text(text(ENCLAVE_KEYS[index]))
         servers = {"Q2T": self.port, "P2P": self._own_port}
         keys = {"privateKey": text(ENCLAVE_SECRETS[index]), "publicKey": text(ENCLAVE_KEYS[index])}
-        # without this, acknowledged data is on disk half a second later
+        # without WRITE_DELAY=0, acknowledged data reaches the disk only half a second later
         database = f"jdbc:h2:{path / 'rows'};WRITE_DELAY=0"
         config = {
             "mode": "orion",
@@ -118,7 +118,7 @@ class Story:
             PrivateClient(node, key, CHAIN_ID) for node, key in zip(network.nodes, DEV_KEYS, strict=False)
         ]
         self.group = legacy_id([self.a.enclave_key, self.b.enclave_key])
-        # until the processes have exchanged keys, a recipient is not found
+        # retry, because a recipient is unknown until the processes have exchanged keys
         self.contract = self.created(private_for=(self.b.enclave_key,))
 
     def created(self, **members: Any) -> str:
@@ -197,7 +197,7 @@ def test_members_agree_and_others_see_nothing(story: Story) -> None:
 
 
 def test_a_payload_lies_there_as_other_clients_expect_it(story: Story) -> None:
-    """Base64 of base64, under the key in the marker, for the group of section 4.1."""
+    """Tessera stores the payload as base64 of base64, under the key in the marker and for the group of section 4.1."""
     marker = story.set(9)
     key = bytes.fromhex(story.a.node.rpc("eth_getTransactionByHash", marker)["input"][2:])
     asked = json.dumps({"key": text(key)}).encode()
@@ -250,7 +250,7 @@ def test_its_refusals_reach_the_client(story: Story) -> None:
 
 
 def test_foreign_payloads_in_the_enclave_stop_no_member(story: Story) -> None:
-    """A payload that is no transaction, one that cannot be opened, and markers for both."""
+    """A payload that is not a transaction, one that cannot be opened, and markers for both do not stop any member."""
     form = {
         "payload": b64encode(b"hello").decode(),
         "from": text(story.a.enclave_key),
@@ -308,7 +308,9 @@ def test_a_member_that_was_away_catches_up(story: Story) -> None:
 
 
 def test_an_enclave_killed_under_load_holds_up_nothing_but_private_states(story: Story) -> None:
-    """The sender's own enclave: clients get errors, the chain continues, and acknowledged transactions are executed."""
+    """The sender's own enclave is killed: clients get errors, the chain continues, and acknowledged transactions are
+    executed.
+    """
     sent: list[str] = []
     nonce = int(story.a.node.rpc("priv_getTransactionCount", "0x" + story.a.key.address.hex(), text(story.group)), 16)
     for value in range(12):
@@ -327,7 +329,7 @@ def test_an_enclave_killed_under_load_holds_up_nothing_but_private_states(story:
 
 
 def _sent_at_last(story: Story, value: int, nonce: int) -> str:
-    """Retry: a restarted Tessera needs time to find the others."""
+    """Send a transaction, with retries, because a restarted Tessera needs time to find the others."""
     found: list[str] = []
 
     def is_sent() -> bool:

@@ -85,7 +85,7 @@ def test_i_02_four_validators_make_a_block_per_period_in_round_0_and_take_turns(
 
 @both
 def test_i_03_one_crashed_validator_costs_a_timeout_on_its_turns(rules: Rules) -> None:
-    """As in other clients, if offline proposers are not skipped."""
+    """If offline proposers are not skipped, each turn of a crashed validator costs a timeout, as in other clients."""
     found = SimulatedNetwork(NetworkSettings(rules, 4, PATIENT, passes_over=False), trace=Trace(4))
     found.start()
     found.crash(2)
@@ -137,9 +137,11 @@ def test_i_04_two_crashed_of_four_halt_with_growing_timeouts_until_one_returns(r
 @both
 @pytest.mark.parametrize("keeps_disk", [True, False])
 def test_i_05_a_restart_of_all_after_a_long_stall_brings_a_block_soon(rules: Rules, keeps_disk: bool) -> None:
-    """With their disks, validators continue in the round that they had requested; without, they meet in round 0.
+    """Validators that keep their disks continue in the round that they had requested. Without disks, all start in round
+    0.
 
-    Starting at round 0 again would contradict votes on disk: see `ophion.consensus.bft.durable_votes`.
+    With disks they cannot restart at round 0, because that would contradict stored votes: see
+    `ophion.consensus.bft.durable_votes`.
     """
     found = world(rules, faulty=() if keeps_disk else (0, 1, 2, 3))
     found.run(5.0)
@@ -407,7 +409,9 @@ def test_a_validator_that_lost_its_disk_does_not_vote_at_the_height_of_its_resta
 
 @both
 def test_any_number_of_restarts_in_any_order_ends_in_progress(rules: Rules) -> None:
-    """Every subset stops at every moment of a height and restarts in every order."""
+    """Every subset of validators stops, at different moments of a height, and restarts in every order. Blocks then
+    continue.
+    """
     orders = [order for count in range(1, 5) for order in permutations(range(4), count)]
     for number, order in enumerate(orders):
         found = world(rules)
@@ -425,7 +429,9 @@ def test_any_number_of_restarts_in_any_order_ends_in_progress(rules: Rules) -> N
 
 @both
 def test_two_halves_of_a_network_go_on_as_soon_as_they_meet(rules: Rules) -> None:
-    """Even after long rounds: each half repeats its last messages to the other."""
+    """After a long partition with long rounds, each half repeats its last messages to the other, so blocks continue at
+    once.
+    """
     found = world(rules)
     found.run(5.0)
     found.divide((0, 0, 1, 1))
@@ -438,7 +444,7 @@ def test_two_halves_of_a_network_go_on_as_soon_as_they_meet(rules: Rules) -> Non
 
 @both
 def test_a_network_grows_from_one_validator_to_two_by_vote_and_shrinks_again(rules: Rules) -> None:
-    """Two validators need both for a quorum. The second one was a follower, or was offline when it was voted in."""
+    """A quorum of two validators needs both. The second one was a follower, or was offline when it was voted in."""
     for is_there in (True, False):
         found = world(rules, validators=1, standby=1)
         alone, second = found.members
@@ -514,7 +520,9 @@ def test_q_08_empty_blocks_come_every_ten_seconds_and_full_ones_every_second() -
 
 @both
 def test_x_04_a_validator_killed_at_any_moment_never_signs_two_things_in_one_round(rules: Rules) -> None:
-    """The checker compares all messages of a validator with those before the kill."""
+    """A validator is killed at any moment; the checker compares its messages after the restart with those before the
+    kill.
+    """
     found = world(rules, timing=RoundTiming(1.0, 1.5, 6.0))
     for step in range(60):
         index = step % 4

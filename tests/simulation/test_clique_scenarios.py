@@ -153,7 +153,8 @@ def test_c_09_two_blocks_of_equal_weight_are_settled_the_same_way_everywhere() -
 
 
 def test_c_10_the_least_number_of_signers_gets_out_of_a_tie() -> None:
-    """Eight signers, five of them online and split in two: after healing, one may sign on the common branch."""
+    """Five of eight signers are online and split in two. After healing, one of them may sign, so the chain continues.
+    """
     for seed in range(10):
         found = world(8, seed)
         for index in (5, 6, 7):
@@ -235,7 +236,7 @@ def test_c_18_a_clock_behind_releases_late_and_others_fill_in() -> None:
     assert len(chain) > 30
     late = [block for block in chain[1:] if found.author(block) == 0]
     filled = [block for block in chain[1:] if block.number % 3 == 0 and found.author(block) != 0]
-    # the slow clock is before the earliest allowed time, so its blocks have that time
+    # the slow clock is behind the earliest allowed timestamp, so its blocks have that timestamp
     assert all(block.timestamp == chain[block.number - 1].timestamp + 1 for block in late)
     assert filled
     assert {block.header.difficulty for block in filled} == {OUT_OF_TURN}
@@ -252,7 +253,9 @@ def test_c_23_turns_follow_addresses_whatever_the_order_in_genesis() -> None:
 
 
 def test_c_19_a_late_joiner_validates_everything_and_knows_the_same_signers() -> None:
-    """Several epochs with changing signers. `C19_BLOCKS=100000` runs the full scenario (a minute)."""
+    """A node that joins after several epochs with changing signers computes the same signers. `C19_BLOCKS=100000` runs
+    the full scenario (a minute).
+    """
     blocks = int(os.environ.get("C19_BLOCKS", "4000"))
     story = CliqueStory("ABCD", epoch=500)
     listed: list[tuple[bytes, ...]] = []

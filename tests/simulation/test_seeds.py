@@ -107,7 +107,7 @@ def test_a_machine_that_believes_every_proposal_is_found_out(monkeypatch: pytest
 
 def test_a_machine_that_chases_the_others_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Height, "_needs_gathering", lambda _height: False)
-    # a reconnection would bring late validators together, so disable repeated messages
+    # repeated messages at a reconnection would bring late validators together, so disable them
     monkeypatch.setattr(Height, "on_connected", lambda _height, _peer: None)
     options = SeedOptions("ibft2", 4, passes_over=False)
     outcomes = [outcome for seed in (28, 788) for outcome in run_many(seed, 1, options)]

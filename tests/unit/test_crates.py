@@ -30,7 +30,7 @@ def files(crate: str) -> dict[tuple[str, ...], Path]:
 
 
 def expanded(tree: str) -> Iterator[str]:
-    """`a::{b, c::{d, e}}` as `a::b`, `a::c::d`, `a::c::e`."""
+    """Expand `a::{b, c::{d, e}}` to `a::b`, `a::c::d`, `a::c::e`."""
     head, brace, tail = tree.partition("{")
     if not brace:
         yield tree
@@ -118,7 +118,7 @@ def test_only_the_python_crate_depends_on_pyo3() -> None:
 
 
 def test_all_crates_but_python_are_tested_by_default() -> None:
-    """`cargo test` in native/ runs all tests and links no interpreter."""
+    """`cargo test` in native/ runs the tests of all crates except `python` and links no interpreter."""
     manifest = (NATIVE / "Cargo.toml").read_text()
     members, tested = (
         re.findall(r'"([^"]+)"', re.search(rf"^{name} = \[([^\]]*)\]", manifest, re.M)[1])  # type: ignore[index]

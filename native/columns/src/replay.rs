@@ -1,4 +1,4 @@
-//! Re-executed blocks to rows.
+//! Converts re-executed blocks to rows.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

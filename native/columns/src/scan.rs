@@ -1,4 +1,4 @@
-//! Stored blocks to rows.
+//! Converts stored blocks to rows.
 
 use alloy_primitives::B256;
 use ophion_primitives::errors::{Error, Result};
@@ -8,8 +8,8 @@ use crate::datasets::{Dataset, blocks, logs, transactions};
 use crate::tables::filter::Filter;
 use crate::tables::table::Table;
 
-/// Append the rows of canonical blocks `first` to `last`. Returns the first block that is not part of the table: the
-/// scan stops after the block that makes the table larger than `max_bytes`.
+/// Append the rows of canonical blocks `first` to `last`. The scan stops after the block that makes the table larger
+/// than `max_bytes`. Returns the number of the next block to scan.
 pub fn scan(
     table: &mut Table,
     dataset: Dataset,

@@ -25,7 +25,8 @@ struct Layout {
 const LEGACY: Layout = Layout { items: 12, gas_limit: 2, private_from: 9, private_for: 10 };
 const DYNAMIC_FEE: Layout = Layout { items: 14, gas_limit: 4, private_from: 11, private_for: 12 };
 
-/// Return whether a payload is a private transaction of this sender in this group. Other payloads agree too.
+/// Return false if the payload is a private transaction that names another sender or group than its record. Payloads
+/// that are not private transactions are accepted.
 pub fn agrees(payload: &[u8], sealed: &Sealed<'_>) -> bool {
     let Ok(rlp) = STANDARD.decode(payload) else { return true };
     match claims(&rlp) {
@@ -34,7 +35,7 @@ pub fn agrees(payload: &[u8], sealed: &Sealed<'_>) -> bool {
     }
 }
 
-/// The gas limit of the private transaction in an opened payload; None if it is something else.
+/// The gas limit of the private transaction in an opened payload; None if the payload is not a private transaction.
 pub fn payload_gas_limit(payload: &[u8]) -> Option<u64> {
     gas_limit(&STANDARD.decode(payload).ok()?)
 }

@@ -11,7 +11,7 @@ pub fn is_sound(key: &Key) -> bool {
     is_canonical(key) && MontgomeryPoint(*key).mul_clamped([0x42; 32]).0 != [0; 32]
 }
 
-/// Below the prime 2^255 - 19.
+/// Whether the key is below the prime 2^255 - 19.
 fn is_canonical(key: &Key) -> bool {
     let top = key[31];
     top < 0x7f || (top == 0x7f && (key[1..31].iter().any(|byte| *byte != 0xff) || key[0] < 0xed))

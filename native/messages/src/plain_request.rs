@@ -10,7 +10,7 @@
 //! compares both. `eth_sendRawTransaction` parameters are decoded to bytes.
 
 const SENDS: &[u8] = b"eth_sendRawTransaction";
-/// Maximum digits of an id. Some clients read longer integers as another number.
+/// Maximum digits of an id. Clients that parse numbers as doubles would change longer ids.
 const ID_DIGITS: usize = 15;
 
 /// A plain request.

@@ -210,7 +210,8 @@ impl Loose {
         Loose(out)
     }
 
-    /// `16 p - self` in the lanes whose bits are set. The bound is that of the operand of `minus`.
+    /// `16 p - self` in the lanes whose bits are set, otherwise `self`. `self` has the same bound as the operand of
+    /// `minus`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn negated_where(&self, lanes: u8) -> Self {

@@ -8,8 +8,8 @@ uint! {
 pub const ORDER: U256 = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141_U256;
 /// 2^512 modulo the order: converts a product from Montgomery form.
 const SQUARE: U256 = 0x9d671cd581c69bc5e697f5e45bcd07c6741496c20e7cf878896cf21467d7d140_U256;
-/// The curve has an endomorphism: lambda times (x, y) is (beta x, y). Two short vectors (a, b) with a + b lambda = 0:
-/// (A1, -B1) and (A2, A1); and A1 and B1 divided by the order, times 2^384.
+/// Constants for splitting a scalar with the curve's endomorphism, lambda times (x, y) = (beta x, y). Two short vectors
+/// (a, b) with a + b lambda = 0: (A1, -B1) and (A2, A1). Then A1 and B1, each times 2^384 and divided by the order.
 const A1: U256 = 0x3086d221a7d46bcde86c90e49284eb15_U256;
 const B1: U256 = 0xe4437ed6010e88286f547fa90abfe4c3_U256;
 const A2: U256 = 0x114ca50f7a8e2f3f657c1108d9d44cfd8_U256;

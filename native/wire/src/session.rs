@@ -46,7 +46,7 @@ pub type Message = (u8, Content);
 #[derive(Debug)]
 pub enum Content {
     Payload(Vec<u8>),
-    /// A large payload in an output of the allocator of the caller.
+    /// A large payload, in a buffer made by the caller's allocator.
     Allocated(Box<dyn Any + Send>),
     /// The size of a payload over the limit of its message id. It was not decompressed.
     Oversized(usize),
@@ -421,7 +421,7 @@ impl Ingress {
         if self.is_compressed() {
             match self.decompress(id, payload) {
                 Ok(content) => return Ok((id, content)),
-                // a peer that disconnects before it has read our Hello does not compress yet
+                // accept an uncompressed Disconnect: a peer that has not read our Hello yet does not compress
                 Err(_) if id == DISCONNECT => {}
                 Err(error) => return Err(error),
             }

@@ -22,11 +22,11 @@ pub trait Output: Send {
     fn into_any(self: Box<Self>) -> Box<dyn Any + Send>;
 }
 
-/// Allocates an output of so many bytes.
+/// Allocates an output for this number of bytes.
 pub type Allocate = fn(usize) -> Box<dyn Output>;
 
 pub fn allocate_vec(size: usize) -> Box<dyn Output> {
-    // The size is only announced so far, so the buffer grows with what arrives.
+    // The announced size is not trusted, so the buffer starts small and grows with the received data.
     Box::new(Vec::<u8>::with_capacity(size.min(64 << 10)))
 }
 

@@ -1,8 +1,8 @@
 """Records which functions of Ophion a process calls; put this folder on PYTHONPATH.
 
 At exit, the file named by `FLOWS` holds a list of flows. A new flow begins with each HTTP input. A flow is a list of
-`[file, function]`, each at its first call from the same caller in its thread; functions of the extension have the file
-`native`.
+`[file, function]`. Repeated calls of a function by the same caller in the same thread are listed once. Functions of the
+extension have the file `native`.
 """
 
 from __future__ import annotations

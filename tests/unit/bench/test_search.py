@@ -11,7 +11,8 @@ from tests.unit.bench.steps import step_of
 
 
 def found(capacity: float, budget_s: float = 10_000.0, most: float | None = None, shape: Shape | None = None) -> Found:
-    """Return the result of a search on a network of this capacity. Other shapes than `shape` get a tenth of it."""
+    """Search on a network with this capacity; return the result. Load of another shape than `shape` gets a tenth of it.
+    """
     clock = ManualClock()
 
     async def run(rate: float, seconds: float, used: Shape) -> Step:
@@ -52,7 +53,9 @@ def test_the_search_ends_in_time() -> None:
 
 
 def test_what_was_kept_is_not_forgotten_when_a_network_does_not_recover() -> None:
-    """After an overload no rate is sustained any more. The result is the last sustained rate, marked as unconfirmed."""
+    """After an overload, the network sustains no rate any more. The result is the last sustained rate, marked as
+    unconfirmed.
+    """
     clock, is_spoilt = ManualClock(), False
 
     async def run(rate: float, seconds: float, used: Shape) -> Step:

@@ -164,7 +164,7 @@ def test_addresses_and_transactions_are_known_on_whatever_branch(tmp_path: Path)
 
 
 def test_empty_accounts_of_a_genesis_file_exist(tmp_path: Path) -> None:
-    """Other clients store them, so the genesis hash includes them."""
+    """Empty accounts of a genesis file are stored, as in other clients, because they are part of the genesis hash."""
     document = {"config": {"ethash": {}}, "difficulty": 1, "gasLimit": 5000, "alloc": {"01" * 20: {"balance": "0"}}}
     genesis = parse_genesis(json.dumps(document))
     with workshop(tmp_path, genesis) as shop:

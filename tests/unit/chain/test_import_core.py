@@ -277,7 +277,7 @@ def test_ommers_earn_a_reward_that_the_state_root_shows(tmp_path: Path) -> None:
         body = Body.of([], [side.encode()], None)
         block = shop.block(ommers_hash=body.ommers_hash)
         with pytest.raises(InvalidBlock, match="state root"):
-            # an ommer earns a reward, which the block template did not include
+            # the ommer adds a reward that the block template did not include, so the state root differs
             shop.put(ChainBlock(block.header, body))
 
 

@@ -109,7 +109,9 @@ def test_old_states_go_and_the_others_stay(make: Make, tmp_path: Path, most: int
 
 
 def test_what_stays_is_packed(make: Make, tmp_path: Path) -> None:
-    """Leaves stay and larger branches are deleted. With full pages, an entry takes less space than before."""
+    """After pruning, the average entry takes less space, because large branches are deleted and the leaves fill their
+    pages.
+    """
 
     def bytes_each() -> float:
         [(entries, size)] = [(entries, size) for name, entries, size in world.store.usage() if name == "nodes"]
@@ -131,7 +133,7 @@ def test_what_stays_is_packed(make: Make, tmp_path: Path) -> None:
 
 
 def test_changes_of_nodes_are_shorter_and_say_the_same(tmp_path: Path) -> None:
-    """Every state is complete, and base versions of deltas survive every round. Later nodes may be full again."""
+    """With deltas, every state is complete and takes less space, and base versions of deltas survive pruning."""
 
     def size(store: Store) -> int:
         return next(size for name, _, size in store.usage() if name == "nodes")
@@ -208,7 +210,9 @@ def test_branches_within_the_history_survive_and_become_the_chain(make: Make, tm
 
 
 def test_siblings_with_the_same_state_keep_it_for_each_other(make: Make, tmp_path: Path) -> None:
-    """The same state on two branches is written twice. Blocks on either branch refer to its own nodes."""
+    """Two sibling blocks have the same state, which is written twice. Blocks on either branch refer to that branch's
+    nodes.
+    """
     world = make(tmp_path / "db")
     trunk = grown(world, 20)
     world.extend(*trunk)
@@ -241,7 +245,9 @@ def test_a_state_that_recurs_is_kept_for_its_last_block(make: Make, tmp_path: Pa
 
 
 def test_blocks_come_in_between_the_steps_of_a_round(make: Make, tmp_path: Path) -> None:
-    """In any order: sealed on the head, on a branch, or executed before the round and written after it."""
+    """Blocks are committed at random moments of a pruning round, and blocks executed before the round are written after
+    it.
+    """
     for seed in range(20):
         order = random.Random(seed)
         world = make(tmp_path / f"db{seed}")
@@ -340,8 +346,8 @@ def test_what_was_dropped_is_counted(tmp_path: Path) -> None:
     world.extend(*blocks)
     before = nodes(world.store)
     steps = rounds.steps(20)
-    next(steps).take()  # begin
-    next(steps).take()  # forget
+    next(steps).take()  # the step that begins the round
+    next(steps).take()  # the step that removes old roots
     next(steps)
     assert (rounds.dropped.rounds, rounds.dropped.sweeps, rounds.dropped.states) == (1, 0, 3), "a round that goes on"
     for step in steps:

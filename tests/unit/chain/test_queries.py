@@ -180,7 +180,7 @@ def test_callers_share_one_build_of_the_pending_block(tmp_path: Path) -> None:
 
 
 def test_however_often_the_pool_changes_one_pending_block_is_built_at_a_time(tmp_path: Path) -> None:
-    """Each change invalidates the block. Clients with many requests must not fill a lane with builds."""
+    """Each change of the pool invalidates the pending block. Many requests must not fill a lane with builds of it."""
 
     async def story(core: TestCore) -> None:
         queries, gate, running, most = core.queries, asyncio.Event(), 0, 0
@@ -264,7 +264,7 @@ def test_a_block_on_disk_is_not_shown_before_it_is_announced(tmp_path: Path) -> 
         seen: list[object] = []
 
         def in_between(event: object) -> None:
-            # runs before the listener of `Queries`
+            # called after the block is written and before `Queries` is notified of it
             seen.extend((core.queries.receipt_json(hash, False), core.queries.header(1), core.queries.head_number))
 
         core.chain.events._callbacks.insert(0, in_between)

@@ -225,7 +225,9 @@ def test_c_12_a_header_that_breaks_a_rule_is_refused_though_it_is_signed(
 
 
 def test_c_12_what_is_refused_changes_nothing() -> None:
-    """After a recent signer, an unknown signer and a wrong difficulty are refused, the right block is accepted."""
+    """Blocks of a recent signer, of an unknown signer and with a wrong difficulty are refused; then the right one is
+    accepted.
+    """
     story = CliqueStory("ABC")
     story.play("A B")
     head = story.chain.head
@@ -397,7 +399,7 @@ def test_on_equal_weight_the_shorter_branch_wins() -> None:
 def test_c_09_of_two_blocks_out_of_turn_the_one_whose_turn_was_last_wins() -> None:
     story = CliqueStory("ABCDE")
     order = sorted("ABCDE", key=address_of)
-    # at block 1, order[1] is in turn; order[0] was in turn one block ago, order[2] four
+    # at block 1, order[1] is in turn; order[0] was in turn one block before, order[2] four blocks before
     last = story.chain.extend(story.sealed(order[0], story.chain.genesis))
     other = story.chain.extend(story.sealed(order[2], story.chain.genesis))
     assert story.engine.prefers(tip(story, last), tip(story, other), story.chain)

@@ -175,7 +175,7 @@ def test_a_restarted_signer_begins_at_the_checkpoint_and_judges_as_before() -> N
     assert record is not None
     story.chain.checkpoints[marked.hash] = record
     before = story.engine.snapshot(story.chain.head, story.chain)
-    # delete everything before the checkpoint: reading it would fail
+    # delete everything before the checkpoint, so that the test fails if it is read
     for header in [header for header in story.chain.headers.values() if header.number < CHECKPOINT_DISTANCE]:
         del story.chain.headers[header.hash]
     story.engine = story.chain.engine = CliqueEngine(story.spec)

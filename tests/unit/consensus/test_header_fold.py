@@ -121,7 +121,9 @@ def test_a_checkpoint_that_cannot_be_read_is_folded_again() -> None:
 
 
 def test_a_block_at_which_the_fold_begins_anew_does_so_though_it_has_a_checkpoint() -> None:
-    """A transition may be added to the genesis file when the head is exactly the block before it."""
+    """The fold restarts at a block with a transition even if that block has a checkpoint, because the transition may
+    have been added to the genesis file after the checkpoint was stored.
+    """
     chain = Numbers(CHECKPOINT_DISTANCE)
     chain.keep(CHECKPOINT_DISTANCE)
     assert chain.fold(lambda number: number in (0, CHECKPOINT_DISTANCE)).after(chain.head, chain) == 0

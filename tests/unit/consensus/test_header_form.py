@@ -82,7 +82,7 @@ def test_a_genesis_past_shanghai_says_nothing_about_the_form() -> None:
 
 
 def test_forms_may_change_from_block_to_block_on_import() -> None:
-    """A network whose members were replaced one by one has both forms."""
+    """A network whose members were replaced one by one has headers of both forms, so both are accepted in any order."""
     chain = ledger()
     for number in range(1, 21):
         header = chain.draft(K1)

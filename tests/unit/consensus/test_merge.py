@@ -19,7 +19,7 @@ WORK = 131_072
 
 
 class MergeStory:
-    """London from the start; the merge after two proof-of-work blocks."""
+    """A chain with London from the start, and the merge after two proof-of-work blocks."""
 
     def __init__(self, terminal: int = 3 * WORK, **config: Any) -> None:
         first = genesis(

@@ -20,7 +20,7 @@ def play(members: str, blocks: str) -> str:
     return "".join(chr(address[0]) for address in tally.validators)
 
 
-# the scenarios of consensus.md 1.9 about the tally; both counting rules agree on them
+# the scenarios of consensus.md 1.9 about the tally, for which both counting rules give the same result
 @pytest.mark.parametrize(
     ("members", "blocks", "expected"),
     [
@@ -58,7 +58,7 @@ def test_shared_scenarios(members: str, blocks: str, expected: str) -> None:
     ],
 )
 def test_votes_without_effect_are_counted_as_besu_counts_them(members: str, blocks: str, expected: str) -> None:
-    """Chains on which geth's counting of Clique would decide differently (consensus.md 1.6)."""
+    """On these chains, the counting rule of geth's Clique would give another result (consensus.md 1.6)."""
     assert play(members, blocks) == expected
 
 

@@ -1,4 +1,4 @@
-"""Selections of `open_chain`; its rows: tests/integration/test_cli_export.py."""
+"""Selections of `open_chain`. tests/integration/test_cli_export.py tests its rows."""
 
 from __future__ import annotations
 

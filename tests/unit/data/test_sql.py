@@ -1,4 +1,4 @@
-"""Conditions of queries that become those of a scan."""
+"""Conditions of SQL queries are passed to the scan."""
 
 from __future__ import annotations
 

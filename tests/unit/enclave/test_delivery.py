@@ -34,7 +34,7 @@ class Disk:
             job.cancel()
 
     async def is_waited_for(self) -> None:
-        """Wait until there is something to write."""
+        """Wait until a write is queued."""
         await until(lambda: self.lanes.write.waiting == 2)
 
 
@@ -55,7 +55,8 @@ def test_who_is_back_while_the_last_attempt_ends_gets_its_part(tmp_path: Path) -
                     meetings = await met(a, b)
                     await there.is_waited_for()
                     await part(meetings)
-                    # the connection was lost while messages waited, and the attempt is still running
+                    # the connection was lost while a message waits to be written, and its delivery attempt is still
+                    # running
                     await here.is_waited_for()
                 meetings = await met(a, b)
             await until(lambda: not a.enclave.status()["outbox"])
@@ -90,7 +91,9 @@ def test_whoever_gives_up_a_send_takes_the_outbox_from_nobody(tmp_path: Path) ->
 
 
 def test_what_arrives_is_told_of_also_when_whoever_brought_it_is_gone(tmp_path: Path) -> None:
-    """Its marker may be processed already: the executor must be notified before the next block."""
+    """The executor is notified of a payload even if its sender has disconnected, because its marker may already be
+    processed.
+    """
     a, here, b, there = pair(tmp_path)
 
     async def story() -> None:

@@ -94,7 +94,9 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_payload_is_not_replayed_under_another_group_or_name(tmp_path: Path) -> None:
-    """A member forwards another member's transaction: the signature in it names sender and group."""
+    """A member forwards another member's transaction. It is refused, because the signed transaction names sender and
+    group.
+    """
     victim, author, evil = Member(tmp_path, 1), Member(tmp_path, 2), Hostile()
     honest = transaction(author.key, [evil.key])
     for group_text in (honest, transaction(evil.key, legacy_id([author.key, evil.key]))):
@@ -104,7 +106,7 @@ def test_a_payload_is_not_replayed_under_another_group_or_name(tmp_path: Path) -
 
 
 def test_nobody_takes_the_place_of_a_payload_that_is_here(tmp_path: Path) -> None:
-    """The key covers only the ciphertext: the same ciphertext with another header is another record."""
+    """A record with the ciphertext of a stored payload but another header has the same key. It is refused."""
     member, evil = Member(tmp_path, 1), Hostile()
     first = evil.seal(b"text", [member.key, evil.key])
     assert taken(member, first, proven=evil.proven) == [None]
@@ -154,7 +156,9 @@ def test_a_deleted_group_stays_deleted_and_takes_nothing_more(tmp_path: Path) ->
 
 
 def test_recipients_must_be_exactly_the_group(tmp_path: Path) -> None:
-    """Otherwise a member would miss a payload that others execute."""
+    """The recipients must be exactly the members of the group. Otherwise a member would miss a payload that others
+    execute.
+    """
     member, third, evil = Member(tmp_path, 1), Member(tmp_path, 2), Hostile()
     all_three = (member.key, third.key, evil.key)
     record = GroupRecord(GroupType.PANTHEON, "", "", all_three, b"s" * 20, evil.key)
@@ -185,7 +189,7 @@ def test_very_many_groups_of_one_maker_are_refused(tmp_path: Path, monkeypatch: 
     member.open()
     assert None not in taken(member, *groups(200, evil.key), proven=evil.proven)
     assert None not in taken(member, evil.seal(b"text", [member.key, honest.key, evil.key]), proven=evil.proven)
-    # existing groups keep working, and other members can create groups
+    # existing groups still accept payloads, and other members can create groups
     assert taken(member, evil.seal(b"text", both, groups(0, evil.key)[0].label.id), proven=evil.proven) == [None]
     theirs = GroupRecord(GroupType.PANTHEON, "", "", (member.key, honest.key), bytes(20), honest.key)
     parcel = Parcel(Label(Kind.GROUP, theirs.id), theirs.encode())
@@ -213,7 +217,7 @@ LOW_ORDER = [bytes(32), b"\1" + bytes(31), *(bytes.fromhex(low + "ff" * 30 + "7f
 
 @pytest.mark.parametrize("low", LOW_ORDER)
 def test_points_of_low_order_are_refused_as_senders_recipients_and_members(tmp_path: Path, low: bytes) -> None:
-    """Any party knows the shared secret with such a key."""
+    """Such keys are refused, because every party knows the shared secret with them."""
     member, evil = Member(tmp_path, 1), Hostile()
     good = evil.seal(b"text", [member.key, evil.key])
     sender = good.body.replace(evil.key, low)
@@ -236,15 +240,13 @@ def test_a_payload_of_16_mib_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_million_groups_are_refused_and_bounded(tmp_path: Path) -> None:
-    """A member sends many groups: a bounded number stays, the others only cost time. OPHION_GROUPS=1000000 sends a
-    million.
-    """
+    """Only a bounded number of groups from unknown senders is stored. OPHION_GROUPS=1000000 sends a million."""
     wanted = int(os.environ.get("OPHION_GROUPS", "12000"))
     member, honest = Member(tmp_path, 1), Member(tmp_path, 2)
     before, began, accepted = resident(), time.perf_counter(), 0
     makers = [EnclaveKeyring([bytes([0x80 + number]) * 32]).public_keys[0] for number in range(50)]
     for first in range(0, wanted, 1000):
-        # one creator at first; then many, each of which may create some
+        # the first 21,000 come from one creator; then the creator changes every 1,000
         maker = makers[max(0, first - 20_000) // 1000 % len(makers)]
         records = [
             GroupRecord(GroupType.PANTHEON, "n", "d", (member.key, maker), number.to_bytes(20, "big"), maker)

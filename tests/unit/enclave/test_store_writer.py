@@ -51,7 +51,9 @@ def test_whoever_gives_up_takes_the_commit_from_nobody(tmp_path: Path) -> None:
 
 
 def test_what_fails_is_told_to_all_who_relied_upon_it(tmp_path: Path) -> None:
-    """A second copy of a payload that is being written waits for the first write and writes nothing."""
+    """A second copy of a payload waits for the write of the first copy and writes nothing. If that write fails, both
+    fail.
+    """
     store, lanes = open_store(tmp_path / "database"), ThreadLanes()
 
     async def story() -> None:

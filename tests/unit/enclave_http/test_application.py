@@ -172,7 +172,7 @@ def test_a_form_has_few_values(tmp_path: Path) -> None:
 
 
 def test_long_payloads_that_come_at_once_take_turns(tmp_path: Path) -> None:
-    """Each is opened or sealed on the event loop; other tasks run between two of them."""
+    """Each payload is opened or sealed on the event loop, and other tasks run between two payloads."""
     member = Member(tmp_path, 1)
     seal, begun = member.enclave.send_text, list[int]()
     turns = 0

@@ -120,7 +120,7 @@ def test_who_is_away_gets_it_when_it_is_back(tmp_path: Path) -> None:
 
 
 def test_a_member_that_lost_its_payloads_gets_them_back(tmp_path: Path) -> None:
-    """It connects to the other member by URL, and need not be reachable itself."""
+    """The member connects to the other one by URL, and need not be reachable itself."""
     a, b = Member(tmp_path, 1), Member(tmp_path, 2, keys=2)
 
     async def story() -> None:
@@ -207,7 +207,8 @@ def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
 
 
 def test_what_others_send_in_the_name_of_a_member_does_not_use_up_its_share(tmp_path: Path) -> None:
-    """A member's key is public: forged requests under its key must not delay its own."""
+    """A member's key is public, so others can forge requests under it. These must not delay the member's own requests.
+    """
     a, b = Member(tmp_path, 1), Member(tmp_path, 2)
 
     async def story() -> None:
@@ -221,7 +222,7 @@ def test_what_others_send_in_the_name_of_a_member_does_not_use_up_its_share(tmp_
         ):
             await until(lambda: knows(a, b) and knows(b, a))
             forged = Envelope(b.key, a.key, bytes(24), bytes(MAX_PAYLOAD_BYTES)).encode()
-            count = 100 * 1024 * 1024 // len(forged)  # its rate limit admits a quarter of that in fifteen seconds
+            count = 100 * 1024 * 1024 // len(forged)  # four times what the rate limit admits in 15 seconds
 
             async def send_forged() -> int:
                 client = HttpClient(url_a)

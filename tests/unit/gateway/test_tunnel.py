@@ -26,7 +26,9 @@ class Wire(MemoryTransport):
 
 
 def test_what_waits_for_its_turn_is_not_written_to_a_node_that_has_gone() -> None:
-    """uvloop reports such a write as an error."""
+    """Bytes that wait for a time slice are not written after the node has disconnected, because uvloop reports that as
+    an error.
+    """
 
     async def main() -> None:
         shared, client, node = SharedResources(scheduler=FairScheduler(turn_s=1e6)), Wire(), Wire()

@@ -224,7 +224,7 @@ def test_every_family_is_named_as_prometheus_wants(dev: Interface) -> None:
 
 
 def names_in(expression: str) -> set[str]:
-    """Return the metrics of an expression: all names that are no function, keyword, label or duration."""
+    """Return the metrics in an expression: all names that are not functions, keywords, labels or durations."""
     bare = re.sub(r"\{[^}]*\}|\[[^]]*\]|\"[^\"]*\"|\b(by|without|on)\s*\([^)]*\)", " ", expression)
     words = re.findall(r"[a-zA-Z_][a-zA-Z0-9_]*(?!\w*\s*\()", re.sub(r"[a-zA-Z_]\w*\s*\(", "(", bare))
     return {word for word in words if "_" in word}

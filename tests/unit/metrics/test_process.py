@@ -45,7 +45,9 @@ print(registry.nested()["process"]["start_time_seconds"] - began)
 
 
 def test_the_start_of_the_process_does_not_depend_on_who_asks_when() -> None:
-    """If metrics are off, the first `debug_metrics` declares them, perhaps days after the start."""
+    """The start time is that of the process, although without metrics it is first declared by `debug_metrics`, perhaps
+    days later.
+    """
     done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=True, timeout=60)
     # the system counts in hundredths of a second
     assert float(done.stdout) < 0.02

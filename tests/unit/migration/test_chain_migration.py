@@ -1,4 +1,4 @@
-"""A migration continues where it was, follows a growing source and compares the heads."""
+"""A migration continues where it stopped, follows a growing source and compares the heads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BLOCKS = list(read_chain(CHAIN))
 
 
 class ListSource:
-    """Blocks in memory; the head grows by `step` each time it is asked for."""
+    """Blocks in memory. The head grows by `step` at each request for it."""
 
     client = "List"
 

@@ -1,4 +1,4 @@
-"""Random answers of two nodes are compared; what counts as a difference."""
+"""Compares random answers of two nodes, and tests what counts as a difference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEIGHT = 5
 
 
 def answer(method: str, params: Sequence[Any]) -> Any:
-    """Answers of a small chain with one transaction in each block."""
+    """Return the answer of a small chain with one transaction in each block."""
     if method in ("eth_blockNumber", "eth_chainId"):
         return hex(HEIGHT)
     if method.startswith("eth_getBlock"):

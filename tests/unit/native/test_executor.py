@@ -59,7 +59,9 @@ def test_a_block_is_filled_in_order_and_says_what_it_left_out(world: World) -> N
 @pytest.mark.parametrize("fork", ["spurious", "shanghai", "prague"])
 @pytest.mark.parametrize("step", [1, 7, 300])
 def test_a_block_that_grows_is_the_block_that_is_run(tmp_path: Path, fork: str, step: int) -> None:
-    """With any batches, in any thread, and hashed at any time."""
+    """An incrementally built block equals its execution, with batches of any size, in any thread, and hashed at any
+    time.
+    """
     world = World(tmp_path / "db", fork, gas_limit=10**9)
     new = iter(range(1, 1000))
     raws = [
@@ -162,7 +164,9 @@ print(len(outcome.output), resident_bytes() - before)
 
 
 def test_the_first_proof_of_a_blob_takes_nothing_that_stays(tmp_path: Path) -> None:
-    """The tables for making proofs take 100 MB and seconds of processor time."""
+    """Verifying a blob proof must not load the tables for making proofs, which take 100 MB and seconds of processor
+    time.
+    """
     command = [sys.executable, "-c", _FIRST_PROOF, str(tmp_path / "db")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment())
     length, grown = map(int, done.stdout.split())
@@ -178,7 +182,7 @@ def test_a_call_that_runs_too_long_is_stopped(world: World) -> None:
 
 
 def test_calls_with_many_inputs_are_each_as_if_alone(world: World) -> None:
-    """Inputs are programs: one returns a slot's value and changes it, others fail in every way."""
+    """Each of many calls gives the same result as alone. One changes a slot after reading it, others fail."""
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
     stores = bytes.fromhex("5f5460015f555f5260205ff3")
     inputs = [stores, stores, bytes.fromhex("5f5ffd"), ENDLESS, b"\xfe", stores, stores]
@@ -231,7 +235,7 @@ def test_an_access_list_is_given_up_in_the_middle_of_a_run(world: World) -> None
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
     loop = AccountOverride(address=COUNTER, code=bytes.fromhex("5b600056"))
     request = CallRequest(sender=ADDRESSES[0], to=COUNTER, gas=10**12)
-    # 10^12 gas would take minutes; without clock checks the run would end by running out of gas
+    # 10^12 gas would take minutes; without clock checks, the result would be out of gas instead of a timeout
     assert create_access_list(state, env, request, [loop], 0.0)[1].kind == "timeout"
 
 
@@ -314,7 +318,7 @@ def test_sums_beyond_all_money_are_invalid_and_no_panic(world: World) -> None:
 
 @pytest.mark.parametrize("members", [{"gas_price": 2**128 - 1}, {"max_fee_per_blob_gas": 2**128 - 1}], ids=["gas", "blobs"])
 def test_fees_beyond_all_money_are_refused_wherever_a_call_is_run(world: World, members: dict[str, int]) -> None:
-    """Even if the balance is not checked, because the EVM multiplies fees in 128 bits."""
+    """Such fees are refused even where the balance is not checked, because the EVM multiplies fees in 128 bits."""
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
     request = CallRequest(sender=ADDRESSES[0], to=ADDRESSES[1], gas=2**40, blob_hashes=[b"\x01" * 32], **members)
     assert call(state, env, request, (), 1.0).reason.startswith("balance:")
@@ -329,7 +333,7 @@ def test_undecodable_transactions_say_what_is_wrong() -> None:
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["alone", "behind another"])
 def test_a_transaction_that_never_ends_does_not_hold_up_the_building_of_blocks(tmp_path: Path, is_first: bool) -> None:
-    """With the gas limit of development networks, it could run for weeks."""
+    """A transaction that could run for weeks, at the gas limit of development networks, is aborted."""
     world = World(tmp_path / "db", gas_limit=2**53)
     endless = signed(KEYS[0], 0, None, data=ENDLESS, gas=2**52)
     good = signed(KEYS[1], 0, ADDRESSES[2], value=1)
@@ -379,7 +383,7 @@ HASHED = bytes.fromhex("60205f60205f60025afa5f5500")
 
 
 def test_what_a_call_was_given_does_not_bound_a_block_that_is_run_later(world: World) -> None:
-    """The thread is the same: the result of the block must not depend on earlier calls in it."""
+    """The deadline of a call does not affect a block that the same thread executes later."""
     env = world.env(1, world.genesis.hash)
     body = Body.of([signed(KEYS[0], 0, None, data=HASHED)], [], None)
     state = world.genesis.execution.state
@@ -401,7 +405,7 @@ def test_a_block_may_be_given_a_time(world: World) -> None:
 
 
 def test_an_access_list_that_never_settles_is_given_after_some_rounds(world: World) -> None:
-    """Its code reads the slot whose number is the remaining gas."""
+    """The called code reads the slot whose number is the remaining gas, so each round touches another slot."""
     restless = AccountOverride(address=COUNTER, code=bytes.fromhex("5a5400"))
     request = CallRequest(sender=ADDRESSES[0], to=COUNTER, gas=1_000_000)
     state, env = world.store.latest(), world.env(1, world.genesis.hash)

@@ -82,7 +82,7 @@ def test_blocks_stack_on_blocks_that_are_not_written_yet(tmp_path: Path) -> None
 @pytest.mark.parametrize("as_changes", [False, True])
 @pytest.mark.parametrize("behind", [0, 1, 3])
 def test_a_chain_that_keeps_no_nodes_in_memory_is_the_same(tmp_path: Path, behind: int, as_changes: bool) -> None:
-    """Blocks build on blocks that are written later, and evict all written nodes."""
+    """Without cached nodes, the chain is the same. Each block is executed before the previous blocks are written."""
     worlds = World(tmp_path / "ample"), World(tmp_path / "none")
     worlds[1].store.set_state_cache(0)
     for world in worlds:
@@ -109,11 +109,11 @@ def test_a_chain_that_keeps_no_nodes_in_memory_is_the_same(tmp_path: Path, behin
 
 
 def test_nodes_in_memory_are_bounded_where_blocks_grow_upon_each_other(tmp_path: Path) -> None:
-    """As under load, when the next block begins before the last one is written."""
+    """The cache limit holds even if each block is executed before the previous one is written, as under load."""
     world = World(tmp_path / "db", gas_limit=200_000_000)
     limit = 5_000_000
     world.store.set_state_cache(limit)
-    # sends one wei to many addresses from a number on; calldata has number and count
+    # sends one wei to each of `count` consecutive addresses; calldata holds the first address and the count
     pay = bytes.fromhex("6000356020358101905b60008080806001856000f15060010181811060095700")
     create = bytes.fromhex(f"60{len(pay):02x}80600b6000396000f3") + pay
     payer = keccak256(rlp.encode([ADDRESSES[0], b""]))[12:]
@@ -134,7 +134,7 @@ def test_nodes_in_memory_are_bounded_where_blocks_grow_upon_each_other(tmp_path:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_transactions_are_found_through_reorganisations_and_restarts(tmp_path: Path, seed: int) -> None:
-    """Each block writes a part of the transaction index; the rest is buffered or rebuilt."""
+    """Each block writes one partition of the transaction index; other rows are buffered, or rebuilt after a restart."""
     dice, world = Random(seed), World(tmp_path / "db")
     chain: list[tuple[Built, list[bytes]]] = [(world.genesis, [])]
     roots, seen = {0: world.genesis.execution.state_root}, set[bytes]()

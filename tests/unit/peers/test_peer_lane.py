@@ -14,7 +14,9 @@ from ophion.runtime.lanes import DeadlineExceeded, InlineLane, ThreadLane
 
 
 def run(scenario: Callable[[PeerLane[str], threading.Event, list[str]], Coroutine[Any, Any, None]]) -> list[str]:
-    """A lane of one thread, which is busy until the event is set. Returns the names of the jobs in their order."""
+    """Run a scenario with a lane of one thread, which is busy until the event is set. Returns the job names in the
+    order of execution.
+    """
     log: list[str] = []
 
     async def story() -> None:

@@ -319,7 +319,7 @@ def test_simultaneous_dials_leave_exactly_one_connection(attempt: int) -> None:
         b.service.add_static(a.enode)
 
         def is_settled() -> bool:
-            """Return whether neither dials any more and both have the same connection."""
+            """Return whether neither side dials any more and both use the same connection."""
             if a.service.dialling or b.service.dialling or not a.count == b.count == 1:
                 return False
             [seen_by_a], [seen_by_b] = a.service.peers, b.service.peers
@@ -494,7 +494,7 @@ def test_unknown_peers_do_not_keep_a_validator_out() -> None:
         await until(lambda: a.count == b.count == 1)
         c = await town.node(9, static=(a.enode,))
         await until(lambda: a.count == 2 and c.count == 1)
-        # a member does not use a slot of other peers
+        # c is a member and uses no slot of other peers, so a can still dial d
         d = await town.node(4)
         a.service.offer(d.enode)
         await until(lambda: a.count == 3)
@@ -693,7 +693,9 @@ def test_parts_of_large_messages_are_bounded_for_all_peers_together() -> None:
 
 
 def test_a_hello_without_end_is_read_and_thrown_away_until_the_sender_notices() -> None:
-    """Closing a socket with unread bytes sends a reset, which could destroy the Disconnect."""
+    """Unread bytes are read before the socket is closed. Otherwise the system sends a reset, which could destroy the
+    Disconnect.
+    """
 
     async def story(town: Town) -> None:
         a = await town.node(1, timing=Timing())
@@ -904,7 +906,7 @@ def test_many_connections_later_everything_is_as_it_was() -> None:
 
 
 def test_the_wire_is_what_it_promises() -> None:
-    """A peer of version 4 gets uncompressed messages, over sockets too."""
+    """A peer of p2p version 4 exchanges uncompressed messages, over real sockets too."""
 
     async def story(town: Town) -> None:
         a = await town.node(1)
@@ -928,7 +930,7 @@ def test_a_node_that_is_not_permitted_is_refused_let_in_and_put_out(tmp_path: Pa
         guarded = await town.node(1, rules=NodeRules(key(1).public_key, listed))
         other = await town.node(2)
         other.service.add_static(guarded.enode)
-        # after Hello and with reason 0: the refusal concerns the node that proved its key
+        # the refusal comes after Hello, when the node has proved its key, with disconnect reason 0
         await until(lambda: (DisconnectReason.REQUESTED, False) in other.gone())
         assert guarded.count == 0
         enode = replace(other.enode, udp_port=other.enode.tcp_port)

@@ -87,7 +87,7 @@ def test_changes_by_transactions(tmp_path: Path) -> None:
 
 
 def test_changes_that_a_reorganisation_undoes(tmp_path: Path) -> None:
-    """A block with a change is replaced by another."""
+    """A reorganisation replaces a block with a change by another block."""
     rules = PermissionConfig(accounts_contract_enabled=True, accounts_contract=ACCOUNT_INGRESS)
     call = calldata("addAccount(address)", OTHER.address)
 

@@ -1,4 +1,4 @@
-"""Answers of rules, and since when they apply; see also the tests of perm_explain."""
+"""Decisions of rules, and the block since which they apply; see also the tests of perm_explain."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_node_ingress_without_rules_registered_denies(tmp_path: Path) -> None:
 
 def test_result_of_wrong_form_is_not_permitted(tmp_path: Path) -> None:
     async def story(core: TestCore, rules: NodeRules) -> None:
-        # an invalid rules contract: the ingress passes its failure on
+        # the rules contract is invalid, and the ingress forwards its failure
         await core.mine(change(0, calldata("setContractAddress(bytes32,address)", RULES, ADMINISTRATION), NODE_INGRESS))
         refusal = rules.refusal_of(A, Action.DIAL)
         assert refusal is not None

@@ -76,7 +76,7 @@ def test_any_header_survives_a_round_trip(header: Header) -> None:
 
 
 def test_a_header_with_blob_gas_right_after_the_base_fee_survives_a_round_trip() -> None:
-    """Besu 24.5.2 and later omit the withdrawals root (consensus.md 8)."""
+    """Besu 24.5.2 and later omit the withdrawals root, so blob gas follows the base fee (consensus.md 8)."""
     header = replace(PLAIN, base_fee_per_gas=7, withdrawals_root=None, blob_gas_used=0, excess_blob_gas=0)
     fields = rlp.decode_list(header.encode())
     assert len(fields) == 18

@@ -209,7 +209,7 @@ def test_a_payload_of_other_members_or_another_version_is_not_run(private: Priva
     explained = private.ask("priv_explain", marked(private, encode_versioned(adding, version), FROM, [FOR], 4))
     assert (explained["state"], explained["reason"]) == ("failed", "it was not sent to every member")
     assert group.members() == [text(FROM), text(FOR)]
-    # the state of a group of another type cannot be taken over
+    # a flexible group cannot take over the state of a group of another type
     first = bytes.fromhex(private.signed()[2:])
     assert private.ask("priv_explain", marked(private, first, FROM, [FOR], 5))["state"] == "executed"
     other = legacy_id([FROM, FOR])
@@ -229,7 +229,9 @@ def test_versioned_payloads_are_read_strictly() -> None:
 def test_a_member_rebuilds_what_was_before_its_time_from_what_it_was_handed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The handover has several chunks. The earlier payloads are missing, as on the node of an added member."""
+    """An added member rebuilds the earlier states from the handover, which has several chunks. It lacks the original
+    payloads.
+    """
     monkeypatch.setattr(payload_handover, "_CHUNK_BYTES", 1000)
     with open_private(tmp_path, FLEXIBLE, keys=3) as private:
         group = Flexible(private)
@@ -252,7 +254,7 @@ def test_a_member_rebuilds_what_was_before_its_time_from_what_it_was_handed(
 
 
 def test_what_is_handed_over_may_come_after_the_member_was_added(tmp_path: Path) -> None:
-    """For example, the adding member is killed, and another member sends the adding transaction."""
+    """The handover may arrive after the member was added, for example if the adding member is killed."""
     with open_private(tmp_path, FLEXIBLE, keys=3) as private:
         group = Flexible(private)
         receipts = [group.send(add_members(FROM, FOR)), group.send(NUMBER_CONTRACT, to=None), group.send(LOCK)]
@@ -279,7 +281,7 @@ def test_what_is_handed_over_may_come_after_the_member_was_added(tmp_path: Path)
 
 
 def test_nobody_changes_the_past_of_a_group_by_handing_something_over(private: PrivateInterface) -> None:
-    """A handover must not give a marker of other groups a meaning in this group."""
+    """A handover must not make a marker of another group count as a transaction of this group."""
     group = Flexible(private)
     group.send(add_members(FROM, FOR))
     before = private.ask("priv_debugGetStateRoot", text(GROUP), "latest")

@@ -48,7 +48,9 @@ def test_the_nodes_own_key_gives_nonces_one_after_another(tmp_path: Path) -> Non
 
 
 def test_a_gap_that_a_refused_marker_left_is_filled_and_replaces_nothing(tmp_path: Path) -> None:
-    """The marker after the gap was acknowledged: a marker with a higher fee must not replace it."""
+    """The next marker fills the nonce gap. A marker with a higher fee must not replace the acknowledged marker after
+    the gap.
+    """
 
     async def main(node: TestCore) -> None:
         markers = markers_of(node, has_key=True)

@@ -167,7 +167,8 @@ def test_an_enclave_that_is_away_holds_up_nothing_but_private_states(
 
 
 def test_what_was_sent_to_a_group_before_it_was_deleted_is_executed_by_whoever_follows_later(tmp_path: Path) -> None:
-    """A remote enclave drops a deleted group; a node that executes later gets the same result."""
+    """A remote enclave drops a deleted group. A node that executes its earlier transactions later gets the same result.
+    """
     (port,) = free_ports(1)
     with open_private(tmp_path, outside=port) as private, private.serving(port):
         group: str = private.ask("priv_createPrivacyGroup", {"addresses": [text(FROM), text(FOR)]})
@@ -197,7 +198,7 @@ def test_a_reorganisation_is_followed_and_undoes_nothing_that_stays(tmp_path: Pa
         expected = root(private)
         assert private.ask("priv_getTransactionReceipt", markers[0])["blockNumber"] == "0x1"
         raws = [bytes.fromhex(private.ask("eth_getRawTransactionByHash", marker)[2:]) for marker in markers]
-        # the other branch has the first marker later, and not the second
+        # the other branch has the first marker in a later block, and lacks the second marker
         blocks = [private.run(other.mine()), private.run(other.mine(raws[0])), private.run(other.mine())]
         for header, _ in blocks:
             body = other.chain.store.body(header.hash)
@@ -261,7 +262,7 @@ def test_a_payload_that_an_enclave_outside_gets_while_its_block_is_followed_is_e
             return [None] * len(keys) if len(looks) == 1 else await look(keys)
 
         async def write_too_late(job: Callable[[], T], deadline_s: float | None = None) -> T:
-            if len(looks) == 1:  # wait until the next lookup, if any, is done
+            if len(looks) == 1:  # delay the write until pending retries, if any, are done
                 await until(lambda: not len(follower._retries))
             return await write(job, deadline_s)
 

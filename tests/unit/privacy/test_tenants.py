@@ -224,7 +224,9 @@ def test_a_former_member_of_a_flexible_group_sees_what_a_stranger_sees(tmp_path:
 
 
 def test_a_copy_of_every_payload_gives_no_tenant_the_group(tmp_path: Path) -> None:
-    """With `--privacy-always-send-to` at the sender, this node executes groups without being a member."""
+    """A node that gets copies by `--privacy-always-send-to` executes groups without being a member. No tenant may see
+    them.
+    """
     with open_private(tmp_path, TENANTS, keys=2) as private:
         as_tenant(FROM)
         sender = Member(tmp_path / "sender", 1)

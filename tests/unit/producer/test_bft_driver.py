@@ -265,7 +265,7 @@ def test_i_07_a_restarted_validator_continues_after_its_stored_votes(tmp_path: P
     prepared: list[bytes] = []
 
     async def before(nodes: list[TestCore], clock: ManualClock) -> None:
-        """All prepare block 1, and no commit arrives."""
+        """Let all prepare block 1, but drop every commit."""
         for wire in wired(nodes):
             said = wire.multicast
 
@@ -365,7 +365,7 @@ def test_i_18_a_time_out_that_does_not_exceed_the_period_is_warned_about_once(
     forks = {"transitions": {engine: [{"block": since, "blockperiodseconds": 6}]}} if since else None
     run_story(tmp_path, engine, story, forks=forks, blockperiodseconds=period, requesttimeoutseconds=6)
     warned = [record.getMessage() for record in caplog.records if "does not exceed" in record.getMessage()]
-    # QBFT measures the timeout from the time at which the block is due
+    # no warning in QBFT, whose timeout starts when the block is due
     assert len(warned) == (1 if engine == "ibft2" else 0)
 
 
@@ -433,7 +433,7 @@ def test_q_08_empty_blocks_come_at_their_own_longer_period(tmp_path: Path) -> No
 
 def test_q_06_a_contract_names_the_validators(tmp_path: Path) -> None:
     contract = "cc" * 20
-    # returns the one address in slot 0 as address[]
+    # returns a list (address[]) with the address in slot 0
     code = "0x6020600052600160205260005460405260606000f3"
     slot = {"0x00": "0x" + KEYS[0].address.hex()}
     alloc = {contract: {"balance": "0x0", "code": code, "storage": slot}}
@@ -453,7 +453,8 @@ def test_q_06_a_contract_names_the_validators(tmp_path: Path) -> None:
 
 def test_q_06_a_validator_that_a_transaction_adds_takes_part_from_the_next_block_on(tmp_path: Path) -> None:
     contract = bytes([0xCC]) * 20
-    # with 32 bytes of input, it stores them in slot 1; otherwise it returns slots 0 and 1 as address[], slot 1 if set
+    # stores an input of 32 bytes in slot 1; without input, returns the addresses in slots 0 and 1 as address[], slot 1
+    # only if set
     code = (
         "0x36602014602d57602060005260015415156001018060205260005460405260015460605260051b6040016000f35b60003560015500"
     )
@@ -467,7 +468,7 @@ def test_q_06_a_validator_that_a_transaction_adds_takes_part_from_the_next_block
         )
         addition = bytes(12) + KEYS[1].address
         async with running(*map(driver_of, nodes)):
-            await asyncio.sleep(4.5)  # by then the second node has seen a block that was made while it was online
+            await asyncio.sleep(4.5)  # until the second node has seen a block made while it is online
             assert first.queries.head_number == 2
             await first.send(
                 fee_transaction(DEV_KEYS[0], 0, max_fee=100 * GWEI, tip=GWEI, to=contract, gas=100_000, data=addition)
@@ -697,7 +698,9 @@ def test_blocks_of_rounds_that_came_to_nothing_are_let_go(tmp_path: Path, engine
 
 @BOTH
 def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, engine: str) -> None:
-    """A Byzantine validator proposes a prepared block again, with its hash but an additional transaction."""
+    """A Byzantine validator proposes a prepared block again, with the same hash but an additional transaction. It gets
+    no vote.
+    """
 
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         wires = wired(nodes)
@@ -734,7 +737,8 @@ def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, 
 
 @BOTH
 def test_i_24_transitions_take_effect_at_their_blocks(tmp_path: Path, engine: str) -> None:
-    """From block 1 on, another validator than in genesis; later another period, reward, beneficiary and number."""
+    """Transitions change the validators at blocks 1 and 5, and later the block period, the reward and the beneficiary.
+    """
     friend = bytes([9]) * 20
     listed = ["0x" + key.address.hex() for key in KEYS[:2]]
     transitions = [

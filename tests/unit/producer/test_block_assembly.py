@@ -1,4 +1,4 @@
-"""Common parts of all sealers."""
+"""Block assembly, which all sealers share."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def test_a_node_that_is_no_signer_waits_until_it_is_voted_in(tmp_path: Path) -> 
         made = blocks(signer)
         assert made[2].header.coinbase == KEYS[1].address
         assert made[2].header.nonce == ADD_NONCE
-        # the proposal stays, but a vote without effect is not cast again
+        # the proposal is kept, but the vote is not cast again, because it has no effect any more
         assert all(header.header.coinbase == ZERO_ADDRESS for header in made[3:])
         authors = [signer.chain.engine.author(header) for header in made]
         assert set(authors[:3]) == {KEYS[0].address}
@@ -267,7 +267,8 @@ def test_c_24_fees_and_the_coinbase_instruction_go_to_the_signer(tmp_path: Path)
 
 
 def test_a_signer_in_turn_finishes_its_block_beside_one_that_is_not(tmp_path: Path) -> None:
-    """The other block arrives while ours waits for its time. Its difficulty is lower, so ours wins."""
+    """The out-of-turn block arrives while our in-turn block waits for its time. Its difficulty is lower, so ours wins.
+    """
 
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         ours, theirs = nodes[1], nodes[0]  # the second signer is in turn for block 1

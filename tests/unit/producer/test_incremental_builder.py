@@ -231,7 +231,9 @@ def test_a_gap_that_closes_brings_in_what_waited_behind_it(tmp_path: Path, grown
 
 
 def test_a_transaction_that_never_ends_is_given_one_whole_block(tmp_path: Path, grown: list[bool]) -> None:
-    """It is aborted when the block is due, gets the whole time of the next block, and then leaves the pool."""
+    """The transaction is aborted when the block is due, gets the whole time of the next block, and then leaves the
+    pool.
+    """
 
     async def story() -> None:
         departed: list[tuple[DropReason, str]] = []

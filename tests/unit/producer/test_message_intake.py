@@ -1,4 +1,4 @@
-"""Large consensus messages, and what comes behind them."""
+"""Large consensus messages, and messages that arrive after them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ A, B = b"a" * 20, b"b" * 20
 
 
 class Decoder:
-    """Notes messages; large ones wait until they are released."""
+    """Records messages; large ones only after `free` is set."""
 
     def __init__(self) -> None:
         self.free = asyncio.Event()

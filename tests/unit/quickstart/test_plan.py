@@ -109,7 +109,7 @@ def test_what_is_no_text_is_refused_too(tmp_path: Path) -> None:
 
 
 def test_a_plan_of_an_earlier_version_is_read(tmp_path: Path) -> None:
-    """A plan from before private transactions existed."""
+    """Plans written before private transactions existed can still be read."""
     found = json.loads(PLAN.text())
     del found["has_privacy"]
     (tmp_path / "network.json").write_text(json.dumps(found))

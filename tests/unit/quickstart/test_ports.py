@@ -62,7 +62,7 @@ def _all(layout: Layout) -> list[int]:
 
 
 def test_two_that_start_at_the_same_moment_get_different_ports() -> None:
-    """No port of the first is in use yet when the second checks."""
+    """The second start gets other ports, although no port of the first is in use yet."""
     with Claims() as first, Claims() as second:
         one, other = lay_out(PLAN, ("grafana",), first.take), lay_out(PLAN, ("grafana",), second.take)
         assert set(_all(one)).isdisjoint(_all(other))
@@ -100,7 +100,7 @@ def test_a_network_that_is_resumed_has_the_ports_it_had(tmp_path: Path) -> None:
     again = lay_out(PLAN, ("grafana", "prometheus"), lambda port: port != first.proxy, last)
     assert (again.nodes, again.tools) == (first.nodes, {**first.tools, "prometheus": 9090})
     assert again.proxy not in (first.proxy, 8080)
-    # an explicitly requested port comes before the previous one
+    # an explicitly requested port takes precedence over the previous one
     assert lay_out(replace(PLAN, port=8081), (), everything, last).proxy == 8081
 
 

@@ -68,8 +68,9 @@ class MemoryTransport(asyncio.Transport):
 
 
 def patient(slice_s: float = math.inf) -> SharedResources:
-    """Return shared resources without time limits, so that tests that do not run the loop are answered at once on any
-    machine. With a `slice_s` of 0, one piece at a time."""
+    """Return shared resources without time limits, so that requests are answered at once even if the test does not run
+    the loop. With a `slice_s` of 0, each time slice processes one piece.
+    """
     return SharedResources(scheduler=FairScheduler(turn_s=math.inf, slice_s=slice_s))
 
 
@@ -127,13 +128,13 @@ class Panic(BaseException):
 
 @method("eth_panic")
 def panic(ctx: Context) -> Quantity:
-    """A handler below which the extension panics."""
+    """A handler in which the extension panics."""
     raise Panic("index out of bounds")
 
 
 @method("eth_panicLater")
 async def panic_later(ctx: Context) -> Quantity:
-    """The same, after a wait."""
+    """A handler in which the extension panics after a wait."""
     await asyncio.sleep(0)
     raise Panic("index out of bounds")
 
@@ -146,25 +147,25 @@ def large(ctx: Context) -> Text:
 
 @method("web3_sha3", exact_count=True)
 def sha3(ctx: Context, data: TextParam) -> Text:
-    """One parameter and no more."""
+    """A method with exactly one parameter."""
     return data
 
 
 @method("admin_peers")
 def peers(ctx: Context) -> Boolean:
-    """In a group that is off."""
+    """A method of a group that is not enabled."""
     return True
 
 
 @method("clique_propose", needs={"clique"})
 def propose(ctx: Context) -> Boolean:
-    """Needs a service."""
+    """A method that needs a service."""
     return True
 
 
 @method("eth_tell", transports={"ws"})
 def tell(ctx: Context, caller: Caller, text: TextParam) -> Boolean:
-    """Talks back."""
+    """A method that sends a notification to its caller."""
     caller.notify(text.encode())
     return True
 

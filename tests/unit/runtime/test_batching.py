@@ -1,4 +1,4 @@
-"""Jobs that gather while others run."""
+"""Jobs that arrive while a batch runs form the next batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that wait for a block, and for how long at most."""
+"""Requests wait while the event loop works on a block, but only up to a time limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that are sent piece by piece, when there is time."""
+"""Long answers are sent in pieces, as time slices permit."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_errors_travel_both_ways() -> None:
 
 @pytest.mark.parametrize("is_closed", [False, True])
 def test_an_abandoned_coroutine_ends_without_a_warning(is_closed: bool) -> None:
-    """The garbage collector closes related objects in any order."""
+    """The garbage collector may close the coroutine and its wrapper in any order."""
     ended: list[str] = []
 
     async def slow() -> None:
@@ -98,7 +98,8 @@ def test_an_abandoned_coroutine_ends_without_a_warning(is_closed: bool) -> None:
 
 
 def test_an_error_that_was_waited_for_leaves_nothing_to_be_collected() -> None:
-    """Otherwise everything that a coroutine held would stay until the next garbage collection."""
+    """A failed coroutine is freed at once. Otherwise everything it held would stay until the next garbage collection.
+    """
 
     class Held:
         pass

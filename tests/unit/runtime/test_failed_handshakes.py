@@ -126,7 +126,7 @@ def test_a_client_that_does_not_trust_the_server(
 
 @RUN
 def test_a_client_that_does_not_trust_the_server_and_sends_no_alert(run: Run, tmp_path: Path, lines: list[str]) -> None:
-    """As clients of asyncio do."""
+    """Clients of asyncio close the connection without an alert."""
 
     async def story() -> None:
         stage = Stage(tmp_path, asks_clients=False)
@@ -195,7 +195,7 @@ def test_a_client_that_hangs_up_in_the_middle(run: Run, tmp_path: Path, lines: l
 
 @RUN
 def test_a_port_probe_is_no_failure(run: Run, tmp_path: Path, lines: list[str]) -> None:
-    """As health checks of load balancers do."""
+    """Health checks of load balancers connect and close without sending anything."""
 
     async def story() -> None:
         stage = Stage(tmp_path, asks_clients=False)

@@ -154,7 +154,9 @@ def test_a_turn_that_is_spent_is_over_until_the_next() -> None:
 
 
 def test_a_step_ends_by_wall_time() -> None:
-    """Most of it is spent reading sockets, which is not measured."""
+    """A step is limited by wall time, because most of it is spent reading sockets, which the scheduler does not
+    measure.
+    """
 
     async def main() -> None:
         scheduler = FairScheduler(turn_s=0.5)  # longer than the delays on a busy machine

@@ -1,4 +1,4 @@
-"""Modules that are hidden while others are loaded."""
+"""Modules that are hidden for a while, and modules whose import is deferred until they are used."""
 
 from __future__ import annotations
 

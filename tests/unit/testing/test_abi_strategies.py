@@ -1,4 +1,4 @@
-"""Strategies give values that their types take."""
+"""ABI strategies generate valid values of their types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test processes and their remains."""
+"""Processes of tests, and when they count as ended."""
 
 from __future__ import annotations
 

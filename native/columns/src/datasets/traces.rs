@@ -88,17 +88,17 @@ pub struct TracedRows<'a> {
     pub beneficiary: Address,
     pub chain_id: u64,
     pub filter: &'a Filter,
-    /// Entries so far, and creations so far.
+    /// Number of entries so far, and number of creations so far.
     pub entries: u32,
     pub creations: u32,
 }
 
-/// Result that an entry shows: none with an error.
+/// Result of an entry; None if the entry has an error.
 fn outcome(entry: &Entry) -> Option<&ophion_tracing::flat::entries::Outcome> {
     if entry.error.is_some() { None } else { entry.outcome.as_ref() }
 }
 
-/// Address that a successful creation has made.
+/// Address of the created contract; None unless this is a successful creation.
 fn created(entry: &Entry) -> Option<Address> {
     match entry.action {
         Action::Create { address, .. } => outcome(entry).map(|_| address),
@@ -299,7 +299,7 @@ impl TracedRows<'_> {
     }
 }
 
-/// Names of call kinds in cryo's tables.
+/// cryo's name of a call kind.
 fn call_type(name: &'static str) -> &'static str {
     match name {
         "callcode" => "call_code",

@@ -44,7 +44,7 @@ pub fn specs() -> Vec<Spec> {
     specs
 }
 
-/// Null where a price exceeds 64 bits.
+/// Convert a price; None (null in the table) if it exceeds 64 bits.
 fn price(value: u128) -> Option<u64> {
     u64::try_from(value).ok()
 }

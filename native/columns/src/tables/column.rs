@@ -18,7 +18,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Name that Python knows it by.
+    /// Name of this type in Python.
     pub fn name(self) -> String {
         match self {
             Kind::U32 => "u32".into(),
@@ -75,7 +75,7 @@ impl Column {
         self.put(&value.to_le_bytes());
     }
 
-    /// Null from 10^38 on.
+    /// Append a decimal; null if the value is 10^38 or more.
     pub fn decimal(&mut self, value: &U256) {
         debug_assert_eq!(self.kind, Kind::Decimal);
         match u128::try_from(*value) {
@@ -90,7 +90,7 @@ impl Column {
         self.finish_value(true);
     }
 
-    /// A byte string: of the fixed width, or of any length.
+    /// Append a byte string, of the fixed width or of any length.
     #[inline]
     pub fn bytes(&mut self, value: &[u8]) {
         debug_assert!(match self.kind {
@@ -142,7 +142,7 @@ impl Column {
         self.values.len() + 4 * self.offsets.len() + self.validity.len()
     }
 
-    /// Byte strings as `0x…` text; other columns as they are.
+    /// Convert byte strings to `0x…` text. Other columns stay unchanged.
     pub fn into_hex(self) -> Self {
         let width = match self.kind {
             Kind::Fixed(width) => Some(width),

@@ -24,7 +24,7 @@ pub struct Filter {
 const INDEX_TIMEOUT_S: f64 = 600.0;
 
 impl Filter {
-    /// `topics` holds 32 bytes for each topic.
+    /// Whether a log is selected. `topics` is the concatenation of its topics, 32 bytes each.
     #[inline]
     pub fn selects_log(&self, address: &[u8], topics: &[u8]) -> bool {
         (self.addresses.is_empty() || self.addresses.iter().any(|one| one == address))
@@ -40,7 +40,7 @@ impl Filter {
         is_among(&self.from, from) && is_among(&self.to, to)
     }
 
-    /// Blocks that may hold a selected log, ascending; None for all.
+    /// Ascending numbers of the blocks that may hold a selected log; None means all blocks.
     pub fn log_blocks(&self, snapshot: &Snapshot, first: u64, last: u64) -> Result<Option<Vec<u64>>> {
         if self.addresses.is_empty() && self.topics.iter().all(Option::is_none) {
             return Ok(None);

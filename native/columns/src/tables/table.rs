@@ -26,7 +26,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// `wanted` names the columns to fill; the others cost nothing.
+    /// Create a table. Only the columns named in `wanted` are filled.
     pub fn new(specs: &[Spec], wanted: &[String]) -> Self {
         let is_wanted = |name: &str| wanted.iter().any(|one| one == name);
         Table { columns: specs.iter().map(|(name, kind)| Column::new(*kind, is_wanted(name))).collect(), rows: 0 }

@@ -1,4 +1,4 @@
-//! The irregular state change of the DAO fork, which moves the balances of these accounts to one contract.
+//! The irregular state change of the DAO fork, which moves the balances of the listed accounts to the refund contract.
 
 use alloy_primitives::{Address, U256, address};
 use ophion_primitives::errors::Result;

@@ -1,4 +1,4 @@
-//! States that a development node edits outside of any transaction.
+//! State changes that a development node makes outside of any transaction.
 
 use std::sync::Arc;
 

@@ -135,7 +135,7 @@ impl Run {
         Run::on(db, parent, env, keep_revert_data)
     }
 
-    /// Same as `start`, but on a prepared database. Simulated blocks start with overrides.
+    /// Same as `start`, but on a database that the caller has prepared: simulated blocks apply overrides first.
     pub fn on(db: ExecDb, parent: &StateData, env: &BlockEnv, keep_revert_data: bool) -> Result<Self> {
         let progress = Progress {
             env: env.clone(),
@@ -354,7 +354,7 @@ impl Run {
 
 /// Estimated memory in bytes of a changed account or slot: its leaf and its share of the nodes above.
 const CHANGED_ENTRY: usize = 500;
-/// Estimated memory in bytes per byte of a node that was read.
+/// Estimated memory in bytes for each stored byte of a node that was read.
 const READ_BYTE: usize = 3;
 
 /// Effects and resulting state of a database whose changes are in the trie.
@@ -375,7 +375,7 @@ pub(super) fn settled(
         && parent.public.is_none()
         && weight > store.state_cache()
     {
-        // Otherwise blocks built on each other in memory would hold every node.
+        // Evict written nodes; otherwise a chain of blocks built on each other in memory would hold every node.
         trie.evict(written);
         weight = own;
     }

@@ -18,7 +18,7 @@ use crate::evm::machine;
 use crate::evm::overrides::{AccountOverride, overridden};
 use crate::evm::precompiles::Precompiles;
 
-/// Build the access list of a call, and its outcome with that list.
+/// Build the access list of a call. Returns the list and the outcome of the call with that list.
 pub fn access_list(
     state: &StateData,
     env: &BlockEnv,

@@ -1,7 +1,8 @@
 //! Decides which calls may run on the event loop.
 //!
 //! A contract function that returned quickly is light and may run again on the loop. A slow function is heavy and runs
-//! in a worker thread. Clients can call any number of unknown functions, so failed attempts share a small time budget.
+//! in a worker thread. A failed attempt is a call on the loop that did not return. Clients can call any number of
+//! unknown functions, so all failed attempts share a small time budget.
 //! When the budget is used up, only functions known to be light run on the loop.
 
 use std::collections::HashSet;

@@ -96,7 +96,7 @@ pub(super) fn with_evm<T>(
     with_database(db, env, cfg, moved, deadline, work).1
 }
 
-/// `moved` maps precompiled contracts to other addresses.
+/// Run `work` with the cached EVM and this database. `moved` maps precompiled contracts to other addresses.
 fn with_database<T>(
     db: ExecDb,
     env: &BlockEnv,

@@ -15,7 +15,7 @@ use crate::evm::overrides::AccountOverride;
 
 const PLAIN_TRANSFER_GAS: u64 = 21_000;
 
-/// Return the estimated gas and the outcome with the maximum gas; 0 if the maximum is not enough.
+/// Return the estimated gas, and the outcome with the maximum gas. The estimate is 0 if the call fails even with that.
 pub fn estimate_gas(
     state: &StateData,
     env: &BlockEnv,
@@ -48,7 +48,8 @@ fn estimate(evm: &mut Evm, tx: TxEnv, cap: u64) -> Result<(u64, CallOutcome)> {
         return Ok((0, with_most));
     }
     let (mut low, mut high) = (with_most.gas_spent - 1, cap);
-    // A call keeps back one 64th of its gas (EIP-150), so slightly more than the used gas is likely to be enough.
+    // A caller keeps back one 64th of its gas in each call (EIP-150), so slightly more than the used gas is likely to
+    // be enough.
     let likely = (with_most.gas_spent + 2300).saturating_mul(64) / 63;
     let mut likely = Some(likely).filter(|gas| *gas < high);
     let is_wide = |low: u64, high: u64| high - low > 1 && (high - low) as f64 / high as f64 >= 0.015;

@@ -1,8 +1,8 @@
 //! Fast path for eth_blockNumber, eth_getBalance, eth_getTransactionCount and eth_call at the latest block.
 //!
-//! Each function returns the text of a JSON value, or None if the slow path must answer. That is the case for unusual
-//! spellings of an address, for calls that fail or are late, and for unreadable states. So only the slow path produces
-//! errors. It consists of the handlers of these methods in `rpc/methods`. `tests/unit/rpc/dispatch/test_latest.py`
+//! Each function returns the text of a JSON value, or None if the slow path must answer. It returns None for unusual
+//! spellings of an address, for calls that fail or time out, and for unreadable states. So only the slow path, the
+//! handlers in `rpc/methods`, produces errors. `tests/unit/rpc/dispatch/test_latest.py`
 //! compares both.
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::evm::env::BlockEnv;
 
 /// Maximum number of cached accounts and slots, less than 1 MB. A full cache is cleared.
 const MAX_READS: usize = 4096;
-/// Maximum input size of a declined call that is stored.
+/// Calls with a longer input are not stored in `declined`.
 const MAX_DECLINED: usize = 4096;
 
 /// Environment and gas limits of calls at a block.

@@ -214,7 +214,7 @@ impl Work {
     }
 
     pub fn reaches(&self, difficulty: U256) -> bool {
-        // For difficulty 1, the target 2^256 does not fit into 256 bits, and every result is below it.
+        // With difficulty 1, every result is valid; the target 2^256 would not fit into 256 bits.
         difficulty == U256::ONE || (!difficulty.is_zero() && U256::from_be_bytes(self.result.0) <= target(difficulty))
     }
 }

@@ -46,7 +46,7 @@ impl SlotEntry {
 /// Source of ancestor hashes for BLOCKHASH.
 #[derive(Clone)]
 pub enum Ancestors {
-    /// Latest first, 32 bytes each, starting with the parent of the running block.
+    /// Hashes of 32 bytes each, latest first, starting with the parent of the running block.
     Given {
         number: u64,
         hashes: Bytes,
@@ -63,7 +63,7 @@ pub struct ExecDb {
     codes: B256Map<Bytecode>,
     /// Whether an account with storage but without code and nonce was read (collision.rs).
     storage_only_account: bool,
-    /// Whether several transactions run as one: SSTORE gas then refers to the state before the first of them.
+    /// Whether several transactions run as one. SSTORE gas then depends on the values before the first transaction.
     counts_from_start: bool,
     reads: usize,
 }
@@ -86,7 +86,7 @@ impl ExecDb {
         self.reads
     }
 
-    /// Trie nodes in the database when this state was opened.
+    /// Number of trie nodes in the database when this state was opened.
     pub fn nodes_written(&self) -> Result<u64> {
         self.view.snapshot.as_ref().map_or(Ok(0), Snapshot::nodes_written)
     }
@@ -265,7 +265,8 @@ impl ExecDb {
             let deleted = AccountInfo::default();
             let info = match (&entry.info, &view.fork) {
                 (Some(info), _) => info,
-                // An empty account hides that of the forked chain.
+                // Write an empty account instead of removing it; otherwise the account of the forked chain would be
+                // visible again.
                 (None, Some(_)) => &deleted,
                 (None, None) => {
                     trie.remove(&key, view)?;
@@ -373,7 +374,7 @@ impl Entry {
         self.stale = true;
     }
 
-    /// Delete the storage. On a fork, a marker keeps later reads from the source.
+    /// Delete the storage. On a fork, a marker slot prevents later reads from falling through to the forked chain.
     fn wipe(&mut self, is_fork: bool) {
         self.wiped = true;
         self.storage.clear();

@@ -1,8 +1,9 @@
 //! Deadlines for calls, without an inspector.
 //!
-//! Every long run executes JUMPDEST, calls or expensive instructions many times. These instructions compare the
-//! remaining gas with the gas at the last clock check, which takes a nanosecond. An inspector would take as long as the
-//! instructions. Instructions cannot be counted instead, because code can put hundreds of them between two jumps.
+//! Every long run executes JUMPDEST, calls or expensive instructions many times. So these instructions check the
+//! deadline: they compare the remaining gas with the gas at the last clock check, which takes a nanosecond. An
+//! inspector would double the execution time. Instructions cannot be counted instead, because code can put hundreds of
+//! them between two jumps.
 //!
 //! Work that cannot be interrupted (a large hash, a precompiled contract) does not start if the remaining time may be
 //! too short.
@@ -36,7 +37,7 @@ thread_local! {
     static EXPIRED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Guard of this thread's deadline: it applies as long as the value lives. Afterwards there is no deadline, so that
+/// Guard of this thread's deadline, which applies while the guard lives. Without a guard there is no deadline, so that
 /// block verification does not depend on earlier calls of the thread.
 #[must_use]
 pub struct Watching(());

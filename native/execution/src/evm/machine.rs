@@ -43,7 +43,7 @@ pub fn db<I>(evm: &mut Evm<I>) -> &mut ExecDb {
     evm.ctx.db_mut()
 }
 
-/// Run several transactions as one: SSTORE gas then refers to the state before the first of them.
+/// Run several transactions as one: SSTORE gas then depends on the values before the first transaction.
 pub fn count_from_start<I>(env: &BlockEnv, evm: &mut Evm<I>) {
     evm.ctx.db_mut().count_from_start();
     let sstore = if env.fork.is_constantinople { sstore_from_start::<true> } else { sstore_from_start::<false> };

@@ -71,8 +71,8 @@ fn is_low(address: &Address) -> bool {
     address[..18].iter().all(|byte| *byte == 0)
 }
 
-/// Maximum duration on a slow machine, for signer recovery, hashes and copies. For curve, exponentiation and polynomial
-/// contracts, the bound is so long that only worker threads run them.
+/// Upper bound of the duration on a slow machine. Only signer recovery, hashes and copies have a realistic bound; for
+/// curve, exponentiation and polynomial contracts it is so long that only worker threads run them.
 fn longest(home: &Address, size: usize) -> Duration {
     let nanoseconds = match u16::from_be_bytes([home[18], home[19]]) {
         1 => 200_000,

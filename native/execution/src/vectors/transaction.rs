@@ -142,7 +142,7 @@ impl WideTx {
         Ok(tx)
     }
 
-    /// All fields before the signature.
+    /// Read all fields before the signature.
     fn read_unsigned(&mut self, items: &mut Items<'_>) -> Checked<()> {
         if self.tx_type > 0 {
             self.chain_id = Some(items.next("chain id")?);
@@ -167,7 +167,7 @@ impl WideTx {
         Ok(())
     }
 
-    /// Legacy transactions encode the chain id in v (EIP-155).
+    /// Read v. Legacy transactions encode the chain id in it (EIP-155).
     fn read_v(&mut self, v: U256) -> Checked<()> {
         let odd = v.bit(0);
         if self.tx_type > 0 {
@@ -233,7 +233,7 @@ impl WideTx {
 mod tests {
     use super::*;
 
-    /// A transfer signed for chain 1 (v 37), which exists from Spurious Dragon on.
+    /// A transfer with replay protection for chain 1 (v = 37). This form is valid from Spurious Dragon on.
     const PROTECTED: &str = "0xf865808698852840a46f82d6d894095e7baea6a6c7c4c2dfeb977efac326af552d87808025a098ff921201554726367d2be8c804a7ff89ccf285ebc57dff8ae4c44b9c19ac4aa01887321be575c8095f789dd4c743dfe42c1820f9231f98a962b210e3ac2452a3";
     const VALID: &str = r#""Byzantium": {"hash": "0x4782cb5edcaeda1f0aef204b161214f124cefade9e146245183abbb9ca01bca5",
         "sender": "0x2ea991808ba979ba103147edfd72304ebd95c028", "intrinsicGas": "0x5208"}"#;

@@ -36,7 +36,7 @@ pub struct Argument {
     pub written: Written,
     /// Response keys from the root to the field.
     pub path: Arc<str>,
-    /// Position in the text. If the argument is absent, the position of the field.
+    /// Position of the argument in the text, or of the field if the argument is absent.
     pub at: usize,
 }
 
@@ -78,7 +78,7 @@ pub struct Plan {
     pub introspection: Option<(Arc<Valid<ExecutableDocument>>, Shared<Operation>)>,
     /// Estimated number of introspected values.
     pub introspected: usize,
-    /// Whether a response key has several selections with arguments. Other literals might then make them conflict.
+    /// Whether several selections with arguments share a response key. With other literals, they might conflict.
     pub is_fragile: bool,
     /// Number of fields after spreading fragments.
     pub fields: usize,

@@ -22,8 +22,8 @@ use crate::values::binding::{self, BadValue};
 use crate::values::sources::{self, Texts, Variables};
 use crate::values::value::Value;
 
-/// Maximum number of cached documents, their maximum text length, and the maximum estimated memory of the cache, which
-/// is cleared above it.
+/// Limits of the cache: number of documents, text length of a document, and estimated memory. Above the memory limit,
+/// the cache is cleared.
 const MAX_CACHED_DOCUMENTS: usize = 512;
 const MAX_CACHED_TEXT_BYTES: usize = 16 * 1024;
 const MAX_CACHED_BYTES: usize = 32 << 20;
@@ -186,7 +186,7 @@ impl Engine {
         let (mut introspected, mut fields) = (0, 0);
         for operation in document.operations.iter() {
             if fields > self.limits.max_fields {
-                // Other operations are planned on demand, because hundreds of them may spread the same fragments.
+                // Do not plan the other operations now, because hundreds of them may spread the same fragments.
                 (is_shared, introspected) = (false, usize::MAX);
                 break;
             }

@@ -26,7 +26,8 @@ impl<'a> Run<'a> {
     fn view(&mut self, node: &Node, block: &Loaded<'_>) -> Result<Rc<View>, Stop> {
         let number = block.header.number;
         if number != 0 && number < self.inputs.oldest_state {
-            // The nodes of a pruned state may exist until the sweep, but clients must see a consistent limit.
+            // Refuse pruned states even if their nodes still exist until the sweep, so that clients see a consistent
+            // limit.
             return Err(self.fail_with(node, STATE_MISSING));
         }
         let root = block.header.state_root;

@@ -1,4 +1,4 @@
-//! Block lookup: by hash, canonical number, or with a state.
+//! Looks up blocks: by hash, by canonical number, or the block whose state is needed.
 
 use std::rc::Rc;
 

@@ -83,6 +83,6 @@ pub enum Outcome {
         body: Vec<u8>,
     },
     Asks(Vec<Ask>),
-    /// The budget is exhausted. The request itself is valid.
+    /// The budget is exhausted, although the request itself is valid.
     Exhausted(&'static str),
 }

@@ -28,7 +28,7 @@ impl LogFilter {
                 .all(|(filter_topics, topic)| filter_topics.as_ref().is_none_or(|any| any.contains(topic)))
     }
 
-    /// For each condition, its index values. A matching block has at least one of them.
+    /// The index values of each condition. A matching block has at least one value of every condition.
     fn conditions(&self) -> Vec<Vec<u64>> {
         let mut conditions = Vec::new();
         if !self.addresses.is_empty() {

@@ -5,7 +5,8 @@
 //! submit ──▶ held ──start──▶ channel ──▶ worker: decode, recover ──▶ finished ──▶ one byte wakes the loop ──▶ collect
 //! ```
 //!
-//! With a Python thread, the event loop would wait as long as for the recovery itself. Here a submission is a push to a
+//! With a Python thread instead, the event loop would be blocked for as long as by the recovery itself. Here a
+//! submission is a push to a
 //! list, and one wake-up collects all finished results. One worker preserves the order of arrival and distributes long
 //! lists over all cores. Blobs have a second worker: each takes milliseconds, and the first one loads the trusted
 //! setup, which takes seconds.
@@ -156,7 +157,7 @@ impl<T: Send + 'static> Decoder<T> {
         if finished.len() > max {
             return finished.drain(..max).collect();
         }
-        // read the wake-up bytes before unlocking the list, because later results write another byte
+        // empty the pipe before unlocking the list, because later results write another byte
         let mut rung = [0; 64];
         while matches!((&self.bell).read(&mut rung), Ok(count) if count == rung.len()) {}
         mem::take(&mut *finished)
@@ -185,7 +186,7 @@ fn work<T>(submissions: &Receiver<Round<T>>, shared: &Shared<T>) {
     note_heap();
     let mut next = None;
     while let Some(Round { mut jobs, mut weight }) = next.take().or_else(|| submissions.recv().ok()) {
-        // combine submissions up to one SIMD group: the first one waits up to twice as long, the last one much less
+        // combine submissions up to one SIMD group: the first one takes up to twice as long, the last one much less
         while weight < recovered_at_once()
             && let Ok(round) = submissions.try_recv()
         {

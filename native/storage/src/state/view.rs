@@ -29,7 +29,7 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// Whether slots of this account do not come from the source of a fork.
+    /// Whether all slots of this account are local, so that none is read from the forked chain.
     fn has_local_storage(&self, address: &Address) -> bool {
         self.accounts.get(address).is_some_and(|change| change.wiped || change.storage.contains_key(&LOCAL_STORAGE))
     }
@@ -147,7 +147,7 @@ pub struct View {
     pub layers: Layers,
     /// The public state below a private state.
     pub public: Option<Box<View>>,
-    /// The state of another chain below a development node's.
+    /// On a development node that forks another chain: the state of that chain, below the local state.
     pub fork: Option<Arc<Fork>>,
     /// Bytes of nodes read so far.
     pub nodes_read: AtomicUsize,

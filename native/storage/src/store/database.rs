@@ -49,7 +49,7 @@ pub struct Database {
     pub(super) row_tables: RowTables,
     env: Env<WithoutTls>,
     codes: RwLock<B256Map<Bytecode>>,
-    /// The state below that of a development node which forks another chain.
+    /// On a development node that forks another chain: the state of that chain, below the local state.
     fork: RwLock<Option<Arc<Fork>>>,
     live: Mutex<Live>,
     /// Buffered rows of the transaction index. A read-only process has the rows of the moment at which it opened the
@@ -121,7 +121,7 @@ impl Database {
         Ok(self.env.force_sync()?)
     }
 
-    /// Read what the local state lacks from another chain; None ends that.
+    /// Set the forked chain, from which keys that the local state lacks are read; None removes it.
     pub fn set_fork(&self, fork: Option<Arc<Fork>>) {
         *self.fork.write().expect("no panic while locked") = fork;
     }

@@ -26,7 +26,8 @@ pub struct FlatChanges {
     pub accounts: B256Map<AccountChange>,
     /// Accounts whose storage is deleted before the changes in `storage` apply.
     pub wiped: Vec<B256>,
-    /// None deletes a slot. Zero is a value where a development node forks another chain.
+    /// None deletes a slot. A zero is stored only on a development node that forks a chain, to hide the slot of that
+    /// chain.
     pub storage: HashMap<(B256, B256), Option<U256>>,
 }
 

@@ -1,7 +1,9 @@
 //! The state of another chain, below the local state of a development node that forks it.
 //!
-//! `View` reads local changes first. What they lack is read here, and `fetch` asks the source for what is not known yet.
-//! Local changes never enter `Known`. Two records tell a local deletion from a key that was never touched:
+//! `View` reads local changes first. Keys that they lack are read here, and `fetch` requests unknown keys from the
+//! source.
+//! Local changes never enter `Known`. Two kinds of records distinguish a local deletion from a key that was never
+//! changed:
 //!
 //! - a slot that was set to zero stays in the storage trie, with the value zero;
 //! - an account that was deleted or created has the slot `LOCAL_STORAGE`: its other slots do not come from the source.
@@ -22,7 +24,7 @@ const LOCAL_STORAGE_WORD: B256 = b256!("f04dbdd918f3b6dbd855ec909da6ae7799d1c545
 /// Hashed key of `LOCAL_STORAGE`.
 pub const LOCAL_STORAGE_KEY: B256 = b256!("60085536d65a621f2ad818bc11862103c7b7abcf24362eb758179f140537f171");
 
-/// A key that the source has to answer for.
+/// A key whose value must be requested from the source.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Missing {
     Account(Address),
@@ -90,7 +92,7 @@ impl Fork {
         self.read(Missing::BlockHash(number), |known| known.block_hashes.get(&number).copied())
     }
 
-    /// None while reads of this thread do not fetch.
+    /// Read a key. Returns None if it is unknown and this thread does not fetch.
     fn read<T>(&self, key: Missing, find: impl Fn(&Known) -> Option<T>) -> Result<Option<T>> {
         if let Some(found) = find(&self.known.read().expect("no panic while locked")) {
             return Ok(Some(found));
@@ -159,7 +161,8 @@ fn within<T>(mode: Mode, work: impl FnOnce() -> T) -> (T, Mode) {
     (done, MODE.replace(before))
 }
 
-/// Run with zero for every missing key. System contracts overwrite slots of a ring, whose old values nothing needs.
+/// Run with zero for every missing key. For system contracts, which overwrite slots of a ring without using the old
+/// values.
 pub fn without_fetching<T>(work: impl FnOnce() -> T) -> T {
     if MODE.with_borrow(|mode| matches!(mode, Mode::Collect(_))) {
         return work();

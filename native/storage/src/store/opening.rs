@@ -9,7 +9,8 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::tables::{ROW_TABLES, RowTables, Table, Tables, meta};
 
-/// Virtual size of the memory map. Larger for large files; halved while the system refuses it. Only used pages take
+/// Virtual size of the memory map. It is larger for large files, and halved until the system accepts it. Only used
+/// pages take
 /// memory or disk.
 const MAP_SIZE: usize = 1 << 38;
 const MAP_GROWTH_FACTOR: usize = 4;
@@ -118,7 +119,8 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
             let layout = databases[Tables::META].get(txn, meta::LAYOUT)?;
             let is_older = layout.is_some_and(|layout| meta::OLDER_LAYOUTS.contains(&layout));
             if made != Some(Tables::NAMES.len()) || is_older {
-                // existing rows stay; the new version makes older programs report that they cannot read new rows
+                // existing rows stay unchanged; because of the new version, older programs report that they cannot read
+                // this database
                 databases[Tables::META].put(txn, meta::LAYOUT, meta::LAYOUT_VERSION)?;
                 databases[Tables::META].put(txn, meta::TABLES, &[Tables::NAMES.len() as u8])?;
             }

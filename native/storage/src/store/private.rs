@@ -363,7 +363,7 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Payloads of canonical markers without a result, from a key on, and the next key.
+    /// Payloads whose canonical markers have no result yet, from a key on, and the next key.
     pub fn unread(&self, start: &[u8], max: usize) -> Result<(Vec<B256>, Option<Vec<u8>>)> {
         let mut found = Vec::new();
         // LMDB rejects empty keys
@@ -415,7 +415,7 @@ fn group_state(block: B256, at: u64, record: &[u8]) -> Result<GroupState> {
     Ok(GroupState { block, number: at, root, trie })
 }
 
-/// If the marker of an arriving payload was already processed, record the payload as late. Returns whether it was.
+/// Record an arriving payload as late if its marker was already processed. Returns whether it is late.
 pub fn note_late(tables: &Tables, txn: &mut RwTxn<'_>, payload_key: &B256) -> Result<bool> {
     let is_passed = has_marker(tables, txn, payload_key)?;
     if is_passed {

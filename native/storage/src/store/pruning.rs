@@ -24,7 +24,8 @@ use super::tables::meta;
 /// A key greater than every root and every id.
 const END: &[u8] = &[0xff; 33];
 
-/// Repack a range only if that frees at least one in this many bytes; otherwise a later round does. Most deleted nodes
+/// Repack a range only if that frees at least one of this many bytes; otherwise leave it to a later round. Most deleted
+/// nodes
 /// are near the oldest stored state. Repacking older ranges would copy much and free little.
 const WORTH: usize = 8;
 
@@ -48,8 +49,8 @@ impl Pruning {
         let snapshot = database.snapshot()?;
         let mut kept = B256Set::default();
         let head = snapshot.head()?.map_or(0, |(_, number)| number);
-        // the genesis state always stays; recent roots are collected because root records of older versions have no
-        // number
+        // the genesis state always stays; roots of recent blocks are collected here, because root records of older
+        // versions have no block number
         for at in std::iter::once(0).chain(oldest.min(head)..=head) {
             kept.insert(state_root(&snapshot, at)?);
         }

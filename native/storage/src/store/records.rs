@@ -139,7 +139,7 @@ fn one_known(hash: &[u8], sender: &[u8]) -> Known {
     Known { hash: B256::from_slice(hash), sender: Address::from_slice(sender) }
 }
 
-/// Flag in the count of a record that lists each sender once.
+/// Flag in the count field: this record lists each sender only once.
 const SENDERS_ONCE: u32 = 1 << 31;
 
 /// Call `see` with index, hash and sender of each transaction. Returns the RLP.

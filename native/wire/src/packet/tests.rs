@@ -55,7 +55,7 @@ fn spoiled_packets_are_errors() {
         for _ in 0..300 {
             let spoiled = numbers.spoiled(&datagram);
             assert!(spoiled == datagram || open(&spoiled).is_err());
-            // with a corrected hash, only the signature is left to check; `open` must not panic
+            // correct the hash, so that only the signature is wrong; `open` must not panic
             if spoiled.len() > 32 {
                 let hash = keccak256(&spoiled[32..]);
                 let _ = open(&[hash.as_slice(), &spoiled[32..]].concat());

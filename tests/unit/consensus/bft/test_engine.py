@@ -91,7 +91,7 @@ REAL = {
 
 
 class RealChain:
-    """A real header, and before it an epoch block that lists its validators."""
+    """Two headers: an epoch block that lists the validators, then a real header of another client."""
 
     def __init__(self, protocol: str) -> None:
         real = REAL[protocol]
@@ -438,7 +438,9 @@ def test_looking_ahead_passes_over_what_is_malformed() -> None:
 
 @both
 def test_a_block_that_waits_for_its_time_is_sealed(protocol: str) -> None:
-    """Otherwise an attacker could make the node hold blocks that no validator has made."""
+    """Only a sealed block is held until its time. Otherwise an attacker could make the node hold blocks of no
+    validator.
+    """
     chain = ledger(protocol)
     draft = chain.draft(KEYS[0], at=10_000)
     for keys, is_transient in ((KEYS, True), ((), False)):

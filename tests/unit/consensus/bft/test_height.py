@@ -110,7 +110,9 @@ def test_a_vote_is_stored_before_it_is_sent(rules: Rules) -> None:
 
 @both
 def test_an_own_commit_counts_only_once_a_quorum_has_prepared(rules: Rules) -> None:
-    """Two commits of others are no quorum of four. The own commit needs a prepared certificate first."""
+    """Two commits of other validators are not a quorum of four. The own commit counts only after a prepared certificate
+    exists.
+    """
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()
@@ -429,7 +431,7 @@ def test_i_06_what_was_prepared_is_carried_into_the_round_change_and_proposed_ag
 
 @both
 def test_a_proof_of_preparation_survives_a_jump_to_a_later_round(rules: Rules) -> None:
-    """If others move on before the own timeout, the prepared certificate must not be lost."""
+    """If other validators move to a later round before the own timeout, the own prepared certificate is kept."""
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()
@@ -580,7 +582,7 @@ def test_q_08_a_block_with_transactions_is_proposed_at_once() -> None:
 
 
 def silent_turn(stage: Stage) -> None:
-    """Let round 0 end without a message of its proposer, and the height without its block."""
+    """Let the timeout of round 0 expire without a message of its proposer."""
     stage.start_round_0()
     stage.fire(TimerKind.ROUND)
 

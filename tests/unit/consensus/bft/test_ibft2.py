@@ -53,7 +53,7 @@ def prepared_in_round_0() -> PreparedRound:
 
 
 def signing_hash(data: bytes, code: int) -> bytes:
-    """Return the signed hash of message data that is a signed part or begins with one."""
+    """Return the hash that the author signs: over the message code and the first item of the message data."""
     items = rlp.split_list(data, 1024)
     payload = items[0]
     return keccak256(bytes((code,)) + payload)

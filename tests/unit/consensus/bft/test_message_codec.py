@@ -63,7 +63,7 @@ def test_the_largest_honest_message_fits_and_a_flood_does_not(protocol: Ibft2 | 
 
 @both
 def test_a_prepared_block_with_another_body_is_refused(protocol: Ibft2 | Qbft) -> None:
-    """Its digest is correct, because it covers only the header."""
+    """The digest of the prepared block is still correct, because it covers only the header."""
     block = message_block(protocol)
     header = rlp.split_list(block.encoded, 1024)[0]
     transaction = legacy_transaction(DEV_KEYS[0], 0)
@@ -82,7 +82,7 @@ def test_a_prepared_block_with_another_body_is_refused(protocol: Ibft2 | Qbft) -
 
 @both
 def test_every_changed_byte_of_a_message_is_noticed(protocol: Ibft2 | Qbft) -> None:
-    """A changed byte gives another author, another content or an error, never the same statement."""
+    """A message with a changed byte has another author or another content, or cannot be decoded."""
     message = KeyMessageFactory(protocol, K2).prepare(1, 0, message_block(protocol).digest)
     for position in range(len(message.raw.data)):
         data = bytearray(message.raw.data)

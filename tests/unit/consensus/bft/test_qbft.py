@@ -237,7 +237,9 @@ def test_a_justified_proposal_of_round_1_decodes_and_holds(profile: Profile) -> 
 
 @pytest.mark.parametrize("inside", [0, 1])
 def test_a_block_prepared_in_round_1_may_have_been_sent_with_round_0(inside: int) -> None:
-    """GoQuorum always writes round 0, and prepares that block's digest."""
+    """A block that was prepared in round 1 may name round 0: GoQuorum always writes 0, and prepares the digest of that
+    block.
+    """
     block = message_block(QBFT, inside)
     prepared = PreparedRound(1, block, tuple(factory(key).prepare(1, 1, block.digest) for key in (K4, K2, K3)), None)
     changes = RoundChanges()
@@ -252,7 +254,9 @@ def test_a_block_prepared_in_round_1_may_have_been_sent_with_round_0(inside: int
 
 
 def test_a_new_block_names_its_round_or_0() -> None:
-    """A block that names another round could be prepared but not proposed again, and the chain would stop."""
+    """A new block that names a later round is refused. It could be prepared but not proposed again, so the chain would
+    stop.
+    """
     proposer = next(key for key in (K1, K2, K3, K4) if key.address == COMMITTEE.proposer(0))
     block = message_block(QBFT, 7)
     assert block.round == 7
@@ -263,7 +267,9 @@ def test_a_new_block_names_its_round_or_0() -> None:
 
 
 def test_a_block_that_was_proposed_again_as_it_was_can_be_proposed_once_more() -> None:
-    """In round 2 it still names round 1, as prepared then. Round 3 accepts it and names its own round."""
+    """A block prepared in round 2 may still name round 1, in which it was first proposed. It can be proposed again in
+    round 3.
+    """
     block = message_block(QBFT, 1)
     prepared = PreparedRound(2, block, tuple(factory(key).prepare(1, 2, block.digest) for key in (K4, K2, K3)), None)
     changes = RoundChanges()

@@ -1,4 +1,4 @@
-"""Addresses of forks."""
+"""URLs of forked nodes."""
 
 from __future__ import annotations
 

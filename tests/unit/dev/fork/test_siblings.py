@@ -1,4 +1,4 @@
-"""Guesses about the next contracts of a script."""
+"""Guesses which contracts a script will read next."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_both_enclaves_look_alike(tmp_path: Path) -> None:
 
 
 def test_the_inner_text_is_what_other_members_expect(tmp_path: Path) -> None:
-    """Base64 of base64 on the wire; the enclave stores the inner text."""
+    """On the wire, a payload is base64 of base64. The enclave stores the inner base64 text."""
     member = Member(tmp_path, 1)
 
     async def story(outer: RemoteEnclave) -> None:
@@ -151,7 +151,9 @@ def test_whatever_a_server_says_is_a_payload_none_or_no_answer(answer: bytes, ou
 
 
 def test_a_question_may_begin_outside_of_any_task(tmp_path: Path) -> None:
-    """Handlers run directly in the loop step of their request, without a task."""
+    """Requests to the enclave must also work without a task, because handlers run directly in the loop step of their
+    request.
+    """
     member = Member(tmp_path, 1)
 
     async def story(outer: RemoteEnclave) -> None:

@@ -33,7 +33,8 @@ CREATED = GroupRecord(GroupType.PANTHEON, "name", "text", KEYS, bytes(range(20))
 
 
 def seal(group: GroupRecord, nonce: int = 0, *, is_orion: bool = False) -> tuple[bytes, bytes, bytes]:
-    """Key, record and transaction of a private payload. Orion's nonce of the ciphertext is zero."""
+    """Return key, record and transaction of a private payload. In Orion's format, the nonce of the ciphertext is zero.
+    """
     raw = sign_private_transaction(
         bytes([9]) * 32,
         nonce=nonce,
@@ -105,7 +106,7 @@ def varint(value: int) -> bytes:
 
 
 def write_orion(path: Path, rows: list[tuple[bytes, bytes]]) -> None:
-    """A LevelDB whose rows are all in the log."""
+    """Write a LevelDB database whose rows are all in the log."""
     path.mkdir()
     batch = bytes(12) + b"".join(b"\x01" + varint(len(key)) + key + varint(len(value)) + value for key, value in rows)
     name = b"leveldb.BytewiseComparator"

@@ -1,4 +1,4 @@
-"""Lookup through logs and levels, in tables that the test writes."""
+"""Lookup in logs and levels of databases that the test writes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TableWriter:
 
 
 def write_table(path: Path, blocks: list[list[tuple[bytes, bytes]]], *, two_levels: bool = False) -> None:
-    """Write a table; with two levels in the form of Pebble, each index block having one entry."""
+    """Write a table. With `two_levels`, it has a two-level index as in Pebble, with one entry per index block."""
     out = TableWriter()
     index = [(entries[-1][0], out.add(entries)) for entries in blocks]
     meta: list[tuple[bytes, bytes]] = []
@@ -92,7 +92,9 @@ def new_file_4(level: int, number: int, smallest: bytes, largest: bytes) -> byte
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    """Level 0 with two overlapping tables, level 1, and a log; the manifest is a Pebble one with a marker."""
+    """A database with two overlapping tables in level 0, a table in level 1, and a log. As in Pebble, a marker file
+    names its manifest.
+    """
     write_table(tmp_path / "000004.ldb", [[(internal(b"a", 0), b"old a"), (internal(b"b", 0), b"old b")]])
     write_table(
         tmp_path / "000005.sst",

@@ -7,7 +7,7 @@ from ophion.runtime.clock import ManualClock
 
 
 class Worker:
-    """Needs a number of steps, each of which takes some time."""
+    """A worker that needs a number of steps, each of which takes some time."""
 
     def __init__(self, name: str, steps: int, clock: ManualClock, log: list[str], cost: float = 0.001) -> None:
         self.name, self.steps, self.clock, self.log, self.cost = name, steps, clock, log, cost

@@ -33,7 +33,7 @@ class Party:
 
 
 def meet(parties: list[Party]) -> list[MemoryConnection]:
-    """Connect all with all."""
+    """Connect all validators with each other."""
     return [MemoryConnection(one.host, other.host) for i, one in enumerate(parties) for other in parties[:i]]
 
 

@@ -84,7 +84,9 @@ def test_what_cannot_be_read_is_dropped_and_counted_and_a_flood_is_not_even_look
 
 
 def test_large_messages_of_strangers_are_not_even_looked_at(tmp_path: Path) -> None:
-    """Hashing ten megabytes takes a tenth of a second on the loop, and the message could be stored for later."""
+    """Large messages of non-validators are dropped unread. Hashing 10 MB takes 0.1 s on the loop, and storing it takes
+    memory.
+    """
 
     async def story(parties: list[Party]) -> None:
         victim, other = parties

@@ -39,7 +39,9 @@ def test_connections_are_known_by_address_and_client(tmp_path: Path, engine: str
 
 @BOTH
 def test_who_is_not_connected_directly_hears_by_others(tmp_path: Path, engine: str) -> None:
-    """A ring: each validator has two neighbours, and consensus needs three of four."""
+    """In a ring, each validator is connected to only two others. Consensus needs three of four, so messages must be
+    relayed.
+    """
 
     async def story(parties: list[Party]) -> None:
         from ophion.testing.memory_connection import MemoryConnection
@@ -58,7 +60,7 @@ def test_who_is_not_connected_directly_hears_by_others(tmp_path: Path, engine: s
 def test_who_comes_late_hears_again_what_was_said(tmp_path: Path, engine: str) -> None:
     async def story(parties: list[Party]) -> None:
         async with running(*(party.driver for party in parties)):
-            await asyncio.sleep(60)  # alone, each has gone through longer and longer rounds
+            await asyncio.sleep(60)  # meanwhile each validator is alone, and its rounds get longer and longer
             assert all(party.node.queries.head_number == 0 for party in parties)
             meet(parties)
             await asyncio.sleep(8)

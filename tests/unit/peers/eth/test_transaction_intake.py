@@ -1,4 +1,4 @@
-"""What unknown peers share when their transactions wait for the pool."""
+"""The shared queue of transactions from unknown peers that wait for the pool."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.peers.eth.scenarios import run_nodes
 
 
 class Batches:
-    """An intake with so many batches."""
+    """A fake intake with `left` batches to submit."""
 
     def __init__(self, name: str, share: IntakeShare, log: list[str], left: int) -> None:
         self.name, self.share, self.log, self.left = name, share, log, left

@@ -105,7 +105,7 @@ def test_endless_announcements_disconnect(tmp_path: Path) -> None:
 
 
 def test_a_key_that_is_not_proven_is_sent_nothing(tmp_path: Path) -> None:
-    """A peer claims b's key and cannot answer the challenge."""
+    """A peer claims b's key but cannot answer the challenge, so it gets no payloads."""
     a, b, evil = (Member(tmp_path, number) for number in (1, 2, 3))
 
     async def story() -> None:
@@ -143,7 +143,9 @@ def test_records_of_others_are_refused_and_the_session_goes_on(tmp_path: Path) -
 
 
 def test_who_is_no_member_hears_nothing_of_it(tmp_path: Path) -> None:
-    """Checks every byte that c receives on its sessions with members, and everything that it stores."""
+    """A non-member learns nothing: checks every byte that c receives on its sessions with members, and all that it
+    stores.
+    """
     a, b, c = (Member(tmp_path, number) for number in (1, 2, 3))
     heard: list[bytes] = []
 
@@ -239,7 +241,7 @@ def test_an_answer_of_the_wrong_kind_ends_the_session_and_not_the_node(
 
 
 class Everybody(set[object]):
-    """A set that contains everything, as if all had been requested."""
+    """A set that contains every object, as if every answer had been requested."""
 
     def __contains__(self, item: object) -> bool:
         return True

@@ -33,7 +33,7 @@ def test_another_key_cannot_answer() -> None:
 
 
 def test_a_challenge_that_is_passed_on_is_not_answered() -> None:
-    """M claims B's key at A, and forwards A's challenge to B as its own."""
+    """M claims to hold B's key, and forwards A's challenge to B as its own. B does not answer it."""
     asking = examiner(EMPTY, A, M)
     challenges = asking.challenge([KEY_B])
     assert examiner(RING_B, B, M).prove(challenges) == []
@@ -45,7 +45,7 @@ def test_claims_that_are_no_keys_are_not_even_asked() -> None:
 
 
 def test_a_challenge_does_not_open_other_boxes() -> None:
-    """Only texts of the right form are returned: a peer cannot get payload keys decrypted."""
+    """A challenge is answered only if its text has the right form, so a peer cannot get payload keys decrypted."""
     nonce = bytes(24)
     [ephemeral] = EMPTY.public_keys
     boxed = EMPTY.box_for(ephemeral, KEY_B, nonce, b"a payload's key of 32 bytes.....")

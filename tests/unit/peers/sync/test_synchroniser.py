@@ -199,7 +199,7 @@ def test_a_node_far_behind_reports_it_while_it_catches_up(tmp_path: Path, monkey
 
 
 def lying(answer: Callable[[list[bytes]], list[bytes]], code: Code) -> Callable[[int, bytes], bytes | None]:
-    """Changes the items of one kind of response."""
+    """Return an interceptor that changes the items of one kind of response."""
 
     def intercept(sent: int, payload: bytes) -> bytes | None:
         if sent != code:
@@ -236,7 +236,8 @@ def test_a_claim_of_a_million_blocks_does_not_end_in_sync(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("engine", ["pow", "qbft"])
 def test_a_claimed_height_without_blocks_is_ignored(tmp_path: Path, engine: str) -> None:
-    """Readiness and eth_syncing use it: a false claim could take every node out of its load balancer."""
+    """Readiness and eth_syncing use claimed heights, so a false claim could take every node out of its load balancer.
+    """
 
     async def scenario(one: EthNode, two: EthNode, other: EthNode) -> None:
         await copied_chain(one, two, other)
@@ -266,7 +267,7 @@ def test_a_claimed_height_without_blocks_is_ignored(tmp_path: Path, engine: str)
 
 
 def test_unknown_peers_with_false_claims_do_not_stop_synchronisation(tmp_path: Path) -> None:
-    """Each peer serves only blocks that the learner has, and new ones connect all the time."""
+    """New peers connect all the time and claim a long chain, but serve only blocks that the learner already has."""
 
     async def scenario(one: EthNode, empty: EthNode, learner: EthNode) -> None:
         await grown(one, 100)

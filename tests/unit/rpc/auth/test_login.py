@@ -72,7 +72,7 @@ def test_the_line_is_short(tmp_path: Path) -> None:
 
 
 def test_many_who_guess_do_not_keep_others_from_logging_in(tmp_path: Path) -> None:
-    """In a queue full of attempts from one address, other addresses and known users come first."""
+    """If attempts from one address fill the queue, logins from other addresses and of known users come first."""
     flood = [(wanted(f"guess{number}"), HERE) for number in range(40)]
     answers = run(tmp_path, *flood, (wanted("ali", "secret"), THERE), *flood)
     assert answers[40].status == 200

@@ -141,7 +141,9 @@ class Large:
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_nothing_of_a_request_that_failed_is_kept_until_garbage_is_collected(waits: bool) -> None:
-    """An error refers to its frames, and these refer to request data."""
+    """Request data is freed without garbage collection, although an error refers to its frames and these to request
+    data.
+    """
     kept: list[weakref.ref[Large]] = []
 
     def fail(large: Large) -> None:

@@ -46,8 +46,8 @@ def deployed(dev: Interface, code: bytes, nonce: int) -> str:
 
 
 def asked(dev: Interface, method: str, *params: Any, dispatcher: Dispatcher | None = None) -> Any:
-    """Return the answer, which must be the same on both paths. Sent twice, because a method is known from its second
-    call on.
+    """Return the answer, which must be the same on both paths. The request is sent twice, because the fast path knows a
+    method only from its second call on.
     """
     answers = []
     for id in (1, "1", 1, 1):

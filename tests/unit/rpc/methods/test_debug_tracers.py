@@ -1,7 +1,7 @@
 """The named tracers in detail, on an Istanbul-era chain and on a Cancun chain.
 
-Figures were compared with geth 1.13.15 on the same genesis. Where current clients differ from it, the current clients
-count: they show rejected calls and collisions, and omit empty accounts and selectors of init code.
+Figures were compared with geth 1.13.15 on the same genesis. Where current clients differ from it, the tests expect
+their results: rejected calls and collisions are shown; empty accounts and selectors of init code are omitted.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def test_a_revert_shows_its_data_and_what_they_say(node: Interface) -> None:
         ("60011f", "invalid opcode: opcode 0x1f not defined"),
         ("600101", "stack underflow (1 <=> 2)"),
         ("600056", "invalid jump destination"),
-        # the init code completes, but its contract of 24,000 bytes cannot be paid for
+        # the init code completes, but the gas does not suffice to store its contract of 24,000 bytes
         ("615dc06000f3", "contract creation code storage out of gas"),
     ],
 )
@@ -315,7 +315,9 @@ def test_a_contract_that_is_gone_is_in_the_state_before_alone(tmp_path: Path) ->
 
 
 def test_accounts_that_never_existed_have_not_changed(node: Interface) -> None:
-    """Accounts that a failed creation, a balance lookup or a call named, but that were never created."""
+    """An account that a failed creation, a balance lookup or a call names, but that never existed, is not listed as
+    changed.
+    """
     looks = f"73{NOBODY[2:]}3150" + call("0x" + "00" * 19 + "02")
     changes = trace(node, looks + create("60006000fd") + create("00", 9) + STOP, "prestateTracer", diffMode=True)
     assert set(changes["post"]) == {SENDER, ROOT}

@@ -54,7 +54,7 @@ def test_a_contract_is_created_and_used(private: PrivateInterface) -> None:
 
 
 def test_a_private_receipt_has_the_fields_of_both_eras(private: PrivateInterface) -> None:
-    """Every row of privacy.md 9, for a creation, a call and a failure, with both kinds of recipients."""
+    """Checks every row of privacy.md 9, for a creation, a call and a failure, with both kinds of recipients."""
     usual = {
         "contractAddress",
         "from",
@@ -113,7 +113,7 @@ def test_the_private_transaction_is_shown_to_participants(private: PrivateInterf
 
 
 def test_a_private_transaction_of_type_2_is_executed(private: PrivateInterface) -> None:
-    """As web3j signs it: 0x02 and a list of fourteen items."""
+    """The transaction is encoded as web3j signs it: 0x02 and a list of fourteen items."""
     raw = private.signed(max_priority_fee=7)
     assert raw.startswith("0x02f9")
     marker = private.ask("eea_sendRawTransaction", raw)

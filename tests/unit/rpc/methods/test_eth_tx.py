@@ -109,7 +109,9 @@ def test_a_call_with_blobs_need_not_price_them(dev: Interface) -> None:
 
 
 def test_an_estimate_ends_where_a_transaction_ends(dev: Interface) -> None:
-    """EIP-7825, and the given gas; gas below the minimum of any transaction is no bound."""
+    """The gas limit of EIP-7825 and the given gas bound an estimate. Given gas below the minimum of a transaction is
+    ignored.
+    """
     code, message = dev.error("eth_estimateGas", {"to": CONTRACT}, "latest", at(LOOP))
     assert code == -32000
     assert "16777216 gas do not suffice, which is the maximum of a transaction (EIP-7825)" in message
@@ -166,7 +168,7 @@ def test_a_price_below_the_base_fee_and_an_impossible_nonce_have_their_own_error
 
 
 def test_a_precompiled_contract_can_be_elsewhere_for_a_call(dev: Interface) -> None:
-    """json-rpc.md 7.1: the same in every method with state overrides."""
+    """A state override can move a precompiled contract, in every method with state overrides (json-rpc.md 7.1)."""
     identity, elsewhere = "0x" + "00" * 19 + "04", CONTRACT
     moved = {identity: {"movePrecompileToAddress": elsewhere}}
     there, here = {"to": elsewhere, "data": "0x1234"}, {"to": identity, "data": "0x1234"}

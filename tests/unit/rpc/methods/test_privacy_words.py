@@ -49,7 +49,7 @@ SENDER = "0x" + DEV_KEYS[0].address.hex()
 
 
 class Refusing:
-    """An enclave with one answer to all requests."""
+    """An enclave that gives the same answer to all requests."""
 
     def __init__(self) -> None:
         self.answer: tuple[int, bytes] = (500, b"")
@@ -78,7 +78,7 @@ class Asked:
         self.enclave = enclave
 
     def error(self, status: int, body: bytes, name: str, *params: Any) -> tuple[int, str]:
-        """Return the error of a method when the enclave answers so."""
+        """Return the error of a method when the enclave answers with this status and body."""
         self.enclave.answer = (status, body)
         return self.private.error(name, *params)
 
@@ -128,7 +128,7 @@ def test_whatever_else_goes_wrong_there(asked: Asked, body: bytes) -> None:
 
 @pytest.mark.parametrize("asked", [True], indirect=True)
 def test_unable_to_determine_nonce_for_account_in_group(asked: Asked) -> None:
-    """When the enclave must check whether a tenant has access."""
+    """This error occurs when the enclave fails while it checks whether a tenant has access."""
     TENANT.set(text(FROM))
     unable = (-50100, "Unable to determine nonce for account in group.")
     group = text(legacy_id([FROM, FOR]))

@@ -96,7 +96,8 @@ def test_rules_are_enforced_when_asked_for(dev: Interface) -> None:
 
 
 def test_the_last_nonce_matters_only_where_nonces_do(dev: Interface) -> None:
-    """It is too high for every account except one that has this nonce, which cannot send any more."""
+    """If nonces are checked, the maximum nonce is too high for every account, and an account that has it cannot send.
+    """
     last = {"from": RICH, "to": POOR, "nonce": hex(2**64 - 1), "maxFeePerGas": hex(10**10)}
     there = {RICH: {"balance": hex(10**18), "nonce": hex(2**64 - 1)}}
     for state in (FUNDED, there):
@@ -110,7 +111,9 @@ def test_the_last_nonce_matters_only_where_nonces_do(dev: Interface) -> None:
 
 
 def test_an_account_with_the_last_nonce_makes_no_contract(dev: Interface) -> None:
-    """The cost is that of any creation; the nonce of the request does not matter."""
+    """A creation fails if the account has the maximum nonce. It costs as much as any creation; the nonce in the request
+    does not matter.
+    """
     there = {RICH: {"balance": hex(10**18), "nonce": hex(2**64 - 1)}}
     creation = {"from": RICH, "input": "0x00"}
     (block,) = simulate(dev, {"stateOverrides": there, "calls": [creation, {**creation, "nonce": "0x1"}]})

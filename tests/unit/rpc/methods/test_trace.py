@@ -157,7 +157,9 @@ def test_instructions_with_their_effects(dev: Interface) -> None:
 
 
 def test_calls_are_nested_into_the_machine_trace(dev: Interface) -> None:
-    """The first contract calls the identity contract and then an empty account."""
+    """The machine trace contains the traces of inner calls. The contract calls the identity contract, then an empty
+    account.
+    """
     inner = "6000600060006000600073" + "c2" * 20 + "5af1"
     code = "602a600052" + "6020600060206000600060045af1" + inner + "00"
     init = deploying(bytes.fromhex(code))
@@ -181,7 +183,9 @@ def test_many_calls_build_on_each_other(dev: Interface) -> None:
 
 
 def test_slots_of_many_calls_cost_what_they_did_before_the_first(dev: Interface) -> None:
-    """SSTORE(0, CALLDATALOAD(0)), three times: from 0 to 1, to 2, and back to 0."""
+    """Three calls change a slot from 0 to 1, to 2, and back to 0. SSTORE gas depends on its value before the first
+    call.
+    """
     contract, _ = deploy_and_call(dev, bytes.fromhex("60003560005500"))
     calls = [
         [{"from": SENDER, "to": contract, "data": word(value), "gas": "0x186a0"}, ["trace", "vmTrace"]]
@@ -205,7 +209,9 @@ def test_a_signed_transaction_is_traced_without_being_sent(dev: Interface) -> No
 
 
 def test_mined_creations_say_how_they_were_made_and_calls_do_not(dev: Interface) -> None:
-    """One CREATE2 marks all creations of its transaction."""
+    """Mined creations have a `creationMethod`. A single CREATE2 makes it "create2" for all creations of the
+    transaction.
+    """
     init = bytes.fromhex("60006000600060006000f55060016000f3")
     raw = legacy_transaction(DEV_KEYS[0], 0, to=None, gas=300_000, data=init)
     call = {"from": SENDER, "data": "0x" + init.hex(), "gas": "0x493e0"}

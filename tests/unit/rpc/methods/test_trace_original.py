@@ -172,7 +172,9 @@ def machine(node: Interface, to: int) -> dict[str, Any]:
 
 
 def test_a_reverting_callee_shows_the_value_of_its_caller(istanbul: Interface) -> None:
-    """Only CALLDATALOAD, RETURN, STOP and halts set the value of a callee; REVERT does not."""
+    """An entry shows its own value only if the callee runs CALLDATALOAD, RETURN or STOP, or halts; otherwise its
+    caller's.
+    """
     _, silent = traced(istanbul, ASKS_REVERTS, value=7)
     _, loading = traced(istanbul, ASKS_LOADS, value=7)
     assert (silent["action"]["value"], loading["action"]["value"]) == ("0x7", "0x1")
@@ -180,7 +182,7 @@ def test_a_reverting_callee_shows_the_value_of_its_caller(istanbul: Interface) -
 
 
 def test_the_first_end_at_a_depth_speaks_for_all_calls_there(istanbul: Interface) -> None:
-    """The first RETURN or REVERT at a depth is searched from the start of the transaction."""
+    """All calls at one depth get the outcome of the first RETURN or REVERT at that depth in the transaction."""
     root, first, second = traced(istanbul, ASKS_BOTH)
     assert (first["error"], second["error"]) == ("Reverted", "Reverted")
     assert root["result"]["output"] == "0x"
@@ -188,7 +190,9 @@ def test_the_first_end_at_a_depth_speaks_for_all_calls_there(istanbul: Interface
 
 
 def test_gas_used_leaves_out_what_a_nested_return_costs(istanbul: Interface) -> None:
-    """The gas before RETURN counts: its 2,048 words of memory are not shown, but the outermost frame has paid them."""
+    """The gas of a nested entry is counted up to its RETURN, so the cost of RETURN's memory appears only in the
+    outermost entry.
+    """
     root, nested = traced(istanbul, ASKS_LONG)
     assert nested["result"]["gasUsed"] == hex(2 * PUSH)
     memory = 3 * 2048 + 2048 * 2048 // 512
@@ -198,7 +202,7 @@ def test_gas_used_leaves_out_what_a_nested_return_costs(istanbul: Interface) -> 
 
 
 def test_refunds_do_not_show_in_the_outermost_frame(istanbul: Interface) -> None:
-    """Clearing a slot costs 5,000 at Istanbul; the refund is not included."""
+    """Clearing a slot costs 5,000 gas at Istanbul. The refund is not subtracted."""
     (root,) = traced(istanbul, CLEARS)
     assert root["action"]["gas"] == hex(GAS - INTRINSIC)
     assert root["result"]["gasUsed"] == hex(2 * PUSH + 5_000)
@@ -210,7 +214,7 @@ def test_precompiled_contracts_are_listed_when_they_are_paid(istanbul: Interface
     assert (root["subtraces"], paid["traceAddress"], paid["action"]["value"]) == (1, [0], "0x1")
     assert paid["result"] == {"gasUsed": hex(15 + 3), "output": ZERO_WORD}
     (direct,) = traced(istanbul, IDENTITY, "aa")
-    assert direct["result"] == {"gasUsed": hex(15 + 3), "output": "0x"}  # its output is not shown
+    assert direct["result"] == {"gasUsed": hex(15 + 3), "output": "0x"}  # the output of a direct call is not shown
     # one gas too little: Besu adds the price to the gas used and shows no error
     (poor,) = traced(istanbul, IDENTITY, "aa", gas=INTRINSIC + 16 + 17)
     assert (poor["action"]["gas"], poor["result"]["gasUsed"]) == (hex(17 + 18), hex(18))
@@ -239,7 +243,8 @@ def test_creations_inside_a_creation_come_from_the_outermost_contract(istanbul: 
 
 
 def test_a_rejected_creation_takes_the_end_of_its_creator(istanbul: Interface) -> None:
-    """It runs no code, so the next RETURN closes its entry, and the creator's entry stays open."""
+    """A rejected creation runs no code, so the next RETURN closes its entry instead of the creator's, which stays open.
+    """
     root, refused = traced(istanbul, OVERDRAWN_CREATE)
     assert root["result"] == {"gasUsed": "0x0", "output": "0x"}
     assert refused["action"]["init"] == "0x" + CONTRACTS[OVERDRAWN_CREATE]
@@ -248,7 +253,7 @@ def test_a_rejected_creation_takes_the_end_of_its_creator(istanbul: Interface) -
 
 
 def test_an_entry_that_nothing_closes_shows_what_was_spent_before_it(istanbul: Interface) -> None:
-    """As a negative number in 64 bits. An invalid instruction consumes its frame's gas but costs nothing."""
+    """An entry that no instruction closes shows minus the gas spent before it, as a 64-bit number."""
     _, invalid, first, second = traced(istanbul, TWICE_OVERDRAWN)
     assert (invalid["error"], first["traceAddress"], second["traceAddress"]) == ("Bad instruction", [1], [1, 0])
     spent = 7 * PUSH + CALL + POP + 5 * PUSH + 6 + CREATE
@@ -269,7 +274,9 @@ def test_a_creation_over_a_contract_is_an_illegal_state_change(istanbul: Interfa
 
 
 def test_code_that_is_not_accepted_ends_two_entries(cancun: Interface) -> None:
-    """The last instruction before RETURN gets the halt, and RETURN then closes the creator's entry."""
+    """If created code is rejected, the last instruction before RETURN ends the creation, and RETURN ends the creator's
+    entry.
+    """
     init = "60ef60005360016000f3"
     root, refused = traced(cancun, None, create(init) + "5000", gas=2 * GAS)
     assert refused["error"] == "Code is invalid"
@@ -289,7 +296,7 @@ def test_the_end_of_a_borrowed_contract(istanbul: Interface) -> None:
 
 
 def test_the_effects_of_a_call_are_read_off_what_follows(istanbul: Interface) -> None:
-    """`mem` is the caller's final output if the call itself left nothing in memory."""
+    """If the call itself left nothing in memory, `mem` shows the final output of the caller."""
     operations = machine(istanbul, ASKS_NOBODY)["ops"]
     asked, popped = operations[7], operations[8]
     assert asked["sub"] == {"code": "0x", "ops": []}
@@ -322,7 +329,9 @@ def test_instructions_that_halt(istanbul: Interface) -> None:
 
 
 def test_a_callee_that_shows_nothing_hides_what_follows(istanbul: Interface) -> None:
-    """The depth is that of the last shown instruction, so later instructions of the caller appear in the callee."""
+    """If a callee shows no instruction, later instructions of its caller appear inside the callee, because the depth is
+    that of the last shown instruction.
+    """
     operations = machine(istanbul, ASKS_INVALID)["ops"]
     assert len(operations) == 8
     hidden = operations[7]["sub"]
@@ -367,7 +376,7 @@ def test_rewards_of_both_chains(istanbul: Interface, cancun: Interface) -> None:
 
 
 def test_only_calls_have_a_recipient(istanbul: Interface) -> None:
-    """Creations and self-destructs are not found by recipient; rewards are, by their author."""
+    """`toAddress` finds calls and, by their author, rewards. It does not find creations and self-destructs."""
     wanted = {"fromBlock": "0x0", "toBlock": "0x1"}
     everything = istanbul.ask("trace_filter", wanted)
     assert [one["type"] for one in everything] == ["call", "call", "create", "call", "suicide", "reward"]
@@ -380,8 +389,8 @@ def test_only_calls_have_a_recipient(istanbul: Interface) -> None:
 
 
 def test_the_flat_call_tracer_shows_the_tree_as_a_list(istanbul: Interface) -> None:
-    """Texts, gas and failures are the call tracer's: the whole limit for the outermost call, and revert data of
-    callees.
+    """Texts, gas and failures are as in the call tracer: the outermost call shows the whole gas limit, and callees show
+    revert data.
     """
 
     def flat(to: int, **config: bool) -> list[dict[str, Any]]:

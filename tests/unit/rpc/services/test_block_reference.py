@@ -53,7 +53,7 @@ def test_reading_waits_only_for_a_pending_block_that_is_not_built(dev: Interface
 
 
 def test_a_block_with_many_logs_is_rendered_in_a_lane(dev: Interface) -> None:
-    """A block full of logs took three hundred milliseconds of the loop at a hundred million gas."""
+    """Regression: rendering a block with a hundred million gas of logs blocked the event loop for 300 ms."""
     lanes = InlineLanes()
     lanes.read = ThreadLane("read", 1, 0)  # type: ignore[assignment]
     without = Dispatcher(method_table(replace(dev.context, lanes=lanes), ("eth", "debug"), HTTP), dev.loop)

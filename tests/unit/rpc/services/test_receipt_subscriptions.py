@@ -1,4 +1,4 @@
-"""Receipts that subscriptions name."""
+"""Subscriptions to the receipts of named transactions."""
 
 from __future__ import annotations
 

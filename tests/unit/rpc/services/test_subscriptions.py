@@ -277,7 +277,7 @@ def test_many_subscribers_are_notified_in_batches(dev: Interface) -> None:
 
 
 def test_a_wide_filter_is_read_with_the_parameters_and_not_again_on_the_loop(dev: Interface) -> None:
-    """Long parameters are decoded in a thread; a hundred thousand addresses took a tenth of a second on the loop."""
+    """Long parameters are decoded in a thread, because 100,000 addresses took a tenth of a second on the event loop."""
     assert get_type_hints(eth_filters.subscribe, include_extras=True)["options"] is OptionsParam
     assert get_type_hints(priv.subscribe, include_extras=True)["options"] is OptionsParam
 
@@ -298,7 +298,7 @@ def test_a_wide_filter_is_read_with_the_parameters_and_not_again_on_the_loop(dev
 
 
 def test_logs_that_many_queries_want_are_not_held_all_at_once(dev: Interface) -> None:
-    """One transaction and a thousand slightly different subscriptions made a node hold gigabytes."""
+    """Regression: one transaction and a thousand slightly different subscriptions made a node hold gigabytes."""
     queries, logs = 200, 200
 
     async def story(subscriptions: Subscriptions, _: Listener) -> None:

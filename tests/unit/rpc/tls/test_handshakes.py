@@ -256,8 +256,9 @@ def test_a_disconnected_client_uses_no_time_slice(run: Run, tmp_path: Path) -> N
 
 
 def test_a_handshake_that_fails_leaves_nothing_to_be_collected(tmp_path: Path) -> None:
-    """Each holds a quarter of a megabyte, and garbage collections are rare. (asyncio itself leaves some objects; nodes
-    use uvloop.)"""
+    """A failed handshake is freed without garbage collection, because it holds a quarter of a megabyte. (asyncio itself
+    leaves some objects; nodes use uvloop.)
+    """
 
     async def story() -> None:
         service = Service(tmp_path)
@@ -290,7 +291,9 @@ def test_a_handshake_that_fails_leaves_nothing_to_be_collected(tmp_path: Path) -
 
 
 def test_a_queued_handshake_is_not_dropped_for_a_later_one(tmp_path: Path) -> None:
-    """More honest clients than pending handshakes are allowed: queued ones wait for the node and do not count."""
+    """Queued handshakes wait for the node, so they do not count as pending. More clients than the limit can therefore
+    connect.
+    """
     crowd = 90
 
     async def story() -> None:

@@ -41,7 +41,9 @@ def test_others_come_first() -> None:
 
 
 def test_few_of_many_closing_connections_are_read_in_each_step() -> None:
-    """Resuming a read costs nothing at first, but causes work later, so its cost is charged in advance."""
+    """Resuming a read costs nothing at first but causes work later. So its cost is charged in advance, which limits the
+    reads per step.
+    """
 
     async def main() -> None:
         scheduler = FairScheduler()

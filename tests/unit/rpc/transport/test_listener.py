@@ -41,7 +41,7 @@ class Service(Listener[SlotHolder]):
 
 
 def crowded() -> tuple[Service, list[SlotHolder], list[SlotHolder]]:
-    """Return a service with its connections, and those of them that have ticked."""
+    """Return a service, its connections, and a list to which each connection adds itself when it ticks."""
     service, ticked = Service("service", "127.0.0.1", 0, CONNECTIONS), list[SlotHolder]()
     guests = [SlotHolder(ticked) for _ in range(CONNECTIONS)]
     for guest in guests:

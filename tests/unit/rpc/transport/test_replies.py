@@ -13,7 +13,7 @@ from ophion.runtime.lanes import InlineLane
 
 
 class Rest:
-    """The rest of a result, then the end."""
+    """A source that yields the rest of a result, then ends."""
 
     def __init__(self, *pieces: bytes | Exception) -> None:
         self._pieces = list(pieces)

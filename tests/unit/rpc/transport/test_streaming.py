@@ -178,7 +178,7 @@ def test_what_cannot_be_streamed_is_put_together_up_to_a_limit() -> None:
 
 
 def test_a_long_trace_fits_into_a_batch(dev: Interface) -> None:
-    """Some thousand steps make a trace longer than a chunk."""
+    """The trace of some thousand steps is longer than a chunk."""
     to = "0x" + "c1" * 20
     code = "0x" + "61ffff" + "5b6001900380600357" + "00"
     call = {"to": to, "gas": hex(200_000)}
@@ -191,7 +191,9 @@ def test_a_long_trace_fits_into_a_batch(dev: Interface) -> None:
 
 
 def test_members_of_a_batch_are_put_together_one_at_a_time_and_within_its_limit() -> None:
-    """Sixteen at the same time, each up to the size limit of an answer, would take a gigabyte."""
+    """Members are rendered one at a time. Sixteen at once, each up to the size limit of an answer, would take a
+    gigabyte.
+    """
     begun: list[int] = []
 
     class Piece(Pieces):

@@ -319,7 +319,7 @@ def test_requests_are_answered_the_same_however_they_are_cut(requests: list[byte
 
 
 def test_an_answer_that_came_later_is_not_kept_once_it_has_been_written() -> None:
-    """Answers may be long and garbage collections are rare, so it must be freed at once."""
+    """A late answer is freed as soon as it is written, because answers may be long and garbage collections are rare."""
 
     class Long(bytearray):
         """Bytes whose release can be observed."""
@@ -618,7 +618,7 @@ def test_a_client_that_never_reads_is_cut_off() -> None:
 def test_a_client_that_never_reads_is_cut_off_also_when_it_has_asked_for_more() -> None:
     def story(client: Client, context: Context) -> None:
         client.connection.pause_writing()
-        client.send(post() * 8)  # the socket had these bytes before reading was paused
+        client.send(post() * 8)  # bytes that were already received when reading was paused
         for _ in range(7):
             client.connection.tick(5.0)
         assert client.transport.is_aborted

@@ -47,7 +47,7 @@ def test_who_asks_for_gzip_is_remembered_and_forgotten_with_the_rest() -> None:
 
 @pytest.mark.parametrize("is_together", [False, True])
 def test_both_paths_give_the_same_bytes(is_together: bool) -> None:
-    """With the fast path, and with a table that stores no heads."""
+    """Compares the output of the fast path with that of a table that stores no heads, which disables the fast path."""
     requests = [
         post(),
         post(),

@@ -43,5 +43,7 @@ def test_a_preflight_names_what_is_allowed() -> None:
     ],
 )
 def test_a_page_may_send_its_token(asked: bytes, allowed: bytes) -> None:
-    """`*` means every header except this one (fetch.spec.whatwg.org, CORS-preflight fetch)."""
+    """In Access-Control-Allow-Headers, `*` does not include Authorization, so it is listed (fetch.spec.whatwg.org,
+    CORS-preflight fetch).
+    """
     assert preflight(asked).headers.startswith(b"Access-Control-Allow-Headers: %b\r\n" % allowed)

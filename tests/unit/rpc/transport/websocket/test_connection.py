@@ -461,7 +461,7 @@ def test_frames_may_come_with_the_handshake() -> None:
 
 
 def test_handshakes_take_turns_and_nothing_is_read_meanwhile() -> None:
-    """Many simultaneous handshakes: those beyond this time slice wait for the next."""
+    """Of many simultaneous handshakes, those beyond the current time slice wait for the next one."""
 
     async def story(client: Client, context: Context) -> None:
         client.shared.scheduler.spend(math.inf)
