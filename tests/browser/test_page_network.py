@@ -204,7 +204,9 @@ def test_a_node_that_is_down(page: Browser, network: TestNetwork, base: str) -> 
 
 
 def test_the_page_recovers_when_its_node_restarts(base: str, browser: Browser, network: TestNetwork) -> None:
-    """While the node is down, requests fail, which browsers log as errors. The page shows the outage and then recovers.
+    """While the node is down, requests fail, which browsers log as errors.
+
+    The page shows the outage and then recovers.
     """
     browser.look()
     browser.open(base, "document.getElementById('live')?.dataset.state === 'live'")

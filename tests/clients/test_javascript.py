@@ -175,7 +175,9 @@ def test_refusals_are_what_they_are_with_geth(library: str, tmp_path: Path) -> N
 
 @LIBRARIES
 def test_types_are_what_they_are_with_geth(library: str, tmp_path: Path) -> None:
-    """Transactions of every type give the same results as with geth. Types 3 and 4 are included if this geth has them.
+    """Transactions of every type give the same results as with geth.
+
+    Types 3 and 4 are included if this geth has them.
     """
     # geth 1.15 ignores the authorization when it estimates a type 4 transaction to an address without code
     new = {"gas": "100000", "blob": blob()} if IS_THERE and has_prague() else {"delegates": False}

@@ -21,7 +21,9 @@ LARGE_BYTES = 100_000
 
 @contextmanager
 def loaded(network: TestNetwork) -> Iterator[None]:
-    """Send large transactions meanwhile. They go to the Byzantine validator, because the test queries the other nodes.
+    """Send large transactions meanwhile.
+
+    They go to the Byzantine validator, because the test queries the other nodes.
     """
     is_over = threading.Event()
 

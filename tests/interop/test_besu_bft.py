@@ -77,7 +77,8 @@ def test_a_validator_that_is_voted_in_and_never_comes(tmp_path: Path, engine: st
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_its_nodes_are_replaced_one_by_one(tmp_path: Path, engine: str) -> None:
-    """The Besu nodes are replaced one by one: once by voting for a new address, once under the address of the old node.
+    """The Besu nodes are replaced one by one: once by voting for a new address, once under the address of the old
+    node.
     """
     with Mixed(tmp_path, engine, Besu) as mixed:
         network, (first, second) = mixed.network, mixed.theirs

@@ -153,7 +153,9 @@ def test_c_09_two_blocks_of_equal_weight_are_settled_the_same_way_everywhere() -
 
 
 def test_c_10_the_least_number_of_signers_gets_out_of_a_tie() -> None:
-    """Five of eight signers are online and split in two. After healing, one of them may sign, so the chain continues.
+    """Five of eight signers are online and split in two.
+
+    After healing, one of them may sign, so the chain continues.
     """
     for seed in range(10):
         found = world(8, seed)
