@@ -46,7 +46,9 @@ def played(answer: Callable[[str, list[Any]], dict[str, Any]], senders: Senders,
 
 
 def test_every_question_gets_its_own_answer_when_a_step_ends_in_the_middle_of_one() -> None:
-    """Regression: when the end of a step interrupted the block poller, the next request received the poller's answer."""
+    """Regression: when the end of a step interrupted the block poller, the next request received the poller's
+    answer.
+    """
 
     def answer(method: str, params: list[Any]) -> dict[str, Any]:
         if method == "eth_sendRawTransaction":

@@ -18,7 +18,10 @@ _ETHASH = {"chainId": 7, "homesteadBlock": 5, "londonBlock": 20, "ethash": {}}
 
 
 def _refusal(before: dict[str, Any], after: dict[str, Any], number: int, timestamp: int = 0, **top: Any) -> str:
-    """Return why the second file is refused for a chain made with the first file up to this block; empty if accepted."""
+    """Return why the second file is refused for a chain made with the first file up to this block.
+
+    Empty if accepted.
+    """
     first, second = (
         parse_genesis(json.dumps({"config": config, "difficulty": 1, "gasLimit": 5000, **more}))
         for config, more in ((before, {}), (after, top))

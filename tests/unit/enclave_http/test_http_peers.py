@@ -207,7 +207,10 @@ def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
 
 
 def test_what_others_send_in_the_name_of_a_member_does_not_use_up_its_share(tmp_path: Path) -> None:
-    """A member's key is public, so others can forge requests under it. These must not delay the member's own requests."""
+    """A member's key is public, so others can forge requests under it.
+
+    These must not delay the member's own requests.
+    """
     a, b = Member(tmp_path, 1), Member(tmp_path, 2)
 
     async def story() -> None:

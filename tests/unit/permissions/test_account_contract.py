@@ -246,7 +246,9 @@ def test_result_of_wrong_size_or_form_or_a_revert_is_not_permitted(tmp_path: Pat
 
 
 def test_a_contract_that_says_it_was_late_was_not(tmp_path: Path) -> None:
-    """A revert text that looks like a timeout is not treated as one: the answer is cached, and the block stays refused."""
+    """A revert text that looks like a timeout is not treated as one: the answer is cached, and the block stays
+    refused.
+    """
     words = b"did not answer: the call took too long"
     head, rest = words[:32].hex(), words[32:].ljust(32, bytes(1)).hex()
     code = "6308c379a060e01b6000526020600452" + f"60{len(words):02x}602452" + f"7f{head}604452" + f"7f{rest}606452"

@@ -167,7 +167,10 @@ def test_an_enclave_that_is_away_holds_up_nothing_but_private_states(
 
 
 def test_what_was_sent_to_a_group_before_it_was_deleted_is_executed_by_whoever_follows_later(tmp_path: Path) -> None:
-    """A remote enclave drops a deleted group. A node that executes its earlier transactions later gets the same result."""
+    """A remote enclave drops a deleted group.
+
+    A node that executes its earlier transactions later gets the same result.
+    """
     (port,) = free_ports(1)
     with open_private(tmp_path, outside=port) as private, private.serving(port):
         group: str = private.ask("priv_createPrivacyGroup", {"addresses": [text(FROM), text(FOR)]})

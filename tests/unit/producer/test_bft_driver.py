@@ -737,7 +737,9 @@ def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, 
 
 @BOTH
 def test_i_24_transitions_take_effect_at_their_blocks(tmp_path: Path, engine: str) -> None:
-    """Transitions change the validators at blocks 1 and 5, and later the block period, the reward and the beneficiary."""
+    """Transitions change the validators at blocks 1 and 5, and later the block period, the reward and the
+    beneficiary.
+    """
     friend = bytes([9]) * 20
     listed = ["0x" + key.address.hex() for key in KEYS[:2]]
     transitions = [

@@ -33,7 +33,10 @@ CREATED = GroupRecord(GroupType.PANTHEON, "name", "text", KEYS, bytes(range(20))
 
 
 def seal(group: GroupRecord, nonce: int = 0, *, is_orion: bool = False) -> tuple[bytes, bytes, bytes]:
-    """Return key, record and transaction of a private payload. In Orion's format, the nonce of the ciphertext is zero."""
+    """Return key, record and transaction of a private payload.
+
+    In Orion's format, the nonce of the ciphertext is zero.
+    """
     raw = sign_private_transaction(
         bytes([9]) * 32,
         nonce=nonce,

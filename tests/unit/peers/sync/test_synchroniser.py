@@ -236,7 +236,9 @@ def test_a_claim_of_a_million_blocks_does_not_end_in_sync(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("engine", ["pow", "qbft"])
 def test_a_claimed_height_without_blocks_is_ignored(tmp_path: Path, engine: str) -> None:
-    """Readiness and eth_syncing use claimed heights, so a false claim could take every node out of its load balancer."""
+    """Readiness and eth_syncing use claimed heights, so a false claim could take every node out of its load
+    balancer.
+    """
 
     async def scenario(one: EthNode, two: EthNode, other: EthNode) -> None:
         await copied_chain(one, two, other)

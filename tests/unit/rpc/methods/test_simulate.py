@@ -96,7 +96,9 @@ def test_rules_are_enforced_when_asked_for(dev: Interface) -> None:
 
 
 def test_the_last_nonce_matters_only_where_nonces_do(dev: Interface) -> None:
-    """If nonces are checked, the maximum nonce is too high for every account, and an account that has it cannot send."""
+    """If nonces are checked, the maximum nonce is too high for every account, and an account that has it cannot
+    send.
+    """
     last = {"from": RICH, "to": POOR, "nonce": hex(2**64 - 1), "maxFeePerGas": hex(10**10)}
     there = {RICH: {"balance": hex(10**18), "nonce": hex(2**64 - 1)}}
     for state in (FUNDED, there):

@@ -243,7 +243,9 @@ def test_creations_inside_a_creation_come_from_the_outermost_contract(istanbul: 
 
 
 def test_a_rejected_creation_takes_the_end_of_its_creator(istanbul: Interface) -> None:
-    """A rejected creation runs no code, so the next RETURN closes its entry instead of the creator's, which stays open."""
+    """A rejected creation runs no code, so the next RETURN closes its entry instead of the creator's, which
+    stays open.
+    """
     root, refused = traced(istanbul, OVERDRAWN_CREATE)
     assert root["result"] == {"gasUsed": "0x0", "output": "0x"}
     assert refused["action"]["init"] == "0x" + CONTRACTS[OVERDRAWN_CREATE]

@@ -15,7 +15,10 @@ both = pytest.mark.parametrize("rules", [Ibft2(), Qbft()], ids=["ibft2", "qbft"]
 
 @both
 def test_votes_are_stored_before_the_member_dies_of_the_next_effect(rules: Rules) -> None:
-    """A member dies after any number of effects. The checker verifies that stored votes cover all messages it had sent."""
+    """A member dies after any number of effects.
+
+    The checker verifies that stored votes cover all messages it had sent.
+    """
     for effects in range(5):
         world = SimulatedNetwork(NetworkSettings(rules, 4), effects)
         world.start()
