@@ -132,7 +132,7 @@ async def in_process() -> None:
         others = cycle([head % number + length + body for number in range(1, 5000)])
 
         def parsed(others: Iterator[bytes] = others) -> None:
-            connection.data_received(next(others))  # with a head that is no longer stored
+            connection.data_received(next(others))  # a request whose HTTP head is no longer cached
 
         connection.data_received(request)
         known = microseconds(lambda request=request: connection.data_received(request))

@@ -76,7 +76,7 @@ class Target:
     scale: float = 1.0
 
     def count(self, full: int, least: int = 4) -> int:
-        """Return a number of items at the chosen scale."""
+        """Scale a number of items: `full` is the number of a full run. The result is at least `least`."""
         return max(least, int(full * self.scale))
 
 

@@ -42,7 +42,9 @@ def split_blocks(content: bytes) -> tuple[bytes, ...]:
 
 @cache
 def headers() -> tuple[bytes, ...]:
-    """Return headers in both forms of the small chain, and one with all fields of the last fork."""
+    """Return three headers of the small chain, with and without a base fee, and one header with every field of
+    the last fork.
+    """
     plain = [rlp.split_list(block, 1024)[0] for block in (blocks()[1], blocks()[10], blocks()[-1])]
     fields = rlp.split_list(plain[-1], 1024)
     late = [*fields, b"\xa0" + bytes(32), b"\x80", b"\x80", b"\xa0" + bytes(32), b"\xa0" + bytes(32)]

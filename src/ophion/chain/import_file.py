@@ -57,7 +57,7 @@ class ImportProgress(Struct):
 
 
 class _Ready(Struct, frozen=True):
-    """A block with recovered senders, or None for a block to skip."""
+    """Result of preparing one block: the block with recovered senders, or nothing if the block is to be skipped."""
 
     block: ChainBlock | None
     number: int

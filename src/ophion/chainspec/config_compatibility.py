@@ -66,7 +66,7 @@ def check_rules(record: bytes, given: Rules, head: Header) -> None:
     if head.number == 0:
         return
     stored = {name: Rule(*fields) for name, fields in json.loads(record).items()}
-    # compare all transitions, but other rules only if both sides have them: another version may have other rules
+    # compare every transition; compare other settings only if both configurations have them, since versions differ
     names = [
         name
         for name in dict.fromkeys((*given, *stored))

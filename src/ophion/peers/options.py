@@ -25,7 +25,7 @@ def read_ip(text: str) -> str:
 
 
 def read_bootnode(text: str, *, host_names: bool = True) -> Enode:
-    """Parse an enode URL with a discovery port. `PeerConfig` refuses host names that it does not resolve."""
+    """Parse an enode URL, which must have a discovery port. `host_names`: accept a host name; needs --dns-enabled."""
     try:
         enode = Enode.parse(text, host_names=host_names)
     except EnodeError as error:

@@ -23,8 +23,8 @@ use super::private::note_late;
 use super::snapshot::Snapshot;
 use super::tables::ROW_TABLES;
 
-/// Tables of payloads. A payload that arrives after its marker was processed is recorded for the private transaction
-/// processor.
+/// Indices of the payload tables. A payload written there after its marker was processed is also recorded as late, for
+/// the private transaction processor.
 const LATE: [usize; 2] = [0, 6];
 
 /// Table, key, value; None deletes the row.

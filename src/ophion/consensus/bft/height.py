@@ -356,7 +356,9 @@ class Height:
         self._ask_for_round(now)
 
     def _ask_for_round(self, now: float) -> None:
-        """Request the current round, with the proof of the block prepared before it."""
+        """Send a round change for the current round, with the prepared certificate of an earlier round if there
+        is one.
+        """
         height, prepared = self.validator_set.height, self.memory.prepared
         message = self._factory.round_change(height, self.current, prepared)
         if self.memory.round != self.current:

@@ -72,7 +72,7 @@ def check_same_block(block: Candidate, rounds: Sequence[int], digest: Hash32, fo
 
 
 class PreparedBlock(NamedTuple):
-    """The claim of a round change and the block it carries."""
+    """The prepared round and digest that a round change states, with the block attached to the message."""
 
     claim: PreparedClaim
     block: Candidate

@@ -186,7 +186,7 @@ def encode_listing(request_id: int, listing: Listing) -> bytes:
 
 
 def read_listing(payload: bytes) -> tuple[int, Listing]:
-    """Decode a Listed."""
+    """Decode a `Listed` message into the request id and the listing."""
     request_id, labels, last, more = _tuple(_decoded(payload), 4)
     found = [_label(item) for item in _list(labels, MAX_LABELS)]
     return _number(request_id), Listing(found, _number(last), _number(more) != 0)
