@@ -170,6 +170,12 @@ def test_timestamps_stay_with_the_clock(tmp_path: Path) -> None:
 # --- options -------------------------------------------------------------------------------------
 
 
+def test_an_interval_outside_40_bits_is_refused(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil") as (node, _):
+        assert node.error("evm_setIntervalMining", hex(2**64)) == -32602
+        assert node.ask("anvil_getIntervalMining") is None
+
+
 def test_options_of_anvil_are_understood(tmp_path: Path) -> None:
     out, dump = tmp_path / "config.json", tmp_path / "state.json"
     options = ("--preset=anvil", "--accounts=2", "--balance=5", "--chain-id=99", "--timestamp=1700000000")

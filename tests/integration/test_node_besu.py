@@ -35,7 +35,7 @@ def test_files_and_exit_code(tmp_path: Path, is_besu: bool) -> None:
             node.kill()
     assert node.returncode == (143 if is_besu else 0)
     assert not list(data.glob("*.ports")) + list(data.glob("besu.*"))
-    assert err.count("has no effect") == (3 if is_besu else 1), err
+    assert err.count("has no effect") == (2 if is_besu else 1), err
 
 
 def test_a_link_named_besu_is_a_besu_command(tmp_path: Path) -> None:

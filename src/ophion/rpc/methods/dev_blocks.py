@@ -109,7 +109,7 @@ def set_interval_mining(ctx: RpcContext, interval: AnyParam) -> Nothing:
     is_hardhat = dev.identity.preset == "hardhat"
     if isinstance(interval, list) and len(interval) == 2:
         interval = interval[0]
-    seconds = decode_number(interval) / (1000 if is_hardhat else 1)
+    seconds = _time(decode_number(interval)) / (1000 if is_hardhat else 1)
     if is_hardhat:
         dev.sealer.set_mode(dev.sealer.is_automatic, seconds)
     else:
