@@ -11,6 +11,7 @@ const MAX_HEAD: usize = 5;
 const CORRUPT: &str = "corrupt compressed data";
 
 /// The buffer of one decompressed message. It never grows beyond the size that it was allocated with.
+#[allow(clippy::len_without_is_empty)]
 pub trait Output: Send {
     fn len(&self) -> usize;
 
@@ -71,6 +72,7 @@ impl Decoder {
     }
 
     /// Number of decompressed bytes.
+    #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.output.len()
     }
