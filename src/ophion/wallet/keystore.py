@@ -24,6 +24,8 @@ SCRYPT_R: Final = 8
 MAX_KDF_BYTES: Final = 1 << 30
 """Maximum memory of one key derivation; a larger file is refused."""
 MAX_KDF_ROUNDS: Final = 10_000_000
+_MAX_OPENSSL_BYTES: Final = (1 << 31) - 2
+"""The largest limit that hashlib accepts; `MAX_KDF_BYTES` is the limit that counts."""
 _KEY_BYTES: Final = 32
 
 
@@ -121,7 +123,7 @@ def _scrypt(password: bytes, params: dict[str, Any]) -> bytes:
         r=r,
         p=p,
         dklen=_key_bytes(params),
-        maxmem=(1 << 31) - 2,
+        maxmem=_MAX_OPENSSL_BYTES,
     )
 
 

@@ -10,7 +10,7 @@ perm_explain  perm_explain, perm_dryRun, txpool_explain
 debug        debug_*                           debug_trace  debug_trace*
 trace        trace_*                           simulate   eth_simulateV1
 eea          private transactions and groups   priv       private states and logs
-otterscan    ots_*, erigon_*, parity_*: block explorers
+otterscan    ots_*, erigon_*: block explorers
 dev_snapshots  evm_snapshot, evm_revert
 dev_blocks   mining and time of a development node (evm_*, anvil_*, hardhat_*)
 dev_state    its accounts and next header      dev_accounts  impersonation, pool and node information
@@ -32,7 +32,7 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "client": ("net", "rpc", "web3"),
     "eth_state": ("eth",),
     "eth_blocks": ("debug", "eth"),
-    "eth_tx": ("eth",),
+    "eth_tx": ("eth", "parity"),
     "eth_filters": ("eth",),
     "eth_accounts": ("eth", "personal"),
     "mining": ("eth", "miner"),
@@ -41,7 +41,7 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "debug": ("debug",),
     "debug_trace": ("debug",),
     "trace": ("trace",),
-    "otterscan": ("erigon", "ots", "parity"),
+    "otterscan": ("erigon", "ots"),
     "trace_files": ("debug",),
     "chain_control": ("debug", "plugins"),
     "miner_data": ("eth",),

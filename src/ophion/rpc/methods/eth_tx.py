@@ -53,6 +53,7 @@ async def send_raw_transaction_sync(
 
 
 @method("eth_pendingTransactions", needs={"pool"}, examples=[Example([], [])])
+@method("parity_pendingTransactions", needs={"pool"}, examples=[Example([], [])])
 async def pending_transactions(ctx: RpcContext) -> Annotated[bytes | Streamed, PENDING_LIST]:
     """Returns all pooled transactions in the order of arrival."""
     return await listed(ctx, ctx.pool.transactions())

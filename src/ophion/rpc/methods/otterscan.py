@@ -1,4 +1,4 @@
-"""ots_*, erigon_*, parity_*: methods of block explorers beside eth_* (Otterscan API level 8, Blockscout).
+"""ots_*, erigon_*: methods of block explorers beside eth_* (Otterscan API level 8, Blockscout).
 
 Results follow Otterscan's description. Anvil 1.7.1 differs in three places: it lists the outermost call as an internal
 operation, omits creations in `ots_traceTransaction`, and pages a block from its first transaction.
@@ -18,7 +18,6 @@ from ophion.primitives.types import BlockTag, Hash32
 from ophion.rpc.errors import invalid_params
 from ophion.rpc.methods.eth_blocks import get_transaction_by_sender_and_nonce
 from ophion.rpc.schema.registry import Example, method
-from ophion.rpc.schema.schemas import PENDING_LIST
 from ophion.rpc.schema.wire_types import (
     AddressParam,
     BlockNumberParam,
@@ -32,9 +31,8 @@ from ophion.rpc.schema.wire_types import (
 from ophion.rpc.services.address_search import AddressPage, creation_of, transactions_after, transactions_before
 from ophion.rpc.services.block_reference import header_at, read_at
 from ophion.rpc.services.context import RpcContext
-from ophion.rpc.services.pool_listing import listed
 from ophion.rpc.services.tracing import streamed, transaction_at
-from ophion.rpc.transport.streaming import Streamed, whole_of
+from ophion.rpc.transport.streaming import whole_of
 
 API_LEVEL: Final = 8
 MAX_PAGE: Final = 1000
@@ -222,12 +220,6 @@ async def get_header_by_number(ctx: RpcContext, block: BlockNumberParam) -> Json
     text = ctx.rendered.block(header.hash, False)
     fields: dict[str, Any] = {} if text is None else orjson.loads(text)
     return {name: value for name, value in fields.items() if name not in _NOT_OF_HEADER}
-
-
-@method("parity_pendingTransactions", needs={"pool"}, examples=[Example([], [])])
-async def pending_transactions(ctx: RpcContext) -> Annotated[bytes | Streamed, PENDING_LIST]:
-    """Returns all pooled transactions in the order of arrival, as `eth_pendingTransactions` does."""
-    return await listed(ctx, ctx.pool.transactions())
 
 
 # --- transactions of an address -------------------------------------------------------------------
