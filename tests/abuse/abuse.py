@@ -324,7 +324,7 @@ def verdict(rows: list[Row], took_s: float) -> int:
     """Print the last lines; return the exit code."""
     broken = [row for row in rows if row.failures]
     print(f"{len(rows)} attacks in {took_s / 60:.1f} minutes: ", end="")
-    print(f"{len(broken)} BROKE A PROMISE" if broken else "all promises kept")
+    print(f"{len(broken)} EXCEEDED A LIMIT" if broken else "no limit exceeded")
     for row in broken:
         for failure in row.failures:
             print(f"  {row.name}: {failure}")

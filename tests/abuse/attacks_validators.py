@@ -1,5 +1,5 @@
-"""One Byzantine validator of four, live: measures the block rate against that of an honest network, and looks for
-forks.
+"""One Byzantine validator of four, live: compares the block rate with that of an honest network under the same load,
+and looks for forks.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from ophion.testing.network import TestNetwork
@@ -14,38 +15,65 @@ from tests.abuse.target import Target, Unanswered
 from tests.faults.lying_validator import lying_command
 from tests.faults.test_byzantine_validators import HONEST, LIAR, loaded
 
-SECONDS = 20.0
+SECONDS = 24.0
 PERIOD_S = 1
 MIN_SHARE = 0.5
-"""Minimum share of the normal rate, which is one block per period."""
+"""Minimum share of the block rate of an honest network."""
+BLOCK_BYTES = (1_000_000, 4_000_000, 8_000_000)
 
 
-async def byzantine_validator(target: Target) -> None:
-    """One validator of four swaps bodies, equivocates, withholds and replays; IBFT 2.0 and QBFT, large blocks."""
-    for engine in ("ibft2", "qbft"):
-        share = await asyncio.to_thread(_share_of_blocks, engine, max(5.0, SECONDS * target.scale))
-        print(f"byzantine-validator {engine}: {share:.0%} of the normal block rate, no fork", flush=True)
+@dataclass(frozen=True)
+class Growth:
+    """The blocks of a network within a time."""
+
+    rate: float
+    """Blocks per second."""
+    largest: int
+    """Bytes of the largest block."""
+
+
+async def byzantine_ibft2(target: Target) -> None:
+    """One IBFT 2.0 validator of four swaps bodies, equivocates, withholds and replays; blocks of 1 to 8 MB."""
+    await _compare("ibft2", target)
+
+
+async def byzantine_qbft(target: Target) -> None:
+    """One QBFT validator of four swaps bodies, equivocates, withholds and replays; blocks of 1 to 8 MB."""
+    await _compare("qbft", target)
+
+
+async def _compare(engine: str, target: Target) -> None:
+    seconds = max(5.0, SECONDS * target.scale)
+    for size in BLOCK_BYTES:
+        honest = await asyncio.to_thread(_growth, engine, size, seconds / 2, {})
+        attacked = await asyncio.to_thread(_growth, engine, size, seconds, {LIAR: lying_command()})
+        share = attacked.rate / honest.rate
+        print(
+            f"byzantine validator {engine}: blocks up to {attacked.largest / 1e6:.1f} MB, {attacked.rate:.2f} a second,"
+            f" honest network {honest.rate:.2f} a second ({share:.0%}), no fork",
+            flush=True,
+        )
         if share < MIN_SHARE:
             raise Unanswered(f"{engine}: one liar of four leaves {share:.0%} of the blocks")
 
 
-def _share_of_blocks(engine: str, seconds: float) -> float:
+def _growth(engine: str, block_bytes: int, seconds: float, launchers: dict[int, tuple[str, ...]]) -> Growth:
     with (
         tempfile.TemporaryDirectory() as folder,
-        TestNetwork(
-            Path(folder), engine, 4, period_s=PERIOD_S, timeout_s=1, launchers={LIAR: lying_command()}
-        ) as network,
+        TestNetwork(Path(folder), engine, 4, period_s=PERIOD_S, timeout_s=1, launchers=launchers) as network,
     ):
         network.wait(lambda: min(network.heights(HONEST)) >= 1, 60, "the first block")
-        with loaded(network):
+        with loaded(network, block_bytes):
             began, first = time.monotonic(), min(network.heights(HONEST))
             time.sleep(seconds)
-            share = (min(network.heights(HONEST)) - first) * PERIOD_S / (time.monotonic() - began)
+            last = min(network.heights(HONEST))
+            rate = (last - first) / (time.monotonic() - began)
         if not network.agrees(HONEST):
             raise Unanswered(f"{engine}: honest validators have different blocks")
         if not all(network.nodes[index].is_running for index in HONEST):
             raise Unanswered(f"{engine}: an honest validator has stopped")
-    return share
+        blocks = (network.nodes[HONEST[0]].rpc("eth_getBlockByNumber", hex(n), False) for n in range(first, last + 1))
+        return Growth(rate, max(int(block["size"], 16) for block in blocks))
 
 
-ATTACKS = (byzantine_validator,)
+ATTACKS = (byzantine_ibft2, byzantine_qbft)

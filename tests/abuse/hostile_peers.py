@@ -59,7 +59,7 @@ MEMORY_LIMIT_MB = 200
 LATE_LIMIT_S = 1
 """Maximum seconds by which a block may be later than its period; timestamps are whole seconds."""
 BREATH_S = 0.05
-PROMISE_LIMIT_S = 30.0
+READY_LIMIT_S = 30.0
 """Maximum time for which a node may believe a peer's announcement of blocks that never arrive."""
 
 STATUS, NEW_HASHES, TRANSACTIONS, GET_HEADERS, HEADERS, GET_BODIES, BODIES, NEW_BLOCK = range(ETH, ETH + 8)
@@ -350,14 +350,14 @@ async def flooded_door(target: Target) -> None:
     await flood
 
 
-async def false_promises(target: Target) -> None:
+async def false_heights(target: Target) -> None:
     """A peer that announces blocks far ahead, for ever. The readiness of the node must not change."""
     async with joined(target.enode) as peer:
         reading = asyncio.create_task(peer_is_cut_off(peer))
         try:
             began = refused_at = time.monotonic()
             with contextlib.suppress(ConnectionError):
-                while time.monotonic() < began + 2 * PROMISE_LIMIT_S:
+                while time.monotonic() < began + 2 * READY_LIMIT_S:
                     await peer.send(NEW_HASHES, rlp.encode([[os.urandom(32), 10**12]]))
                     await asyncio.sleep(0.5)
                     if not await is_ready(target):
@@ -365,7 +365,7 @@ async def false_promises(target: Target) -> None:
                     elif time.monotonic() > refused_at + 10:
                         break
             took = refused_at - began
-            expect(took < PROMISE_LIMIT_S, f"a false promise made the node not ready for {took:.0f} s")
+            expect(took < READY_LIMIT_S, f"a false height made the node not ready for {took:.0f} s")
         finally:
             reading.cancel()
 
@@ -437,7 +437,7 @@ ATTACKS: tuple[Callable[[Target], Awaitable[None]], ...] = (
     wrong_answers,
     unread_answers,
     flooded_door,
-    false_promises,
+    false_heights,
     noise_of_validators,
     packet_flood,
 )

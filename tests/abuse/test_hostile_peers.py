@@ -24,7 +24,7 @@ OPTIONS = (
     "--rpc-http-api=ETH,NET",
     "--durable-commits=false",
 )
-LONGER = {"dripping_frames", "false_promises"}
+LONGER = {"dripping_frames", "false_heights"}
 """Attacks that take a minute, because they test timeouts of that length. Only the script runs them."""
 ELSEWHERE = {"announced_transactions", "headers_that_never_link", "no_answers", "unread_answers"}
 """Attacks whose short form is in tests/integration/test_hostile_eth.py."""

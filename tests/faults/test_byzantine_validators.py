@@ -20,22 +20,26 @@ LARGE_BYTES = 100_000
 
 
 @contextmanager
-def loaded(network: TestNetwork) -> Iterator[None]:
-    """Send large transactions meanwhile.
+def loaded(network: TestNetwork, block_bytes: int = 10 * LARGE_BYTES) -> Iterator[None]:
+    """Send large transactions meanwhile: `block_bytes` of them after each block.
 
     They go to the Byzantine validator, because the test queries the other nodes.
     """
     is_over = threading.Event()
 
     def send() -> None:
-        nonce = 0
-        while not is_over.wait(0.1):
+        nonce, height = 0, -1
+        while not is_over.wait(0.05):
             try:
-                raw = legacy_transaction(
-                    DEV_KEYS[0], nonce, data=bytes(LARGE_BYTES), gas=2_000_000, gas_price=0, chain_id=1337
-                )
-                network.nodes[LIAR].send(raw)
-                nonce += 1
+                if (head := network.nodes[LIAR].height) == height:
+                    continue
+                for _ in range(block_bytes // LARGE_BYTES):
+                    raw = legacy_transaction(
+                        DEV_KEYS[0], nonce, data=bytes(LARGE_BYTES), gas=2_000_000, gas_price=0, chain_id=1337
+                    )
+                    network.nodes[LIAR].send(raw)
+                    nonce += 1
+                height = head
             except (RpcFailure, OSError):
                 continue
 
