@@ -31,6 +31,7 @@ from pathlib import Path
 from tests.abuse import (
     attacks_bodies,
     attacks_connections,
+    attacks_eclipse,
     attacks_peers,
     attacks_private,
     attacks_requests,
@@ -127,7 +128,7 @@ TABLE = {
     TOKENS: attacks_tokens.ATTACKS,
     TLS: attacks_tls.ATTACKS,
     GATEWAY: THROUGH_A_GATEWAY,
-    PEERS: (*attacks_peers.ATTACKS, *attacks_validators.ATTACKS),
+    PEERS: (*attacks_peers.ATTACKS, *attacks_validators.ATTACKS, *attacks_eclipse.ATTACKS),
     QBFT: (attacks_strangers.strangers,),
     IBFT2: (attacks_strangers.strangers,),
     CLIQUE: attacks_strangers.ATTACKS,

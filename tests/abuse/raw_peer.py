@@ -33,9 +33,12 @@ def hello(key: PrivateKey, *, name: bytes = b"raw", capabilities: rlp.Encodable 
 
 
 @asynccontextmanager
-async def dialled(enode: Enode) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """Open a TCP connection."""
-    opening = asyncio.open_connection(enode.ip, enode.tcp_port, limit=2**25)
+async def dialled(
+    enode: Enode, ip: str | None = None
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Open a TCP connection, from this local address if there is one."""
+    local = None if ip is None else (ip, 0)
+    opening = asyncio.open_connection(enode.ip, enode.tcp_port, limit=2**25, local_addr=local)
     reader, writer = await asyncio.wait_for(opening, PATIENCE_S)
     try:
         yield reader, writer
@@ -107,6 +110,14 @@ class RawPeer:
             pass
         return True
 
+    async def greet(self) -> None:
+        """Exchange Hellos."""
+        await self.send(HELLO, hello(self.key))
+        await self.expect(HELLO)
+        self.session.is_compressed = True
+        self.session.max_message = 2**24 - 1
+        self.waiting.extend(whole(self.session.feed(b"")))
+
     async def join(self, **changes: rlp.Encodable) -> list[rlp.Item]:
         """Exchange Status: send the node's values back, with some fields changed. Returns the node's fields."""
         payload = await self.expect(ETH)
@@ -120,10 +131,10 @@ class RawPeer:
 
 
 @asynccontextmanager
-async def shaken(enode: Enode, key: PrivateKey | None = None) -> AsyncIterator[RawPeer]:
+async def shaken(enode: Enode, key: PrivateKey | None = None, ip: str | None = None) -> AsyncIterator[RawPeer]:
     """Open a connection up to the RLPx handshake, before the Hellos."""
     key = key or new_key()
-    async with dialled(enode) as (reader, writer):
+    async with dialled(enode, ip) as (reader, writer):
         handshake = wire.Handshake.initiate(key.secret(), enode.node_id, os.urandom(wire.HANDSHAKE_ENTROPY))
         writer.write(handshake.auth)
         async with asyncio.timeout(PATIENCE_S):
@@ -133,14 +144,10 @@ async def shaken(enode: Enode, key: PrivateKey | None = None) -> AsyncIterator[R
 
 
 @asynccontextmanager
-async def greeted(enode: Enode, key: PrivateKey | None = None) -> AsyncIterator[RawPeer]:
+async def greeted(enode: Enode, key: PrivateKey | None = None, ip: str | None = None) -> AsyncIterator[RawPeer]:
     """Open a connection up to the Hellos."""
-    async with shaken(enode, key) as peer:
-        await peer.send(HELLO, hello(peer.key))
-        await peer.expect(HELLO)
-        peer.session.is_compressed = True
-        peer.session.max_message = 2**24 - 1
-        peer.waiting.extend(whole(peer.session.feed(b"")))
+    async with shaken(enode, key, ip) as peer:
+        await peer.greet()
         yield peer
 
 

@@ -27,10 +27,10 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[abuse.Stage]:
 ELSEWHERE = (
     {f"peers.{name}" for name in ("wrong_handshakes", "half_open", "large_frames", "flooded_door", "packet_flood")}
     | {f"{engine}.strangers" for engine in ("qbft", "ibft2", "clique")}
-    | {"peers.byzantine_ibft2", "peers.byzantine_qbft"}
+    | {"peers.byzantine_ibft2", "peers.byzantine_qbft", "peers.eclipse"}
 )
-"""Attacks whose short form is in test_hostile_peers.py or tests/faults/test_byzantine_validators.py. Networks take
-minutes.
+"""Attacks whose short form is in test_hostile_peers.py, in tests/faults/test_byzantine_validators.py or in unit tests.
+Networks take minutes.
 """
 NAMES = [attack.name for attack in abuse.ATTACKS if attack.name not in ELSEWHERE]
 

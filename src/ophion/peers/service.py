@@ -86,7 +86,10 @@ class PeerService:
         self.bans = Bans()
         # for jitter and lookup targets only, so it need not be unpredictable
         random = Random(entropy.token(16))
-        self.plan = DialPlan(key.public_key, random, lambda node_id: is_member(address_of(node_id)))
+        bootnodes = {enode.node_id for enode in settings.bootnodes}
+        self.plan = DialPlan(
+            key.public_key, random, lambda node_id: node_id in bootnodes or is_member(address_of(node_id))
+        )
         self.pending: PendingLimit[Connection | PreHandshake] = PendingLimit(settings.subnets)
         self._admission = Admission(
             key.public_key, self.peers, settings.limits, self.bans, self.plan.has_place, settings.banned
@@ -283,6 +286,7 @@ class PeerService:
             offer=self.offer,
             wants_more=lambda: self._dialer.capacity > 0,
             may=self._access.may_discover,
+            is_reserved=self.plan.has_place,
             chain=chain,
         )
         return Discovery(self._key, settings.host, record, settings.bootnodes, self._clock, random, context)

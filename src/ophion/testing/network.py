@@ -11,7 +11,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -91,11 +91,13 @@ class TestNetwork:
         clocks: dict[int, float] | None = None,
         own: dict[int, Sequence[str]] | None = None,
         launchers: dict[int, Sequence[str]] | None = None,
+        discovering: Collection[int] = (),
     ) -> None:
         """Set up a network.
 
         `clocks`: seconds by which clocks of some nodes are ahead. `own`: further options of some nodes. `launchers`:
         programs that run some nodes instead of the command. `tapped`: the node whose received messages are recorded.
+        `discovering`: nodes with discovery.
         """
         count = validators + followers
         self.path = path
@@ -124,6 +126,7 @@ class TestNetwork:
         self._clocks = clocks or {}
         self._own = own or {}
         self._launchers = launchers or {}
+        self._discovering = discovering
         self.nodes = [self._node(index) for index in range(count)]
 
     def _node(self, index: int) -> NodeProcess:
@@ -133,7 +136,7 @@ class TestNetwork:
             f"--genesis-file={self.genesis_file}",
             "--p2p-interface=127.0.0.1",
             f"--p2p-port={self.ports[index]}",
-            "--discovery-enabled=false",
+            f"--discovery-enabled={str(index in self._discovering).lower()}",
             "--min-gas-price=0",
             f"--rpc-http-api={_APIS}",
             *self._options,

@@ -411,6 +411,19 @@ def test_nodes_find_each_other_through_a_third_over_real_sockets() -> None:
     play(story)
 
 
+def test_a_bootnode_has_a_slot_above_the_peer_limit() -> None:
+    async def story(town: Town) -> None:
+        late = await town.node(3, has_discovery=True)
+        full = await town.node(
+            1, PeerSettings(timing=SHORT, limits=PeerLimits(1), has_discovery=True), bootnodes=(late.enode,)
+        )
+        unknown = await town.node(2)
+        unknown.service.add_static(full.enode)
+        await until(lambda: full.count == 2 and late.count == unknown.count == 1)
+
+    play(story)
+
+
 def test_a_removed_peer_is_forgotten_by_discovery_too() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1, has_discovery=True)

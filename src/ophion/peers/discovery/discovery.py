@@ -59,6 +59,7 @@ _MAX_OPEN: Final = 256
 _MAX_RETURNED: Final = 128
 """Concurrent Pings that answer Pings of unproven nodes. They do not count against `_MAX_OPEN`."""
 _MAX_LEARNING: Final = 16
+"""Concurrent record requests to nodes without a reserved slot."""
 _MAX_SUITABLE: Final = 1024
 _MAX_FAILURES: Final = 5
 """Consecutive requests without a response before a node is removed."""
@@ -92,6 +93,8 @@ class DiscoveryContext(Struct, frozen=True):
     """Whether the peer limit allows more peers."""
     may: Callable[[Enode, Action], bool] = lambda enode, action: True
     """Whether an action is allowed for a node: subnets, banned ids, permissions."""
+    is_reserved: Callable[[bytes], bool] = lambda node_id: False
+    """Whether a node has a reserved slot: a static peer, a bootnode or a validator."""
     chain: ChainMark = field(default_factory=ChainMark)
 
 
@@ -135,6 +138,7 @@ class Discovery:
         self._suitable: dict[bytes, Enode] = {}
         self._tasks: asyncio.TaskGroup | None = None
         self._learning: set[bytes] = set()
+        self._learning_reserved: set[bytes] = set()
         self.record = record
         self.buckets = Buckets(self._own_id)
         self.set_bootnodes(bootnodes)
@@ -469,13 +473,18 @@ class Discovery:
     # --- offers to the dialer ------------------------------------------------------------------------------------
 
     def _learn_about(self, enode: Enode) -> None:
-        """Start a task that requests the record of a newly proven node and offers the node."""
-        if self._tasks is None or len(self._learning) >= _MAX_LEARNING or enode.node_id in self._learning:
-            return
-        self._learning.add(enode.node_id)
-        self._tasks.create_task(self._learn(enode))
+        """Start a task that requests the record of a newly proven node and offers the node.
 
-    async def _learn(self, enode: Enode) -> None:
+        Nodes with a reserved slot do not count against the limit, so that unknown nodes cannot keep them out.
+        """
+        is_reserved = self._context.is_reserved(enode.node_id)
+        learning = self._learning_reserved if is_reserved else self._learning
+        if self._tasks is None or enode.node_id in learning or (not is_reserved and len(learning) >= _MAX_LEARNING):
+            return
+        learning.add(enode.node_id)
+        self._tasks.create_task(self._learn(enode, learning))
+
+    async def _learn(self, enode: Enode, learning: set[bytes]) -> None:
         try:
             # let the node finish its own requests first
             await asyncio.sleep(_PING_BACK_S)
@@ -491,7 +500,7 @@ class Discovery:
                 del self._suitable[next(iter(self._suitable))]
             self._context.offer(suitable)
         finally:
-            self._learning.discard(enode.node_id)
+            learning.discard(enode.node_id)
 
     def _update_record(self) -> None:
         self.record.update(self._host, self._tcp_port, self._udp_port, self._context.chain.entry())

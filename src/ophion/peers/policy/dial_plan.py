@@ -1,8 +1,8 @@
 """`DialPlan`: which nodes to dial and when (networking.md 5.1, 5.2).
 
 Static peers are redialled soon after a lost connection, and with growing delays after failed attempts. Discovered nodes
-are dialled while the peer limit allows more peers. Discovered validators are dialled even above that limit. Callers
-pass in the time, the connected nodes and the outcome of each attempt.
+are dialled while the peer limit allows more peers. Discovered bootnodes and validators are dialled even above that
+limit. Callers pass in the time, the connected nodes and the outcome of each attempt.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class DialPlan:
         return any(enode.node_id == node_id for enode in self._static)
 
     def has_place(self, node_id: bytes) -> bool:
-        """Whether this node has a reserved slot, as a static peer or a validator."""
+        """Whether this node has a reserved slot, as a static peer, a bootnode or a validator."""
         return self.is_static(node_id) or self._is_member(node_id)
 
     def is_static_address(self, ip: str) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey
-from ophion.peers.discovery.discovery import ChainMark, Discovery, DiscoveryContext
+from ophion.peers.discovery.discovery import _MAX_LEARNING, ChainMark, Discovery, DiscoveryContext
 from ophion.peers.discovery.lookup import Lookup
 from ophion.peers.discovery.packets import (
     Endpoint,
@@ -72,12 +72,14 @@ class Node:
         self.banned: set[bytes] = set()
         self.forbidden: set[Action] = set()
         self.wants_more = True
+        self.reserved: set[bytes] = set()
         place = ("127.0.0.1", self.enode.udp_port)
         context = DiscoveryContext(
             send=lambda data, target: ether.send(data, place, target),
             offer=self.offered.append,
             wants_more=lambda: self.wants_more,
             may=lambda enode, action: enode.node_id not in self.banned and action not in self.forbidden,
+            is_reserved=self.reserved.__contains__,
             chain=ChainMark(lambda: chain, lambda item: item == [b"ours", b""]),
         )
         record = LocalRecord(self.key, ether.clock)
@@ -176,6 +178,22 @@ def test_what_is_remembered_of_suitable_nodes_is_bounded(monkeypatch: pytest.Mon
         await asyncio.sleep(60)
         assert all(len(node.discovery._suitable) <= 3 for node in ether.nodes)
         assert len(first.offered) >= 7
+
+    play(story)
+
+
+@pytest.mark.parametrize("is_reserved", [False, True])
+def test_unknown_nodes_do_not_keep_a_reserved_node_out(is_reserved: bool) -> None:
+    async def story(ether: Ether) -> None:
+        node, late = ether.node(1), ether.stranger(99)
+        if is_reserved:
+            node.reserved.add(late.key.public_key)
+        for number in range(10, 10 + _MAX_LEARNING):
+            # these nodes never answer the request for their record
+            await ether.stranger(number).bond(node)
+        await late.bond(node)
+        await asyncio.sleep(1.4)
+        assert (late.key.public_key in {enode.node_id for enode in node.offered}) is is_reserved
 
     play(story)
 
