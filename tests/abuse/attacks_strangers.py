@@ -10,7 +10,8 @@ import contextlib
 import os
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import cache
 from itertools import pairwise
 
@@ -50,17 +51,8 @@ async def endured(target: Target, count: int, one: Callable[[Enode, int], Awaita
     """Attack all validators at once. Raises if blocks stop, or do not continue after the attack."""
     seconds = max(10.0, ATTACK_S * target.scale)
     before = await _height(target)
-    attackers = [
-        asyncio.create_task(_again_and_again(target.enodes[number % len(target.enodes)], number, one))
-        for number in range(count)
-    ]
-    await asyncio.sleep(seconds)
-    pending = set(attackers)
-    while pending:
-        # cancel again, because a timeout at the same moment may absorb a cancellation
-        for attacker in pending:
-            attacker.cancel()
-        _, pending = await asyncio.wait(pending, timeout=1)
+    async with attacked(target.enodes, count, one):
+        await asyncio.sleep(seconds)
     during = await _height(target) - before
     began = time.monotonic()
     last = await _height(target)
@@ -80,6 +72,25 @@ async def endured(target: Target, count: int, one: Callable[[Enode, int], Awaita
         raise Unanswered(f"no block for {gap_s} s")
     if recovery_s > RECOVERY_LIMIT_S:
         raise Unanswered(f"two blocks took {recovery_s:.1f} s after the attack")
+
+
+@asynccontextmanager
+async def attacked(
+    enodes: Sequence[Enode], count: int, one: Callable[[Enode, int], Awaitable[None]] | None = None
+) -> AsyncIterator[None]:
+    """Let unknown peers attack these nodes meanwhile, by default with all attacks in turn."""
+    pending = {
+        asyncio.create_task(_again_and_again(enodes[number % len(enodes)], number, one or _everything))
+        for number in range(count)
+    }
+    try:
+        yield
+    finally:
+        while pending:
+            # cancel again, because a timeout at the same moment may absorb a cancellation
+            for attacker in pending:
+                attacker.cancel()
+            _, pending = await asyncio.wait(pending, timeout=1)
 
 
 async def _height(target: Target) -> int:
