@@ -101,12 +101,11 @@ def _checked_genesis(config: NodeConfig) -> Genesis:
         log.warning("%s", warning)
     engine_for(genesis.spec).check_genesis(genesis.header(ZERO_HASH))
     if config.privacy.enabled:
-        from ophion.node.privacy import check_forks, unpayable_markers
+        from ophion.node.privacy import check_forks, refused_markers
 
         check_forks(genesis.spec)
-        unpayable = unpayable_markers(genesis.spec, config)
-        if unpayable is not None:
-            log.warning("%s", unpayable)
+        if (refused := refused_markers(genesis.spec, config)) is not None:
+            log.warning("%s", refused)
     return genesis
 
 

@@ -36,19 +36,26 @@ def check_forks(spec: ChainSpec) -> None:
         raise ConfigError("--privacy-enabled: the genesis must have constantinopleFixBlock, or a later fork.")
 
 
-def unpayable_markers(spec: ChainSpec, config: NodeConfig) -> str | None:
-    """Return a warning if a marker costs more than a new account can pay; else None.
+def refused_markers(spec: ChainSpec, config: NodeConfig) -> str | None:
+    """Return a warning if markers of new accounts will be refused, for their price or their sender; else None.
 
     The node still starts: clients may make markers themselves (`priv_distributeRawTransaction`).
     """
-    has_fees = Milestone.LONDON in spec.forks.blocks and not spec.zero_base_fee and not spec.fixed_base_fee
-    if not has_fees or config.privacy.marker_key_file is not None:
+    if config.privacy.marker_key_file is not None:
         return None
-    return (
-        "Markers of private transactions are signed by fresh keys, which cannot pay the base fee of this network: they"
-        " will be refused. Give the key of an account with funds (--privacy-marker-transaction-signing-key-file), or"
-        " use a genesis with zeroBaseFee (--network=dev: --dev-fork=berlin)."
-    )
+    option = "--privacy-marker-transaction-signing-key-file"
+    if Milestone.LONDON in spec.forks.blocks and not spec.zero_base_fee and not spec.fixed_base_fee:
+        return (
+            "Markers of private transactions are signed by fresh keys, which cannot pay the base fee of this network:"
+            f" they will be refused. Give the key of an account with funds ({option}), or use a genesis with"
+            " zeroBaseFee (--network=dev: --dev-fork=berlin)."
+        )
+    if config.permissions.accounts_file_enabled or config.permissions.accounts_contract_enabled:
+        return (
+            "Markers of private transactions are signed by fresh keys, which the account permissions do not list: they"
+            f" will be refused. Give the key of a permitted account ({option})."
+        )
+    return None
 
 
 def check_states(store: Store) -> None:

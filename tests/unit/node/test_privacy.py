@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ophion.chainspec.genesis import parse_genesis
 from ophion.errors import ConfigError
 from ophion.node.config import NodeConfig
-from ophion.node.privacy import check_forks, unpayable_markers
+from ophion.node.privacy import check_forks, refused_markers
 
 
 def config(**forks: int) -> str:
@@ -41,9 +41,19 @@ def test_older_networks_have_none(fork: str) -> None:
         ({"londonBlock": 0}, {"marker_key_file": Path("key")}, False),
     ],
 )
-def test_unpayable_markers_cause_a_warning(forks: dict[str, int], options: dict[str, Path], has_warning: bool) -> None:
+def test_refused_markers_cause_a_warning(forks: dict[str, int], options: dict[str, Path], has_warning: bool) -> None:
     default = NodeConfig()
     chosen = replace(default, privacy=replace(default.privacy, **options))
-    warning = unpayable_markers(parse_genesis(config(**forks)).spec, chosen)
+    warning = refused_markers(parse_genesis(config(**forks)).spec, chosen)
     assert (warning is not None) is has_warning
     assert warning is None or "--privacy-marker-transaction-signing-key-file" in warning
+
+
+@pytest.mark.parametrize("rules", ["accounts_file_enabled", "accounts_contract_enabled"])
+def test_markers_of_accounts_that_are_not_permitted_cause_a_warning(rules: str) -> None:
+    default = NodeConfig()
+    chosen = replace(default, permissions=replace(default.permissions, **{rules: True}))
+    spec = parse_genesis(config(berlinBlock=0)).spec
+    assert "account permissions" in (refused_markers(spec, chosen) or "")
+    with_key = replace(chosen, privacy=replace(chosen.privacy, marker_key_file=Path("key")))
+    assert refused_markers(spec, with_key) is None
