@@ -44,7 +44,8 @@ _SHARE: Final = 4
 """One client may use at most a quarter of all subscriptions and of all bytes."""
 _MAX_BYTES: Final = 16 * MEBIBYTE
 _BYTES_OF_A_HASH: Final = 160
-_BATCH_SIZE: Final = 256
+_BATCH_SIZE: Final = 64
+_PRIORITY_WAIT_S: Final = 0.001
 _SHORT_BYTES: Final = 4096
 """The loop yields after a batch of short messages. A longer message counts as several messages of this size."""
 _GROUP_BYTES: Final = 16 * 1024
@@ -387,8 +388,7 @@ class Subscriptions:
                 text = render()
             self._sent += 1 + len(text) // _SHORT_BYTES
             if self._sent >= _BATCH_SIZE:
-                self._sent = 0
-                await asyncio.sleep(0)
+                await self._yield()
             if one.id in self._by_id:
                 one.send(text)
 
@@ -398,11 +398,17 @@ class Subscriptions:
         for one in subscriptions:
             self._sent += weight
             if self._sent >= _BATCH_SIZE:
-                self._sent = 0
-                await asyncio.sleep(0)
+                await self._yield()
             if one.id in self._by_id:
                 for text in texts:
                     one.send(text)
+
+    async def _yield(self) -> None:
+        """Let other tasks run after a batch. Notifications wait while the node works on its own block."""
+        self._sent = 0
+        await asyncio.sleep(0)
+        while self._lanes.block_priority.is_on:  # noqa: ASYNC110  # the priority is a time, and lasts milliseconds
+            await asyncio.sleep(_PRIORITY_WAIT_S)
 
 
 def _grouped(texts: Iterable[bytes]) -> Iterator[list[bytes]]:
