@@ -1,7 +1,8 @@
 """Measure what a JSON-RPC request costs without the work of its method: python bench/rpc_transport.py
 
 Calls the HTTP connection object in process, without sockets. Prints CPU microseconds per request: for a known request
-head, for a head that is parsed, and for the dispatcher alone. With `--wrk` it also serves the same methods on a port,
+head, for one that arrives before its body or has a token that the service does not need, for a head that is parsed, and
+for the dispatcher alone. With `--wrk` it also serves the same methods on a port,
 and wrk (a Debian package) sends requests over 32 connections, as ../shared/bench/side_by_side.py does.
 """
 
@@ -136,9 +137,23 @@ async def in_process() -> None:
 
         connection.data_received(request)
         known = microseconds(lambda request=request: connection.data_received(request))
+
+        def split(first: bytes = head % 0 + length, second: bytes = body) -> None:
+            connection.data_received(first)
+            connection.data_received(second)
+
+        split()
+        in_two = microseconds(split, 20_000)
+        token = b"Authorization: Bearer " + b"x" * 700 + b"\r\n"
+        authorized = head % 0 + token + length + body
+        connection.data_received(authorized)
+        with_token = microseconds(lambda request=authorized: connection.data_received(request), 20_000)
         unknown = microseconds(parsed, 10_000)
         alone = microseconds(lambda body=body: dispatch.handle(body))
-        print(f"{name:16} known head {known:5.2f} us   parsed {unknown:5.2f} us   dispatcher alone {alone:5.2f} us")
+        print(
+            f"{name:16} known head {known:5.2f} us   head and body apart {in_two:5.2f} us   "
+            f"unused token {with_token:5.2f} us   parsed {unknown:5.2f} us   dispatcher alone {alone:5.2f} us"
+        )
 
 
 async def with_wrk(seconds: int) -> None:

@@ -515,6 +515,29 @@ def test_q_08_empty_blocks_come_every_ten_seconds_and_full_ones_every_second() -
     safe(found)
 
 
+@both
+def test_blocks_come_every_200_milliseconds(rules: Rules) -> None:
+    found = world(rules, timing=RoundTiming(0.2, 1.0, 16.0))
+    found.run(20.0)
+    assert min(found.heights()) >= 80
+    assert set(rounds(found)) == {0}
+    times = [block.timestamp for block in found.members[0].chain[1:]]
+    assert times == sorted(times)
+    safe(found)
+
+
+def test_q_08_an_empty_block_period_may_exceed_the_round_timeout() -> None:
+    found = world(QBFT, timing=RoundTiming(0.2, 1.0, 16.0, empty_period_s=10.0))
+    found.driver.has_load = False
+    found.run(45.0)
+    assert [block.timestamp for block in found.members[0].chain[1:]] == [10, 20, 30, 40]
+    found.driver.has_load = True
+    found.run(50.0)
+    assert found.members[0].height >= 20
+    assert set(rounds(found)) == {0}
+    safe(found)
+
+
 # --- kill and restart ---------------------------------------------------------------------------
 
 

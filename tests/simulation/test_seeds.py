@@ -117,6 +117,12 @@ def test_a_machine_that_chases_the_others_is_found_out(monkeypatch: pytest.Monke
 # --- figures ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("protocol", ["ibft2", "qbft"])
+def test_storms_break_no_rule_with_blocks_every_200_milliseconds(protocol: str) -> None:
+    options = SeedOptions(protocol, 4, timing=RoundTiming(0.2, 1.0, 4.0))
+    assert not rules_broken(list(run_many(0, 40, options)))
+
+
 @pytest.mark.parametrize("validators", [4, 7])
 @pytest.mark.parametrize("protocol", ["ibft2", "qbft"])
 @pytest.mark.parametrize("timing", [RoundTiming(1.0, 1.5, 6.0), RoundTiming(2.0, 4.0, 60.0)], ids=["short", "usual"])

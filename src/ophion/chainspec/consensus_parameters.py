@@ -16,6 +16,8 @@ from ophion.primitives.hexcodec import HexError, parse_data_lenient
 from ophion.primitives.types import ADDRESS_LENGTH, Address
 
 DEFAULT_EPOCH_LENGTH: Final = 30_000
+MIN_BLOCK_PERIOD_MS: Final = 100
+"""Minimum block period below a second. A round needs three message delays, and votes are written to disk."""
 
 
 BFT_MIX_HASH: Final = b"ctical byzantine fault tolerance"
@@ -126,7 +128,7 @@ class BftParameters(Struct, frozen=True):
     mining_beneficiary: Address | None = None
     """Address that receives fees and reward instead of the proposer."""
     block_period_ms: int = 0
-    """Block period in milliseconds, for tests. Replaces the period in seconds when above 0."""
+    """Block period in milliseconds. Replaces the period in seconds when above 0."""
     empty_block_period_s: int = 0
     """Seconds between empty blocks in QBFT. 0 means the same period as for other blocks."""
     validator_contract: Address | None = None
@@ -194,13 +196,29 @@ def read_bft(members: Members, transitions: list[Members]) -> BftParameters:
         gossiped_history_limit=_first(members.number("gossipedhistorylimit", bits=31), default.gossiped_history_limit),
         block_reward=_first(members.number("blockreward", bits=256), default.block_reward),
         mining_beneficiary=members.address("miningbeneficiary"),
-        block_period_ms=_first(members.number("xblockperiodmilliseconds", bits=31), default.block_period_ms),
-        empty_block_period_s=_first(members.number("xemptyblockperiodseconds", bits=31), default.empty_block_period_s),
+        block_period_ms=_first(_read_period_ms(members), default.block_period_ms),
+        empty_block_period_s=_first(_read_empty_period_s(members), default.empty_block_period_s),
         validator_contract=members.address("validatorcontractaddress"),
         start_block=_first(members.number("startblock", bits=63), default.start_block),
         header_form=_read_header_form(members),
         transitions=tuple(_read_bft_transition(entry) for entry in _by_block(transitions)),
     )
+
+
+def _read_period_ms(members: Members) -> int | None:
+    """Read the block period in milliseconds. Besu's experimental spelling starts with an x and has no minimum."""
+    period = members.number("blockperiodmilliseconds", bits=31)
+    if period is not None and 0 < period < MIN_BLOCK_PERIOD_MS:
+        raise members.invalid("blockperiodmilliseconds", period, f"0 or at least {MIN_BLOCK_PERIOD_MS}")
+    besu_period = members.number("xblockperiodmilliseconds", bits=31)
+    return besu_period if period is None else period
+
+
+def _read_empty_period_s(members: Members) -> int | None:
+    """Read the period of empty blocks. Besu before 26.5 spells it with an x; the newer spelling has priority."""
+    period = members.number("emptyblockperiodseconds", bits=31)
+    besu_period = members.number("xemptyblockperiodseconds", bits=31)
+    return besu_period if period is None else period
 
 
 def _read_header_form(members: Members) -> HeaderForm | None:
@@ -232,8 +250,8 @@ def _read_bft_transition(entry: Members) -> BftTransition:
         block=entry.number("block", minimum=1) or 0,
         validators=validators,
         block_period_s=entry.number("blockperiodseconds", bits=31, minimum=1),
-        block_period_ms=entry.number("xblockperiodmilliseconds", bits=31),
-        empty_block_period_s=entry.number("xemptyblockperiodseconds", bits=31),
+        block_period_ms=_read_period_ms(entry),
+        empty_block_period_s=_read_empty_period_s(entry),
         block_reward=entry.number("blockreward", bits=256),
         sets_mining_beneficiary=entry.has("miningbeneficiary"),
         mining_beneficiary=entry.address("miningbeneficiary"),

@@ -12,7 +12,7 @@ from ophion.chainspec.genesis_fields import Folded, as_number
 from ophion.errors import GenesisError
 
 _KIB: Final = 1024
-_SPELLINGS: Final = {"epoch": "epochlength", "emptyblockperiodseconds": "xemptyblockperiodseconds"}
+_SPELLINGS: Final = {"epoch": "epochlength"}
 _WITHOUT_EFFECT: Final = ("policy", "ceil2nby3block", "testqbftblock", "allowedfutureblocktime")
 _TRANSACTION_LIMITS: Final = (
     "transactionsizelimit",

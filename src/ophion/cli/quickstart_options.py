@@ -48,8 +48,11 @@ class UpOptions(RunOptions):
         check=port,
         help="Port of the network's address; 0 uses a free port. (default: 8080, or a free port if that is in use)",
     )
-    period_s: int = option(
-        "--block-period", default=DEFAULT_PERIOD_S, metavar="SECONDS", help="Seconds between blocks."
+    period_s: float = option(
+        "--block-period",
+        default=DEFAULT_PERIOD_S,
+        metavar="SECONDS",
+        help="Seconds between blocks. IBFT 2.0 and QBFT allow fractions down to 0.1.",
     )
     free_gas: bool = option("--free-gas", default=False, help="Make gas free.")
     permissions: bool = option("--permissions", default=False, help="Permit only listed nodes and accounts.")

@@ -49,7 +49,9 @@ class SimulateOptions(Options):
     storm: float = option(
         "--storm", default=20.0, check=at_least(0), help="Seconds of faults before the network recovers."
     )
-    block_period: int = option("--block-period", default=1, check=at_least(1), help="Seconds between blocks.")
+    block_period: float = option(
+        "--block-period", default=1.0, check=at_least(0.1), help="Seconds between blocks, with fractions if needed."
+    )
     request_timeout: float = option(
         "--request-timeout", default=1.5, check=_positive, help="Timeout of round 0 in seconds; doubles every round."
     )
@@ -74,7 +76,7 @@ class SimulateOptions(Options):
 
     def seed_options(self) -> SeedOptions:
         """Return the options that all seeds of this run share."""
-        timing = RoundTiming(float(self.block_period), self.request_timeout, self.max_timeout)
+        timing = RoundTiming(self.block_period, self.request_timeout, self.max_timeout)
         return SeedOptions(self.protocol.value, self.validators, self.byzantine, self.storm, timing, self.pass_over)
 
 

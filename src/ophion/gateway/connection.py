@@ -75,7 +75,7 @@ class GatewayConnection(asyncio.Protocol):
         if target.is_short:
             self._http.use_session(target)
             if reader.is_plain(target_of(request.path, request.query)):
-                self._http.heads.propose(len(request.body))
+                self._http.heads.propose(len(request.body), is_private=reader.has_unused_token)
         return cast(Result, target.handle(request.body, self._http))
 
     def learned(self, head: bytes) -> None:

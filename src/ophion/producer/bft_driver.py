@@ -30,6 +30,7 @@ from ophion.consensus.bft.engine import DEFAULT_MAX_TIMEOUT_S, BftEngine
 from ophion.consensus.bft.events import (
     BftEffect,
     BftEvent,
+    BlockTimer,
     BuildProposal,
     CancelTimer,
     CatchUp,
@@ -329,6 +330,8 @@ class BftDriver:
             await self._woken.wait()
         item = self._queue.popleft()
         event = self._as_new_head(item) if isinstance(item, HashedHeader) else item
+        if isinstance(event, BlockTimer):
+            event = replace(event, is_pool_empty=not self._assembler.pool.has_executable)
         if isinstance(event, Connected):
             # the new peer may run another client, so choose again before the next proposal
             self._factory.hides_round = hides_round(self._gossip.clients())
@@ -476,9 +479,9 @@ class BftDriver:
             vote = self.engine.next_vote(parent, self._signer.address, self.proposals, self._chain)
         except _REFUSALS:
             return
-        due = timing.block_due(parent.timestamp, now)
+        due = self._machine.block_due(parent.number, parent.timestamp, timing, now)
         if due > now:
-            wishes = self._assembler.wishes(int(due + 0.5), vote)
+            wishes = self._assembler.wishes(timing.timestamp(due), vote)
             share_s = timing.period_s * _BUILD_SHARE
             self._assembler.begin_early(parent, state, wishes, self._clock.monotonic() + due - now, share_s)
 

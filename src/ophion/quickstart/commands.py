@@ -60,7 +60,7 @@ def _network(plan: NetworkPlan, node: PlannedNode, directory: Path) -> list[str]
     options = ["--network=dev"]
     if node.role is Role.VALIDATOR:
         options += ["--miner-enabled", f"--miner-coinbase=0x{ORIGINAL_ACCOUNTS[0].address.hex()}"]
-        options += [f"--block-period={plan.period_s}"] if plan.period_s else []
+        options += [f"--block-period={plan.period_s:g}"] if plan.period_s else []
     return options
 
 

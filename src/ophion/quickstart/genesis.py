@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Any, Final
 
 from ophion.chainspec.consensus_parameters import BFT_MIX_HASH
@@ -34,14 +35,10 @@ def genesis_document(
     if plan.has_free_gas:
         config["zeroBaseFee"] = True
     if plan.consensus is Consensus.CLIQUE:
-        config["clique"] = {"blockperiodseconds": plan.period_s, "epochlength": _EPOCH}
+        config["clique"] = {"blockperiodseconds": int(plan.period_s), "epochlength": _EPOCH}
         extra, mix_hash = bytes(32) + b"".join(members) + bytes(65), bytes(32)
     else:
-        config[plan.consensus.value] = {
-            "blockperiodseconds": plan.period_s,
-            "epochlength": _EPOCH,
-            "requesttimeoutseconds": 2 * plan.period_s,
-        }
+        config[plan.consensus.value] = _bft_section(plan.period_s)
         protocol = Ibft2() if plan.consensus is Consensus.IBFT2 else Qbft()
         extra, mix_hash = protocol.encode_extra(BftExtraData(bytes(32), tuple(members)), ExtraForm.FULL), BFT_MIX_HASH
     return {
@@ -56,6 +53,18 @@ def genesis_document(
         "extraData": "0x" + extra.hex(),
         "alloc": _alloc(plan, markers),
     }
+
+
+def _bft_section(period_s: float) -> dict[str, int]:
+    """Return the section of a BFT protocol. Besu reads this spelling of a period with a fraction too."""
+    section = {
+        "blockperiodseconds": max(1, int(period_s)),
+        "epochlength": _EPOCH,
+        "requesttimeoutseconds": max(1, ceil(2 * period_s)),
+    }
+    if period_s % 1:
+        section["xblockperiodmilliseconds"] = round(1000 * period_s)
+    return section
 
 
 def _alloc(plan: NetworkPlan, markers: Sequence[Address]) -> dict[str, Any]:

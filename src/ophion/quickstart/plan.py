@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from enum import Enum
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict
 
+from ophion.chainspec.consensus_parameters import MIN_BLOCK_PERIOD_MS
 from ophion.errors import CommandError
 from ophion.runtime.operator_files import content_of
 
 MAX_VALIDATORS: Final = 50
-DEFAULT_PERIOD_S: Final = 2
+DEFAULT_PERIOD_S: Final = 2.0
+MIN_PERIOD_S: Final = MIN_BLOCK_PERIOD_MS / 1000
 MEMBERS: Final = 3
 """Number of nodes with private transactions, if these are enabled."""
 RPC_NODE: Final = "rpcnode"
@@ -59,7 +62,7 @@ class NetworkPlan(Struct, frozen=True, forbid_unknown_fields=True):
 
     consensus: Consensus
     validators: int
-    period_s: int
+    period_s: float
     """Block period in seconds. 0 on the development network produces a block per transaction."""
     port: Port | None
     """Port of the proxy. None uses the default, or a free port if the default is in use."""
@@ -73,12 +76,22 @@ class NetworkPlan(Struct, frozen=True, forbid_unknown_fields=True):
             yield f"--validators must be between 1 and {MAX_VALIDATORS}, not {self.validators}."
         if self.consensus is Consensus.DEV and self.validators != 1:
             yield "--validators has no meaning with --consensus=dev: one node produces the blocks."
-        if self.period_s < (0 if self.consensus is Consensus.DEV else 1):
-            yield f"--block-period must be at least one second, not {self.period_s}; 0 is for --consensus=dev."
+        yield from self._period_problems()
         if self.has_permissions and self.consensus is Consensus.DEV:
             yield "--permissions needs a network with a genesis file of its own: not --consensus=dev."
         if self.has_privacy and self.consensus is Consensus.DEV:
             yield "--privacy needs a network with a genesis file of its own: not --consensus=dev."
+
+    def _period_problems(self) -> Iterator[str]:
+        is_bft = self.consensus in (Consensus.QBFT, Consensus.IBFT2)
+        least_s = 0 if self.consensus is Consensus.DEV else MIN_PERIOD_S if is_bft else 1
+        if not isfinite(self.period_s) or self.period_s < least_s:
+            yield (
+                f"--block-period must be at least {MIN_PERIOD_S:g} seconds with IBFT 2.0 and QBFT and 1 with Clique,"
+                f" not {self.period_s:g}; 0 is for --consensus=dev."
+            )
+        elif self.consensus is Consensus.CLIQUE and self.period_s % 1:
+            yield f"--block-period must be whole seconds with --consensus=clique, not {self.period_s:g}."
 
     @property
     def nodes(self) -> tuple[PlannedNode, ...]:
@@ -96,7 +109,8 @@ class NetworkPlan(Struct, frozen=True, forbid_unknown_fields=True):
 
     def text(self) -> str:
         """Return the content of `network.json`."""
-        return json.dumps(asdict(self) | {"consensus": self.consensus.value}, indent=2) + "\n"
+        period = self.period_s if self.period_s % 1 else int(self.period_s)
+        return json.dumps(asdict(self) | {"consensus": self.consensus.value, "period_s": period}, indent=2) + "\n"
 
     @classmethod
     def read(cls, path: Path) -> NetworkPlan:

@@ -11,9 +11,9 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Final
 
 from ophion.chainspec.consensus_parameters import BFT_MIX_HASH
@@ -39,9 +39,17 @@ def member_key(index: int) -> PrivateKey:
 
 
 def network_genesis(
-    engine: str, members: Iterable[Address], period_s: int = 1, timeout_s: int = 2, gas_limit: int = 0x1FFFFFFFFFFFFF
+    engine: str,
+    members: Iterable[Address],
+    period_s: int = 1,
+    timeout_s: int = 2,
+    gas_limit: int = 0x1FFFFFFFFFFFFF,
+    bft_options: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Return a genesis with free gas for these validators or signers. geth and GoQuorum accept it too."""
+    """Return a genesis with free gas for these validators or signers. geth and GoQuorum accept it too.
+
+    `bft_options` are further members of the section of a BFT protocol.
+    """
     members = sorted(members)
     forks = ("homestead", "eip150", "eip155", "eip158", "byzantium", "constantinople", "petersburg", "istanbul")
     config: dict[str, Any] = {"chainId": CHAIN_ID, **{f"{fork}Block": 0 for fork in forks}, "berlinBlock": 0}
@@ -54,6 +62,7 @@ def network_genesis(
             "blockperiodseconds": period_s,
             "epochlength": 30000,
             "requesttimeoutseconds": timeout_s,
+            **bft_options,
         }
         variant = Ibft2() if engine == "ibft2" else Qbft()
         extra = variant.encode_extra(BftExtraData(bytes(32), tuple(members)), ExtraForm.FULL)
@@ -92,12 +101,14 @@ class TestNetwork:
         own: dict[int, Sequence[str]] | None = None,
         launchers: dict[int, Sequence[str]] | None = None,
         discovering: Collection[int] = (),
+        bft_options: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         """Set up a network.
 
         `clocks`: seconds by which clocks of some nodes are ahead. `own`: further options of some nodes. `launchers`:
         programs that run some nodes instead of the command. `tapped`: the node whose received messages are recorded.
         `discovering`: nodes with discovery.
+        `bft_options`: further members of the section of a BFT protocol.
         """
         count = validators + followers
         self.path = path
@@ -121,7 +132,8 @@ class TestNetwork:
         } | self.taps
         self.genesis_file = path / "genesis.json"
         members = [key.address for key in self.keys[:validators]]
-        self.genesis_file.write_text(json.dumps(network_genesis(engine, members, period_s, timeout_s)))
+        genesis = network_genesis(engine, members, period_s, timeout_s, bft_options=bft_options)
+        self.genesis_file.write_text(json.dumps(genesis))
         self._options = options
         self._clocks = clocks or {}
         self._own = own or {}

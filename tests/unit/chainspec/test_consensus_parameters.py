@@ -141,6 +141,21 @@ def test_bft_parameters_are_read() -> None:
     )
 
 
+def test_short_and_empty_periods_have_two_spellings() -> None:
+    besu = {"xblockperiodmilliseconds": 50, "xemptyblockperiodseconds": 30}
+    parameters = read_bft(members(besu), [])
+    assert (parameters.block_period_ms, parameters.empty_block_period_s) == (50, 30)
+    both = {**besu, "blockPeriodMilliseconds": 200, "emptyBlockPeriodSeconds": 60}
+    parameters = read_bft(members(both), entries({"block": 5, "blockperiodmilliseconds": 0}))
+    assert (parameters.block_period_ms, parameters.empty_block_period_s) == (200, 60)
+    assert parameters.transitions[0].block_period_ms == 0
+
+
+def test_a_period_below_100_milliseconds_is_refused() -> None:
+    with pytest.raises(GenesisError, match=r"config\.engine\.blockperiodmilliseconds.*99 \(0 or at least 100\)"):
+        read_bft(members({"blockperiodmilliseconds": 99}), [])
+
+
 def test_an_unknown_form_of_headers_is_refused() -> None:
     with pytest.raises(GenesisError, match=r"config\.engine\.headerform.*one of full, short, short-blobs"):
         read_bft(members({"headerForm": "long"}), [])

@@ -605,6 +605,41 @@ def test_periods_below_a_second_are_kept(tmp_path: Path, engine: str) -> None:
 
 
 @BOTH
+def test_four_validators_keep_a_period_of_200_milliseconds(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wired(nodes)
+        seen: list[float] = []
+        nodes[0].chain.events.listen(lambda event: seen.append(clock.now() - START))
+        async with running(*map(driver_of, nodes)):
+            await asyncio.sleep(10)
+        # messages take 5 ms: a period begins with the arrival of the proposal, not with the import of its block
+        assert len(seen) >= 46
+        assert set(rounds(nodes[0])) == {0}
+        timestamps = [header.timestamp for header in blocks(nodes[0])]
+        assert timestamps == sorted(timestamps)
+        assert all(stamp <= START + at for stamp, at in zip(timestamps, seen, strict=True))
+
+    run_story(tmp_path, engine, story, nodes=4, blockperiodmilliseconds=200, requesttimeoutseconds=1)
+
+
+def test_idle_validators_do_not_change_rounds_during_a_long_empty_block_period(tmp_path: Path) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wired(nodes)
+        async with running(*map(driver_of, nodes)):
+            await asyncio.sleep(62)
+            assert [header.timestamp - START for header in blocks(nodes[0])] == [30, 60]
+            raw = fee_transaction(DEV_KEYS[0], 0, max_fee=100 * GWEI, tip=GWEI)
+            for node in nodes:
+                await node.send(raw)
+            await asyncio.sleep(0.3)
+        assert nodes[0].chain.head.header.gas_used == 21_000
+        assert rounds(nodes[0]) == [0, 0, 0]
+
+    settings = {"blockperiodmilliseconds": 200, "emptyblockperiodseconds": 30, "requesttimeoutseconds": 1}
+    run_story(tmp_path, "qbft", story, nodes=4, **settings)
+
+
+@BOTH
 def test_validators_agree_on_blocks_of_the_latest_forks(tmp_path: Path, engine: str) -> None:
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         wired(nodes)

@@ -29,6 +29,21 @@ def test_a_node_can_read_it(consensus: Consensus, is_free: bool) -> None:
     assert genesis.warnings == ()
 
 
+@pytest.mark.parametrize("consensus", [Consensus.QBFT, Consensus.IBFT2])
+@pytest.mark.parametrize(("period_s", "timeout_s"), [(0.2, 1), (1.5, 3), (2.0, 4)])
+def test_periods_with_a_fraction_are_written_in_milliseconds(
+    consensus: Consensus, period_s: float, timeout_s: int
+) -> None:
+    plan = NetworkPlan(consensus, 4, period_s, None, False, False)
+    genesis = parse_genesis(json.dumps(genesis_document(plan, MEMBERS)))
+    parameters = genesis.spec.qbft if consensus is Consensus.QBFT else genesis.spec.ibft2
+    assert parameters is not None
+    assert parameters.block_period_ms == (round(1000 * period_s) if period_s % 1 else 0)
+    assert parameters.block_period_s == max(1, int(period_s))
+    assert parameters.request_timeout_s == timeout_s
+    assert genesis.warnings == ()
+
+
 def test_rules_for_accounts_are_in_it_when_asked_for() -> None:
     plan = NetworkPlan(Consensus.QBFT, 4, 3, None, False, True)
     assert ACCOUNT_INGRESS.hex() in genesis_document(plan, MEMBERS)["alloc"]

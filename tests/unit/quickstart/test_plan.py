@@ -35,7 +35,11 @@ def test_members_come_with_privacy() -> None:
     [
         ({"validators": 0}, "--validators must be between 1 and 50"),
         ({"validators": 51}, "--validators must be between 1 and 50"),
-        ({"period_s": 0}, "--block-period must be at least one second"),
+        ({"period_s": 0}, "--block-period must be at least 0.1 seconds"),
+        ({"period_s": 0.05}, "--block-period must be at least 0.1 seconds"),
+        ({"period_s": float("inf")}, "--block-period must be at least 0.1 seconds"),
+        ({"consensus": Consensus.CLIQUE, "period_s": 0.5}, "--block-period must be at least 0.1 seconds"),
+        ({"consensus": Consensus.CLIQUE, "period_s": 1.5}, "--block-period must be whole seconds"),
         ({"consensus": Consensus.DEV}, "--validators has no meaning"),
         ({"consensus": Consensus.DEV, "validators": 1, "has_permissions": True}, "--permissions needs"),
         ({"consensus": Consensus.DEV, "validators": 1, "has_privacy": True}, "--privacy needs"),
@@ -54,6 +58,11 @@ def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
     plan = NetworkPlan(Consensus.IBFT2, 7, 1, 8080, True, True)
     (tmp_path / "network.json").write_text(plan.text())
     assert NetworkPlan.read(tmp_path / "network.json") == plan
+
+
+@pytest.mark.parametrize(("period_s", "written"), [(2.0, "2"), (0.2, "0.2")])
+def test_whole_periods_are_written_without_a_fraction(period_s: float, written: str) -> None:
+    assert f'"period_s": {written},' in replace(PLAN, period_s=period_s).text()
 
 
 def changed(**members: object) -> str:
@@ -79,7 +88,8 @@ def changed(**members: object) -> str:
         changed(consensus=["qbft"]),
         changed(validators="4"),
         changed(validators=True),
-        changed(period_s=2.5),
+        changed(period_s=0.01),
+        changed(period_s="2"),
         changed(period_s=None),
         changed(port="8080"),
         changed(port=70_000),

@@ -57,6 +57,8 @@ class BlockTimer(Struct, frozen=True):
     """The next block is due."""
 
     height: int
+    is_pool_empty: bool = False
+    """Whether this node has no transaction for the block. QBFT may then delay round 0 (consensus.md 3.5)."""
 
 
 class RoundTimer(Struct, frozen=True):

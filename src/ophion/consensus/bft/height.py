@@ -81,6 +81,8 @@ class _Offer(NamedTuple):
 
     proposal: Proposal
     peer: Address | None
+    at: float
+    """When it arrived."""
 
 
 class Height:
@@ -98,7 +100,9 @@ class Height:
         memory: DurableVotes | None,
         emit: Callable[[BftEffect], None],
         relay: RelayCallback,
+        parent_proposed_at: float | None = None,
     ) -> None:
+        """`parent_proposed_at`: when this validator received the proposal of the head."""
         self.validator_set = validator_set
         self.head = head
         self.timing = timing
@@ -112,6 +116,8 @@ class Height:
         """When the current round ends."""
         self.block_due: float | None = None
         """When the block timer fires, while it runs."""
+        self.proposed_at: float | None = None
+        """When the accepted proposal arrived, or when its build began here."""
         self.notes: deque[str] = deque(maxlen=_NOTES_KEPT)
         """Recent problems, shown in the consensus status."""
         self.memory = memory or DurableVotes(validator_set.height)
@@ -122,6 +128,7 @@ class Height:
         self._follows_others = follows_others
         self._emit = emit
         self._relay = relay
+        self._parent_proposed_at = parent_proposed_at
         self._is_alone = len(validator_set) == 1
         self._prepares_needed = rules.prepares_needed(validator_set)
         self._early = EarlyVotes()
@@ -133,7 +140,8 @@ class Height:
         """Peers that sent a proposal with a wrong body."""
         self._certified = 0
         self._has_gathered = True
-        self._building: tuple[int, Certificate | None] | None = None
+        self._building: tuple[int, Certificate | None, float] | None = None
+        """Round, certificate and begin of the block that is being built."""
         self._turn_began = 0.0
         self._said: dict[type[BftMessage], BftMessage] = {}
         # None even if `memory` comes from disk, so that the first vote is written in any case
@@ -146,7 +154,7 @@ class Height:
         if self.memory.resume_round > 0:
             self._change_round(self.memory.resume_round, now)
             return
-        due = self.timing.block_due(self.head.timestamp, now)
+        due = self.timing.block_due(self.head.timestamp, now, self._parent_proposed_at)
         if not self._rules.starts_on_block_timer:
             self._start_round(0, now)
             # a proposer cannot miss its round before its block is due
@@ -154,17 +162,20 @@ class Height:
         if self._rules.starts_on_block_timer or self._awaited(0) > 0 or self.validator_set.proposer(0) == self._me:
             self._set_block_timer(due)
 
-    def on_block_timer(self, now: float) -> None:
-        """Begin round 0 when its block is due. The proposer builds; an absent proposer is skipped."""
+    def on_block_timer(self, now: float, is_pool_empty: bool = False) -> None:
+        """Begin round 0 when its block is due. The proposer builds; an absent proposer is skipped.
+
+        While there are no transactions, every QBFT validator waits like the proposer, so that no round expires.
+        """
         self.block_due = None
         if self._rules.starts_on_block_timer:
-            if self.current != NOT_STARTED:
+            if self.current != NOT_STARTED or (is_pool_empty and self._waits_for_transactions(now)):
                 return
             self._start_round(0, now)
         if self.current == 0:
             self._pass_over(now)
         if self.current == 0 and self.validator_set.proposer(0) == self._me and self.round.proposal is None:
-            self._build(None, int(now + 0.5))
+            self._build(None, self.timing.timestamp(now), now)
 
     def on_round_timer(self, event: RoundTimer, now: float) -> None:
         """Leave the round. If no quorum has reached it yet, repeat the request and wait."""
@@ -192,11 +203,11 @@ class Height:
         """Propose the block if the round still needs it."""
         if self._building is None or self._building[0] != event.round or event.round != self.current:
             return
-        certificate = self._building[1]
+        _, certificate, begun_at = self._building
         self._building = None
         if event.is_empty and certificate is None and self._waits_for_transactions(now):
             return
-        self._propose(event.block, certificate, now)
+        self._propose(event.block, certificate, begun_at)
 
     def on_checked(self, event: ProposalChecked, now: float) -> None:
         """Accept a valid proposal and move to its round if that is later.
@@ -207,7 +218,7 @@ class Height:
         offers = self._offers.get(number)
         if not offers or offers[0].proposal.block.digest != event.digest:
             return
-        proposal, peer = offers.pop(0)
+        proposal, peer, arrived_at = offers.pop(0)
         if event.is_body_wrong:
             self._on_wrong_body(number, peer)
             return
@@ -219,7 +230,7 @@ class Height:
         if number > self.current:
             self._start_round(number, now)
         if number == self.current and self.round.proposal is None:
-            self._accept(proposal)
+            self._accept(proposal, arrived_at)
 
     def _on_wrong_body(self, number: int, peer: Address | None) -> None:
         """Note the sender of a wrong body and check the next copy of the proposal. Without a copy, unpin the round."""
@@ -265,10 +276,10 @@ class Height:
             if self._take_round_change(message, now):
                 self._relay(message, peer)
         elif type(message) is Proposal:
-            return self._take_proposal(message, peer)
+            return self._take_proposal(message, peer, now)
         return True
 
-    def _take_proposal(self, proposal: Proposal, peer: Address | None) -> bool:
+    def _take_proposal(self, proposal: Proposal, peer: Address | None, now: float) -> bool:
         """Check the first justified proposal of a round; its digest pins the round (consensus.md 2.9).
 
         An IBFT 2.0 proposer signs a digest of the header, so copies with another body may arrive. One copy per sender
@@ -293,7 +304,7 @@ class Height:
         except Unjustified as refusal:
             self.notes.append(f"a proposal of round {number} was dropped: {refusal}")
             return True
-        offer = _Offer(proposal, sender)
+        offer = _Offer(proposal, sender, now)
         if offers:
             offers.insert(1 if sender == proposal.author else len(offers), offer)
         else:
@@ -408,26 +419,27 @@ class Height:
 
     # --- proposing and voting -------------------------------------------------------------------
 
-    def _build(self, certificate: Certificate | None, at: int) -> None:
-        self._building = (self.current, certificate)
-        timestamp = max(self.head.timestamp + int(self.timing.period_s), at)
+    def _build(self, certificate: Certificate | None, timestamp: int, now: float) -> None:
+        self._building = (self.current, certificate, now)
+        timestamp = max(self.head.timestamp + int(self.timing.period_s), timestamp)
         self._emit(BuildProposal(self.head.hash, self.validator_set.height, self.current, timestamp))
 
     def _propose_again(self, certificate: Certificate, now: float) -> None:
         """Propose in a later round at once: the prepared block of the certificate, or a new block if it has none."""
         if certificate.block is None:
-            self._build(certificate, int(now))
+            self._build(certificate, int(now), now)
         else:
             self._propose(self._factory.with_round(certificate.block, self.current), certificate, now)
 
-    def _propose(self, block: Candidate, certificate: Certificate | None, now: float) -> None:
+    def _propose(self, block: Candidate, certificate: Certificate | None, begun_at: float) -> None:
         proposal = self._factory.proposal(self.validator_set.height, self.current, block, certificate)
         self._note_vote(proposal.block.digest)
         self._say(proposal)
-        self._accept(proposal)
+        self._accept(proposal, begun_at)
 
-    def _accept(self, proposal: Proposal) -> None:
+    def _accept(self, proposal: Proposal, proposed_at: float) -> None:
         block = proposal.block
+        self.proposed_at = proposed_at
         seal_hash = self._in_round(block).digest
         self.round.accept(proposal, seal_hash)
         if self._rules.proposer_prepares or proposal.author != self._me:

@@ -22,7 +22,7 @@ class BlockSettings(Struct, frozen=True):
 
     period_s: int
     period_ms: int
-    """Block period in milliseconds. If above zero, it replaces the period in seconds; for tests."""
+    """Block period in milliseconds. If above zero, it replaces the period in seconds."""
     empty_period_s: int
     reward_wei: int
     beneficiary: Address | None
@@ -32,7 +32,7 @@ class BlockSettings(Struct, frozen=True):
 
     @property
     def least_distance_s(self) -> int:
-        """Minimum seconds between parent and header. Periods below a second cannot be enforced."""
+        """Minimum seconds between parent and header. Below a second, timestamps of blocks may be equal."""
         if self.period_ms > 0:
             return self.period_ms // 1000
         return self.period_s

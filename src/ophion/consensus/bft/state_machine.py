@@ -44,6 +44,7 @@ from ophion.consensus.bft.message_buffer import FutureMessages, MessageCounts, M
 from ophion.consensus.bft.messages import BftMessage, Proposal, RoundChange
 from ophion.consensus.bft.proposer_liveness import ProposerLiveness
 from ophion.consensus.bft.protocol import MessageFactory, Rules
+from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address, Hash32
 
@@ -99,6 +100,8 @@ class BftStateMachine:
         """Messages that this validator has sent at the current height since it started."""
         self._recovery = LostStateRecovery() if is_blank else None
         self._new_head: NewHead | None = None
+        self._proposed_at: float | None = None
+        """When the proposal of the head arrived here, if this validator voted for it."""
         self._is_running = False
         self._seen = RecentlySeen(limits.duplicates)
         self._relayed = RecentlySeen(limits.gossiped_history)
@@ -145,6 +148,13 @@ class BftStateMachine:
         """Whether consensus is running. False before the first head and while suspended."""
         return self._is_running
 
+    def block_due(self, parent: int, parent_timestamp: int, timing: RoundTiming, now: float) -> float:
+        """Return when the block after `parent` is due. The parent may still be the running height."""
+        height = self.height
+        is_undecided = height is not None and height.validator_set.height == parent
+        proposed_at = height.proposed_at if is_undecided and height is not None else self._proposed_at
+        return timing.block_due(parent_timestamp, now, proposed_at)
+
     def footprint(self) -> int:
         """Number of stored messages and fingerprints, for the bound that the simulator checks."""
         held = len(self._seen) + len(self._relayed) + len(self._future) + len(self.liveness)
@@ -173,6 +183,7 @@ class BftStateMachine:
         self.validator_set = ValidatorSet.of(event.head.number + 1, event.validators, event.head.builder)
         self.liveness.keep(self.validator_set.members)
         has_voted = self.height is not None and self.height.has_voted_for(event.head.hash)
+        self._proposed_at = self.height.proposed_at if has_voted and self.height is not None else None
         self._stop()
         self._hold_or_enter(event, has_voted, now)
 
@@ -216,6 +227,7 @@ class BftStateMachine:
             memory,
             self._emit,
             self._relay,
+            self._proposed_at,
         )
         self.height.start(now)
 
@@ -349,7 +361,7 @@ class BftStateMachine:
         if isinstance(event, RoundTimer):
             height.on_round_timer(event, now)
         elif isinstance(event, BlockTimer):
-            height.on_block_timer(now)
+            height.on_block_timer(now, event.is_pool_empty)
         elif isinstance(event, ProposalChecked):
             height.on_checked(event, now)
         elif isinstance(event, ProposalBuilt):

@@ -17,7 +17,7 @@ class RoundTiming(Struct, frozen=True):
     """Periods and timeouts in seconds."""
 
     period_s: float
-    """Minimum seconds between blocks. Fractions of a second are for tests."""
+    """Minimum seconds between blocks, in whole seconds or with fractions."""
     request_timeout_s: float
     """Timeout of round 0."""
     max_timeout_s: float = 60.0
@@ -34,25 +34,38 @@ class RoundTiming(Struct, frozen=True):
         """Whether this round has the maximum timeout."""
         return self.timeout(round_number + 1) <= self.timeout(round_number)
 
-    def block_due(self, parent_timestamp: int, now: float) -> float:
-        """Return the time at which the block after a parent with that timestamp may be proposed."""
-        if self.period_s < 1.0:
-            # header timestamps are whole seconds, so a period below a second is counted from now
-            return now + self.period_s
-        return parent_timestamp + self.period_s
+    def block_due(self, parent_timestamp: int, now: float, proposed_at: float | None = None) -> float:
+        """Return the time at which the block after a parent with that timestamp may be proposed.
+
+        Timestamps are whole seconds. A period with a fraction is therefore counted from `proposed_at`, when this
+        validator received the proposal of the parent. Without one it is counted from now.
+        """
+        if self.period_s % 1 == 0:
+            return parent_timestamp + self.period_s
+        # a clock that was set back must not delay the block by more than a period
+        begin = now if proposed_at is None else min(proposed_at, now)
+        return max(begin + self.period_s, now)
+
+    def timestamp(self, at: float) -> int:
+        """Return the timestamp of a block that is due at a time.
+
+        Rounds to the nearest second, because timers fire a little early. Below a period of a second it rounds down, so
+        that no block comes from the future.
+        """
+        return int(at) if self.period_s < 1.0 else int(at + 0.5)
 
     def warnings(self, starts_on_block_timer: bool) -> tuple[str, ...]:
         """Return warnings about inconsistent values (scenario I-18)."""
         found = []
         if not starts_on_block_timer and self.request_timeout_s <= self.period_s:
             found.append(
-                f"requesttimeoutseconds ({self.request_timeout_s:g}) does not exceed blockperiodseconds "
+                f"requesttimeoutseconds ({self.request_timeout_s:g}) does not exceed the block period "
                 f"({self.period_s:g}): round 0 expires before its block is due, every block needs a round change"
             )
         if self.empty_period_s >= self.period_s + self.request_timeout_s:
             found.append(
-                f"xemptyblockperiodseconds ({self.empty_period_s:g}) is not below blockperiodseconds + "
+                f"emptyblockperiodseconds ({self.empty_period_s:g}) is not below the block period + "
                 f"requesttimeoutseconds ({self.period_s + self.request_timeout_s:g}): "
-                "validators will change rounds while the proposer waits for transactions"
+                "Besu validators will change rounds while the proposer waits for transactions"
             )
         return tuple(found)

@@ -20,6 +20,7 @@ from ophion.rpc.services.tracing import (
     TraceOptions,
     TraceOptionsParam,
     TraceResult,
+    recent_key,
     traced,
     traced_block,
     transaction_at,
@@ -101,7 +102,9 @@ async def _trace_block(
     def start(kind: TraceKind) -> TraceStream:
         return trace_block(traced_block(ctx, header, body), kind, options.is_named, ctx.limits.timeout_s)
 
-    return await traced(ctx, options, start, is_list=True)
+    # a body that the client sent may belong to another block, so its trace is not stored
+    key = None if body is not None else recent_key(ctx, header, options.cache_kind)
+    return await traced(ctx, options, start, is_list=True, key=key)
 
 
 @method("debug_traceCall", needs={"state"})

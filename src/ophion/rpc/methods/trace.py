@@ -42,11 +42,13 @@ from ophion.rpc.services.block_reference import block_range, header_at, view_at
 from ophion.rpc.services.call_object import Call, CallParam, decode_call
 from ophion.rpc.services.calls import gas_for
 from ophion.rpc.services.context import RpcContext
-from ophion.rpc.services.tracing import TraceResult, streamed, traced_block, transaction_at
+from ophion.rpc.services.tracing import TraceResult, recent_key, streamed, traced_block, transaction_at
 from ophion.rpc.transport.streaming import whole_of
 
 _EVERYTHING: Final = (1 << 64) - 1
 _EMPTY: Final = b"[]"
+_FLAT: Final = b"flat"
+"""Kind of `trace_block` in the trace cache."""
 
 TraceEntry = Annotated[bytes, spliced_result("trace entry", "one entry of a flat trace", {"type": "object"})]
 
@@ -171,7 +173,7 @@ async def trace_whole_block(ctx: RpcContext, block: BlockNumberParam) -> TraceRe
         blocks = [traced_block(ctx, header)]
         return trace_flat(blocks, None, (), (), 0, _EVERYTHING, None, ctx.limits.timeout_s)
 
-    return await streamed(ctx, start)
+    return await streamed(ctx, start, recent_key(ctx, header, _FLAT))
 
 
 @method("trace_transaction", needs={"state"})

@@ -27,6 +27,7 @@ from ophion.rpc.services.call_cost import CallCosts
 from ophion.rpc.services.filters import Filters
 from ophion.rpc.services.receipt_waits import ReceiptWaits
 from ophion.rpc.services.subscriptions import Subscriptions
+from ophion.rpc.services.trace_cache import TraceCache
 from ophion.rpc.transport.streaming import Streams
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.metrics import Nested
@@ -114,6 +115,7 @@ class RpcContext(Struct, frozen=True):
     receipt_waits: ReceiptWaits = field(default_factory=ReceiptWaits)
     light_calls: CallCosts = field(default_factory=CallCosts)
     streams: Streams = field(default_factory=Streams)
+    traces: TraceCache = field(default_factory=TraceCache)
     permissions: Permissions = field(default_factory=Permissions)
     accounts: Keyring | None = None
     """Keys of the accounts for which this node signs; None if there are none."""

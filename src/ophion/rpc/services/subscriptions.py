@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from typing import Annotated, Any, Final, Protocol, TypeVar
@@ -44,9 +44,12 @@ _SHARE: Final = 4
 """One client may use at most a quarter of all subscriptions and of all bytes."""
 _MAX_BYTES: Final = 16 * MEBIBYTE
 _BYTES_OF_A_HASH: Final = 160
-_BATCH_SIZE: Final = 256
+_BATCH_SIZE: Final = 64
+_PRIORITY_WAIT_S: Final = 0.001
 _SHORT_BYTES: Final = 4096
 """The loop yields after a batch of short messages. A longer message counts as several messages of this size."""
+_GROUP_BYTES: Final = 16 * 1024
+"""Size of the logs that a subscriber gets in one write. Larger groups would look like a slow reader."""
 _MAX_INLINE: Final = 64
 """Maximum subscriptions that are served in one iteration of the event loop."""
 
@@ -328,8 +331,9 @@ class Subscriptions:
             queries = [query for query, _ in waiting[:MAX_QUERIES]]
             found = await self._read(partial(portion, self._store, block.header.hash, is_removed, queries))
             for text, (_, subscriptions) in zip(found, waiting, strict=False):
-                for log in logs_of(text) if any(one.id in self._by_id for one in subscriptions) else ():
-                    await self._send(subscriptions, partial(bytes, log))
+                logs = logs_of(text) if any(one.id in self._by_id for one in subscriptions) else ()
+                for group in _grouped(logs):
+                    await self._send_group(subscriptions, group)
             del waiting[: len(found)]
 
     async def _send_receipts(self, block: ChainBlock) -> None:
@@ -384,10 +388,40 @@ class Subscriptions:
                 text = render()
             self._sent += 1 + len(text) // _SHORT_BYTES
             if self._sent >= _BATCH_SIZE:
-                self._sent = 0
-                await asyncio.sleep(0)
+                await self._yield()
             if one.id in self._by_id:
                 one.send(text)
+
+    async def _send_group(self, subscriptions: Iterable[_Subscription], texts: Sequence[bytes]) -> None:
+        """Send several messages to each subscription in turn, so that the event loop writes them together."""
+        weight = sum(1 + len(text) // _SHORT_BYTES for text in texts)
+        for one in subscriptions:
+            self._sent += weight
+            if self._sent >= _BATCH_SIZE:
+                await self._yield()
+            if one.id in self._by_id:
+                for text in texts:
+                    one.send(text)
+
+    async def _yield(self) -> None:
+        """Let other tasks run after a batch. Notifications wait while the node works on its own block."""
+        self._sent = 0
+        await asyncio.sleep(0)
+        while self._lanes.block_priority.is_on:  # noqa: ASYNC110  # the priority is a time, and lasts milliseconds
+            await asyncio.sleep(_PRIORITY_WAIT_S)
+
+
+def _grouped(texts: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Yield consecutive texts in groups that fit into the send buffer of a subscriber."""
+    group, size = list[bytes](), 0
+    for text in texts:
+        if group and size + len(text) > _GROUP_BYTES:
+            yield group
+            group, size = [], 0
+        group.append(text)
+        size += len(text)
+    if group:
+        yield group
 
 
 def _wants_objects(options: object) -> bool:

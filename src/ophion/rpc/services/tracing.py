@@ -24,8 +24,11 @@ from ophion.rpc.errors import SERVER_ERROR_CODE, TIMEOUT_EXPIRED, invalid_params
 from ophion.rpc.schema.wire_types import Wire, decode_boolean, spliced_result
 from ophion.rpc.services.calls import refused
 from ophion.rpc.services.context import RpcContext
-from ophion.rpc.transport.streaming import Streamed, opened, whole_of
+from ophion.rpc.services.trace_cache import MAX_RECENT_BLOCKS, CachedSource, RecordedSource, TraceKey
+from ophion.rpc.transport.streaming import Source, Streamed, opened, whole_of
+from ophion.runtime.lanes import InlineLane
 
+_CACHE_LANE: Final = InlineLane("trace cache")
 TraceResult = Annotated[bytes | Streamed, spliced_result("trace", "trace in the requested format", {})]
 
 
@@ -33,8 +36,22 @@ class Nothing(Exception):  # not an error: the method returns null
     """The block is unknown or its state is pruned."""
 
 
-async def streamed(ctx: RpcContext, start: Callable[[], TraceStream]) -> bytes | Streamed | None:
-    """Return the result of a trace stream; None (null) if `start` raises `Nothing`."""
+async def streamed(
+    ctx: RpcContext, start: Callable[[], TraceStream], key: TraceKey | None = None
+) -> bytes | Streamed | None:
+    """Return the result of a trace stream; None (null) if `start` raises `Nothing`.
+
+    With a key, the result comes from the cache if it is there, and is stored otherwise.
+    """
+    if key is None:
+        return await _opened(ctx, start)
+    pieces = ctx.traces.get(key)
+    if pieces is None:
+        return await _opened(ctx, lambda: RecordedSource(start(), ctx.traces, key))
+    return await opened(_CACHE_LANE, ctx.streams, lambda: CachedSource(pieces))
+
+
+async def _opened(ctx: RpcContext, start: Callable[[], Source]) -> bytes | Streamed | None:
     try:
         return await opened(ctx.lanes.trace, ctx.streams, start)
     except (Nothing, MissingState, MissingStateError):
@@ -47,15 +64,26 @@ async def streamed(ctx: RpcContext, start: Callable[[], TraceStream]) -> bytes |
         raise RpcError(SERVER_ERROR_CODE, str(error)) from error
 
 
+def recent_key(ctx: RpcContext, header: HashedHeader | None, kind: bytes | None) -> TraceKey | None:
+    """Return the cache key of a whole-block trace; None if it is not worth storing."""
+    if header is None or kind is None or header.number + MAX_RECENT_BLOCKS <= ctx.queries.head_number:
+        return None
+    return header.hash, kind
+
+
 async def traced(
-    ctx: RpcContext, options: TraceOptions, start: Callable[[TraceKind], TraceStream], is_list: bool = False
+    ctx: RpcContext,
+    options: TraceOptions,
+    start: Callable[[TraceKind], TraceStream],
+    is_list: bool = False,
+    key: TraceKey | None = None,
 ) -> bytes | Streamed | None:
     """Return the result of a tracer. Several tracers run one after the other; the result has a member for each.
 
-    With `is_list`, the result has an entry `{txHash, result}` for each transaction.
+    With `is_list`, the result has an entry `{txHash, result}` for each transaction. `key` is for `streamed`.
     """
     if options.several is None:
-        return await streamed(ctx, lambda: start(options.kind))
+        return await streamed(ctx, lambda: start(options.kind), key)
     parts: dict[str, Any] = {}
     for name, kind in (options.several or {_NOOP: options.kind}).items():
         found = await streamed(ctx, lambda kind=kind: start(kind))  # type: ignore[misc]
@@ -123,6 +151,13 @@ class TraceOptions(Struct, frozen=True):
     several: Mapping[str, TraceKind] | None = None
     """The tracers of `muxTracer` by name; empty for `noopTracer`."""
 
+    @property
+    def cache_kind(self) -> bytes | None:
+        """The members that determine the result, as bytes. None if they are unusually long."""
+        members = {name: value for name in _RESULT_OPTIONS if (value := self.members.get(name)) is not None}
+        text = orjson.dumps([self.is_named, members], option=orjson.OPT_SORT_KEYS)
+        return text if len(text) <= _MAX_KIND_BYTES else None
+
 
 def decode_trace_options(value: object) -> TraceOptions:
     """Decode the options object of debug_trace*; unknown members are ignored."""
@@ -176,6 +211,18 @@ def _struct_logs(members: Mapping[str, Any]) -> TraceKind:
     )
 
 
+_MAX_KIND_BYTES: Final = 512
+_RESULT_OPTIONS: Final = (
+    "disableMemory",
+    "disableStack",
+    "disableStorage",
+    "enableMemory",
+    "enableReturnData",
+    "limit",
+    "opcodes",
+    "tracer",
+    "tracerConfig",
+)
 _STANDARD_OPTIONS: Final = ("tracer", "enableMemory", "enableReturnData", "limit", "opcodes")
 _TRACERS: Final[Mapping[str, Callable[[Mapping[str, Any]], TraceKind]]] = {
     "callTracer": lambda config: TraceKind.calls(

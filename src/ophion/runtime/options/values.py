@@ -196,7 +196,7 @@ def between(low: int, high: int) -> Check:
     return check
 
 
-def at_least(low: int) -> Check:
+def at_least(low: float) -> Check:
     """Return a check for value >= low."""
 
     def check(value: Any) -> None:

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.consensus.bft.events import (
     BftEffect,
     BftEvent,
+    BlockTimer,
     BuildProposal,
     CancelTimer,
     CatchUp,
@@ -179,7 +181,10 @@ class Driver:
         # a timer that was set again has a new number
         if member.timers.get(effect.kind) == self._event_queue.current:
             del member.timers[effect.kind]
-            self.handle(member, effect.event)
+            event = effect.event
+            if isinstance(event, BlockTimer):
+                event = replace(event, is_pool_empty=not self.has_load)
+            self.handle(member, event)
 
     def _build(self, member: SimulatedMember, effect: BuildProposal) -> None:
         self._blocks_built += 1

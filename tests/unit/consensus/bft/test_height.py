@@ -8,6 +8,7 @@ import pytest
 
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import (
+    BlockTimer,
     BuildProposal,
     CancelTimer,
     CheckProposal,
@@ -576,6 +577,36 @@ def test_q_08_a_block_with_transactions_is_proposed_at_once() -> None:
     stage.start_round_0()
     stage.built(stage.block(0), is_empty=False)
     assert stage.said(Proposal)
+
+
+def test_q_08_other_validators_wait_as_well_while_they_have_no_transactions() -> None:
+    stage = Stage(QBFT, me=3, timing=RoundTiming(1.0, 2.0, 60.0, empty_period_s=10.0))
+    stage.start()
+    for second in range(1, 10):
+        stage.now = float(second)
+        stage.tell(BlockTimer(1, is_pool_empty=True))
+        assert stage.machine.height is not None
+        assert stage.machine.height.expires_at is None
+        assert stage.timer(TimerKind.BLOCK) == min(10.0, second + 1.0)
+    stage.tell(BlockTimer(1, is_pool_empty=False))
+    assert stage.timer(TimerKind.ROUND) == stage.now + 2.0
+
+
+# --- periods below a second ---------------------------------------------------------------------
+
+
+@both
+def test_the_next_short_period_begins_with_the_proposal_of_this_block(rules: Rules) -> None:
+    stage = Stage(rules, me=1, timing=RoundTiming(0.25, 4.0, 32.0))
+    stage.start()
+    stage.now = 0.26
+    proposal = stage.proposal()
+    stage.hear(proposal)
+    stage.now = 0.28
+    stage.tell(ProposalChecked(1, 0, proposal.block.digest, None))
+    stage.now = 0.33
+    stage.start(Head(1, proposal.block.hash, 0, stage.hands[0].address))
+    assert stage.timer(TimerKind.BLOCK) == 0.51
 
 
 # --- offline proposers --------------------------------------------------------------------------

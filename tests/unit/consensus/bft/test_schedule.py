@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ophion.consensus.bft.schedule import BftSchedule
 from tests.unit.consensus.bft.ledger import KEYS, genesis_of
 
@@ -46,11 +48,25 @@ def test_validators_are_replaced_at_exactly_one_block() -> None:
     assert [number for number in range(1, 9) if found.override(number, 0, 0) is not None] == [5]
 
 
-def test_periods_below_a_second_are_for_tests_and_not_enforced() -> None:
-    short = schedule([], {"xblockperiodmilliseconds": 250}).settings(1, 0)
+@pytest.mark.parametrize("key", ["blockperiodmilliseconds", "xblockperiodmilliseconds"])
+def test_timestamps_may_be_equal_with_periods_below_a_second(key: str) -> None:
+    short = schedule([], {key: 250}).settings(1, 0)
     assert short.target_period_s == 0.25
     assert short.least_distance_s == 0
     assert schedule([]).settings(1, 0).target_period_s == 2.0
+
+
+def test_a_transition_begins_and_ends_short_periods() -> None:
+    found = schedule(
+        [
+            {"block": 10, "blockperiodmilliseconds": 200, "emptyblockperiodseconds": 30},
+            {"block": 20, "blockperiodmilliseconds": 0, "emptyblockperiodseconds": 0},
+        ]
+    )
+    settings = [found.settings(number, 0) for number in (9, 10, 20)]
+    assert [entry.target_period_s for entry in settings] == [2.0, 0.2, 2.0]
+    assert [entry.least_distance_s for entry in settings] == [2, 0, 2]
+    assert [entry.empty_period_s for entry in settings] == [0, 30, 0]
 
 
 def test_epochs_are_counted_from_the_block_before_an_era() -> None:

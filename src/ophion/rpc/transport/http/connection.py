@@ -17,7 +17,7 @@ from ophion.rpc.errors import NULL, TOO_MANY_BYTES, TOO_MANY_CONNECTIONS, failur
 from ophion.rpc.transport.connection_slots import BUSY, UNAUTHENTICATED
 from ophion.rpc.transport.graceful_close import GracefulClose
 from ophion.rpc.transport.http.compression import WORTH_BYTES
-from ophion.rpc.transport.http.fast_path import HeadMatcher
+from ophion.rpc.transport.http.fast_path import END_OF_HEAD, HeadMatcher
 from ophion.rpc.transport.http.messages import (
     CONTINUE,
     JSON,
@@ -38,6 +38,7 @@ from ophion.runtime.fair_scheduler import Share
 from ophion.runtime.memory_budget import WORTH_NOTING
 
 READY: Final = HttpState.READY
+AWAITING_BODY: Final = HttpState.AWAITING_BODY
 RELAYING: Final = HttpState.RELAYING
 OPEN: Final = HttpState.OPEN
 ENDING: Final = HttpState.ENDING
@@ -52,6 +53,7 @@ _UNREAD_IDLENESS_S: Final = 1.0
 """Minimum idleness of a client that does not read its answers, so that it is evicted before active clients."""
 _LIGHT_BYTES: Final = WORTH_NOTING // WEIGHT_OF_A_BYTE
 """If a connection has one open request below this size, it is not reported to the memory budget."""
+_MAX_LONE_HEAD_BYTES: Final = 4 * 1024
 _UNSENT_BYTES: Final = 8 * 1024
 """From this number of bytes in the send buffer on, the client counts as not reading."""
 
@@ -75,6 +77,8 @@ class HttpConnection(asyncio.Protocol):
         self._reader: RequestReader | None = None
         self._rest = b""
         """Bytes that have arrived and wait to be parsed."""
+        self._lone_head = b""
+        """A head that arrived without its body: known (AWAITING_BODY), or to be stored when the body is there."""
         self._is_scheduled = False
         self._share = Share()
         self._graceful_close: GracefulClose | None = None
@@ -117,6 +121,19 @@ class HttpConnection(asyncio.Protocol):
                 else:
                     self._answer_plain(reply, len(data) - end, begun)
                 return
+            if self._forwarder is None and heads.is_head(data):
+                # many clients send head and body in two pieces
+                self._lone_head, self.state = data, AWAITING_BODY
+                self.activity.quiet_s = 0.0
+                return
+        elif self.state is AWAITING_BODY:
+            data, self._lone_head, self.state = self._lone_head + data, b"", READY
+            if begun < self.scheduler.ends_at or self.scheduler.has_time():
+                end = self.heads.whole(data)
+                if end:
+                    reply = self.session.handle(data[end:], self)  # type: ignore[union-attr]
+                    self._answer_plain(reply, len(data) - end, begun)
+                    return
         if self.is_ending:
             if self._graceful_close is not None:
                 self._graceful_close.receive(len(data))
@@ -145,6 +162,8 @@ class HttpConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self.is_paused = True
+        if self.state is AWAITING_BODY:
+            self._rest, self._lone_head = self._lone_head, b""
         if not self.is_ending:
             self.state = OPEN
         self.activity.pause(self.transport.get_write_buffer_size())
@@ -270,7 +289,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _let_go(self) -> None:
         self._policy.shared.budget.settle(self)
-        self._rest = b""
+        self._rest = self._lone_head = b""
         self._forwarder = None  # breaks a reference cycle
         self.answers.abandon()
         if self._reader is not None:
@@ -331,7 +350,7 @@ class HttpConnection(asyncio.Protocol):
         if session is None:
             return policy.application.respond(request)
         if reader.is_plain():
-            self.heads.propose(len(request.body), reader.takes_gzip)
+            self.heads.propose(len(request.body), reader.takes_gzip, reader.has_unused_token)
         return session.handle(request.body, self)
 
     # --- reading and writing ---------------------------------------------------------------------
@@ -343,7 +362,7 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def _in_message(self) -> bool:
-        return self._reader is not None and self._reader.in_message
+        return self.state is AWAITING_BODY or (self._reader is not None and self._reader.in_message)
 
     def _answer_plain(self, reply: Result, size: int, begun: float = 0.0) -> None:
         """Send the reply to a fast-path request, when no other request is open.
@@ -402,8 +421,12 @@ class HttpConnection(asyncio.Protocol):
                 if is_last:
                     self._rest = b""
                 self._read(data if is_last else data[position : position + size])
-                if not is_begun:
+                if is_last and is_begun and self._lone_head:
+                    self._learn(self._lone_head + data, 0, session)
+                elif not is_begun:
                     self._learn(data, position, session)
+                is_lone = is_last and not is_begun and self._in_message and data.endswith(END_OF_HEAD)
+                self._lone_head = data if is_lone and len(data) <= _MAX_LONE_HEAD_BYTES else b""
                 if is_last:
                     break
             position += size
@@ -436,8 +459,10 @@ class HttpConnection(asyncio.Protocol):
             session = self.session
         if session is None or session is not self.session:
             return
-        end = data.find(b"\r\n\r\n", position) + 4
-        session.heads.learn(data[position : end + size], size, self.heads.learnable_with_gzip)
+        end = data.find(END_OF_HEAD, position) + 4
+        if self._forwarder is not None and self.heads.is_private:
+            return
+        self.heads.learn(data[position : end + size], session.heads)
         if self._forwarder is not None and data[position:end] in session.heads.sizes:
             self._forwarder.learned(data[position:end])
 

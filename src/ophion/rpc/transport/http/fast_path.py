@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-_END_OF_HEAD: Final = b"\r\n\r\n"
+END_OF_HEAD: Final = b"\r\n\r\n"
+_MAX_OWN_HEADS: Final = 8
+_MAX_OWN_HEAD_BYTES: Final = 1536
+"""Limits of the heads that one connection stores for itself."""
 
 
 class PlainHeads:
@@ -28,7 +31,7 @@ class PlainHeads:
 
     def learn(self, message: bytes, body_size: int, accepts_gzip: bool = False) -> None:
         """Store the head of a message whose body is at its end. A full table is cleared first."""
-        end = message.find(_END_OF_HEAD) + 4
+        end = message.find(END_OF_HEAD) + 4
         if len(message) - end != body_size or end > self._max_head_bytes:
             return
         if len(self.sizes) >= self._max_heads:
@@ -42,17 +45,30 @@ class PlainHeads:
 class HeadMatcher:
     """Recognises known heads on one connection. Compares with the last head first, because most clients repeat it."""
 
-    __slots__ = ("_heads", "accepts_gzip", "end", "head", "learnable_bytes", "learnable_with_gzip", "size")
+    __slots__ = (
+        "_heads",
+        "_own",
+        "accepts_gzip",
+        "end",
+        "head",
+        "is_private",
+        "learnable_bytes",
+        "learnable_with_gzip",
+        "size",
+    )
 
     def __init__(self, heads: PlainHeads) -> None:
         self.learnable_bytes = -1
         """Body size of the request whose head the parser has proposed to store; -1 if there is none."""
         self.learnable_with_gzip = False
+        self.is_private = False
+        """Whether that head is stored for this connection only."""
         self.use(heads)
 
     def use(self, heads: PlainHeads) -> None:
         """From now on compare with the heads of another session."""
         self._heads = heads
+        self._own: PlainHeads | None = None
         self.head = b""
         self.end = self.size = -1
         """Length of the last head, and of the whole request."""
@@ -64,15 +80,40 @@ class HeadMatcher:
 
     def starts(self, data: bytes, position: int) -> bool:
         """Return whether a complete request with a known head begins at a position; more requests may follow."""
-        if not (self.size > 0 and data.startswith(self.head, position)):
-            head = data[position : data.find(_END_OF_HEAD, position) + 4]
-            size = self._heads.sizes.get(head)
+        is_same = self.size > 0 and data.startswith(self.head, position)
+        is_known = is_same or self._find(data[position : data.find(END_OF_HEAD, position) + 4])
+        return is_known and position + self.size <= len(data)
+
+    def is_head(self, data: bytes) -> bool:
+        """Return whether `data` is exactly a known head, whose body has not arrived yet."""
+        if self.size > self.end and data == self.head:
+            return True
+        return data.endswith(END_OF_HEAD) and self._find(data) and self.size > self.end
+
+    def _find(self, head: bytes) -> bool:
+        heads = self._heads
+        size = heads.sizes.get(head)
+        if size is None:
+            if self._own is None:
+                return False
+            heads = self._own
+            size = heads.sizes.get(head)
             if size is None:
                 return False
-            self.head, self.end, self.size = head, len(head), len(head) + size
-            self.accepts_gzip = head in self._heads.with_gzip
-        return position + self.size <= len(data)
+        self.head, self.end, self.size = head, len(head), len(head) + size
+        self.accepts_gzip = head in heads.with_gzip
+        return True
 
-    def propose(self, body_bytes: int, accepts_gzip: bool = False) -> None:
-        """Mark the head of the request just parsed as one to store."""
-        self.learnable_bytes, self.learnable_with_gzip = body_bytes, accepts_gzip
+    def propose(self, body_bytes: int, accepts_gzip: bool = False, is_private: bool = False) -> None:
+        """Mark the head of the request just parsed as one to store, for all connections or for this one only."""
+        self.learnable_bytes, self.learnable_with_gzip, self.is_private = body_bytes, accepts_gzip, is_private
+
+    def learn(self, message: bytes, shared: PlainHeads) -> None:
+        """Store the proposed head, which begins this message.
+
+        A private head holds a secret, so it goes to a small table that ends with the connection.
+        """
+        heads = shared
+        if self.is_private:
+            heads = self._own = self._own or PlainHeads(_MAX_OWN_HEADS, _MAX_OWN_HEAD_BYTES)
+        heads.learn(message, self.learnable_bytes, self.learnable_with_gzip)

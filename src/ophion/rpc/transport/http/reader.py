@@ -153,11 +153,14 @@ class RequestReader:
 
     def is_plain(self, target: bytes | None = None) -> bool:
         """Return whether the fast path may store the head. `target` replaces the path of a call."""
-        if self._policy.guard is None and b"authorization" in self.headers:
-            return False  # do not store a head with a token, because this service needs none
         expected = self._policy.call_path if target is None else target
         is_plain = self.keep_alive and not self.is_old and not self.extra and self._target == expected
         return is_plain and b"content-length" in self.headers and self.headers.keys().isdisjoint(_NOT_PLAIN)
+
+    @property
+    def has_unused_token(self) -> bool:
+        """Return whether the head has a secret that this service does not need, so that connections do not share it."""
+        return self._policy.guard is None and b"authorization" in self.headers
 
     def on_url(self, url: bytes) -> None:
         self._target += url

@@ -16,13 +16,16 @@ class HttpState(Enum):
     """State of a connection; decides what happens to the next bytes that arrive.
 
         READY <-> OPEN -> ENDING -> closed
-          |         |---> REFUSED -> closed
-        RELAYING    '---> DETACHED
+         |  |       |---> REFUSED -> closed
+         |  |       '---> DETACHED
+         |  RELAYING
+         AWAITING_BODY
 
     `HttpConnection._settle` moves between READY and OPEN. ENDING, REFUSED and DETACHED are final.
     """
 
     READY = "no request is open and the session is known: a plain request takes the fast path"
+    AWAITING_BODY = "as READY, and a known head has arrived without its body"
     RELAYING = "as OPEN, and the only open request was forwarded by the gateway's fast path"
     OPEN = "bytes go to the parser: a request is open, the client does not read, or no session is known"
     ENDING = "no more requests are read; the connection closes after the last answer"

@@ -167,15 +167,79 @@ def test_old_clients_get_no_chunks_whatever_they_ask_for() -> None:
     run(story)
 
 
-@pytest.mark.parametrize(
-    "headers", [[b"Origin: http://x"], [b"Expect: 100-continue"], [b"Connection: close"], [b"Authorization: Bearer x"]]
-)
+@pytest.mark.parametrize("headers", [[b"Origin: http://x"], [b"Expect: 100-continue"], [b"Connection: close"]])
 def test_heads_with_something_to_decide_are_not_learned(headers: list[bytes]) -> None:
     def story(client: Client, context: Context) -> None:
         client.post(BLOCK_NUMBER, *headers)
         assert client.heads.sizes == {}
 
     run(story, origins=["*"])
+
+
+def without_parser(client: Client) -> None:
+    """Let every further request fail that does not take the fast path."""
+
+    def fail(data: bytes) -> None:
+        raise AssertionError("the request was parsed")
+
+    assert client.connection._reader is not None
+    client.connection._reader.feed = fail  # type: ignore[method-assign]
+
+
+def test_a_head_with_a_token_that_is_not_needed_is_stored_for_its_connection_only() -> None:
+    def story(client: Client, context: Context) -> None:
+        token = b"Authorization: Bearer secret"
+        assert only(client.post(BLOCK_NUMBER, token))[2] == ANSWER
+        assert client.heads.sizes == {}
+        without_parser(client)
+        assert only(client.post(BLOCK_NUMBER, token))[2] == ANSWER
+        with pytest.raises(AssertionError, match="parsed"):
+            client.post(BLOCK_NUMBER, b"Authorization: Bearer another")
+
+    run(story)
+
+
+def test_a_known_head_and_its_body_in_two_pieces_are_not_parsed() -> None:
+    def story(client: Client, context: Context) -> None:
+        head, body = post()[: -len(BLOCK_NUMBER)], BLOCK_NUMBER
+        assert client.send(head) == b""
+        assert only(client.send(body))[2] == ANSWER
+        assert client.heads.sizes == {head: len(body)}
+        without_parser(client)
+        for _ in range(3):
+            assert client.send(head) == b""
+            assert only(client.send(body))[2] == ANSWER
+        assert only(client.post())[2] == ANSWER
+
+    run(story)
+
+
+def test_a_known_head_may_be_followed_by_more_or_less_than_its_body() -> None:
+    async def story(client: Client, context: Context) -> None:
+        head, body = post()[: -len(BLOCK_NUMBER)], BLOCK_NUMBER
+        client.post()
+        assert client.send(head) == b""
+        assert client.send(body[:7]) == b""
+        assert only(await client.sent(body[7:]))[2] == ANSWER
+        assert client.send(head) == b""
+        assert [found for _, _, found in responses(await client.sent(body + post()))] == [ANSWER, ANSWER]
+        assert client.send(head) == b""
+        assert [found for _, _, found in responses(await client.sent(body + head))] == [ANSWER]
+        assert only(await client.sent(body))[2] == ANSWER
+
+    run(story)
+
+
+def test_a_known_head_without_its_body_runs_into_the_read_timeout() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.post()
+        client.send(post()[: -len(BLOCK_NUMBER)])
+        client.connection.tick(20.0)
+        assert not client.transport.is_closing()
+        client.connection.tick(20.0)
+        assert client.transport.is_closing()
+
+    run(story)
 
 
 def test_a_learned_head_does_not_serve_a_longer_or_shorter_message() -> None:

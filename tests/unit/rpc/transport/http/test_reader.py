@@ -120,7 +120,7 @@ def test_a_wish_for_another_protocol_may_be_granted() -> None:
         (b"", True),
         (b"Connection: close\r\n", False),
         (b"Origin: http://good\r\n", False),
-        (b"Authorization: Bearer x\r\n", False),
+        (b"Authorization: Bearer x\r\n", True),
     ],
 )
 def test_which_heads_leave_nothing_to_decide(lines: bytes, is_plain: bool) -> None:
