@@ -150,7 +150,9 @@ def build_core(
         # not a secret: it only varies how long out-of-turn signers wait
         randomness = Random(entropy.token(16))
         parameters = spec.clique or CliqueParameters()
-        sealer = CliqueSealer(assembler, engine, parameters, signer, proposals, randomness)
+        sealer = CliqueSealer(
+            assembler, engine, parameters, signer, proposals, randomness, config.security_module.is_used
+        )
     else:
         sealer = bft = _bft(config, engine, assembler, importer, signer, proposals, lanes)
     mining = MiningControl(settings, floor, sealer, None, signer.address, engine.name)
@@ -231,7 +233,17 @@ def _bft(
 
         store, genesis_hash = chosen.vote_store, assembler.chain.genesis.hash
         shared_votes = EtcdVotes(store.endpoints, store.prefix, genesis_hash, signer.address)
-    return BftDriver(assembler, importer, engine, signer, proposals, lanes, tuning=tuning, shared_votes=shared_votes)
+    return BftDriver(
+        assembler,
+        importer,
+        engine,
+        signer,
+        proposals,
+        lanes,
+        tuning=tuning,
+        shared_votes=shared_votes,
+        signs_in_thread=config.security_module.is_used,
+    )
 
 
 def _mining(

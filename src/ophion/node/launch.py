@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -35,6 +36,9 @@ from ophion.runtime.interrupts import held_back, stop_signals
 from ophion.runtime.options import Loaded, problems_of
 from ophion.runtime.temporary_directory import temporary_directory
 from ophion.version import client_version
+
+if TYPE_CHECKING:
+    from ophion.consensus.bft.signatures import DigestSigner
 
 _EXIT_SIGTERM = 128 + signal.SIGTERM
 
@@ -129,16 +133,16 @@ def _check_ports(loaded: Loaded[NodeConfig]) -> None:
         raise
 
 
-def _open(config: NodeConfig, directory: DataDirectory) -> tuple[PrivateKey, bool, PrivateKey | None]:
+def _open(config: NodeConfig, directory: DataDirectory) -> tuple[PrivateKey, bool, DigestSigner | None]:
     """Open keys and database, and force both to disk."""
     key, is_new = directory.key(config.data)
     directory.store(config.storage)
-    return key, is_new, directory.validator_key(config.data)
+    return key, is_new, config.security_module.open() or directory.validator_key(config.data)
 
 
 def _loaded_node(
     config: NodeConfig,
-) -> Callable[[NodeConfig, Genesis, DataDirectory, PrivateKey, PrivateKey | None], int | None]:
+) -> Callable[[NodeConfig, Genesis, DataDirectory, PrivateKey, DigestSigner | None], int | None]:
     if not config.speaks_tls:
         load_without_tls()
     from ophion.node.node import run_node

@@ -73,7 +73,7 @@ from ophion.producer.block_assembly import Assembler
 from ophion.producer.executed_candidates import ExecutedCandidate, ExecutedCandidates
 from ophion.producer.message_intake import MessageIntake
 from ophion.producer.peer_height_guard import PeerHeightGuard
-from ophion.producer.shared_votes import SharedVotes
+from ophion.producer.shared_votes import ProcessVotes, SharedVotes
 from ophion.producer.validator_gossip import Gossip, NoPeers
 from ophion.producer.vote_caster import VoteCaster
 from ophion.producer.vote_store import VoteStore
@@ -128,8 +128,12 @@ class BftDriver:
         gossip: Gossip = _ALONE,
         tuning: BftTuning = _DEFAULT_TUNING,
         shared_votes: SharedVotes | None = None,
+        signs_in_thread: bool = False,
     ) -> None:
-        """`shared_votes`: the store that this node shares with the other nodes of its validator key, if any."""
+        """`shared_votes`: the store that this node shares with the other nodes of its validator key, if any.
+
+        `signs_in_thread`: the key is slow, because it is in a security module.
+        """
         self.engine = engine
         self.proposals = proposals
         self._assembler = assembler
@@ -151,8 +155,11 @@ class BftDriver:
         self._shares_key = shared_votes is not None
         self.caster: VoteCaster | None = None
         """Stores votes outside of the state machine. None if votes are only in the database."""
-        if shared_votes is not None:
-            self.caster = VoteCaster(self._vote_store, shared_votes, self._clock, self._post, self._is_in_round)
+        if shared_votes is not None or signs_in_thread:
+            votes = shared_votes or ProcessVotes()
+            self.caster = VoteCaster(
+                self._vote_store, votes, self._clock, self._post, self._is_in_round, signs_in_thread
+            )
         self._problem: str | None = None
         self._was_validator: bool | None = None
         self._timing: RoundTiming | None = None
@@ -172,13 +179,13 @@ class BftDriver:
         if self._problem is not None:
             status = replace(status, explanation=(self._problem, *status.explanation))
         if self.vote_store_problem is not None:
-            reason = f"Nothing is signed, because the vote store is unavailable: {self.vote_store_problem}"
+            reason = f"Nothing is signed: {self.vote_store_problem}"
             status = replace(status, explanation=(reason, *status.explanation))
         return status
 
     @property
     def vote_store_problem(self) -> str | None:
-        """Why the shared vote store is unavailable; None if it is available or not used."""
+        """Why the shared vote store or the security module is unavailable; None if both are available or not used."""
         return None if self.caster is None else self.caster.problem
 
     def _is_in_round(self, order: CastVote) -> bool:

@@ -1,6 +1,6 @@
 """`VoteCaster`: signs own messages and stores their votes, one after another, beside the state machine.
 
-    CastVote ─▶ sign (in a lane if the key is slow) ─▶ database and shared votes ─▶ VoteStored or VoteRefused
+    CastVote ─▶ sign (in a thread if the key is slow) ─▶ database and shared votes ─▶ VoteStored or VoteRefused
 
 While the shared votes are unavailable, the caster repeats the latest order. It signs and stores nothing for rounds that
 the state machine has left. The state machine goes on: it follows the chain and changes rounds without sending.
@@ -19,10 +19,10 @@ from ophion.consensus.bft.events import CastVote, VoteRefused, VoteStored
 from ophion.consensus.bft.message_factory import BftProtocol
 from ophion.consensus.bft.messages import BftMessage, RoundChange
 from ophion.consensus.bft.vote_record import VoteRecord
+from ophion.errors import SignerUnavailable
 from ophion.producer.shared_votes import SharedVotes, VotesUnavailable
 from ophion.producer.vote_store import VoteStore
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lane
 from ophion.runtime.metrics import Durations
 
 log = logging.getLogger(__name__)
@@ -43,21 +43,21 @@ class VoteCaster:
         clock: Clock,
         post: Callable[[_Result], None],
         is_wanted: Callable[[CastVote], bool],
-        lane: Lane | None = None,
+        signs_in_thread: bool = False,
     ) -> None:
-        """`is_wanted` returns whether the state machine is still in the round of an order. `lane` is for slow keys."""
+        """`is_wanted` returns whether the state machine is still in the round of an order."""
         self.durations = Durations()
         """Time to store one vote, in seconds."""
         self.refused = 0
         """Number of votes that another node with the same key excluded."""
         self.problem: str | None = None
-        """Why the shared votes are unavailable; None if they are available."""
+        """Why nothing is signed; None if shared votes and security module are available."""
         self._database = database
         self._shared = shared
         self._clock = clock
         self._post = post
         self._is_wanted = is_wanted
-        self._lane = lane
+        self._signs_in_thread = signs_in_thread
         self._orders: deque[tuple[BftProtocol, CastVote]] = deque()
         self._is_working = False
         self._written: DurableVotes | None = None
@@ -88,7 +88,9 @@ class VoteCaster:
     async def _cast(self, protocol: BftProtocol, order: CastVote) -> _Result | None:
         if not self._is_wanted(order):
             return None
-        message = order.sign() if self._lane is None else await self._lane.run(order.sign)
+        message = await self._signed(order)
+        if message is None:
+            return None
         votes = order.votes(message)
         started_at = self._clock.monotonic()
         stored, is_promised = await self._promise(order, VoteRecord.of(votes, isinstance(message, RoundChange)))
@@ -104,13 +106,25 @@ class VoteCaster:
         self.durations.record(self._clock.monotonic() - started_at)
         return VoteStored(order, message, votes)
 
+    async def _signed(self, order: CastVote) -> BftMessage | None:
+        """Return the signed message, or None if its round ends before the security module signs."""
+        if not self._signs_in_thread:
+            return order.sign()
+        while self._is_wanted(order):
+            try:
+                return await asyncio.to_thread(order.sign)
+            except SignerUnavailable as error:
+                self._note_failure(f"the security module is unavailable: {error}")
+                await asyncio.sleep(RETRY_S)
+        return None
+
     async def _promise(self, order: CastVote, wanted: VoteRecord) -> tuple[VoteRecord | None, bool]:
         """Store a record. Returns the record that excludes it, if any, and whether it is stored."""
         while self._is_wanted(order):
             try:
                 stored = await self._shared.promise(wanted)
             except VotesUnavailable as error:
-                self._note_failure(str(error))
+                self._note_failure(f"the vote store is unavailable: {error}")
                 await asyncio.sleep(RETRY_S)
                 continue
             self._note_success()
@@ -120,13 +134,13 @@ class VoteCaster:
     def _note_failure(self, reason: str) -> None:
         if self.problem is None:
             self._failed_at = self._clock.monotonic()
-            log.error("vote store unavailable, nothing is signed reason=%s", reason)
+            log.error("nothing is signed reason=%s", reason)
         self.problem = reason
 
     def _note_success(self) -> None:
         if self.problem is not None:
             self.problem = None
-            log.info("vote store available again outage_s=%.1f", self._clock.monotonic() - self._failed_at)
+            log.info("signing again outage_s=%.1f", self._clock.monotonic() - self._failed_at)
 
 
 def _kind(message: BftMessage) -> str:
