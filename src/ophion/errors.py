@@ -79,6 +79,12 @@ class KeyFileError(OphionError):
     """A key file cannot be read, written or parsed."""
 
 
+class SignerUnavailable(OphionError):
+    """A security module did not sign. It may be removed, busy or locked."""
+
+    transient = True
+
+
 class StorageError(OphionError):
     """The data directory or the database cannot be used."""
 

@@ -69,9 +69,14 @@ class RecordingTap(GossipTap):
         self._file = file
 
     def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:
-        digest = b"" if isinstance(message, RoundChange) else _digest(message)
+        digest = _claim(message) if isinstance(message, RoundChange) else _digest(message)
         record(self._file, Signed(type(message).__name__, message.height, message.round, digest.hex()))
         super().multicast(message, validators)
+
+
+def _claim(message: RoundChange) -> bytes:
+    claim = message.signed.claim
+    return b"" if claim is None else claim.round.to_bytes(4) + claim.digest
 
 
 def _digest(message: BftMessage) -> bytes:

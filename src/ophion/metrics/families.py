@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ophion.peers.service import PeerService
     from ophion.peers.sync.sync_metrics import SyncFigures
     from ophion.privacy.private_executor import PrivateExecutor
+    from ophion.producer.vote_caster import VoteCaster
 
 _LANES = ("write", "build", "read", "trace", "peers", "private", "prune", "mine")
 
@@ -80,6 +81,18 @@ def declare_storage(registry: MetricsRegistry, database: Path) -> None:
     """Declare the used bytes of the database. The file is longer because it has holes."""
     registry.gauge(Category.BLOCKCHAIN, "database_bytes", "Disk space used by the database.").watch(
         lambda: database.stat().st_blocks * 512 if database.exists() else 0
+    )
+
+
+def declare_votes(registry: MetricsRegistry, caster: VoteCaster) -> None:
+    """Declare metrics of the shared vote store."""
+    category = Category.BLOCKCHAIN
+    registry.timer(category, "vote_store_seconds", "Time to store one vote before it is sent.").watch(caster.durations)
+    registry.counter(
+        category, "vote_store_refused_total", "Votes not sent because another node with the same key voted otherwise."
+    ).watch(lambda: caster.refused)
+    registry.gauge(category, "vote_store_available", "0 while the shared vote store is unavailable.").watch(
+        lambda: int(caster.problem is None)
     )
 
 

@@ -24,6 +24,7 @@ from ophion.metrics.families import (
     declare_pruning,
     declare_storage,
     declare_sync,
+    declare_votes,
 )
 from ophion.metrics.process import declare_process
 from ophion.metrics.requests import RequestMetrics
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from ophion.peers.service import PeerService
     from ophion.peers.sync.synchroniser import Synchroniser
     from ophion.privacy.private_executor import PrivateExecutor
+    from ophion.producer.vote_caster import VoteCaster
 
 
 class Network(Protocol):
@@ -78,6 +80,8 @@ class Watched(Struct, frozen=True):
     """Pruning. None if all states are kept."""
     permissions: Permissions | None = None
     """Rules in force, if any."""
+    caster: VoteCaster | None = None
+    """Stores the votes of a validator outside of its database. None if it has no shared vote store."""
 
 
 class NodeMetrics:
@@ -112,6 +116,8 @@ class NodeMetrics:
             lambda: watched.queries.head_number if network is None else network.sync.best_height,
             lambda: network is None or network.sync.is_in_sync(),
         )
+        if watched.caster is not None:
+            declare_votes(registry, watched.caster)
         if watched.pruning is not None:
             declare_pruning(registry, watched.pruning)
         if watched.follower is not None:

@@ -25,7 +25,6 @@ from ophion.consensus.engine import Engine
 from ophion.consensus.registry import engine_for
 from ophion.consensus.voting import LocalProposals
 from ophion.errors import ConfigError
-from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store
 from ophion.node.config import NodeConfig
 from ophion.node.validator_contract import read_contracts
@@ -43,6 +42,7 @@ from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.lanes import Lanes
 
 if TYPE_CHECKING:
+    from ophion.consensus.bft.signatures import DigestSigner
     from ophion.dev.node import DevNode
     from ophion.producer.bft_driver import BftDriver
 
@@ -76,14 +76,17 @@ def build_core(
     config: NodeConfig,
     genesis: Genesis,
     store: Store,
-    node_key: PrivateKey,
+    signer: DigestSigner,
     lanes: Lanes,
     clock: Clock,
     entropy: Entropy,
     data_path: Path | None = None,
     permissions: Permissions | None = None,
 ) -> Core:
-    """Build chain, pool and producer of one network. If `data_path` is given, local transactions are saved there."""
+    """Build chain, pool and producer of one network. If `data_path` is given, local transactions are saved there.
+
+    `signer` is the validator key, which is the node's key unless an option names another.
+    """
     spec = genesis.spec
     permissions = permissions or Permissions()
     _check_production(config, spec)
@@ -118,10 +121,10 @@ def build_core(
     if permissions.listed_accounts is not None:
         permissions.listed_accounts.changed.listen(lambda change: pool.forget_accounts())
     chain.events.listen(lambda event: pool.on_chain_event(event, pool_head(queries)))
-    author = node_key.address if is_authority else config.miner.coinbase
+    author = signer.address if is_authority else config.miner.coinbase
     settings = MinerSettings(author, config.miner.extra_data or b"", config.miner.target_gas_limit)
     builder = Builder(chain, keeps_revert_data)
-    earner = _earner(spec, engine, node_key.address) if is_authority else None
+    earner = _earner(spec, engine, signer.address) if is_authority else None
     assembler = Assembler(chain, importer, builder, pool, lanes, clock, settings, floor, earner, permissions)
     pool.events.listen(lambda event: queries.forget_pending())
     queries.serve_pending(lambda: assembler.preview(_PENDING_DEADLINE_S))
@@ -147,10 +150,12 @@ def build_core(
         # not a secret: it only varies how long out-of-turn signers wait
         randomness = Random(entropy.token(16))
         parameters = spec.clique or CliqueParameters()
-        sealer = CliqueSealer(assembler, engine, parameters, node_key, proposals, randomness)
+        sealer = CliqueSealer(
+            assembler, engine, parameters, signer, proposals, randomness, config.security_module.is_used
+        )
     else:
-        sealer = bft = _bft(config, engine, assembler, importer, node_key, proposals, lanes)
-    mining = MiningControl(settings, floor, sealer, None, node_key.address, engine.name)
+        sealer = bft = _bft(config, engine, assembler, importer, signer, proposals, lanes)
+    mining = MiningControl(settings, floor, sealer, None, signer.address, engine.name)
     return Core(chain, importer, queries, fees, pool, assembler, mining, permissions, proposals, bft)
 
 
@@ -179,6 +184,9 @@ def _blob_limit(fork: Fork, block_limit: int) -> int:
 
 
 def _check_production(config: NodeConfig, spec: ChainSpec) -> None:
+    has_bft = spec.engine in (EngineKind.IBFT2, EngineKind.QBFT)
+    if config.consensus.vote_store is not None and not has_bft:
+        raise ConfigError("--vote-store belongs to IBFT 2.0 and QBFT: this network has no votes to store.")
     if config.miner.block_period_s and not spec.is_dev:
         raise ConfigError("--block-period belongs to --network=dev: other networks decide themselves when blocks come.")
     if config.miner.equal_timestamps and not spec.is_dev:
@@ -202,7 +210,7 @@ def _bft(
     engine: Engine,
     assembler: Assembler,
     importer: Importer,
-    node_key: PrivateKey,
+    signer: DigestSigner,
     proposals: LocalProposals,
     lanes: Lanes,
 ) -> BftDriver:
@@ -219,7 +227,23 @@ def _bft(
         chosen.wire_profile,
         chosen.header_form,
     )
-    return BftDriver(assembler, importer, engine, node_key, proposals, lanes, tuning=tuning)
+    shared_votes = None
+    if chosen.vote_store is not None:
+        from ophion.producer.etcd_votes import EtcdVotes
+
+        store, genesis_hash = chosen.vote_store, assembler.chain.genesis.hash
+        shared_votes = EtcdVotes(store.endpoints, store.prefix, genesis_hash, signer.address)
+    return BftDriver(
+        assembler,
+        importer,
+        engine,
+        signer,
+        proposals,
+        lanes,
+        tuning=tuning,
+        shared_votes=shared_votes,
+        signs_in_thread=config.security_module.is_used,
+    )
 
 
 def _mining(

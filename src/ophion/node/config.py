@@ -29,6 +29,7 @@ from ophion.node.interface_options import (
 )
 from ophion.node.limit_options import LimitConfig
 from ophion.node.network import NetworkConfig
+from ophion.node.security_module import SecurityModuleConfig
 from ophion.node.security_options import (
     GraphqlTlsConfig,
     HttpAuthConfig,
@@ -126,6 +127,7 @@ class NodeConfig(Options):
     permissions: PermissionConfig = field(default_factory=PermissionConfig)
     privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
     enclave: EnclaveConfig = field(default_factory=EnclaveConfig)
+    security_module: SecurityModuleConfig = field(default_factory=SecurityModuleConfig)
     storage: StorageConfig = field(default_factory=StorageConfig)
     logs: LogConfig = field(default_factory=LogConfig)
     process: ProcessConfig = field(default_factory=ProcessConfig)

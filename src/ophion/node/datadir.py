@@ -21,7 +21,13 @@ from ophion.errors import KeyFileError, StorageError
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store, open_store
 from ophion.node.foreign_data import refuse_foreign_data
-from ophion.node.node_key_file import PASSWORD_OPTION, check_key_file, load_or_create_key
+from ophion.node.node_key_file import (
+    PASSWORD_OPTION,
+    VALIDATOR_PASSWORD_OPTION,
+    check_key_file,
+    load_key,
+    load_or_create_key,
+)
 from ophion.node.storage_options import StorageConfig
 from ophion.runtime.options import Options, option
 
@@ -54,6 +60,18 @@ class DataConfig(Options):
         help="File whose first line is the password of an encrypted private key. Otherwise the terminal asks for it.",
     )
 
+    validator_private_key_file: Path | None = option(
+        "--validator-private-key-file",
+        default=None,
+        help="Private key that signs blocks and consensus messages, as 64 hex digits or encrypted. Nodes that share it "
+        "need --vote-store. Otherwise the node's private key signs.",
+    )
+    validator_private_key_password_file: Path | None = option(
+        VALIDATOR_PASSWORD_OPTION,
+        default=None,
+        help="File whose first line is the password of an encrypted validator key. Otherwise the terminal asks for it.",
+    )
+
     def problems(self) -> Iterator[str]:
         try:
             str(self.data_path).encode()
@@ -67,6 +85,11 @@ class DataConfig(Options):
         if self.node_private_key_file is not None and os.path.exists(self.node_private_key_file):
             try:
                 check_key_file(self.node_private_key_file, self.node_private_key_password_file)
+            except KeyFileError as error:
+                yield str(error)
+        if self.validator_private_key_file is not None:
+            try:
+                check_key_file(self.validator_private_key_file, self.validator_private_key_password_file)
             except KeyFileError as error:
                 yield str(error)
 
@@ -125,6 +148,13 @@ class DataDirectory:
     def key(self, config: DataConfig) -> tuple[PrivateKey, bool]:
         """Return the node's key and whether it is new."""
         return load_or_create_key(config.key_file, password_file=config.node_private_key_password_file)
+
+    def validator_key(self, config: DataConfig) -> PrivateKey | None:
+        """Return the validator key if it is not the node's key."""
+        path = config.validator_private_key_file
+        if path is None:
+            return None
+        return load_key(path, config.validator_private_key_password_file, VALIDATOR_PASSWORD_OPTION)
 
     def store(self, options: StorageConfig | None = None, *, read_only: bool = False) -> Store:
         """Return the database. The first call opens it; closing the directory closes it."""

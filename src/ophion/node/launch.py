@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -35,6 +36,9 @@ from ophion.runtime.interrupts import held_back, stop_signals
 from ophion.runtime.options import Loaded, problems_of
 from ophion.runtime.temporary_directory import temporary_directory
 from ophion.version import client_version
+
+if TYPE_CHECKING:
+    from ophion.consensus.bft.signatures import DigestSigner
 
 _EXIT_SIGTERM = 128 + signal.SIGTERM
 
@@ -72,7 +76,7 @@ def _launch(loaded: Loaded[NodeConfig]) -> int | None:
         with held_back(), ThreadPoolExecutor(1, "disk") as disk:
             opened = disk.submit(_open, config, directory)
             run = _loaded_node(config)
-            key, is_new = opened.result()
+            key, is_new, validator_key = opened.result()
         if is_new:
             because = "" if config.data.node_private_key_file is None else ", because that file was missing"
             log.info(
@@ -80,7 +84,9 @@ def _launch(loaded: Loaded[NodeConfig]) -> int | None:
             )
         else:
             log.info("Loaded key 0x%s from %s", key.public_key.hex(), config.data.key_file)
-        return run(config, genesis, directory, key)
+        if validator_key is not None:
+            log.info("Loaded validator key address=0x%s", validator_key.address.hex())
+        return run(config, genesis, directory, key, validator_key)
 
 
 @contextmanager
@@ -126,14 +132,16 @@ def _check_ports(loaded: Loaded[NodeConfig]) -> None:
         raise
 
 
-def _open(config: NodeConfig, directory: DataDirectory) -> tuple[PrivateKey, bool]:
-    """Open key and database, and force both to disk."""
-    found = directory.key(config.data)
+def _open(config: NodeConfig, directory: DataDirectory) -> tuple[PrivateKey, bool, DigestSigner | None]:
+    """Open keys and database, and force both to disk."""
+    key, is_new = directory.key(config.data)
     directory.store(config.storage)
-    return found
+    return key, is_new, config.security_module.open() or directory.validator_key(config.data)
 
 
-def _loaded_node(config: NodeConfig) -> Callable[[NodeConfig, Genesis, DataDirectory, PrivateKey], int | None]:
+def _loaded_node(
+    config: NodeConfig,
+) -> Callable[[NodeConfig, Genesis, DataDirectory, PrivateKey, DigestSigner | None], int | None]:
     if not config.speaks_tls:
         load_without_tls()
     from ophion.node.node import run_node

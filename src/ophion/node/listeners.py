@@ -91,7 +91,12 @@ def json_rpc_port(
         shared=shared,
     )
     table = None if context.peers is None else context.peers.peers
-    health = Health(context.sync_status, None if table is None else table.__len__)
+    bft = context.ibft or context.qbft
+    health = Health(
+        context.sync_status,
+        None if table is None else table.__len__,
+        lambda: None if bft is None else bft.vote_store_problem,
+    )
     return http_service(context, settings, health, measured)
 
 

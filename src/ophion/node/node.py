@@ -32,6 +32,7 @@ from ophion.runtime.supervisor import Service, Supervisor
 
 if TYPE_CHECKING:
     from ophion.chain.pruning import StatePruner
+    from ophion.consensus.bft.signatures import DigestSigner
     from ophion.enclave.interface import Enclave
     from ophion.native.store import Store
     from ophion.node.peering import PeerNetwork
@@ -42,21 +43,37 @@ _SWITCH_INTERVAL_S = 0.001
 log = logging.getLogger(__name__)
 
 
-def run_node(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> int | None:
-    """Run a node in an open directory until a signal stops it; return the signal's number."""
+def run_node(
+    config: NodeConfig,
+    genesis: Genesis,
+    directory: DataDirectory,
+    key: PrivateKey,
+    validator_key: DigestSigner | None = None,
+) -> int | None:
+    """Run a node in an open directory until a signal stops it; return the signal's number.
+
+    `validator_key` signs blocks and consensus messages; None: the node's key does.
+    """
     # worker threads run Python too; with the default of 5 ms, the event loop would wait that long for each of them
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(config, genesis, directory, key))
+        return runner.run(_serve(config, genesis, directory, key, validator_key))
 
 
-async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> int | None:
+async def _serve(
+    config: NodeConfig,
+    genesis: Genesis,
+    directory: DataDirectory,
+    key: PrivateKey,
+    validator_key: DigestSigner | None,
+) -> int | None:
     permissions = _permissions(config, genesis, directory.path, key)
     clock, entropy = SystemClock(), SystemEntropy()
     lanes = ThreadLanes()
     store = directory.store(config.storage)
     try:
-        core = build_core(config, genesis, store, key, lanes, clock, entropy, directory.path, permissions)
+        signer = key if validator_key is None else validator_key
+        core = build_core(config, genesis, store, signer, lanes, clock, entropy, directory.path, permissions)
         head = core.chain.head
         log.info("chain head number=%d hash=0x%s", head.number, head.hash.hex())
         restored = core.pool.restore()
@@ -66,7 +83,9 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
         if config.miner.enabled or core.proposals is not None:
             core.mining.start()
         enclave = _enclave(config, store, directory.path, lanes, entropy)
-        network = _network(config, core, directory.path, key, lanes, clock, entropy, permissions, enclave)
+        network = _network(
+            config, core, directory.path, key, lanes, clock, entropy, permissions, enclave, validator_key
+        )
         privacy = None if enclave is None else _privacy(config, core, enclave, lanes, entropy)
         states_kept = config.storage.states_kept
         pruner = None if states_kept is None else _pruner(core, lanes, clock, states_kept)
@@ -161,13 +180,15 @@ def _network(
     entropy: Entropy,
     permissions: Permissions,
     enclave: Enclave | None,
+    validator_key: DigestSigner | None,
 ) -> PeerNetwork | None:
     if not config.peers.enabled:
         return None
     # imported here, so that a node without peers starts faster
     from ophion.node.peering import build_network
 
-    return build_network(config, core, key, data_path, lanes, clock, entropy, permissions.node_rules, enclave)
+    rules = permissions.node_rules
+    return build_network(config, core, key, data_path, lanes, clock, entropy, rules, enclave, validator_key)
 
 
 async def _started(config: NodeConfig, genesis: Genesis, core: Core, interface: Interface, data_path: Path) -> None:

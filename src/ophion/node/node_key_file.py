@@ -13,16 +13,18 @@ from ophion.runtime.clock import Entropy, SystemEntropy
 from ophion.runtime.operator_files import content_of, write_whole
 
 PASSWORD_OPTION: Final = "--node-private-key-password-file"
+VALIDATOR_PASSWORD_OPTION: Final = "--validator-private-key-password-file"
 
 
-def load_key(path: Path, password_file: Path | None = None) -> PrivateKey:
+def load_key(path: Path, password_file: Path | None = None, option: str = PASSWORD_OPTION) -> PrivateKey:
     """Read a key file; `KeyFileError` when it cannot be read or holds anything but one key.
 
     The password of an encrypted file comes from the first line of `password_file`, otherwise from the terminal.
+    `option` names the password file in errors.
     """
     content = read_key_file(path)
     if is_encrypted(content):
-        return _decrypted(content, path, password_file)
+        return _decrypted(content, path, password_file, option)
     secret = _secret(content, path)
     try:
         return PrivateKey(secret)
@@ -74,13 +76,13 @@ def read_password_file(path: Path) -> str:
     return lines[0]
 
 
-def _decrypted(content: bytes, path: Path, password_file: Path | None) -> PrivateKey:
+def _decrypted(content: bytes, path: Path, password_file: Path | None, option: str) -> PrivateKey:
     if password_file is not None:
         password = read_password_file(password_file)
     elif sys.stdin is not None and sys.stdin.isatty():
         password = getpass(f"Password of {path}: ")
     else:
-        raise KeyFileError(f"The key file {path} is encrypted. Name a file with its password: {PASSWORD_OPTION}.")
+        raise KeyFileError(f"The key file {path} is encrypted. Name a file with its password: {option}.")
     from ophion.wallet.keystore import decrypt  # loads OpenSSL
 
     try:

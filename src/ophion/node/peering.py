@@ -41,6 +41,7 @@ from ophion.runtime.supervisor import Service
 from ophion.version import client_version
 
 if TYPE_CHECKING:
+    from ophion.consensus.bft.signatures import DigestSigner
     from ophion.enclave.interface import Enclave
     from ophion.runtime.host_names import HostNames
 
@@ -68,17 +69,21 @@ def build_network(
     entropy: Entropy,
     rules: NodeRules | None = None,
     enclave: Enclave | None = None,
+    validator_key: DigestSigner | None = None,
 ) -> PeerNetwork:
-    """Build all peer services. Block production pauses while peers are far ahead."""
+    """Build all peer services. Block production pauses while peers are far ahead.
+
+    `validator_key` is the validator key if it is not the node's key.
+    """
     chosen = config.network.network_id
     network_id = core.chain.spec.chain_id if chosen is None else chosen
     # not a secret: it only selects the peers that get whole transactions
     eth = EthProtocol(core.chain, core.importer, core.pool, lanes, clock, Random(entropy.token(16)), network_id)
     sync = Synchroniser(core.chain, core.importer, eth, lanes)
     sync.changed.listen(core.mining.follow)
-    core.mining.watch_peers(lambda: [(peer.peer.address, peer.height) for peer in eth.peers if peer.is_usable])
+    core.mining.watch_peers(lambda: [(one.peer.validator_address, one.height) for one in eth.peers if one.is_usable])
     bootnodes = core.chain.spec.bootnodes
-    subprotocols = (eth, *_consensus(core, sync, clock), *_priv(enclave, key, clock, entropy, eth))
+    subprotocols = (eth, *_consensus(core, key, validator_key, sync, clock), *_priv(enclave, key, clock, entropy, eth))
     peers = build_peers(
         config.peers,
         key,
@@ -98,17 +103,21 @@ def build_network(
     return PeerNetwork(eth, sync, peers)
 
 
-def _consensus(core: Core, sync: Synchroniser, clock: Clock) -> tuple[Subprotocol, ...]:
+def _consensus(
+    core: Core, key: PrivateKey, validator_key: DigestSigner | None, sync: Synchroniser, clock: Clock
+) -> tuple[Subprotocol, ...]:
     """Return the consensus protocols of a BFT chain; every node offers them (networking.md 0)."""
     driver = core.bft
     if driver is None:
         return ()
+    from ophion.peers.consensus.identity import IdentityProtocol
     from ophion.peers.consensus.protocol import ConsensusProtocol
     from ophion.peers.consensus.validators import Validators
 
     validators = Validators(driver, clock, sync.catch_up)
     driver.join(validators)
-    return tuple(ConsensusProtocol(protocol, validators) for protocol in driver.engine.schedule.protocols)
+    identity = IdentityProtocol(validators, core.chain.genesis.hash, key.public_key, validator_key)
+    return (*(ConsensusProtocol(one, validators) for one in driver.engine.schedule.protocols), identity)
 
 
 def _priv(

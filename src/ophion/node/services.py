@@ -188,6 +188,7 @@ def build_interface(
             None if privacy is None else privacy.follower,
             pruning,
             core.permissions,
+            None if core.bft is None else core.bft.caster,
         )
         return NodeMetrics(watched, config.metrics.is_on)
 

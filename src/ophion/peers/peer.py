@@ -74,6 +74,7 @@ class Peer:
         "remote",
         "score",
         "since",
+        "validator_address",
     )
 
     def __init__(
@@ -93,7 +94,9 @@ class Peer:
         self.id = hello.node_id
         """The 64-byte public key, proven in the handshake."""
         self.address = address_of(hello.node_id)
-        """Address of the node key; identifies validators."""
+        """Address of the node key."""
+        self.validator_address = self.address
+        """Address of the validator that the node acts for. Differs from `address` if the validator has its own key."""
         self.hello = hello
         self.local = local
         self.remote = remote

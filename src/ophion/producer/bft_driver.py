@@ -33,6 +33,7 @@ from ophion.consensus.bft.events import (
     BlockTimer,
     BuildProposal,
     CancelTimer,
+    CastVote,
     CatchUp,
     CheckProposal,
     Connected,
@@ -73,7 +74,9 @@ from ophion.producer.block_assembly import Assembler
 from ophion.producer.executed_candidates import ExecutedCandidate, ExecutedCandidates
 from ophion.producer.message_intake import MessageIntake
 from ophion.producer.peer_height_guard import PeerHeightGuard
+from ophion.producer.shared_votes import ProcessVotes, SharedVotes
 from ophion.producer.validator_gossip import Gossip, NoPeers
+from ophion.producer.vote_caster import VoteCaster
 from ophion.producer.vote_store import VoteStore
 from ophion.runtime.lanes import Lanes
 
@@ -125,7 +128,13 @@ class BftDriver:
         lanes: Lanes,
         gossip: Gossip = _ALONE,
         tuning: BftTuning = _DEFAULT_TUNING,
+        shared_votes: SharedVotes | None = None,
+        signs_in_thread: bool = False,
     ) -> None:
+        """`shared_votes`: the store that this node shares with the other nodes of its validator key, if any.
+
+        `signs_in_thread`: the key is slow, because it is in a security module.
+        """
         self.engine = engine
         self.proposals = proposals
         self._assembler = assembler
@@ -144,6 +153,14 @@ class BftDriver:
         self._lanes = lanes
         self.guard = PeerHeightGuard(signer.address)
         self._vote_store = VoteStore(self._chain.store, lanes, signer.address)
+        self._shares_key = shared_votes is not None
+        self.caster: VoteCaster | None = None
+        """Stores votes outside of the state machine. None if votes are only in the database."""
+        if shared_votes is not None or signs_in_thread:
+            votes = shared_votes or ProcessVotes()
+            self.caster = VoteCaster(
+                self._vote_store, votes, self._clock, self._post, self._is_in_round, signs_in_thread
+            )
         self._problem: str | None = None
         self._was_validator: bool | None = None
         self._timing: RoundTiming | None = None
@@ -162,7 +179,19 @@ class BftDriver:
         status = replace(status, members=tuple(self._views(status.validators)))
         if self._problem is not None:
             status = replace(status, explanation=(self._problem, *status.explanation))
+        if self.vote_store_problem is not None:
+            reason = f"Nothing is signed: {self.vote_store_problem}"
+            status = replace(status, explanation=(reason, *status.explanation))
         return status
+
+    @property
+    def vote_store_problem(self) -> str | None:
+        """Why the shared vote store or the security module is unavailable; None if both are available or not used."""
+        return None if self.caster is None else self.caster.problem
+
+    def _is_in_round(self, order: CastVote) -> bool:
+        height = self._machine.height
+        return height is not None and (height.validator_set.height, height.current) == (order.height, order.round)
 
     def _views(self, validators: Iterable[Address]) -> Iterator[MemberView]:
         """Yield what this node knows about each of the other validators."""
@@ -309,6 +338,8 @@ class BftDriver:
             self._tasks = None
             self._queue.clear()
             self._intake.clear()
+            if self.caster is not None:
+                self.caster.clear()
             self._executed.clear()
             self._rest()
 
@@ -418,7 +449,15 @@ class BftDriver:
         tuning = self._tuning
         is_blank = self._vote_store.is_blank
         machine = BftStateMachine(
-            protocol, factory, limits, tuning.follows_others, memory, tuning.passes_over, is_blank
+            protocol,
+            factory,
+            limits,
+            tuning.follows_others,
+            memory,
+            tuning.passes_over,
+            is_blank,
+            defers_votes=self.caster is not None,
+            shares_key=self._shares_key,
         )
         return factory, machine
 
@@ -431,6 +470,10 @@ class BftDriver:
             self._timers.cancel(effect.kind)
         elif isinstance(effect, Remember):
             await self._vote_store.remember(self._protocol, effect.memory)
+        elif isinstance(effect, CastVote):
+            assert self.caster is not None, "the state machine casts votes only with a caster"
+            assert self._tasks is not None, "effects are carried out while the driver runs"
+            self.caster.put(self._protocol, effect, self._tasks)
         elif isinstance(effect, Multicast):
             validator_set = self._machine.validator_set
             self._gossip.multicast(effect.message, validator_set.validators if validator_set is not None else ())

@@ -25,7 +25,7 @@ from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.clique_snapshot import Snapshot
 from ophion.consensus.engine import BlockPreferences, Vote
 from ophion.consensus.voting import LocalProposals
-from ophion.errors import InvalidBlock
+from ophion.errors import InvalidBlock, SignerUnavailable
 from ophion.native.executor import State
 from ophion.pool.events import Added, PoolEvent
 from ophion.primitives.block import HashedHeader
@@ -41,6 +41,8 @@ OUT_OF_TURN_DELAY_S: Final = 0.5
 """Unit in seconds of the random delay of an out-of-turn signer."""
 _EMPTY_RETRY_S: Final = 1.0
 """Seconds between attempts to build a block that must not be empty."""
+_SIGNER_RETRY_S: Final = 1.0
+"""Seconds between attempts to seal a block while the security module is unavailable."""
 _MAX_WAIT_S: Final = 1.0
 """Maximum seconds until the clock is read again. It may have been set forward."""
 _BUILD_SHARE: Final = 0.75
@@ -79,7 +81,9 @@ class CliqueSealer:
         signer: DigestSigner,
         proposals: LocalProposals,
         randomness: Random,
+        signs_in_thread: bool = False,
     ) -> None:
+        """`signs_in_thread`: the key is slow, because it is in a security module."""
         self._assembler = assembler
         self._chain = assembler.chain
         self._clock = assembler.clock
@@ -89,6 +93,7 @@ class CliqueSealer:
         self._me = signer.address
         self._proposals = proposals
         self._randomness = randomness
+        self._signs_in_thread = signs_in_thread
         self.guard = PeerHeightGuard(signer.address)
         self._woken = asyncio.Event()
         self._wants_transactions = False
@@ -188,7 +193,14 @@ class CliqueSealer:
             self._assembler.begin_early(turn.parent, state, wishes, self._clock.monotonic() + wait_s, _build_time(turn))
 
     async def _commit(self, built: BuiltBlock, started_at: float) -> None:
-        seal = self._signer.sign(self._engine.signing_hash(built.header))
+        digest = self._engine.signing_hash(built.header)
+        try:
+            sign = self._signer.sign
+            seal = await asyncio.to_thread(sign, digest) if self._signs_in_thread else sign(digest)
+        except SignerUnavailable as error:
+            log.error("block not sealed number=%d error=%s", built.header.number, error)
+            await self._wake_up(_SIGNER_RETRY_S)
+            return
         header = self._engine.attach(built.header, [seal])
         following = self._turn(self._engine.hashed(header))
         if following is not None and following.is_in_turn:

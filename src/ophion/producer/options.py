@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ophion.consensus.bft.client_profiles import ProfileChoice
 from ophion.consensus.header_form import HeaderFormChoice
 from ophion.primitives.types import Address
+from ophion.producer.vote_store_address import VoteStoreAddress, read_vote_store
 from ophion.runtime.options import Options, at_least, hex_bytes, option, read_address
 
 MAX_EXTRA_DATA = 32
@@ -116,6 +117,15 @@ class ConsensusConfig(Options):
         help="IBFT 2.0 and QBFT: form of the first header after Shanghai; later headers keep it. full: all fields of "
         "the forks. short: no fields after the base fee, as Besu 25.12. short-blobs: with blob gas in Cancun, as "
         "Besu 24.5.2 and later. auto: as the genesis file or the connected validators.",
+    )
+
+    vote_store: VoteStoreAddress | None = option(
+        "--vote-store",
+        default=None,
+        parse=read_vote_store,
+        metavar="etcd://HOST:PORT[,HOST:PORT…]/PREFIX",
+        help="IBFT 2.0 and QBFT: store each vote in this etcd cluster before it is sent. Several nodes may then use "
+        "one validator key: at most one of two conflicting messages is sent. (default: votes only in the database)",
     )
 
     def problems(self) -> Iterator[str]:

@@ -34,12 +34,12 @@ def test_a_besu_file_is_reported_line_by_line(
 
 def test_what_stops_a_node_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "config.toml"
-    file.write_text('security-module="hsm"\ncolour="red"\nmax-peers="many"\nplugins=["a"]\n')
+    file.write_text('security-module-provider="hsm"\ncolour="red"\nmax-peers="many"\nplugins=["a"]\n')
     assert main(["validate-config", "--besu", str(file)]) == 1
     out = capsys.readouterr().out
     assert "4 settings: 1 honoured, 0 no effect, 2 refused, 1 unknown" in out
     assert "Error: Unknown option in TOML configuration file: colour" in out
-    assert "Error: 'security-module' in TOML configuration file is not supported: the node key is a file" in out
+    assert "Error: 'security-module-provider' in TOML configuration file is not supported: the key is in a file" in out
     file.write_text('max-peers="many"\n')
     assert main(["validate-config", "--besu", str(file)]) == 1
     assert "Error: Invalid value for 'max-peers'" in capsys.readouterr().out

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ophion.chain.pruning import PruningRounds
-from ophion.metrics.families import declare_peers, declare_privacy
+from ophion.metrics.families import declare_peers, declare_privacy, declare_votes
 from ophion.metrics.node_metrics import NodeMetrics, Watched
 from ophion.node.peering import PeerNetwork
 from ophion.peers.eth.protocol import EthProtocol
@@ -24,6 +24,9 @@ from ophion.permissions.options import DEFAULT_FILE, PermissionConfig
 from ophion.permissions.permissions import Permissions
 from ophion.pool.events import Origin, Rejected
 from ophion.primitives.enode import Enode
+from ophion.producer.shared_votes import ProcessVotes
+from ophion.producer.vote_caster import VoteCaster
+from ophion.producer.vote_store import VoteStore
 from ophion.rpc.endpoints.health import Health
 from ophion.rpc.endpoints.services import HttpSettings, WebSocketSettings, http_service, websocket_service
 from ophion.runtime.clock import SystemEntropy
@@ -254,6 +257,29 @@ def test_a_dashboard_draws_only_what_there_is(dev: Interface, path: Path) -> Non
     assert used - known == set()
 
 
+def test_alert_rules_watch_only_what_there_is(dev: Interface, tmp_path: Path) -> None:
+    metrics = watch(dev, pruning=PruningRounds(dev.node.chain.store, 1))
+    metrics.declare()
+    rest = MetricsRegistry()
+    declare_votes(rest, _caster(dev))
+    (tmp_path / "member").mkdir()
+    with open_private(tmp_path / "member") as member:
+        declare_privacy(rest, member.privacy.follower)
+    known = set()
+    for name, kind in (*metrics.registry.families().items(), *rest.families().items()):
+        known |= {f"{name}_bucket"} if kind == "histogram" else {name}
+    rules = (ROOT / "src" / "ophion" / "metrics" / "alerts.yml").read_text()
+    used = {name for expression in re.findall(r"^ *expr: (.*)$", rules, re.MULTILINE) for name in names_in(expression)}
+    assert len(used) > 12
+    assert used - known == set()
+    assert rules.count("- alert:") == rules.count("severity:") == rules.count("summary:") == rules.count("action:")
+
+
+def _caster(dev: Interface) -> VoteCaster:
+    store = VoteStore(dev.node.chain.store, dev.context.lanes, bytes(20))
+    return VoteCaster(store, ProcessVotes(), dev.node.clock, lambda result: None, lambda order: True)
+
+
 def documented(text: str) -> Iterator[re.Pattern[str]]:
     """Yield patterns for the names in the first column; a name that begins with `_` completes the first name of its
     row.
@@ -275,6 +301,7 @@ def test_every_family_that_a_node_can_have_stands_in_the_documentation(dev: Inte
     (tmp_path / "member").mkdir()
     with open_private(tmp_path / "member") as member:
         declare_privacy(finding, member.privacy.follower)
+    declare_votes(finding, _caster(dev))
     names = {*metrics.registry.families(), *finding.families()}
     assert {"ophion_network_discovery_nodes_current", "ophion_blockchain_private_height"} < names
     rows = list(documented((ROOT / "docs" / "metrics.md").read_text()))

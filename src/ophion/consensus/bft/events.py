@@ -8,6 +8,7 @@ machine handles messages meanwhile.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import TypeAlias
 
@@ -16,6 +17,7 @@ from msgspec import Struct
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.messages import BftMessage, Candidate, Proposal
 from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.consensus.bft.vote_record import VoteRecord
 from ophion.primitives.types import Address, Hash32, Signature
 
 
@@ -97,6 +99,21 @@ class TaskFailed(Struct, frozen=True):
     problem: str
 
 
+class VoteStored(Struct, frozen=True):
+    """Result of `CastVote`: the message is signed and its votes are stored, so it may be sent."""
+
+    order: CastVote
+    message: BftMessage
+    votes: DurableVotes
+
+
+class VoteRefused(Struct, frozen=True):
+    """Result of `CastVote`: another node with the same key has stored a vote that excludes this message."""
+
+    order: CastVote
+    stored: VoteRecord
+
+
 class Connected(Struct, frozen=True):
     """A peer that may be a validator has connected. It must receive the messages it missed."""
 
@@ -114,8 +131,8 @@ class Suspended(Struct, frozen=True):
 
 
 BftEvent: TypeAlias = (
-    "NewHead | MessageReceived | BlockTimer | RoundTimer | ProposalBuilt | ProposalChecked | TaskFailed | Connected | "
-    "Disconnected | Suspended"
+    "NewHead | MessageReceived | BlockTimer | RoundTimer | ProposalBuilt | ProposalChecked | TaskFailed | VoteStored | "
+    "VoteRefused | Connected | Disconnected | Suspended"
 )
 
 
@@ -145,6 +162,23 @@ class Remember(Struct, frozen=True):
     """Store these votes on disk before the next effect runs."""
 
     memory: DurableVotes
+
+
+class CastVote(Struct, frozen=True, eq=False):
+    """Sign a message and store its votes. Finishes with `VoteStored`, with `VoteRefused`, or not at all.
+
+    Replaces `Remember` and `Multicast` if signing takes long or if the votes are in a store that nodes share. An order
+    whose round has ended may be dropped.
+    """
+
+    height: int
+    round: int
+    sign: Callable[[], BftMessage]
+    """Creates the message. It may run in another thread."""
+    votes: Callable[[BftMessage], DurableVotes]
+    """Returns the votes to store before the message is sent."""
+    then: Callable[[BftMessage], None]
+    """Counts the own message. The state machine calls it after `VoteStored`."""
 
 
 class Multicast(Struct, frozen=True):
@@ -203,6 +237,6 @@ class CatchUp(Struct, frozen=True):
 
 
 BftEffect: TypeAlias = (
-    "SetTimer | CancelTimer | Remember | Multicast | Repeat | RelayMessage | BuildProposal | CheckProposal | "
-    "ImportBlock | CatchUp"
+    "SetTimer | CancelTimer | Remember | CastVote | Multicast | Repeat | RelayMessage | BuildProposal | "
+    "CheckProposal | ImportBlock | CatchUp"
 )

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeVar, cast
 
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import (
@@ -30,6 +30,7 @@ from ophion.consensus.bft.events import (
     BlockTimer,
     BuildProposal,
     CancelTimer,
+    CastVote,
     CheckProposal,
     Head,
     ImportBlock,
@@ -41,6 +42,7 @@ from ophion.consensus.bft.events import (
     RoundTimer,
     SetTimer,
     TimerKind,
+    VoteStored,
 )
 from ophion.consensus.bft.messages import (
     BftMessage,
@@ -58,6 +60,7 @@ from ophion.consensus.bft.round import EarlyVotes, Round
 from ophion.consensus.bft.round_change import Certificate, RoundChanges
 from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
+from ophion.consensus.bft.vote_record import NOT_PREPARED, VoteRecord
 from ophion.primitives.types import Address, Hash32
 
 NOT_STARTED: Final = -1
@@ -71,6 +74,8 @@ _NOTES_KEPT: Final = 8
 MAX_ROUND: Final = 2**31 - 1
 """Limit of the round number. Other clients use signed 32-bit numbers."""
 
+
+_Message = TypeVar("_Message", bound=BftMessage)
 
 RelayCallback: TypeAlias = Callable[[BftMessage, "Address | None"], None]
 """Relays a message that came from a peer."""
@@ -101,8 +106,12 @@ class Height:
         emit: Callable[[BftEffect], None],
         relay: RelayCallback,
         parent_proposed_at: float | None = None,
+        defers_votes: bool = False,
     ) -> None:
-        """`parent_proposed_at`: when this validator received the proposal of the head."""
+        """`parent_proposed_at`: when this validator received the proposal of the head.
+
+        `defers_votes`: own messages count after `VoteStored`, because the driver signs or stores them elsewhere.
+        """
         self.validator_set = validator_set
         self.head = head
         self.timing = timing
@@ -129,6 +138,7 @@ class Height:
         self._emit = emit
         self._relay = relay
         self._parent_proposed_at = parent_proposed_at
+        self._defers_votes = defers_votes
         self._is_alone = len(validator_set) == 1
         self._prepares_needed = rules.prepares_needed(validator_set)
         self._early = EarlyVotes()
@@ -205,6 +215,8 @@ class Height:
             return
         _, certificate, begun_at = self._building
         self._building = None
+        if self.round.proposal is not None:
+            return  # another node with the same key has proposed
         if event.is_empty and certificate is None and self._waits_for_transactions(now):
             return
         self._propose(event.block, certificate, begun_at)
@@ -242,6 +254,28 @@ class Height:
         else:
             del self._offers[number], self._pinned[number]
 
+    def on_stored(self, event: VoteStored) -> None:
+        """Send and count an own message whose votes are stored. It is not sent after its round."""
+        message = event.message
+        self.memory = event.votes
+        if message.round == self.current:
+            self._send(message)
+            event.order.then(message)
+
+    def on_refused(self, stored: VoteRecord, now: float) -> None:
+        """Send nothing, because another node with the same key has voted otherwise. Follow it to a later round.
+
+        That node may have stopped before it sent its round change, so this node repeats it.
+        """
+        self.notes.append(f"a vote was not sent: another node with this key has stored {stored}")
+        if stored.round > self.current:
+            prepared = self.memory.prepared
+            has_proof = (NOT_PREPARED if prepared is None else prepared.round) >= stored.prepared_round
+            if stored.vote is None and has_proof:
+                self._change_round(stored.round, now)
+            else:
+                self._start_round(stored.round, now)
+
     # --- messages -------------------------------------------------------------------------------
 
     def on_message(self, message: BftMessage, peer: Address | None, now: float) -> bool:
@@ -252,7 +286,7 @@ class Height:
         peer does not count as a duplicate.
         """
         author, round_number = message.author, message.round
-        if self.reached.get(author, NOT_STARTED) < round_number:
+        if author != self._me and self.reached.get(author, NOT_STARTED) < round_number:
             self.reached[author] = round_number
             if not self._has_gathered and self._is_quorum_here():
                 self._has_gathered = True
@@ -370,11 +404,15 @@ class Height:
         """Send a round change for the current round, with the prepared certificate of an earlier round if there
         is one.
         """
-        height, prepared = self.validator_set.height, self.memory.prepared
-        message = self._factory.round_change(height, self.current, prepared)
-        if self.memory.round != self.current:
-            self.memory = DurableVotes(height, self.current, None, prepared)
-        self._say(message)
+        height, number, memory = self.validator_set.height, self.current, self.memory
+        votes = memory if memory.round == number else DurableVotes(height, number, None, memory.prepared)
+        self._cast(
+            lambda: self._factory.round_change(height, number, memory.prepared),
+            lambda message: votes,
+            lambda message: self._count_round_change(message, now),
+        )
+
+    def _count_round_change(self, message: RoundChange, now: float) -> None:
         self._take_round_change(message, now)
 
     def _awaited(self, number: int) -> int:
@@ -432,22 +470,33 @@ class Height:
             self._propose(self._factory.with_round(certificate.block, self.current), certificate, now)
 
     def _propose(self, block: Candidate, certificate: Certificate | None, begun_at: float) -> None:
-        proposal = self._factory.proposal(self.validator_set.height, self.current, block, certificate)
-        self._note_vote(proposal.block.digest)
-        self._say(proposal)
-        self._accept(proposal, begun_at)
+        height, number = self.validator_set.height, self.current
+        self._cast(
+            lambda: self._factory.proposal(height, number, block, certificate),
+            lambda proposal: self._with_vote(number, proposal.block.digest),
+            lambda proposal: self._accept(proposal, begun_at),
+        )
 
     def _accept(self, proposal: Proposal, proposed_at: float) -> None:
+        if self.round.proposal is not None:
+            return  # another node with the same key has sent the same proposal
         block = proposal.block
         self.proposed_at = proposed_at
         seal_hash = self._in_round(block).digest
         self.round.accept(proposal, seal_hash)
         if self._rules.proposer_prepares or proposal.author != self._me:
-            prepare = self._factory.prepare(self.validator_set.height, self.current, block.digest)
-            self._note_vote(block.digest)
-            self._say(prepare)
-            self.round.prepares[self._me] = prepare
+            height, number, digest = self.validator_set.height, self.current, block.digest
+            self._cast(
+                lambda: self._factory.prepare(height, number, digest),
+                lambda prepare: self._with_vote(number, digest),
+                self._count_prepare,
+            )
         self._progress()
+
+    def _count_prepare(self, prepare: Prepare) -> None:
+        self.round.prepares[self._me] = prepare
+        if self._defers_votes:
+            self._progress()
 
     def _progress(self) -> None:
         """Send a commit once a quorum has prepared, and import the block once a quorum has committed."""
@@ -465,30 +514,59 @@ class Height:
 
     def _commit(self, proposal: Proposal) -> None:
         signed = proposal.signed if self._rules.certifies_proposal else None
-        prepared = PreparedRound(self.current, proposal.block, tuple(self.round.prepares.values()), signed)
+        number, seal_hash = self.current, self.round.seal_hash
+        prepared = PreparedRound(number, proposal.block, tuple(self.round.prepares.values()), signed)
         height, digest = self.validator_set.height, proposal.block.digest
-        self.memory = DurableVotes(height, self.current, digest, prepared)
-        commit = self._factory.commit(height, self.current, digest, self.round.seal_hash)
-        self._say(commit)
+        self._cast(
+            lambda: self._factory.commit(height, number, digest, seal_hash),
+            lambda commit: DurableVotes(height, number, digest, prepared),
+            self._count_commit,
+        )
+
+    def _count_commit(self, commit: Commit) -> None:
         self.round.commits[self._me] = commit
+        if self._defers_votes:
+            self._progress()
 
     def _in_round(self, block: Candidate) -> Candidate:
         """Return the block with the current round in its extra data. Validators seal this form (consensus.md 3.3)."""
         return block if block.round == self.current else self._factory.with_round(block, self.current)
 
-    def _note_vote(self, digest: Hash32) -> None:
-        if self.memory.round != self.current or self.memory.vote != digest:
-            self.memory = DurableVotes(self.validator_set.height, self.current, digest, self.memory.prepared)
+    def _with_vote(self, number: int, digest: Hash32) -> DurableVotes:
+        memory = self.memory
+        if memory.round == number and memory.vote == digest:
+            return memory
+        return DurableVotes(self.validator_set.height, number, digest, memory.prepared)
 
     # --- effects --------------------------------------------------------------------------------
 
-    def _say(self, message: BftMessage) -> None:
-        """Store the votes, then send an own message. With a single validator nothing is sent."""
-        if self._is_alone:
+    def _cast(
+        self, sign: Callable[[], _Message], votes: Callable[[_Message], DurableVotes], then: Callable[[_Message], None]
+    ) -> None:
+        """Sign an own message, store its votes, send it, then count it.
+
+        A single validator stores and sends nothing, unless it shares its key.
+        """
+        if self._defers_votes:
+            order = CastVote(
+                self.validator_set.height,
+                self.current,
+                sign,
+                cast("Callable[[BftMessage], DurableVotes]", votes),
+                cast("Callable[[BftMessage], None]", then),
+            )
+            self._emit(order)
             return
-        if self.memory is not self._remembered:
-            self._remembered = self.memory
-            self._emit(Remember(self.memory))
+        message = sign()
+        self.memory = votes(message)
+        if not self._is_alone:
+            if self.memory is not self._remembered:
+                self._remembered = self.memory
+                self._emit(Remember(self.memory))
+            self._send(message)
+        then(message)
+
+    def _send(self, message: BftMessage) -> None:
         self._said[type(message)] = message
         self._emit(Multicast(message))
 

@@ -37,6 +37,8 @@ from ophion.consensus.bft.events import (
     Suspended,
     TaskFailed,
     TimerKind,
+    VoteRefused,
+    VoteStored,
 )
 from ophion.consensus.bft.height import NOT_STARTED, Height
 from ophion.consensus.bft.lost_state_recovery import LostStateRecovery
@@ -69,12 +71,15 @@ class BftStateMachine:
         memory: DurableVotes | None = None,
         passes_over: bool = True,
         is_blank: bool = False,
+        defers_votes: bool = False,
+        shares_key: bool = False,
     ) -> None:
         """`memory` holds the votes that the last `Remember` of an earlier run stored; `is_blank` means there are none.
 
         With `follows_others`, the validator moves to a later round as soon as f + 1 validators request it, without
         waiting for its own timeout (consensus.md 3.5, early round change). With `passes_over`, it does not wait for
-        absent proposers (`ProposerLiveness`).
+        absent proposers (`ProposerLiveness`). With `defers_votes`, own messages leave as `CastVote`. With
+        `shares_key`, other nodes have the same key: their messages count as messages of this validator.
         """
         self.rules = rules
         self.limits = limits
@@ -94,6 +99,8 @@ class BftStateMachine:
         self.liveness = ProposerLiveness(passes_over)
         self._factory = factory
         self._follows_others = follows_others
+        self._defers_votes = defers_votes
+        self._shares_key = shares_key
         self._memory = memory
         self._recalled = memory
         self._sent: set[_Statement] = set()
@@ -120,6 +127,8 @@ class BftStateMachine:
             self._stop()
             self.is_held = False
             self._is_running = False
+        elif isinstance(event, VoteStored | VoteRefused):
+            self._on_cast(event, now)
         elif isinstance(event, Connected):
             self._on_connected(event.peer)
         elif isinstance(event, Disconnected):
@@ -228,6 +237,7 @@ class BftStateMachine:
             self._emit,
             self._relay,
             self._proposed_at,
+            self._defers_votes,
         )
         self.height.start(now)
 
@@ -255,6 +265,19 @@ class BftStateMachine:
         else:
             self._recovery = None
             self._begin(validator_set, event, memory, now)
+
+    def _on_cast(self, event: VoteStored | VoteRefused, now: float) -> None:
+        """Handle the result of a `CastVote` of this height."""
+        height = self.height
+        if height is None or event.order.height != height.validator_set.height:
+            return
+        if isinstance(event, VoteStored):
+            height.on_stored(event)
+        elif event.stored.height > event.order.height:
+            # another node with this key has a later head: send nothing until its blocks have arrived
+            self._stop()
+        else:
+            height.on_refused(event.stored, now)
 
     def _on_connected(self, peer: Address) -> None:
         self.liveness.connected(peer)
@@ -318,7 +341,7 @@ class BftStateMachine:
         height = self.height
         message = event.message
         author = message.author
-        if author == self.address:
+        if author == self.address and not self._shares_key:
             self.counts.own += 1
             self.has_twin = self.has_twin or not self._may_have_sent(message)
             return

@@ -56,6 +56,7 @@ rpc-ws-enabled 1.0.0 26.8.0 | rpc-ws-host 1.0.0 26.8.0 | rpc-ws-max-active-conne
 rpc-ws-max-frame-size 22.1.0 26.8.0 | rpc-ws-port 1.0.0 26.8.0 | rpc-ws-ssl-client-auth-enabled 24.12.0 26.8.0
 rpc-ws-ssl-enabled 24.12.0 26.8.0 | rpc-ws-ssl-keystore-file 24.12.0 26.8.0
 rpc-ws-ssl-keystore-password-file 24.12.0 26.8.0 | rpc-ws-ssl-truststore-file 24.12.0 26.8.0
+security-module 1.4.5 26.8.0
 static-nodes-file 20.10.4 26.8.0 | strict-tx-replay-protection-enabled 22.1.0 26.8.0 | sync-mode 1.0.0 26.8.0
 target-gas-limit 1.3.0 26.8.0 | tx-pool-enable-save-restore 23.4.1 26.8.0 | tx-pool-max-size 1.0.2 26.8.0
 tx-pool-price-bump 1.4.6 26.8.0 | tx-pool-retention-hours 1.1.1 26.8.0 | version 1.0.0 26.8.0

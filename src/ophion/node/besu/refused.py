@@ -23,10 +23,10 @@ Xpki-block-creation-enabled 21.7.3 24.7.0
 """,
     ),
     (
-        "the node key is a file: `localfile` with --node-private-key-file",
+        "the key is in a file (`--security-module=localfile`) or in a module with a PKCS #11 library",
         "localfile",
         """
-security-module 1.4.5 26.8.0 | security-module-provider - -
+security-module-provider - -
 """,
     ),
     (

@@ -75,7 +75,7 @@ class ConsensusPeer:
         if code < protocol.first_code:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"{protocol.capability} has no message {code:#04x}")
         validators = protocol.validators
-        is_validator = validators.is_validator(peer.address)
+        is_validator = validators.is_validator(peer.validator_address)
         if not is_validator and len(payload) > _MAX_UNKNOWN_MESSAGE_BYTES:
             validators.crowded_out += 1
             return
@@ -86,7 +86,7 @@ class ConsensusPeer:
             validators.crowded_out += 1
             return
         try:
-            validators.received(protocol.variant.name, RawMessage(code, payload), peer.address)
+            validators.received(protocol.variant.name, RawMessage(code, payload), peer.validator_address)
         except DecodeError:
             peer.blame()
 

@@ -43,7 +43,8 @@ class Validators:
         driver.malformed = self._blame
         self._clock = clock
         self._catch_up = catch_up
-        self._connections: dict[tuple[str, Address], _ValidatorPeer] = {}
+        self._connections: dict[tuple[str, Address], list[_ValidatorPeer]] = {}
+        """Connections by protocol variant and validator. Several nodes may act for one validator."""
         self._voted: OrderedDict[Hash32, set[Address]] = OrderedDict()
         """The voters by the digest of a proposal. A voter has the proposal."""
 
@@ -59,17 +60,38 @@ class Validators:
 
     def came(self, peer: Peer, variant: str, capability: str) -> None:
         """Add a connected peer."""
-        self._connections[variant, peer.address] = _ValidatorPeer(peer, capability)
+        self._connections.setdefault((variant, peer.validator_address), []).append(_ValidatorPeer(peer, capability))
         if variant == self._driver.protocol_name:
-            self._driver.connected(peer.address)
+            self._driver.connected(peer.validator_address)
 
     def left(self, peer: Peer, variant: str) -> None:
-        """Remove a disconnected peer, unless a newer connection has replaced it."""
-        connection = self._connections.get((variant, peer.address))
-        if connection is not None and connection.peer is peer:
-            del self._connections[variant, peer.address]
+        """Remove a disconnected peer. Its validator may have other connections."""
+        address = peer.validator_address
+        connections = self._connections.get((variant, address), [])
+        left = [connection for connection in connections if connection.peer is not peer]
+        if left:
+            self._connections[variant, address] = left
+        elif connections:
+            del self._connections[variant, address]
             if variant == self._driver.protocol_name:
-                self._driver.disconnected(peer.address)
+                self._driver.disconnected(address)
+
+    def identified(self, peer: Peer, validator: Address) -> None:
+        """Assign a peer to the validator that it has proved to act for."""
+        if validator == peer.validator_address:
+            return
+        attached = [
+            (variant, connection.capability)
+            for (variant, address), connections in self._connections.items()
+            if address == peer.validator_address
+            for connection in connections
+            if connection.peer is peer
+        ]
+        for variant, _ in attached:
+            self.left(peer, variant)
+        peer.validator_address = validator
+        for variant, capability in attached:
+            self.came(peer, variant, capability)
 
     def received(self, variant: str, raw: RawMessage, peer: Address) -> None:
         """Hand a message to the driver. Ignores a protocol variant that the current height does not use."""
@@ -79,9 +101,12 @@ class Validators:
     def _blame(self, address: Address | None) -> None:
         """Lower the score of a peer after an invalid message."""
         if address is not None:
-            connection = self._connections.get((self._driver.protocol_name, address))
-            if connection is not None:
+            for connection in self._of(address):
                 connection.peer.blame()
+
+    def _of(self, address: Address) -> list[_ValidatorPeer]:
+        """Return the connections of a validator in the current protocol variant."""
+        return self._connections.get((self._driver.protocol_name, address), [])
 
     # --- Gossip ---------------------------------------------------------------------------------
 
@@ -102,7 +127,8 @@ class Validators:
             self._relay(message.raw, exclude)
 
     def catch_up(self, peer: Address | None, height: int) -> None:
-        self._catch_up(peer, height)
+        for connection in self._of(peer) if peer is not None else ():
+            self._catch_up(connection.peer.address, height)
 
     def connected(self) -> Collection[Address]:
         variant = self._driver.protocol_name
@@ -112,13 +138,14 @@ class Validators:
         validators = self._driver.validators
         return [
             connection.peer.hello.client_id
-            for (_, address), connection in self._connections.items()
+            for (_, address), connections in self._connections.items()
             if address in validators
+            for connection in connections
         ]
 
     def client_of(self, address: Address) -> str | None:
-        connection = self._connections.get((self._driver.protocol_name, address))
-        return None if connection is None else connection.peer.hello.client_id
+        connections = self._of(address)
+        return connections[0].peer.hello.client_id if connections else None
 
     # --- sending --------------------------------------------------------------------------------
 
@@ -127,13 +154,14 @@ class Validators:
 
     def _relay(self, raw: RawMessage, exclude: Collection[Address | None]) -> None:
         for address in self._driver.validators:
-            if address not in exclude:
+            # of several nodes with one key, only one has sent the message
+            if address not in exclude or len(self._of(address)) > 1:
                 self._send(raw, address, may_drop=True)
 
     def _send(self, raw: RawMessage, to: Address, may_drop: bool) -> None:
-        connection = self._connections.get((self._driver.protocol_name, to))
-        if connection is not None and connection.peer.is_open:
-            connection.peer.send(connection.capability, raw.code, raw.data, may_drop=may_drop)
+        for connection in self._of(to):
+            if connection.peer.is_open:
+                connection.peer.send(connection.capability, raw.code, raw.data, may_drop=may_drop)
 
     def _note_vote(self, digest: Hash32, author: Address) -> None:
         voters = self._voted.get(digest)

@@ -124,7 +124,7 @@ class EthProtocol:
 
     def is_member_node(self, peer: Peer) -> bool:
         """Like `is_member`, for a peer of any sub-protocol."""
-        return peer.is_static or peer.is_permitted or peer.address in self.makers
+        return peer.is_static or peer.is_permitted or peer.validator_address in self.makers
 
     def status(self, version: EthVersion) -> Status:
         tip = self.chain.tip

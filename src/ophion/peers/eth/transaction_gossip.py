@@ -202,7 +202,7 @@ class TransactionGossip:
         # a new random sample each time, so that over time each peer gets transactions in full
         self._random.shuffle(peers)
         in_full = max(1, isqrt(len(peers)))
-        makers = [peer for peer in peers if peer.peer.address in self._makers][:MAX_MAKERS]
+        makers = [peer for peer in peers if peer.peer.validator_address in self._makers][:MAX_MAKERS]
         urgent = self._urgent(fresh, makers)
         for peer in peers:
             known = peer.known_transactions

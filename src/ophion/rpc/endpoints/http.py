@@ -52,6 +52,7 @@ class RpcApplication:
             return self._health.is_ready(
                 min_peers=int(fields.get("minPeers", ["1"])[-1]),
                 max_blocks_behind=int(fields.get("maxBlocksBehind", ["2"])[-1]),
+                checks_vote_store=fields.get("voteStore", ["true"])[-1] != "false",
             )
         except ValueError:
             return False

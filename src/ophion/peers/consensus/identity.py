@@ -1,0 +1,87 @@
+"""`IdentityProtocol`: a node proves for which validator it acts, if the validator has a key of its own.
+
+Other clients find a validator by its node id. Nodes that share a validator key have different node ids, so each signs
+its node id with the validator key and sends the signature after Hello. The sub-protocol `vid/1` has this one message.
+The RLPx handshake proves the node id, so another node cannot use the signature.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from ophion.consensus.bft.signatures import message_author
+from ophion.native.crypto import keccak256
+from ophion.peers.consensus.validators import Validators
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.peer import Peer
+from ophion.peers.rlpx.capability import Capability
+from ophion.primitives import rlp
+from ophion.primitives.types import Hash32
+
+if TYPE_CHECKING:
+    from ophion.consensus.bft.signatures import DigestSigner
+
+log = logging.getLogger(__name__)
+
+NAME: Final = "vid"
+_PROOF: Final = 0
+_MAX_PROOF_BYTES: Final = 69
+"""A list with a signature of 65 bytes."""
+_DOMAIN: Final = b"ophion validator node"
+
+
+def identity_digest(genesis: Hash32, node_id: bytes) -> Hash32:
+    """Return the hash that a validator key signs for a node of a chain."""
+    return keccak256(_DOMAIN + genesis + node_id)
+
+
+class IdentityProtocol:
+    """The sub-protocol vid/1. All nodes of a BFT network offer it; nodes with a separate validator key send a proof."""
+
+    def __init__(
+        self, validators: Validators, genesis: Hash32, node_id: bytes, validator_key: DigestSigner | None
+    ) -> None:
+        self.validators = validators
+        self.genesis = genesis
+        self.capability = Capability(NAME, 1, 1, ("proof",), {_PROOF: _MAX_PROOF_BYTES})
+        self.capabilities: Sequence[Capability] = (self.capability,)
+        self._proof: bytes | None = None
+        if validator_key is not None:
+            self._proof = rlp.encode([validator_key.sign(identity_digest(genesis, node_id))])
+
+    def attach(self, peer: Peer, version: int) -> IdentityPeer:
+        """Start the protocol on a connection and send the proof."""
+        if self._proof is not None:
+            peer.send(NAME, _PROOF, self._proof)
+        return IdentityPeer(peer, self)
+
+
+class IdentityPeer:
+    """The protocol on one connection."""
+
+    def __init__(self, peer: Peer, protocol: IdentityProtocol) -> None:
+        self._peer = peer
+        self._protocol = protocol
+
+    def received(self, code: int, payload: bytes) -> None:
+        """Assign the peer to the validator that signed its node id. Only the first proof counts."""
+        peer, protocol = self._peer, self._protocol
+        items = rlp.decode_list(payload)
+        signature = items[0] if len(items) == 1 else None
+        validator = None
+        if isinstance(signature, bytes):
+            validator = message_author(identity_digest(protocol.genesis, peer.id), signature)
+        if validator is None:
+            raise PeerMisbehaved(DisconnectReason.BREACH, "the proof of a validator key is not a signature")
+        if peer.validator_address == peer.address:
+            log.debug("peer acts for a validator enode=%s validator=0x%s", peer.enode, validator.hex())
+            protocol.validators.identified(peer, validator)
+
+    def oversized(self, code: int, size: int) -> None:
+        """Disconnect: a proof is small."""
+        raise PeerMisbehaved(DisconnectReason.BREACH, f"proof of a validator key of {size} bytes")
+
+    def closed(self) -> None:
+        """Nothing to release: the consensus protocol removes the peer."""

@@ -1,0 +1,142 @@
+"""`EtcdVotes`: shared votes in an etcd cluster, through its HTTP gateway (`/v3/kv/txn`).
+
+The value at `PREFIX/GENESIS-HASH/VALIDATOR` is a `VoteRecord` as JSON. A transaction replaces it if its revision has
+not changed since this node read it, and otherwise returns the new value. So a vote takes one request, and one more for
+each node that wrote in between. Transactions pass through the consensus of the cluster: a member that has lost its
+quorum confirms none.
+
+A request without a reply may have been executed. Repeating it is safe: the repeated transaction finds the new revision,
+and `replacement` accepts a record that equals the stored one.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from ophion.consensus.bft.vote_record import VoteRecord, replacement
+from ophion.errors import DecodeError
+from ophion.primitives.types import Address, Hash32
+from ophion.producer.shared_votes import VotesUnavailable
+from ophion.runtime.http_client import HttpClient, HttpError
+
+ETCD_TIMEOUT_S: Final = 1.0
+"""Timeout of one request to one member. Another member is then tried."""
+_MAX_RACES: Final = 16
+"""Maximum number of attempts while other nodes write the record."""
+_MAX_REPLY_BYTES: Final = 64 * 1024
+_HEADERS: Final = {"Content-Type": "application/json"}
+
+
+class _Entry(Struct):
+    value: str = ""
+    mod_revision: str = "0"
+
+
+class _Range(Struct):
+    kvs: list[_Entry] = []
+
+
+class _Response(Struct):
+    response_range: _Range | None = None
+
+
+class _Header(Struct):
+    revision: str = "0"
+
+
+class _Reply(Struct):
+    """Reply to a transaction. The gateway writes 64-bit numbers as strings and omits empty fields."""
+
+    header: _Header
+    succeeded: bool = False
+    responses: list[_Response] = []
+
+
+class EtcdVotes:
+    """The record of one validator on one chain."""
+
+    def __init__(self, endpoints: Sequence[str], prefix: str, chain: Hash32, validator: Address) -> None:
+        """`endpoints` are HTTP URLs of the members; `chain` is the hash of the genesis block."""
+        path = "/".join(part for part in (prefix.strip("/"), f"0x{chain.hex()}", f"0x{validator.hex()}") if part)
+        self.name = f"etcd {', '.join(endpoints)} key /{path}"
+        self._key = b64encode(f"/{path}".encode()).decode()
+        self._clients = [
+            HttpClient(url, timeout_s=ETCD_TIMEOUT_S, max_reply_bytes=_MAX_REPLY_BYTES) for url in endpoints
+        ]
+        self._stored: VoteRecord | None = None
+        self._revision = 0
+        """Revision of `_stored`. 0 if the key does not exist."""
+
+    async def promise(self, wanted: VoteRecord) -> VoteRecord | None:
+        for _ in range(_MAX_RACES):
+            stored = self._stored
+            record = replacement(stored, wanted)
+            # a record that is already stored allows the message: the same votes were promised before
+            if record is not None and (record == stored or await self._swap(record)):
+                return None
+            if record is None and await self._is_current():
+                return self._stored
+        raise VotesUnavailable(f"{self.name}: other nodes with this key wrote {_MAX_RACES} times during one vote")
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.close()
+
+    async def _swap(self, record: VoteRecord) -> bool:
+        """Replace the record that this node knows. Returns False if it has changed, and reads it."""
+        value = record.encode()
+        put = [{"requestPut": {"key": self._key, "value": b64encode(value).decode()}}]
+        reply = await self._transact(put)
+        if reply.succeeded:
+            self._stored, self._revision = record, int(reply.header.revision)
+        return reply.succeeded
+
+    async def _is_current(self) -> bool:
+        """Whether the record that this node knows is still the stored one. Reads it otherwise."""
+        return (await self._transact([])).succeeded
+
+    async def _transact(self, changes: list[dict[str, dict[str, str]]]) -> _Reply:
+        compare = {
+            "key": self._key,
+            "target": "MOD",
+            "result": "EQUAL",
+            "modRevision": str(self._revision),
+        }
+        read = [{"requestRange": {"key": self._key}}]
+        body = msgspec.json.encode({"compare": [compare], "success": changes, "failure": read})
+        reply = await self._request(body)
+        if not reply.succeeded:
+            self._read(reply)
+        return reply
+
+    def _read(self, reply: _Reply) -> None:
+        found = reply.responses[0].response_range if reply.responses else None
+        if found is None or not found.kvs:
+            self._stored, self._revision = None, 0
+            return
+        entry = found.kvs[0]
+        try:
+            stored = VoteRecord.decode(b64decode(entry.value))
+        except (DecodeError, ValueError) as error:
+            raise VotesUnavailable(f"{self.name}: the stored value is not a vote record ({error})") from error
+        self._stored, self._revision = stored, int(entry.mod_revision)
+
+    async def _request(self, body: bytes) -> _Reply:
+        """Send a transaction to the member that replied last, then to the others."""
+        problems = []
+        for client in self._clients.copy():
+            try:
+                reply = await client.request("POST", "/v3/kv/txn", body, _HEADERS)
+                if reply.status != 200:
+                    raise HttpError(f"status {reply.status}: {bytes(reply.body[:200]).decode(errors='replace')}")
+                return msgspec.json.decode(reply.body, type=_Reply)
+            except (HttpError, msgspec.DecodeError) as error:
+                client.close()
+                problems.append(f"{client.url}: {error}")
+                self._clients.append(self._clients.pop(self._clients.index(client)))
+        raise VotesUnavailable("; ".join(problems))

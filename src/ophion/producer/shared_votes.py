@@ -1,0 +1,49 @@
+"""`SharedVotes`: a store in which all nodes with one validator key agree on what the key has signed."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ophion.consensus.bft.vote_record import VoteRecord, replacement
+from ophion.errors import OphionError
+
+
+class VotesUnavailable(OphionError):
+    """The store did not confirm a record. It may have stored it all the same."""
+
+    transient = True
+
+
+class SharedVotes(Protocol):
+    """Keeps one `VoteRecord` per validator key."""
+
+    name: str
+    """Address of the store, for logs and errors."""
+
+    async def promise(self, wanted: VoteRecord) -> VoteRecord | None:
+        """Store a record by compare-and-swap. Returns None if the message of the record may be sent.
+
+        Otherwise returns the stored record, which excludes it. Raises `VotesUnavailable`.
+        """
+
+    def close(self) -> None:
+        """Close connections."""
+
+
+class ProcessVotes:
+    """`SharedVotes` of a node that is the only one with its key. The database keeps the votes across restarts."""
+
+    name = "this process"
+
+    def __init__(self, stored: VoteRecord | None = None) -> None:
+        self._stored = stored
+
+    async def promise(self, wanted: VoteRecord) -> VoteRecord | None:
+        record = replacement(self._stored, wanted)
+        if record is None:
+            return self._stored
+        self._stored = record
+        return None
+
+    def close(self) -> None:
+        """Nothing to close."""

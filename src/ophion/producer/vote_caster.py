@@ -1,0 +1,147 @@
+"""`VoteCaster`: signs own messages and stores their votes, one after another, beside the state machine.
+
+    CastVote ─▶ sign (in a thread if the key is slow) ─▶ database and shared votes ─▶ VoteStored or VoteRefused
+
+While the shared votes are unavailable, the caster repeats the latest order. It signs and stores nothing for rounds that
+the state machine has left. The state machine goes on: it follows the chain and changes rounds without sending.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from ophion.consensus.bft.durable_votes import DurableVotes
+from ophion.consensus.bft.events import CastVote, VoteRefused, VoteStored
+from ophion.consensus.bft.message_factory import BftProtocol
+from ophion.consensus.bft.messages import BftMessage, RoundChange
+from ophion.consensus.bft.vote_record import VoteRecord
+from ophion.errors import SignerUnavailable
+from ophion.producer.shared_votes import SharedVotes, VotesUnavailable
+from ophion.producer.vote_store import VoteStore
+from ophion.runtime.clock import Clock
+from ophion.runtime.metrics import Durations
+
+log = logging.getLogger(__name__)
+
+RETRY_S: Final = 0.2
+"""Seconds between two attempts while the shared votes are unavailable."""
+
+_Result: TypeAlias = "VoteStored | VoteRefused"
+
+
+class VoteCaster:
+    """Carries out the `CastVote` orders of one driver."""
+
+    def __init__(
+        self,
+        database: VoteStore,
+        shared: SharedVotes,
+        clock: Clock,
+        post: Callable[[_Result], None],
+        is_wanted: Callable[[CastVote], bool],
+        signs_in_thread: bool = False,
+    ) -> None:
+        """`is_wanted` returns whether the state machine is still in the round of an order."""
+        self.durations = Durations()
+        """Time to store one vote, in seconds."""
+        self.refused = 0
+        """Number of votes that another node with the same key excluded."""
+        self.problem: str | None = None
+        """Why nothing is signed; None if shared votes and security module are available."""
+        self._database = database
+        self._shared = shared
+        self._clock = clock
+        self._post = post
+        self._is_wanted = is_wanted
+        self._signs_in_thread = signs_in_thread
+        self._orders: deque[tuple[BftProtocol, CastVote]] = deque()
+        self._is_working = False
+        self._written: DurableVotes | None = None
+        self._failed_at = 0.0
+
+    def put(self, protocol: BftProtocol, order: CastVote, tasks: asyncio.TaskGroup) -> None:
+        """Queue an order."""
+        self._orders.append((protocol, order))
+        if not self._is_working:
+            self._is_working = True
+            tasks.create_task(self._work())
+
+    def clear(self) -> None:
+        """Drop all orders: consensus has stopped."""
+        self._orders.clear()
+        self._shared.close()
+
+    async def _work(self) -> None:
+        try:
+            while self._orders:
+                protocol, order = self._orders.popleft()
+                result = await self._cast(protocol, order)
+                if result is not None:
+                    self._post(result)
+        finally:
+            self._is_working = False
+
+    async def _cast(self, protocol: BftProtocol, order: CastVote) -> _Result | None:
+        if not self._is_wanted(order):
+            return None
+        message = await self._signed(order)
+        if message is None:
+            return None
+        votes = order.votes(message)
+        started_at = self._clock.monotonic()
+        stored, is_promised = await self._promise(order, VoteRecord.of(votes, isinstance(message, RoundChange)))
+        if stored is not None:
+            self.refused += 1
+            log.debug("vote refused kind=%s %s", _kind(message), stored)
+            return VoteRefused(order, stored)
+        if not is_promised:
+            return None
+        if votes is not self._written:
+            await self._database.remember(protocol, votes)
+            self._written = votes
+        self.durations.record(self._clock.monotonic() - started_at)
+        return VoteStored(order, message, votes)
+
+    async def _signed(self, order: CastVote) -> BftMessage | None:
+        """Return the signed message, or None if its round ends before the security module signs."""
+        if not self._signs_in_thread:
+            return order.sign()
+        while self._is_wanted(order):
+            try:
+                return await asyncio.to_thread(order.sign)
+            except SignerUnavailable as error:
+                self._note_failure(f"the security module is unavailable: {error}")
+                await asyncio.sleep(RETRY_S)
+        return None
+
+    async def _promise(self, order: CastVote, wanted: VoteRecord) -> tuple[VoteRecord | None, bool]:
+        """Store a record. Returns the record that excludes it, if any, and whether it is stored."""
+        while self._is_wanted(order):
+            try:
+                stored = await self._shared.promise(wanted)
+            except VotesUnavailable as error:
+                self._note_failure(f"the vote store is unavailable: {error}")
+                await asyncio.sleep(RETRY_S)
+                continue
+            self._note_success()
+            return stored, stored is None
+        return None, False
+
+    def _note_failure(self, reason: str) -> None:
+        if self.problem is None:
+            self._failed_at = self._clock.monotonic()
+            log.error("nothing is signed reason=%s", reason)
+        self.problem = reason
+
+    def _note_success(self) -> None:
+        if self.problem is not None:
+            self.problem = None
+            log.info("signing again outage_s=%.1f", self._clock.monotonic() - self._failed_at)
+
+
+def _kind(message: BftMessage) -> str:
+    return type(message).__name__

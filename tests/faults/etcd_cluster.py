@@ -1,0 +1,69 @@
+"""An etcd cluster on loopback. ETCD names the program."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from types import TracebackType
+
+from ophion.testing.ports import free_ports
+
+ETCD = shutil.which(os.environ.get("ETCD", ""))
+REASON = "ETCD does not name an etcd program"
+
+
+class EtcdCluster:
+    """Some members; each can be signalled, stopped and started again."""
+
+    def __init__(self, path: Path, members: int = 1) -> None:
+        ports = free_ports(2 * members)
+        self.urls = [f"http://127.0.0.1:{port}" for port in ports[:members]]
+        self.address = "etcd://" + ",".join(url.removeprefix("http://") for url in self.urls) + "/test"
+        """The value of `--vote-store`."""
+        self._peer_urls = [f"http://127.0.0.1:{port}" for port in ports[members:]]
+        self._path = path
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+
+    def start(self, index: int = 0) -> None:
+        """Start a member."""
+        assert ETCD is not None, REASON
+        client, peer = self.urls[index], self._peer_urls[index]
+        cluster = ",".join(f"member{number}={url}" for number, url in enumerate(self._peer_urls))
+        self._processes[index] = subprocess.Popen(
+            [
+                ETCD,
+                f"--name=member{index}",
+                f"--data-dir={self._path / f'member{index}'}",
+                f"--listen-client-urls={client}",
+                f"--advertise-client-urls={client}",
+                f"--listen-peer-urls={peer}",
+                f"--initial-advertise-peer-urls={peer}",
+                f"--initial-cluster={cluster}",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def signal(self, number: int, index: int = 0) -> None:
+        """Send a signal to a member."""
+        self._processes[index].send_signal(number)
+
+    def stop(self, index: int = 0) -> None:
+        """Kill a member."""
+        process = self._processes.pop(index)
+        process.kill()
+        process.wait()
+
+    def __enter__(self) -> EtcdCluster:
+        self._path.mkdir(parents=True, exist_ok=True)
+        for index in range(len(self.urls)):
+            self.start(index)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for index in list(self._processes):
+            self.stop(index)

@@ -1,0 +1,121 @@
+"""Two real nodes per validator key with a real etcd cluster: random faults, and no key contradicts itself.
+
+SHARED_KEY_FAULTS sets the number of faults.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ophion.testing.network import TestNetwork
+from tests.faults.etcd_cluster import ETCD, REASON, EtcdCluster
+from tests.faults.recording_validator import recorded, recording_command
+
+FAULTS = int(os.environ.get("SHARED_KEY_FAULTS", "6"))
+KEYS = 4
+PAIRS = [(index, KEYS + index) for index in range(KEYS)]
+
+pytestmark = pytest.mark.skipif(ETCD is None, reason=REASON)
+
+
+def _network(path: Path, engine: str, store: str, relayed: bool = True) -> TestNetwork:
+    """Return a network of four keys. Nodes 4 to 7 have their own node keys and share the validator keys of 0 to 3."""
+    own = {KEYS + key: (f"--validator-private-key-file={path / f'node{key}' / 'key'}",) for key in range(KEYS)}
+    launchers = {index: recording_command(path / f"signed{index}") for index in range(2 * KEYS)}
+    options = (f"--vote-store={store}",)
+    return TestNetwork(
+        path, engine, KEYS, KEYS, timeout_s=1, relayed=relayed, options=options, own=own, launchers=launchers
+    )
+
+
+def _conflicts(path: Path) -> list[str]:
+    """Return all messages that the two nodes of a key signed for one round with different contents."""
+    found = []
+    for pair in PAIRS:
+        known: dict[tuple[str, int, int], str] = {}
+        for index in pair:
+            for one in recorded(path / f"signed{index}"):
+                if known.setdefault((one.kind, one.height, one.round), one.digest) != one.digest:
+                    found.append(f"nodes {pair}: two of {one.kind} {one.height}/{one.round}")
+    return found
+
+
+def _restart(network: TestNetwork, index: int) -> None:
+    network.kill(index)
+    network.nodes[index].start()
+
+
+@pytest.mark.parametrize("engine", ["qbft"])
+def test_random_faults_cause_no_conflicting_messages(tmp_path: Path, engine: str) -> None:
+    chance = random.Random(36)
+    with EtcdCluster(tmp_path / "etcd", 3) as etcd, _network(tmp_path, engine, etcd.address) as network:
+        network.wait(lambda: min(network.heights()) >= 2, 120, "the second block")
+
+        def kill() -> None:
+            _restart(network, chance.randrange(2 * KEYS))
+
+        def freeze() -> None:
+            process = network.nodes[chance.randrange(2 * KEYS)].pid
+            os.kill(process, signal.SIGSTOP)
+            time.sleep(chance.uniform(0.2, 2))
+            os.kill(process, signal.SIGCONT)
+
+        def partition() -> None:
+            """Separate partners: each side has one node of every key, or one node is alone."""
+            if chance.random() < 0.5:
+                alone = chance.randrange(2 * KEYS)
+                network.divide([alone], [index for index in range(2 * KEYS) if index != alone])
+            else:
+                side = [chance.choice(pair) for pair in PAIRS]
+                network.divide(side, [index for index in range(2 * KEYS) if index not in side])
+            time.sleep(chance.uniform(0.5, 3))
+            network.heal()
+
+        def kill_member() -> None:
+            member = chance.randrange(3)
+            etcd.stop(member)
+            time.sleep(chance.uniform(0, 2))
+            etcd.start(member)
+
+        def freeze_cluster() -> None:
+            for member in range(3):
+                etcd.signal(signal.SIGSTOP, member)
+            time.sleep(chance.uniform(0.2, 2))
+            for member in range(3):
+                etcd.signal(signal.SIGCONT, member)
+
+        faults: list[Callable[[], None]] = [kill, freeze, partition, kill_member, freeze_cluster]
+        for number in range(FAULTS):
+            # every kind of fault at least once
+            (faults[number] if number < len(faults) else chance.choice(faults))()
+            time.sleep(chance.uniform(0, 1))
+            assert _conflicts(tmp_path) == [], f"after {number + 1} faults"
+        network.grow(3, 120)
+        assert network.agrees()
+        assert _conflicts(tmp_path) == []
+        kinds = {one.kind for index in range(2 * KEYS) for one in recorded(tmp_path / f"signed{index}")}
+        assert kinds >= {"Proposal", "Prepare", "Commit", "RoundChange"}
+
+
+def test_partners_take_over_when_half_of_the_nodes_die(tmp_path: Path) -> None:
+    with EtcdCluster(tmp_path / "etcd") as etcd, _network(tmp_path, "qbft", etcd.address, relayed=False) as network:
+        network.wait(lambda: min(network.heights()) >= 3, 120, "the third block")
+        network.kill(0, 1, 2, 3)
+        network.grow(4, 60, range(KEYS, 2 * KEYS))
+        partner = network.nodes[KEYS]
+        block = partner.rpc("eth_getBlockByNumber", "latest", False)
+        assert block["miner"] in {f"0x{key.address.hex()}" for key in network.keys[:KEYS]}
+        etcd.stop()
+        status = "qbft_getStatus"
+        network.wait(lambda: "vote store" in partner.rpc(status)["explanation"][0], 60, "the status")
+        height = network.height(KEYS)
+        etcd.start()
+        network.wait(lambda: network.height(KEYS) > height, 60, "a block after the return of etcd")
+        assert _conflicts(tmp_path) == []

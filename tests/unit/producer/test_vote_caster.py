@@ -1,0 +1,130 @@
+"""Nodes that share validator keys: they act as one validator each, and take over from each other."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.unit.producer.authority import running
+from tests.unit.producer.shared_key import Cluster, Machine, conflicts, shared_key_story
+
+SEEDS = int(os.environ.get("SHARED_KEY_SEEDS", "2"))
+BOTH = pytest.mark.parametrize("engine", ["ibft2", "qbft"])
+
+
+def _agree(machines: list[Machine]) -> None:
+    lowest = min(machine.height for machine in machines)
+    assert len({machine.node.chain.canonical(lowest).hash for machine in machines}) == 1  # type: ignore[union-attr]
+
+
+@BOTH
+def test_two_nodes_per_key_make_a_block_every_period(tmp_path: Path, engine: str) -> None:
+    async def story(machines: list[Machine], cluster: Cluster) -> None:
+        async with running(*(machine.driver for machine in machines)):
+            await asyncio.sleep(21)
+        assert {machine.height for machine in machines} == {10}
+        _agree(machines)
+        assert conflicts(machines) == []
+        casters = [machine.driver.caster for machine in machines]
+        assert all(caster is not None and sum(caster.durations.counts) > 10 for caster in casters)
+        assert sum(caster.refused for caster in casters if caster is not None) > 0, "each proposal is a race"
+
+    shared_key_story(tmp_path, engine, story)
+
+
+@BOTH
+def test_a_partner_takes_over_within_the_round(tmp_path: Path, engine: str) -> None:
+    async def story(machines: list[Machine], cluster: Cluster) -> None:
+        firsts, seconds = machines[::2], machines[1::2]
+        async with running(*(machine.driver for machine in seconds)):
+            async with running(*(machine.driver for machine in firsts)):
+                await asyncio.sleep(9)
+            before = seconds[0].height
+            await asyncio.sleep(10)
+        assert seconds[0].height >= before + 4, "half of the nodes have stopped and no block is late"
+        assert conflicts(machines) == []
+
+    shared_key_story(tmp_path, engine, story)
+
+
+@BOTH
+def test_without_the_store_nothing_is_sent_and_blocks_come_soon_after_its_return(tmp_path: Path, engine: str) -> None:
+    async def story(machines: list[Machine], cluster: Cluster) -> None:
+        async with running(*(machine.driver for machine in machines)):
+            await asyncio.sleep(7)
+            before = machines[0].height
+            cluster.is_away = True
+            await asyncio.sleep(0.1)
+            sent = [len(machine.sent) for machine in machines]
+            await asyncio.sleep(31)
+            assert [len(machine.sent) for machine in machines] == sent
+            assert machines[0].driver.vote_store_problem == "the test has switched it off"
+            assert "vote store is unavailable" in machines[0].driver.status().explanation[0]
+            cluster.is_away = False
+            await asyncio.sleep(1)
+            assert machines[0].height > before
+            assert machines[0].driver.vote_store_problem is None
+            await asyncio.sleep(10)
+            assert machines[0].height > before + 3
+        assert conflicts(machines) == []
+
+    shared_key_story(tmp_path, engine, story)
+
+
+@BOTH
+def test_a_lone_validator_with_two_nodes_makes_one_chain(tmp_path: Path, engine: str) -> None:
+    async def story(machines: list[Machine], cluster: Cluster) -> None:
+        first, second = machines
+        async with running(second.driver):
+            async with running(first.driver):
+                await asyncio.sleep(9)
+            before = second.height
+            assert before == first.height >= 3
+            await asyncio.sleep(20)
+            assert second.height > before + 3
+        assert conflicts(machines) == []
+
+    shared_key_story(tmp_path, engine, story, keys=(0, 0))
+
+
+@pytest.mark.parametrize(("engine", "seed"), [(("ibft2", "qbft")[seed % 2], seed) for seed in range(SEEDS)])
+def test_whatever_is_cut_or_stopped_no_key_contradicts_itself(tmp_path: Path, engine: str, seed: int) -> None:
+    chance = random.Random(seed)
+
+    async def life(machine: Machine, cluster: Cluster) -> None:
+        """Stop, cut and connect one node at random times."""
+        for _ in range(4):
+            task = asyncio.create_task(machine.driver.run())
+            await asyncio.sleep(chance.uniform(1, 12))
+            machine.is_cut = chance.random() < 0.3
+            await asyncio.sleep(chance.uniform(0, 4))
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await asyncio.sleep(chance.uniform(0, 2))
+            machine.is_cut = False
+
+    async def outages(cluster: Cluster) -> None:
+        while True:
+            await asyncio.sleep(chance.uniform(5, 20))
+            cluster.is_away = True
+            await asyncio.sleep(chance.uniform(0, 3))
+            cluster.is_away = False
+
+    async def story(machines: list[Machine], cluster: Cluster) -> None:
+        away = asyncio.create_task(outages(cluster))
+        await asyncio.gather(*(life(machine, cluster) for machine in machines))
+        away.cancel()
+        cluster.is_away = False
+        assert conflicts(machines) == []
+        before = max(machine.height for machine in machines)
+        async with running(*(machine.driver for machine in machines)):
+            await asyncio.sleep(90)
+        assert min(machine.height for machine in machines) > before
+        _agree(machines)
+        assert conflicts(machines) == []
+
+    shared_key_story(tmp_path, engine, story, delays=(0.005, 0.05, 0.2))

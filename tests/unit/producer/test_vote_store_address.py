@@ -1,0 +1,23 @@
+"""The value of `--vote-store`."""
+
+from __future__ import annotations
+
+import pytest
+
+from ophion.producer.vote_store_address import VoteStoreAddress, read_vote_store
+
+
+def test_members_and_prefix_are_read() -> None:
+    assert read_vote_store("etcd://a:2379,10.0.0.2:2380/net/one") == VoteStoreAddress(
+        ("http://a:2379", "http://10.0.0.2:2380"), "net/one"
+    )
+    assert read_vote_store("etcd://[::1]:2379").prefix == "ophion"
+    assert str(read_vote_store("etcd://a:1,b:2/p/")) == "etcd://a:1,b:2/p"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "http://a:1/p", "etcd://", "etcd:///p", "etcd://a/p", "etcd://u:p@a:1/p", "etcd://a:x"]
+)
+def test_other_values_are_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        read_vote_store(text)
