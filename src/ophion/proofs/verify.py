@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ophion.consensus.bft.engine import BftEngine
-from ophion.errors import DecodeError, ProofError
+from ophion.errors import DecodeError, InvalidHeader, ProofError
 from ophion.native.crypto import keccak256
 from ophion.native.exceptions import NativeError
 from ophion.native.transactions import Transaction, decode_transactions
@@ -96,7 +96,7 @@ def verify_bundle(bundle: ProofBundle, trust: Trust) -> Proven:
         raise ProofError(f"consensus: expected {name} but was {bundle.consensus!r}")
     try:
         hashed, validators, sealers = _verified_header(bundle, header, trust)
-    except (DecodeError, NativeError) as error:
+    except (DecodeError, InvalidHeader, NativeError) as error:
         raise ProofError(f"header: {error}") from error
     proven = Proven(
         number=header.number,

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ophion.consensus.engine import Vote
 from ophion.errors import ProofError
+from ophion.primitives.block import Header
 from ophion.primitives.types import EMPTY_CODE_HASH
 from ophion.proofs.builder import account_bundle
 from ophion.proofs.bundle import ProofBundle
@@ -157,3 +158,13 @@ def test_a_checkpoint_stands_for_the_history_before_it(protocol: str, tmp_path: 
     between = {**known, "number": 15, "hash": "0x" + bytes(32).hex()}
     with pytest.raises(ProofError, match="must be an epoch block or the proven block"):
         verify_bundle(bundle, read_trust(text.encode(), json.dumps(between).encode()))
+
+
+@PROTOCOLS
+def test_malformed_extra_data_is_refused(protocol: str, tmp_path: Path) -> None:
+    text = genesis_text(protocol, 4)
+    with imported(tmp_path, text, 6, {}) as chain:
+        bundle = account_bundle(chain, 2, {}, False)
+    for extra in (b"", b"\xc1", b"\xff" * 120, bytes(97)):
+        broken = replace(Header.decode(bundle.header), extra_data=extra).encode()
+        refused(replace(bundle, header=broken), text, read_trust(text.encode()), "header|block.hash")
