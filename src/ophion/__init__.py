@@ -13,6 +13,7 @@ Python decides the policy, Rust does the computation. A package imports only pac
     peers                     peer-to-peer network
     producer, pool            block production; transaction pool
     permissions               rules for nodes and accounts
+    proofs                    proofs of transactions and accounts for auditors
     chain                     head, import, block building, queries
     consensus, chainspec      header rules, votes, state machines; genesis file to chain specification
     enclave                   private payloads and groups

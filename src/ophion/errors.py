@@ -13,6 +13,7 @@
     │   └── InvalidHeader       ... and its header alone shows it
     ├── UnknownParent           a block whose parent is not in the database
     │   └── StateDropped        ... or a block whose parent's state is pruned
+    ├── ProofError              a proof that cannot be made, or that does not hold
     ├── PoolRejected            a transaction that the pool refuses
     ├── RulesError              permissions that cannot be read or changed
     ├── PeerMisbehaved          a peer broke the protocol and is disconnected (peers/disconnect_reasons.py)
@@ -176,6 +177,10 @@ class StateDropped(UnknownParent):
     def __init__(self, number: int, parent_hash: bytes, head: int) -> None:
         super().__init__(number, parent_hash, head)
         self.message = f"Block {number} begins a branch too far back: the state before it was dropped (--state-history)"
+
+
+class ProofError(OphionError):
+    """A proof cannot be made, or a part of it does not fit."""
 
 
 class PoolRejected(OphionError):

@@ -25,6 +25,7 @@ FAMILIES: dict[str, Family] = {
             "ophion.cli.permissions",
         ),
         Family("privacy", "Private transactions: keys of the enclave.", "ophion.cli.privacy"),
+        Family("proof", "Prove transactions to auditors, and verify such proofs.", "ophion.cli.proof"),
         Family("public-key", "Show the public key and the address of this node.", "ophion.cli.public_key"),
         Family("quickstart", "Run a network on this machine behind one address.", "ophion.cli.quickstart"),
         Family("rlp", "Encode and decode the extra data of BFT genesis blocks.", "ophion.cli.rlp"),

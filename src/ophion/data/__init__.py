@@ -8,6 +8,7 @@
     arrow        converts column buffers to Arrow record batches
     reader       `TableReader`: where rows come from
     database     ... the node's own database, even while the node runs
+    validators   rows of the dataset `validators`: proposers, seals, votes
     rpc          ... any node over JSON-RPC
     rpc_rows     JSON objects of a node to rows
     abi          contract ABIs: files, decoding of values

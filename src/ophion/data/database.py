@@ -18,6 +18,7 @@ from ophion.data.arrow import arrow_schema, record_batch
 from ophion.data.datasets import Column, Dataset, Source
 from ophion.data.reader import BlockRef, Finality
 from ophion.data.selection import Rows
+from ophion.data.validators import validator_batch
 from ophion.errors import CommandError, GenesisError, MissingStateError, StorageError
 from ophion.native.exceptions import MissingState, translated
 from ophion.native.tables import ReplayStop, block_ranges, replay_table, scan_table
@@ -26,6 +27,7 @@ from ophion.node.datadir import DataDirectory
 
 MAX_BATCH_BYTES: Final = 8 * 2**20
 _TRANSACTIONS_PER_RANGE: Final = {Source.STORED: 8_000, Source.EXECUTED: 2_000}
+_HEADERS_PER_RANGE: Final = 2_000
 CLIQUE_DEPTH: Final = 64
 """Blocks after which a block of a network without finality is exported by --follow, unless it says otherwise."""
 
@@ -74,6 +76,11 @@ class DatabaseReader:
 
     def ranges(self, dataset: Dataset, first: int, last: int) -> Sequence[tuple[int, int]]:
         """Split a range of blocks into ranges with similar numbers of transactions."""
+        if dataset.source is Source.SEALED:
+            return [
+                (start, min(start + _HEADERS_PER_RANGE - 1, last))
+                for start in range(first, last + 1, _HEADERS_PER_RANGE)
+            ]
         with translated():
             ends = block_ranges(self._store, first, last, _TRANSACTIONS_PER_RANGE[dataset.source])
         starts = [first, *(end + 1 for end in ends)]
@@ -92,6 +99,12 @@ class DatabaseReader:
                 with translated():
                     count, filled = replay_table(blocks, dataset.name, names, selected, self.chain_id, hex, self._stop)
                 yield record_batch(schema, count, filled)
+            return
+        if dataset.source is Source.SEALED:
+            for start, end in self.ranges(dataset, first, last):
+                with translated():
+                    batch = validator_batch(self.chain(dataset.name), dataset, columns, start, end, rows, hex)
+                yield batch
             return
         while first <= last:
             with translated():

@@ -19,6 +19,7 @@ class Source(Enum):
 
     STORED = "stored blocks and receipts"
     EXECUTED = "blocks, executed again with a tracer"
+    SEALED = "headers with their seals"
 
 
 class ColumnType(Enum):
@@ -297,6 +298,28 @@ STORAGE_DIFFS: Final = _diffs(
     Column("to_value", _HASH, "Value after."),
 )
 
+VALIDATORS: Final = Dataset(
+    "validators",
+    "One row per validator and block: who proposed and sealed it, and its vote.",
+    Source.SEALED,
+    (
+        _NUMBER,
+        _BLOCK_HASH,
+        _TIME,
+        Column("round", _U32, "Round in which the block was decided; null under Clique.", repeats=True),
+        Column(
+            "address", _ADDRESS, "Validator; where a contract names validators, only those that sealed.", repeats=True
+        ),
+        Column("is_proposer", _BOOL, "Whether it proposed the block; under Clique, whether it signed the block."),
+        Column("has_sealed", _BOOL, "Whether the header has its seal."),
+        Column("vote_address", _ADDRESS, "Account that the proposer votes on; null in other rows.", repeats=True),
+        Column("vote_adds", _BOOL, "Whether the vote adds the account; null without a vote."),
+        Column("n_validators", _U32, "Number of validators of the block.", repeats=True),
+        _CHAIN,
+    ),
+    filters=("address",),
+)
+
 ALL: Final[dict[str, Dataset]] = {
     dataset.name: dataset
     for dataset in (
@@ -313,6 +336,7 @@ ALL: Final[dict[str, Dataset]] = {
         NONCE_DIFFS,
         CODE_DIFFS,
         STORAGE_DIFFS,
+        VALIDATORS,
     )
 }
 

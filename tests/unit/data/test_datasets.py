@@ -10,7 +10,11 @@ from ophion.native.tables import table_columns
 
 
 def test_declared_columns_are_those_of_the_extension() -> None:
-    declared = {name: [(column.name, column.type.value) for column in one.columns] for name, one in ALL.items()}
+    declared = {
+        name: [(column.name, column.type.value) for column in one.columns]
+        for name, one in ALL.items()
+        if one.source is not Source.SEALED
+    }
     assert declared == dict(table_columns())
 
 

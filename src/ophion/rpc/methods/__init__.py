@@ -17,6 +17,7 @@ dev_state    its accounts and next header      dev_accounts  impersonation, pool
 miner_data   eth_getMinerData*                 log_bloom_cache  admin_*Cache of Besu
 trace_files  debug_standardTrace*ToFile        chain_control  debug_setHead, debug_replayBlock, plugins_*
 eth_accounts signing accounts of the node; fills in missing transaction fields
+proof_bundle eth_getProofBundle
 """
 
 from collections.abc import Mapping
@@ -45,6 +46,7 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "trace_files": ("debug",),
     "chain_control": ("debug", "plugins"),
     "miner_data": ("eth",),
+    "proof_bundle": ("eth",),
     "admin": ("admin",),
     "log_bloom_cache": ("admin",),
     "clique": ("clique", "ibft", "qbft"),

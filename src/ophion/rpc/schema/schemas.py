@@ -176,6 +176,27 @@ ProofJson = Annotated[
         ),
     ),
 ]
+ProofBundleResult = Annotated[
+    dict[str, Any],
+    object_result(
+        "proof bundle",
+        "sealed header, headers with votes, and Merkle proofs",
+        _object(
+            {
+                "format": {"type": "string"},
+                "chainId": _QUANTITY,
+                "consensus": {"type": "string"},
+                "block": _object({"number": _QUANTITY, "hash": _HASH}),
+                "votes": _array(_DATA),
+                "header": _DATA,
+                "confirmations": _array(_DATA),
+                "transaction": {"type": ["object", "null"]},
+                "accounts": _array({"type": "object"}),
+                "digest": _HASH,
+            }
+        ),
+    ),
+]
 StorageValuesResult = Annotated[
     dict[str, list[str]],
     object_result(

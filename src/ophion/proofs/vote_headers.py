@@ -1,0 +1,156 @@
+"""Selects the headers that prove how the validators changed between the genesis block and a block.
+
+Votes restart at each epoch block. So a part of the chain between two restarts needs no headers if the validators at
+both ends are the same, and otherwise all its headers with votes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+from ophion.chain.chain import Chain
+from ophion.chainspec.spec import ChainSpec
+from ophion.consensus.bft.engine import BftEngine
+from ophion.consensus.bft.schedule import Era
+from ophion.consensus.clique import CliqueEngine
+from ophion.errors import ProofError, StorageError
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import ZERO_ADDRESS, Address
+
+MAX_VOTE_HEADERS: Final = 10_000
+"""Limit of vote headers in one bundle: several thousand changes of validators."""
+_FAR_BLOCK: Final = 2**62
+
+
+class Votes(Protocol):
+    """Reads votes and validators of one consensus protocol."""
+
+    def restarts(self, last: int) -> list[int]:
+        """Return the blocks up to `last` after which votes restart, in ascending order."""
+
+    def validators(self, header: HashedHeader) -> tuple[Address, ...]:
+        """Return the validators that may produce this block."""
+
+    def has_vote(self, header: Header) -> bool:
+        """Whether the block votes on a validator."""
+
+    def replaces_validators(self, number: int) -> bool:
+        """Whether the configuration names new validators after this block."""
+
+
+class BftVotes:
+    """`Votes` of IBFT 2.0 and QBFT."""
+
+    def __init__(self, chain: Chain, engine: BftEngine) -> None:
+        self._engine = engine
+        self._eras = bft_eras(engine)
+        self._overrides = {number - 1 for number in validator_overrides(chain.spec, engine)}
+
+    def restarts(self, last: int) -> list[int]:
+        """Return epoch blocks, and the blocks before a transition that names validators."""
+        found = {number for number in self._overrides if 0 <= number <= last}
+        ends = [era.first - 1 for era in self._eras[1:]] + [last + 1]
+        for era, end in zip(self._eras, ends, strict=True):
+            found.update(range(max(era.first - 1, 0), min(end, last + 1), era.parameters.epoch_length))
+        return sorted(found)
+
+    def validators(self, header: HashedHeader) -> tuple[Address, ...]:
+        """Return the validators in the header; none in contract mode."""
+        return self._engine.validators.extra(header.header).validators
+
+    def has_vote(self, header: Header) -> bool:
+        """Whether the extra data has a vote."""
+        return self._engine.validators.extra(header).vote is not None
+
+    def replaces_validators(self, number: int) -> bool:
+        """Whether a transition names validators from the next block on."""
+        return number in self._overrides
+
+
+class CliqueVotes:
+    """`Votes` of Clique."""
+
+    def __init__(self, chain: Chain, engine: CliqueEngine) -> None:
+        self._chain = chain
+        self._engine = engine
+        self._epoch = 1 if chain.spec.clique is None else chain.spec.clique.epoch_length
+
+    def restarts(self, last: int) -> list[int]:
+        """Return the epoch blocks."""
+        return list(range(0, last + 1, self._epoch))
+
+    def validators(self, header: HashedHeader) -> tuple[Address, ...]:
+        """Return the signers after the parent."""
+        parent = self._chain.header(header.header.parent_hash)
+        if parent is None:
+            raise StorageError(f"Block {header.number - 1} is missing from the database; run `ophion storage check`.")
+        return self._engine.members(parent, self._chain)
+
+    def has_vote(self, header: Header) -> bool:
+        """Whether the coinbase names an account."""
+        return header.coinbase != ZERO_ADDRESS
+
+    def replaces_validators(self, number: int) -> bool:
+        """Clique has no such transitions."""
+        return False
+
+
+def bft_eras(engine: BftEngine) -> list[Era]:
+    """Return the ranges of blocks with one protocol, in ascending order."""
+    eras = [engine.schedule.era(0)]
+    later = engine.schedule.era(_FAR_BLOCK)
+    return eras if later.first == 0 else [*eras, later]
+
+
+def validator_overrides(spec: ChainSpec, engine: BftEngine) -> dict[int, tuple[Address, ...]]:
+    """Return the validators that transitions name, by the first block that they produce."""
+    found = {}
+    for era in bft_eras(engine):
+        for transition in era.parameters.transitions:
+            at = transition.block
+            if transition.validators is None or (at < era.first and at != 0):
+                continue
+            if spec.forks.counts_time(at):
+                raise ProofError(f"The transition at time {at} names validators; proofs support transitions by number.")
+            found[max(at, 1)] = transition.validators
+    return found
+
+
+def votes_of(chain: Chain) -> Votes:
+    """Return the votes of a chain. Raises `ProofError` if its consensus has no validators."""
+    engine = chain.engine
+    if isinstance(engine, BftEngine):
+        return BftVotes(chain, engine)
+    if isinstance(engine, CliqueEngine):
+        return CliqueVotes(chain, engine)
+    raise ProofError(f"Blocks of {engine.name} have no validators' seals; proofs need IBFT 2.0, QBFT or Clique.")
+
+
+def vote_headers(chain: Chain, target: HashedHeader) -> list[Header]:
+    """Return the headers with votes that lead from the genesis validators to those of `target`."""
+    votes = votes_of(chain)
+    found: list[Header] = []
+    starts = votes.restarts(target.number - 1)
+    for start, end in zip(starts, [*starts[1:], target.number], strict=True):
+        if votes.replaces_validators(start) and votes.has_vote(canonical(chain, start).header):
+            found.append(canonical(chain, start).header)
+        if end == start + 1 or votes.validators(canonical(chain, start + 1)) == votes.validators(canonical(chain, end)):
+            continue
+        found.extend(header for header in _between(chain, start, end) if votes.has_vote(header))
+        if len(found) > MAX_VOTE_HEADERS:
+            raise ProofError(f"The validators changed too often: more than {MAX_VOTE_HEADERS} headers with votes.")
+    return found
+
+
+def _between(chain: Chain, start: int, end: int) -> Iterator[Header]:
+    for number in range(start + 1, end):
+        yield canonical(chain, number).header
+
+
+def canonical(chain: Chain, number: int) -> HashedHeader:
+    """Return a canonical header that must be stored."""
+    found = chain.canonical(number)
+    if found is None:
+        raise StorageError(f"Block {number} is missing from the database; run `ophion storage check`.")
+    return found

@@ -1,0 +1,76 @@
+"""eth_getProofBundle: proofs for auditors, which `ophion proof verify` checks without a node (docs/data.md)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from ophion.errors import ProofError, RpcError
+from ophion.primitives.types import Address, Hash32
+from ophion.proofs.builder import MAX_SLOTS, account_bundle, transaction_bundle
+from ophion.proofs.bundle import ProofBundle
+from ophion.rpc.errors import LIMIT_EXCEEDED_CODE, SERVER_ERROR_CODE, invalid_params
+from ophion.rpc.schema.registry import method
+from ophion.rpc.schema.schemas import ProofBundleResult
+from ophion.rpc.schema.wire_types import (
+    BlockNumberParam,
+    BooleanParam,
+    HashParam,
+    Wire,
+    decode_address,
+    decode_slot,
+)
+from ophion.rpc.services.block_reference import header_at
+from ophion.rpc.services.context import RpcContext
+
+
+def _decode_accounts(value: object) -> dict[Address, list[Hash32]]:
+    if type(value) is not dict or not all(type(slots) is list for slots in value.values()):
+        raise invalid_params("accounts: an object with an array of storage positions for each address is expected")
+    if sum(1 + len(slots) for slots in value.values()) > MAX_SLOTS:
+        raise RpcError(LIMIT_EXCEEDED_CODE, f"Number of accounts and storage keys exceeds {MAX_SLOTS}")
+    return {decode_address(address): [decode_slot(slot) for slot in slots] for address, slots in value.items()}
+
+
+AccountsParam = Annotated[
+    dict[Address, list[Hash32]],
+    Wire(
+        "slots by account",
+        "accounts to prove, each with a list of storage positions",
+        {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}},
+        _decode_accounts,
+    ),
+]
+
+
+@method("eth_getProofBundle", needs={"chain", "state"})
+async def get_proof_bundle(
+    ctx: RpcContext,
+    transaction: HashParam | None = None,
+    accounts: AccountsParam | None = None,
+    block: BlockNumberParam | None = None,
+    by_checkpoint: BooleanParam | None = None,
+) -> ProofBundleResult:
+    """Returns a proof of a transaction, its receipt and logs, and of accounts after its block.
+
+    The proof has the sealed header and the headers that show how validators changed. Without a transaction, proves
+    accounts after `block`. Needs IBFT 2.0, QBFT or Clique. With `byCheckpoint`, omits the headers with votes, for an
+    auditor who knows the hash of the block. `ophion proof verify` verifies the proof.
+    """
+    chain, wanted, is_checkpoint = ctx.queries.chain, accounts or {}, bool(by_checkpoint)
+    if transaction is None and block is None:
+        raise invalid_params("a transaction hash or a block number is expected")
+    if transaction is not None:
+        return await _built(ctx, lambda: transaction_bundle(chain, transaction, wanted, is_checkpoint))
+    assert block is not None
+    header = header_at(ctx, block)
+    number = -1 if header is None else header.number
+    return await _built(ctx, lambda: account_bundle(chain, number, wanted, is_checkpoint))
+
+
+async def _built(ctx: RpcContext, build: Any) -> dict[str, Any]:
+    """Build in the read lane, because headers of many epochs may be read."""
+    try:
+        bundle: ProofBundle = await ctx.lanes.read.run(build)
+    except ProofError as error:
+        raise RpcError(SERVER_ERROR_CODE, str(error)) from error
+    return bundle.as_object()
