@@ -26,8 +26,8 @@ from ophion.native.tracing import TracedBlock, TraceKind, trace_transaction
 from ophion.native.transactions import Transaction
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import ZERO_ADDRESS
-from ophion.sdk.abi.codec import checksum_address
-from ophion.sdk.abi.interface import decode_error
+from ophion.abi.addresses import checksum_address
+from ophion.abi.interface import decode_error
 from ophion.sdk.backend import AccountEdit, Block, CallResult, CallSpec, SentTransaction
 from ophion.sdk.errors import ChainError, Reverted, TransactionRefused
 from ophion.wallet.unsigned import DYNAMIC_FEE, LEGACY, UnsignedTransaction

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ophion.native.crypto import keccak256
-from ophion.sdk.abi.codec import parse_type
+from ophion.abi.type_parser import parse_type
 from ophion.sdk.console_log import console_text
 
 

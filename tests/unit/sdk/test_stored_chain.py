@@ -11,7 +11,7 @@ import pytest
 
 from ophion import Chain, ChainError
 from ophion.errors import StorageError
-from ophion.sdk.abi.artifact import Artifact
+from ophion.abi.artifact import Artifact
 from tests.conftest import ROOT
 from tests.unit.sdk.contracts import TOKEN
 

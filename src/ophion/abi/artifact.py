@@ -16,7 +16,7 @@ import orjson
 from msgspec import Struct
 
 from ophion.errors import OphionError
-from ophion.sdk.abi.interface import Abi
+from ophion.abi.interface import Abi
 
 
 class ArtifactError(OphionError):
