@@ -104,7 +104,7 @@ ELSEWHERE = {
     "enclave/parcels.py": "plain records and a protocol; used by the tests of delivery and of peers/priv",
     "enclave/encoding.py": "tests/unit/enclave/test_keyfile.py",
     "enclave/store_writer.py": "tests/unit/enclave/test_embedded.py",
-    "enclave/serving.py": "tests/unit/peers/priv/test_peer.py",
+    "enclave/payload_access.py": "tests/unit/peers/priv/test_peer.py",
     "enclave_http/open_requests.py": "tests/unit/enclave_http/test_application.py",
     "enclave_http/request_bodies.py": "tests/unit/enclave_http/test_application.py",
     "enclave_http/peer_application.py": "tests/unit/enclave_http/test_http_peers.py",

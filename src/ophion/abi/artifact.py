@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 from msgspec import Struct
 
-from ophion.errors import OphionError
 from ophion.abi.interface import Abi
+from ophion.errors import OphionError
 
 
 class ArtifactError(OphionError):

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from ophion.native.crypto import keccak256
-from ophion.primitives.hexcodec import data as hex_text
 from ophion.abi.codec import Codec, tuple_codec
 from ophion.abi.type_parser import declared_type, parse_type, split_types
 from ophion.errors import AbiError
+from ophion.native.crypto import keccak256
+from ophion.primitives.hexcodec import data as hex_text
 
 SELECTOR_BYTES = 4
 _PANICS = {

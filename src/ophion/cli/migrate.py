@@ -164,8 +164,8 @@ def _open_source(options: MigrateOptions, engine: Engine, target: Path) -> Block
 
         return RlpFileSource(options.rlp_file, engine)
     if options.rpc is not None:
-        from ophion.runtime.blocking_json_rpc import JsonRpcClient
         from ophion.migration.rpc_source import RpcSource
+        from ophion.runtime.blocking_json_rpc import JsonRpcClient
 
         return RpcSource(JsonRpcClient(options.rpc, read_token(options.token_file)), engine)
     raise ConfigError(_ONE_SOURCE)

@@ -157,5 +157,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return hex_text(value)
     return value if isinstance(value, bool) else str(value)
+
+
 def _shown(value: Any, hex: bool) -> Any:
     return hex_text(value) if hex and isinstance(value, bytes) else value

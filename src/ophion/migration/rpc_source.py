@@ -16,8 +16,8 @@ from ophion.consensus.engine import Engine
 from ophion.errors import CommandError, DecodeError
 from ophion.migration.block_source import SourceHead, missing_block
 from ophion.migration.rpc_block import encode_json_block
-from ophion.runtime.blocking_json_rpc import Failure, JsonRpcClient
 from ophion.primitives.types import Hash32
+from ophion.runtime.blocking_json_rpc import Failure, JsonRpcClient
 
 _BATCH_BLOCKS: Final = 32
 _BATCHES_AHEAD: Final = 3
@@ -87,17 +87,22 @@ class RpcSource:
             raw = encode_json_block(block, uncles)
             found = peek_header(raw, self._engine).hash
         except (DecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
-            raise CommandError(f"Block {block.get('number')} of {self._rpc.address} cannot be encoded: {error}") from error
+            raise CommandError(
+                f"Block {block.get('number')} of {self._rpc.address} cannot be encoded: {error}"
+            ) from error
         if f"0x{found.hex()}" != block.get("hash"):
             raise CommandError(
-                f"Block {block.get('number')} of {self._rpc.address} has another hash when it is encoded: 0x{found.hex()}."
+                f"Block {block.get('number')} of {self._rpc.address} has another hash when it is encoded:"
+                f" 0x{found.hex()}."
                 " Enable the API DEBUG at the old node, so that debug_getRawBlock returns the block as it is."
             )
         return raw
 
     def _checked(self, number: int, found: Any, kind: type) -> Any:
         if isinstance(found, Failure):
-            raise CommandError(f"The node at {self._rpc.address} refuses block {number}: {found.message!a} ({found.code}).")
+            raise CommandError(
+                f"The node at {self._rpc.address} refuses block {number}: {found.message!a} ({found.code})."
+            )
         if not isinstance(found, kind):
             raise missing_block(self.client, number, "block")
         return found

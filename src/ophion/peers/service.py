@@ -89,7 +89,7 @@ class PeerService:
         self.plan = DialPlan(key.public_key, random, lambda node_id: is_member(address_of(node_id)))
         self.pending: PendingLimit[Connection | PreHandshake] = PendingLimit(settings.subnets)
         self._admission = Admission(
-            key.public_key, self.peers, settings.limits, self.bans, self.plan.has_place, settings.banned
+            key.public_key, self.peers, settings.limits, self.bans, self.plan.has_reserved_slot, settings.banned
         )
         self._rules = rules or NodeRules(key.public_key)
         self._access = NodeAccess(settings, self._rules, self.plan, self._admission, self.peers, clock)
@@ -228,7 +228,7 @@ class PeerService:
             self,
             self._subprotocols,
             self._settings.timing,
-            has_place=self._access.has_own_share,
+            has_own_quota=self._access.has_own_quota,
         )
         self._context = context
         server, self._udp = await open_ports(

@@ -54,6 +54,9 @@ class RetryPolicy(Struct, frozen=True):
     """Wait before the first retry; doubles with each retry."""
 
 
+NO_RETRIES: Final = RetryPolicy()
+
+
 class _TryLater(Exception):
     """Raised when an attempt fails but may succeed later."""
 
@@ -73,7 +76,7 @@ class JsonRpcClient:
         headers: Mapping[str, str] | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         max_batch_calls: int = MAX_BATCH_CALLS,
-        retry: RetryPolicy = RetryPolicy(),
+        retry: RetryPolicy = NO_RETRIES,
         encode: Callable[[Any], Any] | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:

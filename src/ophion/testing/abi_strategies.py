@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ophion.abi.addresses import checksum_address
 from ophion.abi.codec import Codec
-from ophion.abi.type_parser import parse_type
 from ophion.abi.interface import Function
+from ophion.abi.type_parser import parse_type
 
 _MAX_ITEMS = 5
 _MAX_BYTES = 100

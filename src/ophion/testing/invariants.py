@@ -16,10 +16,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from ophion.errors import OphionError
 from ophion.abi.addresses import checksum_address
 from ophion.abi.codec import Codec
 from ophion.abi.interface import Function
+from ophion.errors import OphionError
 from ophion.sdk.backend import CallSpec
 from ophion.sdk.chain import Chain
 from ophion.sdk.contract import Contract

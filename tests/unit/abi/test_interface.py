@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.errors import AbiError
 from ophion.abi.interface import Abi, decode_error, signature_entry
+from ophion.errors import AbiError
 
 
 def test_reads_signatures() -> None:

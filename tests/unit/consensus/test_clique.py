@@ -362,8 +362,8 @@ def test_a_draft_carries_vanity_vote_and_turn() -> None:
 
 def test_a_vote_that_changes_nothing_is_not_emitted() -> None:
     story = CliqueStory("AB")
-    wishes = BlockPreferences(timestamp=0, author=address_of("A"), vote=Vote(address_of("B"), True))
-    draft = story.engine.prepare(story.chain.genesis, wishes, story.chain)
+    preferences = BlockPreferences(timestamp=0, author=address_of("A"), vote=Vote(address_of("B"), True))
+    draft = story.engine.prepare(story.chain.genesis, preferences, story.chain)
     assert (draft.coinbase, draft.nonce) == (bytes(20), bytes(8))
 
 

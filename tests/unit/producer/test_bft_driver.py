@@ -327,7 +327,7 @@ def test_i_11_a_bad_proposal_gets_no_prepare_and_a_round_change_follows(
         wires = wired(nodes)
         liar, honest = driver_of(nodes[0]), nodes[1:]
         built = await nodes[0].core.assembler.assemble_on(
-            nodes[0].chain.head, nodes[0].core.assembler.wishes(START + 2), 1.0
+            nodes[0].chain.head, nodes[0].core.assembler.preferences(START + 2), 1.0
         )
         spoiled = SPOILED[fault](liar.engine, built.header)
         block = liar.engine.candidate(built.body.encode_block(spoiled.encode()))
@@ -707,7 +707,7 @@ def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, 
         driver = driver_of(nodes[2])
         protocol = driver._protocol
         assembler = nodes[0].core.assembler
-        built = await assembler.assemble_on(nodes[0].chain.head, assembler.wishes(START + 2), 1.0)
+        built = await assembler.assemble_on(nodes[0].chain.head, assembler.preferences(START + 2), 1.0)
         block = driver.engine.candidate(built.body.encode_block(built.header.encode()))
         factories = [KeyMessageFactory(protocol, key) for key in KEYS[:4]]
         first = factories[0].proposal(1, 0, block, None)

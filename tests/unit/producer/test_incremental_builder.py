@@ -57,8 +57,8 @@ def begin(
 ) -> None:
     """Start the block that is due after this time."""
     assembler, clock = core.core.assembler, core.clock
-    wishes = assembler.wishes(int(clock.now() + period_s))
-    assembler.begin_early(parent or core.chain.head, state, wishes, clock.monotonic() + period_s, period_s * 0.75)
+    preferences = assembler.preferences(int(clock.now() + period_s))
+    assembler.begin_early(parent or core.chain.head, state, preferences, clock.monotonic() + period_s, period_s * 0.75)
 
 
 async def finished(core: TestCore) -> BuiltBlock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -15,8 +15,10 @@ from ophion.runtime import blocking_json_rpc
 from ophion.runtime.blocking_json_rpc import Failure, JsonRpcClient, NoAnswer, RetryPolicy
 
 
-class Server(HTTPServer):
+class Server(ThreadingHTTPServer):
     """Answers each call with its method and parameters, or with what the test has set."""
+
+    daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -157,7 +159,7 @@ def test_a_closed_idle_connection_is_replaced(server: Server) -> None:
 def test_failed_requests_are_repeated_with_growing_waits(server: Server) -> None:
     waits: list[float] = []
     client = client_of(server, retry=RetryPolicy(3, 1.0), sleep=waits.append)
-    server.statuses = [503, 0, 429]
+    server.statuses = [0, 503, 429]
     assert client.call("eth_a") == ["eth_a", []]
     assert waits == [1.0, 2.0, 4.0]
     server.statuses = [503] * 4

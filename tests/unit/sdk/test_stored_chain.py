@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ophion import Chain, ChainError
-from ophion.errors import StorageError
 from ophion.abi.artifact import Artifact
+from ophion.errors import StorageError
 from tests.conftest import ROOT
 from tests.unit.sdk.contracts import TOKEN
 

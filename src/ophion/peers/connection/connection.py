@@ -88,7 +88,7 @@ class PeerContext(Struct, frozen=True):
     subprotocols: Sequence[Subprotocol] = ()
     timing: Timing = field(default_factory=Timing)
     assembly: MessageReassembly[Connection] = field(default_factory=MessageReassembly)
-    has_place: Callable[[bytes], bool] = lambda node_id: False
+    has_own_quota: Callable[[bytes], bool] = lambda node_id: False
     """Whether a node (static peer, validator, permitted) is exempt from the limit of partly received messages."""
 
 
@@ -102,7 +102,7 @@ class Connection(asyncio.Protocol):
         "_context",
         "_due_at",
         "_ending",
-        "_heard_at",
+        "_received_at",
         "_inbox",
         "_inbox_size",
         "_is_finished",
@@ -141,7 +141,7 @@ class Connection(asyncio.Protocol):
         self._outbox = Outbox()
         self._timer: asyncio.TimerHandle | None = None
         self._ending: Ending | None = None
-        self._heard_at = self._message_at = context.clock.monotonic()
+        self._received_at = self._message_at = context.clock.monotonic()
         self._joined_at: float | None = None
         self._due_at = 0.0
         self._stuck_at = 0
@@ -268,7 +268,7 @@ class Connection(asyncio.Protocol):
         if self._ending is not None:
             return
         self._context.traffic.bytes_received += len(data)
-        self._heard_at = self._context.clock.monotonic()
+        self._received_at = self._context.clock.monotonic()
         self._is_pinged = self._is_probed = False
         self._inbox.append(data)
         self._inbox_size += len(data)
@@ -358,12 +358,12 @@ class Connection(asyncio.Protocol):
     def _note_membership(self) -> None:
         """Look up whether the peer is a member. Not done per message, because it costs a hash and rarely changes."""
         node_id = self._session.remote_id
-        self._is_member = self.peer is not None and node_id is not None and self._context.has_place(node_id)
+        self._is_member = self.peer is not None and node_id is not None and self._context.has_own_quota(node_id)
 
     def _limit_partial_messages(self) -> None:
         """Disconnect the sender of the oldest incomplete message if all incomplete messages exceed the limit."""
         context, size, node_id = self._context, self._session.buffered, self._session.remote_id
-        if size >= LARGE and node_id is not None and context.has_place(node_id):
+        if size >= LARGE and node_id is not None and context.has_own_quota(node_id):
             size = 0
         slowest = context.assembly.note(self, size)
         if slowest is not None:
@@ -381,7 +381,7 @@ class Connection(asyncio.Protocol):
 
     def _handle(self, event: Event) -> None:
         traffic = self._context.traffic
-        self._message_at = self._heard_at
+        self._message_at = self._received_at
         match event:
             case Message(shared, code, payload):
                 traffic.note_received(shared, code, len(payload))
@@ -445,7 +445,7 @@ class Connection(asyncio.Protocol):
         timing, now = self._context.timing, self._context.clock.monotonic()
         if self.peer is not None and self._ending is None and now - self._due_at > _OVERSLEPT_S:
             # this process was stalled and may have unread bytes of the peer, so the peer gets one more idle period
-            self._heard_at = self._message_at = max(self._heard_at, now - timing.idle)
+            self._received_at = self._message_at = max(self._received_at, now - timing.idle)
             self._is_pinged = True
             self._say(PING_ID)
             self._arm(timing.idle)
@@ -469,7 +469,7 @@ class Connection(asyncio.Protocol):
             return "no answer to a ping after a second connection proved the same key"
         if self._session.buffered and now - self._message_at >= timing.message:
             return f"a message takes longer than {timing.message:g} s to arrive"
-        silent = now - self._heard_at
+        silent = now - self._received_at
         if silent >= 2 * timing.idle:
             return f"nothing received for {silent:.0f} s"
         if silent >= timing.idle and not self._is_pinged:

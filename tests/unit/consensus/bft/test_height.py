@@ -604,7 +604,7 @@ def test_the_first_missed_turn_costs_a_time_out_and_the_next_one_none(rules: Rul
 
 
 @both
-def test_it_has_its_turn_back_as_soon_as_it_is_heard(rules: Rules) -> None:
+def test_a_passed_over_proposer_proposes_again_after_its_next_message(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     silent_turn(stage)
     stage.now += 3.0

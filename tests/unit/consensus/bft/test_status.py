@@ -87,7 +87,7 @@ def test_a_stall_for_lack_of_validators_is_named() -> None:
     assert found.is_quorum_reachable is False
     assert found.silent == (stage.hands[0].address, stage.hands[2].address)
     text = " ".join(found.explanation)
-    assert "3 of 4 validators are needed and 2 are heard of" in text
+    assert "3 of 4 validators are needed and 2 are online" in text
     assert stage.hands[2].address.hex() in text
     assert "1 earlier round has ended without a block" in text
     assert "The round ends in 8.0 s." in text

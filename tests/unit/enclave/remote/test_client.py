@@ -17,9 +17,10 @@ from ophion.enclave.remote.http import HttpClient
 from ophion.enclave_http.application import EnclaveApplication, enclave_service
 from ophion.errors import EnclaveError
 from ophion.rpc.tls.certificates import TlsSettings, client_context, server_context
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.policy import HttpLimits
 from ophion.rpc.transport.http.service import HttpService
+from ophion.rpc.transport.origins import OriginList
 from ophion.runtime.eager_coroutine import driven
 from ophion.testing.enclaves import Member
 from ophion.testing.ports import free_ports

@@ -537,7 +537,7 @@ def test_a_peer_that_does_not_close_is_cut_off() -> None:
     play(story)
 
 
-def test_what_was_said_before_the_end_is_heard() -> None:
+def test_messages_before_the_end_of_the_socket_are_handled() -> None:
     async def story(scene: Scene) -> None:
         await scene.begin()
         session, transport = scene.meeting.near._session, scene.meeting.transports[0]

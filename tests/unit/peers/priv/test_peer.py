@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.enclave import embedded, unmarked
+from ophion.enclave import embedded, payload_quota
 from ophion.enclave.embedded import EnclaveSettings
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.interface import DeliveryMode, Received
@@ -152,7 +152,7 @@ def test_what_there_was_no_room_for_is_asked_for_again(tmp_path: Path, monkeypat
     assert record is not None
     b.store.clear_rows(["payloads", "arrivals", "groups", "lookup", "outbox", "cursors"])
     for count, room in ((2, 2 * len(record)), (5, 1 << 30)):
-        monkeypatch.setattr(unmarked, "MAX_FETCHED_BYTES", room)
+        monkeypatch.setattr(payload_quota, "MAX_FETCHED_BYTES", room)
         b.close()
         b.open()
         if count == 2:
