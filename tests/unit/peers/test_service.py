@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey, address_of
-from ophion.peers.connection.connection import Connection, Ending
+from ophion.peers.connection.connection import Connection
+from ophion.peers.connection.context import Ending
 from ophion.peers.connection.timeouts import Timing
 from ophion.peers.dial_outcome import outcome_of
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
@@ -629,7 +630,7 @@ def test_those_who_do_not_close_after_they_were_refused_are_bounded() -> None:
         for stranger in strangers:
             stranger.close()
         await until(lambda: not a.service._connections)
-        assert not a.service._leaving
+        assert not a.service._connections.leaving
 
     play(story)
 

@@ -11,8 +11,8 @@ import pytest
 
 from ophion.errors import DecodeError, StorageError
 from ophion.native.crypto import PrivateKey
-from ophion.peers.connection.connection import MAX_TASKS
 from ophion.peers.connection.send_queue import HARD_LIMIT, SOFT_LIMIT
+from ophion.peers.connection.task_group import MAX_TASKS
 from ophion.peers.connection.timeouts import Timing
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.peer import Peer
@@ -502,7 +502,7 @@ def test_a_flood_of_small_messages_pauses_reading_and_leaves_the_loop_its_turns(
             now = scene.clock.monotonic()
             longest, last = max(longest, now - last), now
             was_paused |= not scene.meeting.transports[1].is_reading()
-            assert scene.meeting.far._inbox_size <= 2 * 256 * 1024
+            assert scene.meeting.far._channel.inbox_bytes <= 2 * 256 * 1024
         assert longest <= 0.004 + 8 * work
         assert was_paused
         assert scene.meeting.far.is_open
