@@ -428,7 +428,7 @@ def test_a_genesis_without_usable_signers_is_refused(extra_data: str) -> None:
         CliqueEngine(first.spec).check_genesis(first.header(bytes(32)))
 
 
-def test_nobody_signs_genesis() -> None:
+def test_genesis_has_no_signer() -> None:
     story = CliqueStory("A")
     story.engine.check_genesis(story.chain.genesis.header)
     assert story.engine.author(story.chain.genesis) == bytes(20)

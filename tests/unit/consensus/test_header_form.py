@@ -55,7 +55,7 @@ def test_each_form_has_its_fields(form: HeaderForm | None, expected: list[int]) 
 
 @pytest.mark.parametrize("form", HeaderForm)
 @pytest.mark.parametrize("wish", [None, *HeaderForm])
-def test_a_chain_keeps_its_form_whatever_is_wished(form: HeaderForm, wish: HeaderForm | None) -> None:
+def test_a_chain_keeps_its_header_form_regardless_of_preferences(form: HeaderForm, wish: HeaderForm | None) -> None:
     chain = ledger()
     for number in range(1, 21):
         chosen = form if number < 12 else wish

@@ -266,7 +266,7 @@ def test_the_work_is_done_for_everything_but_nonce_and_mix_hash() -> None:
     assert engine.signing_hash(replace(header, base_fee_per_gas=6)) != work
 
 
-def test_anybody_may_mine_and_nobody_signs() -> None:
+def test_any_node_may_mine_and_blocks_are_unsigned() -> None:
     story = OmmerStory()
     assert story.engine.members(story.chain.head, story.chain) == ()
     assert story.engine.attach(story.chain.head.header, []) is story.chain.head.header

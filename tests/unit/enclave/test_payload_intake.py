@@ -105,7 +105,7 @@ def test_a_payload_is_not_replayed_under_another_group_or_name(tmp_path: Path) -
     assert is_untouched(victim)
 
 
-def test_nobody_takes_the_place_of_a_payload_that_is_here(tmp_path: Path) -> None:
+def test_a_stored_payload_cannot_be_replaced(tmp_path: Path) -> None:
     """A record with the ciphertext of a stored payload but another header has the same key. It is refused."""
     member, evil = Member(tmp_path, 1), Hostile()
     first = evil.seal(b"text", [member.key, evil.key])
@@ -196,7 +196,7 @@ def test_very_many_groups_of_one_maker_are_refused(tmp_path: Path, monkeypatch: 
     assert taken(member, parcel, proven=frozenset([honest.key])) == [None]
 
 
-def test_payloads_without_markers_are_bounded_until_somebody_wants_them(
+def test_payloads_without_markers_are_bounded_until_a_marker_refers_to_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(payload_quota, "MAX_BYTES", 100 * payload_quota.MAX_BYTES // payload_quota.MAX_PAYLOADS)

@@ -777,7 +777,7 @@ def test_i_24_transitions_take_effect_at_their_blocks(tmp_path: Path, engine: st
 
 
 @BOTH
-def test_the_turn_of_a_validator_that_is_gone_costs_next_to_nothing(tmp_path: Path, engine: str) -> None:
+def test_the_round_of_an_offline_proposer_costs_next_to_nothing(tmp_path: Path, engine: str) -> None:
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         wired(nodes, 3)
         drivers = [driver_of(node) for node in nodes[:3]]
@@ -795,7 +795,7 @@ def test_the_turn_of_a_validator_that_is_gone_costs_next_to_nothing(tmp_path: Pa
 
 
 @BOTH
-def test_who_connects_hears_again_what_was_said_in_this_round(tmp_path: Path, engine: str) -> None:
+def test_a_new_connection_gets_the_messages_of_this_round(tmp_path: Path, engine: str) -> None:
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         wires = wired(nodes, 1)
         driver = driver_of(nodes[0])

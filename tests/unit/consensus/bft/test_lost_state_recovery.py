@@ -36,7 +36,7 @@ def test_genesis_and_a_validator_alone_need_not_wait() -> None:
     assert waiting.holds(validator_set(2), head())
 
 
-def test_it_joins_a_quorum_that_does_not_get_on_in_a_round_nobody_has_reached() -> None:
+def test_it_joins_a_stuck_quorum_in_a_round_that_no_validator_has_reached() -> None:
     waiting = LostStateRecovery()
     waiting.enter(validator_set(), head(), CAME_BACK)
     waiting.message_received(stand_in_address(0), 8, 2)
@@ -76,7 +76,7 @@ def test_f_liars_do_not_lure_it_into_rounds_far_away() -> None:
     assert memory.resume_round == 4
 
 
-def test_where_everybody_has_lost_everything_it_does_not_wait_for_ever() -> None:
+def test_if_all_validators_have_lost_their_votes_it_does_not_wait_for_ever() -> None:
     waiting = LostStateRecovery()
     waiting.enter(validator_set(), head(), CAME_BACK)
     assert waiting.joins(validator_set(), TIMING, CAME_BACK + 299) is None

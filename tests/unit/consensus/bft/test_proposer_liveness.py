@@ -48,7 +48,7 @@ def test_a_broken_connection_counts_until_it_is_back_or_something_arrives_by_oth
         assert absent(liveness) == frozenset()
 
 
-def test_nobody_is_passed_over_where_the_rest_is_no_quorum() -> None:
+def test_no_proposer_is_passed_over_if_the_others_are_no_quorum() -> None:
     liveness = ProposerLiveness(passes_over=True)
     liveness.disconnected(A)
     liveness.disconnected(B)

@@ -112,7 +112,7 @@ def test_refusals_are_shown() -> None:
     assert status(stage).notes == ("the proposal of round 0 was refused: wrong state root",)
 
 
-def test_own_turn_and_a_fork_are_named() -> None:
+def test_own_proposal_and_a_fork_are_named() -> None:
     stage = Stage(IBFT2, me=0)
     stage.start_round_0()
     assert "This node is the proposer" in status(stage).explanation[0]

@@ -95,7 +95,7 @@ def test_refusals_keep_their_word(tmp_path: Path) -> None:
     told(member, story)
 
 
-def test_an_enclave_that_is_away_is_told_apart(tmp_path: Path) -> None:
+def test_an_offline_enclave_has_its_own_error(tmp_path: Path) -> None:
     async def main() -> None:
         [port] = free_ports(1)
         outer = RemoteEnclave(HttpClient(f"http://127.0.0.1:{port}", timeout_s=5), b"\7" * 32)
@@ -173,7 +173,7 @@ def test_a_question_may_begin_outside_of_any_task(tmp_path: Path) -> None:
     told(member, story)
 
 
-def test_a_long_list_of_payloads_leaves_room_for_others() -> None:
+def test_a_long_list_of_payloads_leaves_time_for_other_requests() -> None:
     """A node that catches up requests thousands of payloads. A client's transaction must not wait for all of them."""
 
     async def main() -> None:

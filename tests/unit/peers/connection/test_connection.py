@@ -132,7 +132,7 @@ def test_messages_arrive_in_order_whatever_their_size() -> None:
     play(story)
 
 
-def test_answers_take_no_second_place_in_the_queue() -> None:
+def test_responses_are_not_queued_twice() -> None:
     async def story(scene: Scene) -> None:
         seen_by_a, seen_by_b = await scene.begin()
 
@@ -149,7 +149,7 @@ def test_answers_take_no_second_place_in_the_queue() -> None:
     play(story)
 
 
-def test_the_one_who_leaves_tells_why_and_the_other_knows() -> None:
+def test_a_disconnect_carries_its_reason_to_the_other_side() -> None:
     async def story(scene: Scene) -> None:
         seen_by_a, seen_by_b = await scene.begin()
         seen_by_a.disconnect(DisconnectReason.TOO_MANY_PEERS, "enough")
@@ -266,7 +266,7 @@ def test_tasks_are_bounded_and_end_with_the_connection() -> None:
     play(story)
 
 
-def test_a_finished_task_makes_room() -> None:
+def test_a_finished_task_frees_its_slot() -> None:
     async def story(scene: Scene) -> None:
         seen_by_a, _ = await scene.begin()
 
@@ -615,7 +615,7 @@ def test_cancelled_at_any_moment_nothing_is_left_behind(steps: int) -> None:
     play(story)
 
 
-def test_a_refused_peer_is_told_why() -> None:
+def test_a_refused_peer_gets_the_reason() -> None:
     async def story(scene: Scene) -> None:
         def refuse(peer: Peer) -> None:
             raise PeerMisbehaved(DisconnectReason.ALREADY_CONNECTED, "no")

@@ -44,7 +44,7 @@ def test_each_chain_offers_its_own_protocol(tmp_path: Path) -> None:
         told(tmp_path / engine, engine, story, nodes=1)
 
 
-def test_a_code_that_nobody_uses_ends_the_connection(tmp_path: Path) -> None:
+def test_an_unknown_message_code_ends_the_connection(tmp_path: Path) -> None:
     async def story(parties: list[Party]) -> None:
         (meeting,) = meet(parties)
         near, _ = await meeting.peers()

@@ -253,7 +253,7 @@ def test_banned_nodes_are_neither_answered_nor_asked() -> None:
     play(story)
 
 
-def test_who_is_permitted_no_longer_is_dropped_and_proves_itself_in_vain() -> None:
+def test_a_peer_that_is_no_longer_permitted_is_dropped_and_its_proof_is_refused() -> None:
     async def story(ether: Ether) -> None:
         a = ether.node(1)
         b, c = ether.node(2, [a.enode]), ether.node(3, [a.enode])
