@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ophion import Chain, Reverted
-from ophion.sdk.abi.artifact import Artifact
+from ophion.abi.artifact import Artifact
 from ophion.testing.ports import free_ports
 
 TOKEN = Path(__file__).parents[1] / "tests" / "data" / "contracts" / "Token.json"

@@ -36,10 +36,11 @@ from ophion.rpc.auth.tokens import TokenIssuer
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.schema.registry import HTTP, BoundMethod, Registry
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy
+from ophion.rpc.transport.origins import OriginList
 from ophion.runtime.clock import SystemClock
 from ophion.runtime.metrics import MetricsRegistry
 from ophion.testing.process import COMMAND, NodeProcess, environment

@@ -23,11 +23,12 @@ from ophion.primitives.types import BlockTag
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.schema.registry import HTTP, Registry, method
 from ophion.rpc.schema.wire_types import AddressParam, BlockParam, Quantity
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.messages import Request, Response
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, Result
+from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.replies import Reply
 from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.runtime.fair_scheduler import FairScheduler

@@ -4,10 +4,22 @@ import sys
 
 from ophion.errors import ExtensionError
 from ophion.runtime.garbage_collection import while_starting
+from ophion.runtime.inspections import INSPECTIONS
 from ophion.runtime.interrupts import end_at_once
 from ophion.runtime.lazy_imports import left_out, load_later
 
-_LATER = ("asyncio.sslproto", "ipaddress", "locale", "msgspec.inspect", "msgspec.json", "textwrap", "tokenize")
+_LATER = (
+    "asyncio.sslproto",
+    "getpass",
+    "gzip",
+    "inspect",
+    "ipaddress",
+    "locale",
+    "msgspec.inspect",
+    "msgspec.json",
+    "textwrap",
+    "tokenize",
+)
 """Modules that other packages import for purposes that a start does not need. They are loaded at first use."""
 
 
@@ -15,7 +27,7 @@ def main() -> int:
     """Run the `ophion` command."""
     end_at_once()
     while_starting()
-    load_later(_LATER)
+    load_later(_LATER, {"inspect": INSPECTIONS})
     # msgspec would import typing_extensions if it is installed, but works without it and starts faster
     with left_out("typing_extensions"):
         import msgspec  # noqa: F401

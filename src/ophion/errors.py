@@ -6,6 +6,7 @@
     ├── CommandError            a subcommand cannot do what it was asked
     ├── GenesisError            a genesis file that is malformed, or that differs from the stored one
     ├── DecodeError             malformed bytes or text; names the position
+    ├── AbiError                a value that does not fit its ABI type, or data that is not a valid encoding
     ├── KeyFileError            a private key or public key file that cannot be used
     ├── StorageError            the database or the data directory: missing, locked, full, newer, damaged
     │   └── MissingStateError   the state of a root is not in the database
@@ -74,6 +75,10 @@ class DecodeError(OphionError):
     def __init__(self, message: str, place: str | None = None) -> None:
         self.place = place
         super().__init__(f"{place}: {message}" if place else message)
+
+
+class AbiError(OphionError):
+    """A value does not fit its ABI type, or data is not a valid encoding."""
 
 
 class KeyFileError(OphionError):

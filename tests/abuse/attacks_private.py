@@ -18,8 +18,8 @@ import jwt
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import GroupType
+from ophion.enclave.payload_quota import MAX_BYTES, MAX_UNKNOWN_GROUPS
 from ophion.enclave.remote.http import HttpClient
-from ophion.enclave.unmarked import MAX_BYTES, MAX_UNKNOWN_GROUPS
 from ophion.enclave_http.envelope import Envelope, open_answer, seal_request
 from ophion.native.crypto import PrivateKey
 from ophion.native.enclave import EnclaveKeyring

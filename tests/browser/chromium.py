@@ -145,8 +145,8 @@ class Browser:
         """Go to another view of the open page."""
         # wait until the page has handled the change
         self.value(
-            "new Promise((heard) => { const before = location.href; addEventListener('hashchange', () => heard(1),"
-            f" {{ once: true }}); location.hash = {json.dumps(view)}; if (location.href === before) heard(1); }})"
+            "new Promise((resolve) => { const before = location.href; addEventListener('hashchange', () => resolve(1),"
+            f" {{ once: true }}); location.hash = {json.dumps(view)}; if (location.href === before) resolve(1); }})"
         )
         self.until("!document.querySelector('.view[aria-busy]')")
 

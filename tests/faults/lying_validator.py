@@ -88,7 +88,7 @@ class LyingGossip(GossipTap):
 
     # --- messages of others ---------------------------------------------------------------------
 
-    def heard(self, raw: RawMessage) -> None:
+    def record(self, raw: RawMessage) -> None:
         """React to a message before the driver handles it, so that the false message is sent first."""
         message = self._driver._protocol.decode(raw)
         strategy = self._strategy(message.height)
@@ -166,7 +166,7 @@ def install(strategies: list[LiveStrategy]) -> None:
 
     def lying_received(driver: BftDriver, raw: RawMessage, peer: Address | None) -> None:
         if isinstance(driver._gossip, LyingGossip) and driver._tasks is not None:
-            driver._gossip.heard(raw)
+            driver._gossip.record(raw)
         received(driver, raw, peer)
 
     BftDriver.join = lying_join  # type: ignore[method-assign]

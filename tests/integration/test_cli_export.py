@@ -144,7 +144,7 @@ def test_bad_input_is_one_clear_error_and_leaves_no_file(node: NodeProcess, tmp_
     ophion(*common, "--start-block=5000").failed("There is no block 5000 to export")
     ophion(*common, "--address=0x12").failed("expected an address of 20 bytes")
     ophion("export", "parquet", f"--data-path={tmp_path / 'none'}", f"--to={to}").failed("There is no chain in")
-    ophion("export", "parquet", "--rpc=http://127.0.0.1:1", f"--to={to}").failed("cannot be reached")
+    ophion("export", "parquet", "--rpc=http://127.0.0.1:1", f"--to={to}").failed("does not answer")
     ophion(*common, "--datasets=traces", "--dev-fork=london", "--network=dev").failed("needs the genesis file")
     assert not list(to.rglob("*.parquet"))
     ophion(*common, "--datasets=logs").succeeded()

@@ -72,11 +72,11 @@ def met(node: NodeProcess, liar: Liar, story: Callable[[], Coroutine[Any, Any, N
         service = PeerService(PeerSettings(), PrivateKey(os.urandom(32)), (liar,), SystemClock(), SystemEntropy())
         gone: list[PeerGone] = []
 
-        def heard(event: PeerEvent) -> None:
+        def on_event(event: PeerEvent) -> None:
             if isinstance(event, PeerGone):
                 gone.append(event)
 
-        service.peers.events.listen(heard)
+        service.peers.events.listen(on_event)
         running = asyncio.create_task(service.run(lambda: None))
         service.add_static(Enode.parse(node.rpc("net_enode")))
         try:

@@ -45,12 +45,12 @@ def test_a_node_without_metrics_listens_on_no_further_port(tmp_path: Path) -> No
 
 
 def test_metrics_are_pushed_and_deleted_at_stop(tmp_path: Path) -> None:
-    heard: list[tuple[str, str, bytes]] = []
+    received: list[tuple[str, str, bytes]] = []
     pushed = threading.Event()
 
     class Gateway(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            heard.append((self.command, self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+            received.append((self.command, self.path, self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(200)
             self.end_headers()
             pushed.set()
@@ -72,6 +72,6 @@ def test_metrics_are_pushed_and_deleted_at_stop(tmp_path: Path) -> None:
             assert pushed.wait(60)
             assert node.stop() == 0
         server.shutdown()
-    assert heard[0][:2] == ("POST", "/metrics/job/ophion-client")
-    assert b"ethereum_blockchain_height 0\n" in heard[0][2]
-    assert heard[-1] == ("DELETE", "/metrics/job/ophion-client", b"")
+    assert received[0][:2] == ("POST", "/metrics/job/ophion-client")
+    assert b"ethereum_blockchain_height 0\n" in received[0][2]
+    assert received[-1] == ("DELETE", "/metrics/job/ophion-client", b"")

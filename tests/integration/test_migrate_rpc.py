@@ -11,8 +11,8 @@ from ophion.chainspec.genesis import parse_genesis
 from ophion.cli.main import main
 from ophion.consensus.registry import engine_for
 from ophion.errors import CommandError
-from ophion.migration.rpc_client import RpcClient
 from ophion.migration.rpc_source import RpcSource
+from ophion.runtime.blocking_json_rpc import JsonRpcClient
 from ophion.testing.besu_database import read_chain
 from ophion.testing.process import NodeProcess
 from tests.conftest import DATA
@@ -43,7 +43,9 @@ def url(node: NodeProcess) -> str:
 def test_both_ways_give_the_exported_blocks(old: tuple[str, NodeProcess]) -> None:
     folder, file = CHAINS[old[0]]
     written = list(read_chain(folder, file))
-    source = RpcSource(RpcClient(url(old[1])), engine_for(parse_genesis((folder / "genesis.json").read_bytes()).spec))
+    source = RpcSource(
+        JsonRpcClient(url(old[1])), engine_for(parse_genesis((folder / "genesis.json").read_bytes()).spec)
+    )
     assert source.client == "Ophion"
     assert source.has_raw_blocks
     assert source.head().hash == source.hash_at(len(written) - 1) == written[-1][0].hash

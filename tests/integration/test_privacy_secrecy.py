@@ -207,8 +207,8 @@ def copied(node: NodeProcess, to: Path, *, only_public: bool) -> bytes:
 
 
 def test_every_message_that_c_receives_holds_nothing_private(story: Story) -> None:
-    heard = story.network.heard(2)
-    received = b"\n".join(heard)
+    recorded = story.network.recorded(2)
+    received = b"\n".join(recorded)
     marker = story.a.node.rpc("eth_getTransactionByHash", story.markers[0])
     assert bytes.fromhex(marker["input"][2:]) in received, "the markers did come this way, opened"
     assert story.b.enclave_key in received, "and so did what enclaves tell each other"

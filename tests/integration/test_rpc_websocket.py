@@ -49,8 +49,8 @@ class WebSocket:
         while len(self.notifications) < count:
             assert time.monotonic() < deadline, self.notifications
             self._receive()
-        heard, self.notifications = self.notifications[:count], self.notifications[count:]
-        return heard
+        received, self.notifications = self.notifications[:count], self.notifications[count:]
+        return received
 
     def _receive(self) -> None:
         self.protocol.receive_data(self.socket.recv(65536) or None)
@@ -98,12 +98,12 @@ def test_subscriptions_report_a_transaction_pending_mined_and_with_logs(node: No
     syncing = client.ask("eth_subscribe", "syncing")["result"]
     assert [heads, logs, pending, syncing] == ["0x1", "0x2", "0x3", "0x4"]
     sent = node.send(legacy_transaction(DEV_KEYS[1], 1, to=bytes.fromhex(contract[2:]), gas=100_000))
-    heard = dict(client.wait(4))
-    assert heard[pending] == sent
-    assert heard[heads]["transactions"] == [sent]
-    assert (heard[logs]["transactionHash"], heard[logs]["removed"]) == (sent, False)
-    assert heard[syncing] is False
-    assert node.receipt(sent)["blockHash"] == heard[heads]["hash"]
+    received = dict(client.wait(4))
+    assert received[pending] == sent
+    assert received[heads]["transactions"] == [sent]
+    assert (received[logs]["transactionHash"], received[logs]["removed"]) == (sent, False)
+    assert received[syncing] is False
+    assert node.receipt(sent)["blockHash"] == received[heads]["hash"]
     assert client.ask("eth_unsubscribe", heads)["result"] is True
     assert client.ask("eth_unsubscribe", heads)["error"]["code"] == -32000
 

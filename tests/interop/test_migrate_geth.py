@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ophion.errors import CommandError
-from ophion.migration.rpc_client import RpcClient
+from ophion.runtime.blocking_json_rpc import JsonRpcClient
 from ophion.testing.besu_database import read_chain, snapshot
 from ophion.testing.ports import free_ports
 from ophion.testing.process import NodeProcess
@@ -71,6 +71,6 @@ def test_geth_is_migrated_from_its_directory_and_while_it_runs(datadir: Path, tm
 
 def _answers(url: str) -> bool:
     try:
-        return bool(RpcClient(url).call("eth_blockNumber"))
+        return bool(JsonRpcClient(url).call("eth_blockNumber"))
     except CommandError:
         return False

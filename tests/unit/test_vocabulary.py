@@ -30,6 +30,7 @@ REPLACED = {
     r"dialects?": "protocol variant",
     r"MOST_\w+|LEAST_\w+": "MAX_…, MIN_…",
     r"has_room(_for)?|is_heard|crowded|told apart": "fits, may_call, busy, distinguished",
+    r"heard|wishes|crowded_out|has_place|HasPlace": "received, preferences, dropped, has_reserved_slot",
     r"by the book|as one likes|made-up time|time being": "correct, any, manual clock, for now",
 }
 ALLOWED: dict[tuple[str, str], str] = {
@@ -62,3 +63,17 @@ def test_replaced_words_are_gone(pattern: str, better: str) -> None:
                 if not is_allowed(name, str(match))
             ]
     assert found == [], f"write {better}"
+
+
+NAMED_BY_CONCEPT = ("cli", "consensus", "enclave", "enclave_http", "peers", "privacy", "producer")
+NOT_IN_TEST_NAMES = re.compile(
+    r"def (test_(?:\w+_)?(?:nobody|somebody|whoever|everybody|anybody|told|heard|wished|crowd|room|vain)(?:_\w+)?)\("
+)
+
+
+def test_names_of_tests_say_what_acts() -> None:
+    found = []
+    for folder in NAMED_BY_CONCEPT:
+        for path in sorted((ROOT / "tests" / "unit" / folder).rglob("test_*.py")):
+            found += [f"{path.name}: {name}" for name in NOT_IN_TEST_NAMES.findall(path.read_text())]
+    assert found == []

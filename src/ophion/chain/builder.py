@@ -48,9 +48,9 @@ class Builder:
         self._chain = chain
         self._keeps_revert_data = keeps_revert_data
 
-    def draft(self, parent: HashedHeader, wishes: BlockPreferences) -> Header:
+    def draft(self, parent: HashedHeader, preferences: BlockPreferences) -> Header:
         """Return the header of the next block. Gas limit and base fee are set, roots are not."""
-        return self._chain.engine.prepare(parent, wishes, self._chain)
+        return self._chain.engine.prepare(parent, preferences, self._chain)
 
     def fill(
         self,

@@ -241,8 +241,8 @@ class Queries:
     def next_block(self) -> NextBlock:
         """Return header and environment of an empty next block, for prices and estimates."""
         if self._next is None:
-            wishes = BlockPreferences(timestamp=int(self._clock.now()), author=ZERO_ADDRESS)
-            header = self.engine.prepare(self.head, wishes, self.chain)
+            preferences = BlockPreferences(timestamp=int(self._clock.now()), author=ZERO_ADDRESS)
+            header = self.engine.prepare(self.head, preferences, self.chain)
             beneficiary = self.head.header.coinbase
             self._next = NextBlock(header, block_env(self.spec, self.chain.rules, header, beneficiary))
         return self._next

@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.consensus_status import ReportedConsensus, read_consensus_status
-from ophion.cli.node_client import NoAnswer, RpcNode, read_token, read_url
+from ophion.cli.node_client import RpcNode, read_token, read_url
 from ophion.cli.untrusted_text import escape_untrusted
 from ophion.errors import CommandError, ConfigError
+from ophion.runtime.blocking_json_rpc import NoAnswer
 from ophion.runtime.clock import SystemClock
 from ophion.runtime.options import Options, at_least, option, problems_of
 
@@ -109,9 +110,9 @@ def _ask_optional(node: RpcNode, method: str) -> Any:
     """Return the result of a method, or None if its API group is disabled."""
     try:
         return node.ask(method)
-    except NoAnswer:
-        raise
-    except CommandError:
+    except CommandError as error:
+        if isinstance(error, NoAnswer) and error.status is None:
+            raise
         return None
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.node_client import read_url
 from ophion.cli.progress import Progress
-from ophion.data.abi import load_abis
+from ophion.data.abi_files import load_abis
 from ophion.data.datasets import Dataset, datasets_named
 from ophion.data.decoded import DECODED, DecodingReader
 from ophion.data.export import DEFAULT_BLOCKS_PER_FILE, Export, ExportPlan, ExportResult
@@ -161,7 +161,7 @@ def _decoding(options: ExportOptions, reader: TableReader) -> tuple[TableReader,
         return reader, ()
     if options.abi is None:
         raise ConfigError("The datasets events and calls need contract ABIs: --abi=DIRECTORY")
-    entries = [entry for entry in load_abis(options.abi) if entry.kind in kinds]
+    entries = load_abis(options.abi, kinds)
     if not entries:
         raise CommandError(f"The ABIs in {options.abi} have no {' and no '.join(sorted(kinds))}.")
     decoding = DecodingReader(reader, entries)

@@ -164,10 +164,10 @@ def _open_source(options: MigrateOptions, engine: Engine, target: Path) -> Block
 
         return RlpFileSource(options.rlp_file, engine)
     if options.rpc is not None:
-        from ophion.migration.rpc_client import RpcClient
         from ophion.migration.rpc_source import RpcSource
+        from ophion.runtime.blocking_json_rpc import JsonRpcClient
 
-        return RpcSource(RpcClient(options.rpc, read_token(options.token_file)), engine)
+        return RpcSource(JsonRpcClient(options.rpc, read_token(options.token_file)), engine)
     raise ConfigError(_ONE_SOURCE)
 
 

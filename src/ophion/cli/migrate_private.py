@@ -95,9 +95,9 @@ def _given(path: Path | None) -> Path:
 
 def _compare(old: str, new: str) -> int:
     from ophion.migration.private.comparison import PrivateComparison
-    from ophion.migration.rpc_client import RpcClient
+    from ophion.runtime.blocking_json_rpc import JsonRpcClient
 
-    comparison = PrivateComparison(RpcClient(old), RpcClient(new))
+    comparison = PrivateComparison(JsonRpcClient(old), JsonRpcClient(new))
     progress = Progress("Blocks", 0)
     is_equal = comparison.run(lambda number, _head: progress.update(number))
     progress.clear()

@@ -8,7 +8,7 @@ from collections import Counter
 from ophion.cli.progress import Progress
 from ophion.cli.untrusted_text import escape_untrusted
 from ophion.migration.comparison import Comparison, MethodResult
-from ophion.migration.rpc_client import RpcClient
+from ophion.runtime.blocking_json_rpc import JsonRpcClient
 from ophion.runtime.clock import SystemEntropy
 
 
@@ -16,7 +16,7 @@ def rehearse(old: str, new: str, samples: int, seed: int | None, token: str | No
     """Compare two nodes and print the report. Returns 1 if an answer differs. `token` is for the old node."""
     if seed is None:
         seed = int.from_bytes(SystemEntropy().token(4), "big")
-    comparison = Comparison(RpcClient(old, token), RpcClient(new), random.Random(seed))
+    comparison = Comparison(JsonRpcClient(old, token), JsonRpcClient(new), random.Random(seed))
     progress = Progress("Answers", samples)
     is_equal = comparison.run(samples, progress.update)
     progress.clear()

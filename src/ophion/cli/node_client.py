@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -17,23 +13,12 @@ from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.hexcodec import data as hex_text
 from ophion.primitives.types import Address
+from ophion.runtime.blocking_json_rpc import Failure, JsonRpcClient
 from ophion.runtime.options import Options, is_url, option
 from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 
 _TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.2
-_MAX_ANSWER_BYTES: Final = 256 * 2**20
-_NOT_JSON_RPC: Final = "the response is not JSON-RPC"
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Refuses redirects, because they would send the token to another host."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
-_OPENER: Final = urllib.request.build_opener(_NoRedirects)
 
 
 def read_url(*schemes: str) -> Callable[[str], str]:
@@ -47,45 +32,20 @@ def read_url(*schemes: str) -> Callable[[str], str]:
     return read
 
 
-class NoAnswer(CommandError):
-    """Raised when a node does not answer, or when its answer is not JSON-RPC."""
-
-    def __init__(self, url: str, why: str) -> None:
-        super().__init__(f"The node at {url} does not answer: {why}.")
-        self.why = why
-
-
 class RpcNode:
     """A JSON-RPC client of one node over HTTP. `read_url` has checked the URL."""
 
     def __init__(self, url: str, token: str | None = None, timeout_s: float = _TIMEOUT_S) -> None:
-        self._url = url
-        self._timeout_s = timeout_s
-        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        self._rpc = JsonRpcClient(url, token, timeout_s=timeout_s)
 
     def ask(self, method: str, *params: Any) -> Any:
         """Call a method and return the result. Raises `CommandError` for errors of the node or the connection."""
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
-        request = urllib.request.Request(self._url, body, self._headers)
-        try:
-            with _OPENER.open(request, timeout=self._timeout_s) as response:
-                answer = json.loads(response.read(_MAX_ANSWER_BYTES))
-        except urllib.error.HTTPError as error:
-            reason = escape_untrusted(error.reason)
-            raise CommandError(f"The node at {self._url} answers {error.code} {reason}.") from None
-        except OSError as error:
-            cause = getattr(error, "reason", None) or error
-            raise NoAnswer(self._url, escape_untrusted(getattr(cause, "strerror", None) or cause)) from None
-        except (ValueError, RecursionError, http.client.HTTPException):
-            raise NoAnswer(self._url, _NOT_JSON_RPC) from None
-        failure = answer.get("error") if isinstance(answer, dict) else None
-        if not isinstance(answer, dict) or not isinstance(failure, dict | None) or not (failure or "result" in answer):
-            raise NoAnswer(self._url, _NOT_JSON_RPC)
-        if failure:
-            why = failure.get("data")
+        (found,) = self._rpc.batch([(method, params)])
+        if isinstance(found, Failure):
+            why = found.data
             more = f" ({escape_untrusted(why)})" if isinstance(why, str) and not why.startswith("0x") else ""
-            raise CommandError(f"{method}: {escape_untrusted(failure.get('message'))}{more}")
-        return answer.get("result")
+            raise CommandError(f"{method}: {escape_untrusted(found.message)}{more}")
+        return found
 
     def call(self, to: Address, data: bytes) -> bytes:
         """Call a contract at the head."""

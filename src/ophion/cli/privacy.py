@@ -177,7 +177,7 @@ def purge(options: NoOptions, session: CommandSession) -> int:
     """Delete payloads and groups of other enclaves that no marker on the chain refers to."""
     # imported here, because the other commands call a node and open no database
     from ophion.enclave.purge import purge_unmarked
-    from ophion.privacy.private_executor import known_keys
+    from ophion.privacy.marker_settings import known_keys
 
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, translated():

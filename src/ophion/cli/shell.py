@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ophion.abi.artifact import ArtifactFolder
 from ophion.cli.command import Command, CommandSession
 from ophion.errors import CommandError
 from ophion.runtime.options import Options, at_least, option
-from ophion.sdk.abi.artifact import ArtifactFolder
 from ophion.sdk.chain import Chain
 
 

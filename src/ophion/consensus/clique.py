@@ -184,21 +184,25 @@ class CliqueEngine:
         """Return signers, votes and recent authors after a block."""
         return self._snapshots.after(after, chain)
 
-    def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
+    def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
         """Return a header with an empty seal. Omits votes without effect and votes in epoch blocks."""
         snapshot = self._snapshots.after(parent, chain)
         number = parent.number + 1
-        timestamp = max(wishes.timestamp, parent.timestamp + self._parameters.period_at(number))
-        header = unsealed_header(parent, replace(wishes, timestamp=timestamp, mix_hash=ZERO_HASH), self._spec)
+        timestamp = max(preferences.timestamp, parent.timestamp + self._parameters.period_at(number))
+        header = unsealed_header(parent, replace(preferences, timestamp=timestamp, mix_hash=ZERO_HASH), self._spec)
         is_epoch = self._is_epoch(number)
-        vote = wishes.vote if wishes.vote is not None and not is_epoch and snapshot.is_meaningful(wishes.vote) else None
-        vanity = wishes.extra_data[:VANITY].rjust(VANITY, b"\x00")
+        vote = (
+            preferences.vote
+            if preferences.vote is not None and not is_epoch and snapshot.is_meaningful(preferences.vote)
+            else None
+        )
+        vanity = preferences.extra_data[:VANITY].rjust(VANITY, b"\x00")
         listed = b"".join(snapshot.signers) if is_epoch else b""
         return replace(
             header,
             coinbase=vote.target if vote is not None else ZERO_ADDRESS,
             nonce=ADD_NONCE if vote is not None and vote.authorize else DROP_NONCE,
-            difficulty=IN_TURN if snapshot.signers and snapshot.in_turn(number) == wishes.author else OUT_OF_TURN,
+            difficulty=IN_TURN if snapshot.signers and snapshot.in_turn(number) == preferences.author else OUT_OF_TURN,
             extra_data=vanity + listed + bytes(SEAL),
         )
 

@@ -121,7 +121,7 @@ class Engine(Protocol):
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
         """Whether `tip`, a verified block that is not on the canonical chain, should become the head."""
 
-    def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
+    def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
         """Return the header of a block to build. Roots and gas used stay empty until execution."""
 
     def signing_hash(self, header: Header) -> Hash32:

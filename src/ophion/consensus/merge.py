@@ -98,12 +98,12 @@ class MergeEngine:
             return False
         return self._before.prefers(tip, head, chain)
 
-    def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
+    def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
         """Return a header. After the merge it needs no seal."""
         if not self._follows_merge(parent, chain):
-            return self._before.prepare(parent, wishes, chain)
-        timestamp = max(wishes.timestamp, parent.timestamp + 1)
-        return unsealed_header(parent, replace(wishes, timestamp=timestamp), self._spec, merged=True)
+            return self._before.prepare(parent, preferences, chain)
+        timestamp = max(preferences.timestamp, parent.timestamp + 1)
+        return unsealed_header(parent, replace(preferences, timestamp=timestamp), self._spec, merged=True)
 
     def signing_hash(self, header: Header) -> Hash32:
         """Return the signing hash of the pre-merge engine. Headers after the merge are not signed."""

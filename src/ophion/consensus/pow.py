@@ -165,10 +165,10 @@ class PowEngine:
         """Prefer more total difficulty. The block seen first wins a tie."""
         return tip.total_difficulty > head.total_difficulty
 
-    def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
+    def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
         """Return a header without nonce."""
-        timestamp = max(wishes.timestamp, parent.timestamp + self._prepared_distance_s)
-        header = unsealed_header(parent, replace(wishes, timestamp=timestamp), self._spec)
+        timestamp = max(preferences.timestamp, parent.timestamp + self._prepared_distance_s)
+        header = unsealed_header(parent, replace(preferences, timestamp=timestamp), self._spec)
         start = self._spec.dao_fork_block
         if start is not None and start <= header.number < start + _DAO_EXTRA_RANGE:
             header = replace(header, extra_data=DAO_EXTRA_DATA)

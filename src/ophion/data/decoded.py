@@ -8,12 +8,15 @@ from typing import Any, Final
 
 import orjson
 
-from ophion.data.abi import AbiEntry, AbiType, CannotDecode, decode_values, decode_word
+from ophion.abi.codec import Codec
+from ophion.abi.interface import EventType, Function
+from ophion.data.abi_files import AbiEntry
 from ophion.data.arrow import arrow_schema
 from ophion.data.datasets import LOGS, TRANSACTIONS, Column, ColumnType, Dataset
 from ophion.data.packages import require
 from ophion.data.reader import BlockRef, Finality, TableReader
 from ophion.data.selection import Rows
+from ophion.errors import AbiError
 from ophion.primitives.hexcodec import data as hex_text
 
 DECODED: Final = {"events": "event", "calls": "function"}
@@ -28,35 +31,39 @@ _TOPICS: Final = ("topic0", "topic1", "topic2", "topic3")
 
 def dataset_of(entry: AbiEntry) -> Dataset:
     """Return the dataset of an event (`event_Transfer_ddf252ad`) or a function (`call_transfer_a9059cbb`)."""
-    is_event = entry.kind == "event"
+    is_event = isinstance(entry, EventType)
     base, names = (LOGS, _LOG_COLUMNS) if is_event else (TRANSACTIONS, _CALL_COLUMNS)
     # `from` is the partition column of every file
     taken = {*names, "chain_id", "is_decoded", "from"}
     columns = [column for name in names if (column := base.column(name)) is not None]
-    for parameter in entry.parameters:
+    for at, (given, codec) in enumerate(zip(entry.inputs.names, entry.inputs.codecs, strict=True)):
         # a parameter may have the name of a column, or of another parameter
-        name = re.sub(r"\W", "_", parameter.name)
+        name = re.sub(r"\W", "_", given or f"arg{at}")
         while name in taken:
             name += "_"
         taken.add(name)
-        columns.append(Column(name, column_type(parameter.type), f"Parameter of type {parameter.type.signature}."))
+        columns.append(Column(name, column_type(codec), f"Parameter of type {codec.name}."))
     columns.append(Column("is_decoded", ColumnType.BOOL, "Whether the data fits the ABI; parameters are null if not."))
-    name = f"{'event' if is_event else 'call'}_{entry.name}_{entry.topic[:4].hex()}"
+    selector = entry.topic[:4] if isinstance(entry, EventType) else entry.selector
+    name = f"{'event' if is_event else 'call'}_{entry.name}_{selector.hex()}"
     filters = ("address", "topic") if is_event else ("from", "recipient")
     return Dataset(name, f"Decoded by ABI: {entry.signature}.", base.source, tuple(columns), filters)
 
 
-def column_type(type: AbiType) -> ColumnType:
+def column_type(codec: Codec) -> ColumnType:
     """Return the type of a parameter's column; large numbers are decimal digits, lists and tuples JSON."""
-    if type.name == "address":
+    name = codec.name
+    if codec.item is not None or codec.components:
+        return ColumnType.TEXT
+    if name == "address":
         return ColumnType.ADDRESS
-    if type.name == "bool":
+    if name == "bool":
         return ColumnType.BOOL
-    if type.name.startswith("bytes"):
+    if name.startswith("bytes") or name == "function":
         return ColumnType.BINARY
-    if type.name.startswith(("uint", "int")):
-        bits = int(type.name.lstrip("uint"))
-        return ColumnType.TEXT if bits > 64 else ColumnType.U64 if type.name[0] == "u" else ColumnType.I64
+    if name.startswith(("uint", "int")):
+        bits = int(name.lstrip("uint"))
+        return ColumnType.TEXT if bits > 64 else ColumnType.U64 if name[0] == "u" else ColumnType.I64
     return ColumnType.TEXT
 
 
@@ -94,12 +101,12 @@ class DecodingReader:
             yield from self._reader.batches(dataset, columns, first, last, rows, hex)
             return
         pa = require("pyarrow")
-        is_event = entry.kind == "event"
+        is_event = isinstance(entry, EventType)
         base, place, extra = (
             (LOGS, _LOG_COLUMNS, (*_TOPICS, "data")) if is_event else (TRANSACTIONS, _CALL_COLUMNS, ("input",))
         )
         wanted = [column for column in base.columns if column.name in (*place, *extra)]
-        if is_event:
+        if isinstance(entry, EventType):
             rows = Rows(rows.addresses, ((entry.topic,), *rows.topics[1:]), rows.senders, rows.recipients)
         schema = arrow_schema(dataset, dataset.columns, hex)
         for batch in self._reader.batches(base, wanted, first, last, rows, False):
@@ -111,17 +118,17 @@ class DecodingReader:
 
     def _row(self, entry: AbiEntry, dataset: Dataset, source: dict[str, Any], places: int) -> list[Any] | None:
         """Return the values of a row in the order of the dataset's columns; None for another function."""
-        if entry.kind == "function" and source["input"][:4] != entry.topic[:4]:
+        if isinstance(entry, Function) and source["input"][:4] != entry.selector:
             return None
         row = [source[column.name] for column in dataset.columns[:places]]
         try:
-            values = _event_values(entry, source) if entry.kind == "event" else _call_values(entry, source)
-        except CannotDecode:
-            return [*row, *[None] * len(entry.parameters), False]
-        shown = [
-            _value(value, one.type, column.type)
-            for value, one, column in zip(values, entry.parameters, dataset.columns[places:], strict=False)
-        ]
+            if isinstance(entry, Function):
+                values = entry.decode_input(source["input"])
+            else:
+                values = entry.values([source[name] for name in _TOPICS if source[name] is not None], source["data"])
+        except AbiError:
+            return [*row, *[None] * len(entry.inputs), False]
+        shown = [_value(value, column.type) for value, column in zip(values, dataset.columns[places:], strict=False)]
         return [*row, *shown, True]
 
     def stop(self) -> None:
@@ -133,41 +140,23 @@ class DecodingReader:
         self._reader.close()
 
 
-def _event_values(entry: AbiEntry, log: dict[str, Any]) -> list[Any]:
-    topics = [log[name] for name in _TOPICS[1:] if log[name] is not None]
-    indexed = [one for one in entry.parameters if one.is_indexed]
-    if len(topics) != len(indexed):
-        raise CannotDecode("the number of topics differs")
-    others = iter(decode_values([one.type for one in entry.parameters if not one.is_indexed], log["data"]))
-    named = iter(topics)
-    return [_topic(one.type, next(named)) if one.is_indexed else next(others) for one in entry.parameters]
-
-
-def _topic(type: AbiType, topic: bytes) -> Any:
-    """An indexed value; of a value longer than a word only its hash is there."""
-    is_word = type.item is None and type.name not in ("tuple", "bytes", "string")
-    return decode_word(type, topic) if is_word else topic
-
-
-def _call_values(entry: AbiEntry, transaction: dict[str, Any]) -> list[Any]:
-    return decode_values([one.type for one in entry.parameters], transaction["input"][4:])
-
-
-def _value(value: Any, type: AbiType, column: ColumnType) -> Any:
-    if column is not ColumnType.TEXT or isinstance(value, str):
+def _value(value: Any, column: ColumnType) -> Any:
+    if column is not ColumnType.TEXT:
         return value
-    if isinstance(value, bytes):
-        return hex_text(value)
-    return str(value) if isinstance(value, int) else orjson.dumps(_plain(value)).decode()
+    plain = _plain(value)
+    return plain if isinstance(plain, str) else orjson.dumps(plain).decode()
 
 
 def _plain(value: Any) -> Any:
-    """Values of lists as JSON: bytes as hexadecimal text, numbers as decimal digits."""
-    if isinstance(value, list):
+    """Return a value as text, or as JSON: bytes as hexadecimal text, numbers as decimal digits."""
+    if isinstance(value, str):
+        # replace bytes that are not UTF-8
+        return value if value.isascii() else value.encode(errors="surrogateescape").decode(errors="replace")
+    if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     if isinstance(value, bytes):
         return hex_text(value)
-    return value if isinstance(value, bool | str) else str(value)
+    return value if isinstance(value, bool) else str(value)
 
 
 def _shown(value: Any, hex: bool) -> Any:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import http.client
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
-from urllib.parse import urlsplit
-
-import orjson
 
 from ophion.data import rpc_rows
 from ophion.data.arrow import arrow_schema
@@ -19,24 +14,19 @@ from ophion.data.rpc_rows import Row
 from ophion.data.selection import Rows
 from ophion.errors import CommandError
 from ophion.primitives.hexcodec import data as hex_text
-from ophion.runtime.terminal_text import escape_line
+from ophion.runtime.blocking_json_rpc import JsonRpcClient
 
 _TIMEOUT_S: Final = 120.0
-_MAX_REPLY_BYTES: Final = 512 * 2**20
 _BLOCKS_PER_RANGE: Final = 50
 _DEPTH: Final = 64
 
 
 class RpcReader:
-    """A `TableReader` over HTTP; each thread has a connection of its own."""
+    """A `TableReader` over HTTP."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
-        parts = urlsplit(url)
-        self._url = url
-        self._parts = parts
-        self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
-        self._local = threading.local()
+        self._rpc = JsonRpcClient(url, token, timeout_s=_TIMEOUT_S)
+        self._ask = self._rpc.call
         self.chain_id = int(self._ask("eth_chainId"), 16)
 
     def head(self) -> BlockRef:
@@ -51,7 +41,7 @@ class RpcReader:
 
     def finality(self) -> Finality:
         """Return a finality by depth, because a node does not report its consensus over RPC."""
-        return Finality(_DEPTH, f"the consensus of {self._url} is unknown; {_DEPTH} blocks are waited for")
+        return Finality(_DEPTH, f"the consensus of {self._rpc.address} is unknown; {_DEPTH} blocks are waited for")
 
     def ranges(self, dataset: Dataset, first: int, last: int) -> Sequence[tuple[int, int]]:
         """Split blocks evenly."""
@@ -94,7 +84,7 @@ class RpcReader:
     def _block(self, number: int, full: bool = False) -> Any:
         block = self._ask("eth_getBlockByNumber", hex_number(number), full)
         if block is None:
-            raise CommandError(f"{self._url} has no block {number}.")
+            raise CommandError(f"{self._rpc.address} has no block {number}.")
         return block
 
     def _transactions(self, number: int, rows: Rows) -> Iterator[Row]:
@@ -102,7 +92,7 @@ class RpcReader:
         if not block["transactions"]:
             return
         receipts = self._ask("eth_getBlockReceipts", hex_number(number))
-        raws = self._ask_many("eth_getRawTransactionByHash", [tx["hash"] for tx in block["transactions"]])
+        raws = self._rpc.results([("eth_getRawTransactionByHash", [tx["hash"]]) for tx in block["transactions"]])
         sizes = [(len(raw) - 2) // 2 for raw in raws]
         yield from rpc_rows.transaction_rows(block, receipts, sizes, rows, self.chain_id)
 
@@ -122,57 +112,12 @@ class RpcReader:
             if row is not None:
                 yield row
 
-    # --- requests ---
-
-    def _ask(self, method: str, *params: Any) -> Any:
-        reply = self._post({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        return self._result(method, reply)
-
-    def _ask_many(self, method: str, params: Sequence[Any]) -> list[Any]:
-        found: list[Any] = []
-        for start in range(0, len(params), 500):
-            part = params[start : start + 500]
-            requests = [{"jsonrpc": "2.0", "id": at, "method": method, "params": [one]} for at, one in enumerate(part)]
-            replies = self._post(requests)
-            if not isinstance(replies, list):
-                raise CommandError(f"{self._url} does not answer batches of {method}.")
-            by_id = {reply.get("id"): reply for reply in replies if isinstance(reply, dict)}
-            found.extend(self._result(method, by_id.get(at)) for at in range(len(part)))
-        return found
-
-    def _result(self, method: str, reply: Any) -> Any:
-        if not isinstance(reply, dict) or not ("result" in reply or "error" in reply):
-            raise CommandError(f"{self._url} does not answer {method} in JSON-RPC.")
-        if reply.get("error"):
-            message = reply["error"].get("message") if isinstance(reply["error"], dict) else reply["error"]
-            raise CommandError(f"{self._url} refuses {method}: {escape_line(str(message))}")
-        return reply["result"]
-
-    def _post(self, body: Any) -> Any:
-        connection = getattr(self._local, "connection", None)
-        try:
-            if connection is None:
-                is_tls = self._parts.scheme == "https"
-                kind = http.client.HTTPSConnection if is_tls else http.client.HTTPConnection
-                connection = kind(self._parts.hostname or "", self._parts.port, timeout=_TIMEOUT_S)
-                self._local.connection = connection
-            connection.request("POST", self._path, orjson.dumps(body), self._headers)
-            with connection.getresponse() as response:
-                content = response.read(_MAX_REPLY_BYTES)
-            if response.status != 200:
-                raise CommandError(f"{self._url} answers {response.status} {escape_line(response.reason)}.")
-            return orjson.loads(content)
-        except (OSError, http.client.HTTPException) as error:
-            self._local.connection = None
-            raise CommandError(f"{self._url} cannot be reached: {error}") from error
-        except ValueError as error:
-            raise CommandError(f"{self._url} does not answer in JSON.") from error
-
     def stop(self) -> None:
         """Do nothing: requests end by themselves."""
 
     def close(self) -> None:
-        """Do nothing: each connection is closed when its thread ends."""
+        """Close the connections."""
+        self._rpc.close()
 
 
 def hex_number(number: int) -> str:

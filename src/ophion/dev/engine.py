@@ -54,9 +54,9 @@ class DevEngine(PowEngine):
         """Prefer the longer chain. Difficulty cannot decide, because blocks may have none."""
         return tip.header.number > head.header.number
 
-    def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
+    def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
         """Make the header by the protocol rules, then apply the values that a test has set."""
-        header = super().prepare(parent, wishes, chain)
+        header = super().prepare(parent, preferences, chain)
         asked = self.next
         changes: dict[str, object] = {}
         if self._dev_spec.fork_of(header).has(Milestone.SHANGHAI):

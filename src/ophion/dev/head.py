@@ -128,7 +128,7 @@ class HeadControl:
         await self.rewind(found, self._chain.edited_roots.get((number, found.header.state_root)))
 
     async def add_block(
-        self, transactions: Sequence[Transaction], wishes: BlockPreferences, deadline_s: float
+        self, transactions: Sequence[Transaction], preferences: BlockPreferences, deadline_s: float
     ) -> BuiltBlock:
         """Add a block with exactly these transactions. It is not added when one of them is invalid (`skipped`).
 
@@ -136,28 +136,32 @@ class HeadControl:
         """
         chain = self._chain
         parent = chain.head
-        draft = self._builder.draft(parent, wishes)
+        draft = self._builder.draft(parent, preferences)
         state = chain.store.state(chain.root_after(parent.header))
         built = self._builder.fill(draft, state, transactions, deadline_s, draft.coinbase)
         if not built.skipped:
             await self._importer.import_built(chain.engine.hashed(built.header), built.body, built.execution)
         return built
 
-    async def add_empty(self, count: int, wishes: BlockPreferences, interval: int) -> None:
+    async def add_empty(self, count: int, preferences: BlockPreferences, interval: int) -> None:
         """Add empty blocks, `interval` seconds apart, much faster than by building each block."""
         while count > 0:
             share = min(count, _BLOCKS_PER_COMMIT)
-            await self._importer.run(partial(self._stage_empty, share, wishes, interval))
+            await self._importer.run(partial(self._stage_empty, share, preferences, interval))
             count -= share
 
-    def _stage_empty(self, count: int, wishes: BlockPreferences, interval: int, core: ImportCore) -> HeadChange | None:
+    def _stage_empty(
+        self, count: int, preferences: BlockPreferences, interval: int, core: ImportCore
+    ) -> HeadChange | None:
         chain, builder = self._chain, self._builder
         parent = chain.head
         try:
             state = core.state_after(parent)
             for _ in range(count):
-                timestamp = max(wishes.timestamp, parent.timestamp) if interval == 0 else parent.timestamp + interval
-                draft = chain.engine.prepare(parent, replace(wishes, timestamp=timestamp), core)
+                timestamp = (
+                    max(preferences.timestamp, parent.timestamp) if interval == 0 else parent.timestamp + interval
+                )
+                draft = chain.engine.prepare(parent, replace(preferences, timestamp=timestamp), core)
                 built = builder.open(draft, state).complete(draft)
                 parent, state = chain.engine.hashed(built.header), built.state
                 core.adopt(parent, built.body, built.execution)

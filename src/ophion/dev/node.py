@@ -166,14 +166,14 @@ class DevNode:
             if made == count:
                 return
             step = self.clock.interval if interval is None else interval
-            await self.head.add_empty(count - made, self._assembler.wishes(), step or 0)
+            await self.head.add_empty(count - made, self._assembler.preferences(), step or 0)
             if interval:
                 self.clock.increase(interval * (count - made))
 
     async def add_block(self, *transactions: Transaction) -> BuiltBlock:
         """Mine a block with exactly these transactions; see `HeadControl.add_block`."""
         async with self.sealer.head_lock:
-            return await self.head.add_block(transactions, self._assembler.wishes(), _BUILD_DEADLINE_S)
+            return await self.head.add_block(transactions, self._assembler.preferences(), _BUILD_DEADLINE_S)
 
     async def mine_pending(self) -> None:
         """Mine the pending transactions at once, in as many blocks as they need; does nothing without automine."""

@@ -3,11 +3,11 @@
     interface        what the rest of the node knows of an enclave: `Enclave`, `Group`, `Received`
     embedded         `EmbeddedEnclave`: the enclave in this process
       payload_intake   validates and stores payloads from other enclaves   store_writer  many writers, one commit
-      unmarked         budget for payloads without a marker on the chain   purge         deletes them in a stopped node
+      payload_quota    limits payloads without a marker on the chain       purge         deletes them in a stopped node
       delivery         pushes payloads to their recipients                 outbox        payloads for absent recipients
       peer_directory   connected enclaves by proven key                    parcels       units of delivery, connections
       groups           known groups                                        group_ids, group_record
-      serving          reads for requests of other enclaves
+      payload_access   what other enclaves may read                        catch_up      fetches missed payloads
     remote           client of an enclave in another process
     keyfile          private and public keys on disk                       key_loading   keys that the options name
     encoding         keys, ids and groups as text                          error_codes   codes of `EnclaveError`

@@ -20,6 +20,7 @@ from weakref import WeakSet
 
 from msgspec import Struct
 
+from ophion.enclave.catch_up import CatchUp
 from ophion.enclave.delivery import Delivery
 from ophion.enclave.encoding import base64_text
 from ophion.enclave.group_ids import SEED_SIZE, legacy_id
@@ -37,9 +38,9 @@ from ophion.enclave.interface import (
 )
 from ophion.enclave.outbox import Outbox
 from ophion.enclave.parcels import Kind, Label, Line, LineLost, Parcel
-from ophion.enclave.payload_intake import BUDGET_EXCEEDED, Intake, group_id_of
+from ophion.enclave.payload_intake import Intake, group_id_of
 from ophion.enclave.peer_directory import Directory
-from ophion.enclave.store_writer import ARRIVALS, CURSORS, PAYLOADS, StoreWriter, number_of, numbered
+from ophion.enclave.store_writer import ARRIVALS, PAYLOADS, StoreWriter, number_of, numbered
 from ophion.errors import EnclaveError
 from ophion.native.enclave import EnclaveKeyring, is_sound_enclave_key
 from ophion.native.exceptions import NativeError, translated
@@ -51,15 +52,10 @@ log = logging.getLogger(__name__)
 
 _RANDOMNESS: Final = 80
 _MAX_SHOWN: Final = 1000
-_FETCHED_AT_ONCE: Final = 128
-_MAX_REFUSED: Final = 1000
-"""Limit of refused parcels in a catch-up with one peer. Opening them costs time."""
 _OPENED_AT_ONCE: Final = 4
 """Up to this many payloads are opened on the event loop."""
 LOOK_AGAIN_S: Final = 60.0
 """Seconds between two requests to all peers for missed payloads."""
-_MAX_PAGES: Final = 10_000
-"""Limit of listing pages that one catch-up reads, for about ten million payloads."""
 
 
 class EnclaveSettings(Struct, frozen=True):
@@ -109,6 +105,7 @@ class EmbeddedEnclave:
         self._delivery = Delivery(
             self._settings.mode, self.directory, self._outbox, self._writer, self.load, self._drain_soon
         )
+        self._catch_up = CatchUp(store, self.keys, self._intake, self._writer, self._take)
         self._tasks: asyncio.TaskGroup | None = None
         self._asked: WeakSet[Line] = WeakSet()
         self._catching_up: set[Line] = set()
@@ -224,7 +221,7 @@ class EmbeddedEnclave:
 
     async def fetch_missing(self, group_id: bytes | None = None) -> int:
         """Ask every connected enclave for all payloads that were sealed for our keys."""
-        found = await asyncio.gather(*(self._fetch_all(line) for line in self._lines()))
+        found = await asyncio.gather(*(self._catch_up.fetch_all(line) for line in self._lines()))
         fetched = list(dict.fromkeys(key for keys in found for key in keys))
         if group_id is None:
             return len(fetched)
@@ -300,7 +297,9 @@ class EmbeddedEnclave:
         if self._tasks is None or line in self._catching_up:
             return
         self._catching_up.add(line)
-        task = self._tasks.create_task(self._until_lost(partial(self._catch_up_all, line)), name="enclave catch-up")
+        task = self._tasks.create_task(
+            self._until_lost(partial(self._catch_up.fetch_new, line)), name="enclave catch-up"
+        )
         task.add_done_callback(lambda _: self._catching_up.discard(line))
 
     def _drain_soon(self, key: bytes) -> None:
@@ -316,58 +315,6 @@ class EmbeddedEnclave:
 
     def _lines(self) -> list[Line]:
         return list(dict.fromkeys(line for lines in self.directory.known().values() for line in lines))
-
-    async def _fetch_all(self, line: Line) -> list[bytes]:
-        fetched: list[bytes] = []
-        try:
-            for key in self.keys:
-                fetched += await self._catch_up(line, key, 0)
-        except LineLost:
-            log.info("enclave disconnected during catch-up peer=%s", line.name)
-        return fetched
-
-    async def _catch_up_all(self, line: Line) -> None:
-        for key in self.keys:
-            row = self._store.row(CURSORS, line.identity + key)
-            await self._catch_up(line, key, 0 if row is None else int.from_bytes(row, "big"))
-
-    async def _catch_up(self, line: Line, key: bytes, after: int) -> list[bytes]:
-        """Fetch records that a peer has for one of our keys and this node lacks. Returns the keys of new payloads."""
-        fetched: list[bytes] = []
-        refused = 0
-        for _ in range(_MAX_PAGES):
-            listing = await line.listing(key, after)
-            missing = [label for label in listing.labels if label.kind is Kind.GROUP or not self._intake.has(label.id)]
-            # groups first, because payloads are validated against them
-            missing.sort(key=lambda label: label.kind is Kind.PAYLOAD)
-            while missing:
-                parcels = await line.fetch(missing[:_FETCHED_AT_ONCE])
-                # a response may hold only some of the requested parcels; after an empty response, give up on these
-                # labels
-                got = {parcel.label for parcel in parcels}
-                missing = [label for label in missing if label not in got] if got else missing[_FETCHED_AT_ONCE:]
-                refusals = await self._take(parcels, line.keys, is_pushed=False)
-                refused += sum(refusal is not None for refusal in refusals)
-                fetched += [
-                    parcel.label.id
-                    for parcel, refusal in zip(parcels, refusals, strict=True)
-                    if refusal is None and parcel.label.kind is Kind.PAYLOAD
-                ]
-                if refused > _MAX_REFUSED:
-                    log.warning("too many rejected payloads peer=%s", line.name)
-                    return fetched
-                if BUDGET_EXCEEDED in refusals:  # keep the cursor: a later catch-up requests the refused parcels again
-                    log.warning("budget for payloads without a marker is used up peer=%s", line.name)
-                    return fetched
-            # store a cursor only for peers with a payload of ours, because any peer can invent a listing
-            if listing.last > after and any(self._intake.has(label.id) for label in listing.labels):
-                await self._writer.write([(CURSORS, line.identity + key, listing.last.to_bytes(8, "big"))])
-            if not listing.has_more or listing.last <= after:
-                break
-            after = listing.last
-        if fetched:
-            log.info("enclave caught up peer=%s payloads=%d", line.name, len(fetched))
-        return fetched
 
     async def _take(self, parcels: Sequence[Parcel], proven: frozenset[bytes], is_pushed: bool) -> list[str | None]:
         return await self._intake.take(parcels, proven, is_pushed, self._arrived)

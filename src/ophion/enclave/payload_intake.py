@@ -19,9 +19,9 @@ from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.groups import NOT_ACCEPTED, GroupRegistry
 from ophion.enclave.interface import MAX_MEMBERS, MAX_TEXT_BYTES
 from ophion.enclave.parcels import Kind, Label, Parcel
+from ophion.enclave.payload_quota import Expired, PayloadQuota
 from ophion.enclave.purge import deleted_rows
 from ophion.enclave.store_writer import ARRIVALS, PAYLOADS, Change, StoreWriter, number_of, numbered
-from ophion.enclave.unmarked import Expired, UnmarkedBudget
 from ophion.errors import DecodeError
 from ophion.native.enclave import MAX_SEALED_BOXES, EnclaveKeyring, SealedRecord, is_sound_enclave_key, read_sealed
 from ophion.native.exceptions import NativeError
@@ -66,7 +66,7 @@ class Intake:
         """Records by key whose write is in progress."""
         self._clock = clock
         self._max_gas = max_gas
-        self._unmarked = UnmarkedBudget(store)
+        self._quota = PayloadQuota(store)
         last = (store.last_row(ARRIVALS, key) for key in self._own)
         self._number = max((number_of(row[0]) for row in last if row is not None), default=0)
 
@@ -76,15 +76,15 @@ class Intake:
 
     def mark(self, keys: Iterable[bytes], groups: Iterable[bytes], senders: Iterable[bytes]) -> None:
         """Record the markers of these payloads. They no longer count against their senders, and do not expire."""
-        self._writer.write_soon(self._unmarked.mark(keys, groups, (one for one in senders if one not in self._own)))
+        self._writer.write_soon(self._quota.mark(keys, groups, (one for one in senders if one not in self._own)))
 
     async def upgrade(self) -> None:
         """Store the known senders of a database that an older version wrote."""
-        await self._writer.write(self._unmarked.upgrade_rows())
+        await self._writer.write(self._quota.upgrade_rows())
 
     async def expire(self) -> int:
         """Delete payloads and groups of other enclaves that got no marker in time. Returns their number."""
-        expired = self._unmarked.expired(self._clock.now(), _EXPIRED_AT_ONCE)
+        expired = self._quota.expired(self._clock.now(), _EXPIRED_AT_ONCE)
         ledger = PrivateLedger(self._store)
         marked = [one for one in expired if _has_marker(ledger, one)]
         self.mark((one.id for one in marked if not one.is_group), (one.id for one in marked if one.is_group), ())
@@ -95,7 +95,7 @@ class Intake:
         return len(dead)
 
     def _expiry_rows(self, dead: Sequence[Expired]) -> list[Change]:
-        changes = self._unmarked.forget(dead)
+        changes = self._quota.forget(dead)
         for one in dead:
             changes += deleted_rows(self._store, one)
             group = self._groups.get(one.id) if one.is_group else None
@@ -202,9 +202,7 @@ class Intake:
             return f"the gas limit of its transaction is above {self._max_gas}, the maximum here"
         size, now = len(parcel.body), self._clock.now()
         admits = (
-            self._unmarked.admits_payload(sealed.sender, size, now)
-            if is_pushed
-            else self._unmarked.admits_fetched(size, now)
+            self._quota.admits_payload(sealed.sender, size, now) if is_pushed else self._quota.admits_fetched(size, now)
         )
         if not admits:
             return BUDGET_EXCEEDED
@@ -212,9 +210,9 @@ class Intake:
         if refusal is None:
             changes += self._payload_rows(sealed.key, parcel.body, recipients)
             if is_pushed:
-                changes.append(self._unmarked.add_payload(sealed.key, sealed.sender, size, now, self._number))
+                changes.append(self._quota.add_payload(sealed.key, sealed.sender, size, now, self._number))
             else:
-                changes.append(self._unmarked.add_fetched(size))
+                changes.append(self._quota.add_fetched(size))
         return refusal
 
     def _take_its_group(
@@ -229,7 +227,7 @@ class Intake:
         if group is not None:
             if is_pushed and not group.active:
                 return "its group was deleted"
-            changes += self._unmarked.refresh(sealed.group, self._clock.now())
+            changes += self._quota.refresh(sealed.group, self._clock.now())
             return None if set(group.members) == set(members) else "its recipients are not its group"
         if not sealed.is_legacy:
             return UNKNOWN_GROUP
@@ -243,12 +241,12 @@ class Intake:
 
     def _add_foreign_group(self, group: GroupRecord, changes: list[Change], made: list[GroupRecord]) -> str | None:
         refusal, now = self._groups.problem(group), self._clock.now()
-        if refusal is None and not self._unmarked.admits_group(group.maker, now):
+        if refusal is None and not self._quota.admits_group(group.maker, now):
             refusal = TOO_MANY_GROUPS
         if refusal is None:
             made.append(group)
             changes += self._group_rows([group])
-            changes.append(self._unmarked.add_group(group.id, group.maker, now, self._number))
+            changes.append(self._quota.add_group(group.id, group.maker, now, self._number))
         return refusal
 
     def _take_group(

@@ -7,8 +7,8 @@ from typing import Final
 
 from ophion.enclave.group_ids import lookup_id
 from ophion.enclave.group_record import GroupRecord
+from ophion.enclave.payload_quota import Expired, all_rows, unmarked_rows
 from ophion.enclave.store_writer import ARRIVALS, GROUPS, LOOKUP, PAYLOADS, UNMARKED, Change, numbered
-from ophion.enclave.unmarked import Expired, all_rows, unmarked_rows
 from ophion.native.enclave import read_sealed
 from ophion.native.privacy import PrivateLedger
 from ophion.native.store import Store

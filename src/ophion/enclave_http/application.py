@@ -17,10 +17,11 @@ from ophion.enclave_http.open_requests import OpenRequests
 from ophion.enclave_http.request_bodies import BadRequestBody, Form, header_keys
 from ophion.errors import EnclaveError, OphionError
 from ophion.native.enclave import read_sealed
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.messages import JSON, TEXT, Request, Response
 from ophion.rpc.transport.http.policy import HttpLimits, Result
 from ophion.rpc.transport.http.service import HttpService
+from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.replies import Pending
 from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.version import client_version

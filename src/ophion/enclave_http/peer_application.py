@@ -19,8 +19,8 @@ from ophion.enclave.encoding import base64_text
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import KEY_SIZE
 from ophion.enclave.parcels import Kind, Label, LineLost, Parcel
+from ophion.enclave.payload_access import listed, served
 from ophion.enclave.payload_intake import MAX_RECORD_BYTES, UNKNOWN_GROUP
-from ophion.enclave.serving import listed, served
 from ophion.enclave_http.envelope import Envelope, open_request, seal_answer
 from ophion.enclave_http.http_peers import FETCH, LIST, PARTYINFO, PATHS
 from ophion.enclave_http.open_requests import OpenRequests
@@ -29,10 +29,11 @@ from ophion.native.enclave import read_sealed
 from ophion.peers.priv import messages
 from ophion.peers.priv.messages import MAX_LABELS, Ack
 from ophion.peers.token_bucket import TokenBucket
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.messages import JSON, TEXT, Request, Response
 from ophion.rpc.transport.http.policy import HttpLimits, Result
 from ophion.rpc.transport.http.service import HttpService
+from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.runtime.clock import Clock, Entropy
 

@@ -7,7 +7,7 @@ import errno
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ophion.rpc.transport.access import HostList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy

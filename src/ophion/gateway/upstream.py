@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol, cast
 from ophion.gateway.backends import Place, ServiceKind
 from ophion.gateway.error_responses import AnswerLost, failure
 from ophion.gateway.upstream_response import AnswerReader
-from ophion.rpc.transport.access import in_brackets
+from ophion.rpc.transport.host_allowlist import in_brackets
 from ophion.rpc.transport.http.messages import Response
 from ophion.rpc.transport.replies import Pending
 from ophion.rpc.transport.streaming import StreamedAnswer

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ophion.graphql.limits import GraphqlLimits
 from ophion.native.graphql import GraphqlEngine
 from ophion.rpc.services.context import RpcContext
-from ophion.rpc.transport.access import HostList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.policy import HttpLimits
 from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.origins import PageOrigins

@@ -115,16 +115,16 @@ def declare_pruning(registry: MetricsRegistry, rounds: PruningRounds) -> None:
     )
 
 
-def declare_privacy(registry: MetricsRegistry, follower: PrivateExecutor) -> None:
+def declare_privacy(registry: MetricsRegistry, executor: PrivateExecutor) -> None:
     """Declare metrics of private transactions."""
     category = Category.BLOCKCHAIN
     registry.gauge(category, "private_height", "Last block with private execution complete.").watch(
-        lambda: follower.number
+        lambda: executor.number
     )
     registry.gauge(category, "private_enclave_away", "1 while the enclave is offline.").watch(
-        lambda: int(follower.is_waiting_for_enclave)
+        lambda: int(executor.is_waiting_for_enclave)
     )
-    counts = follower.counts
+    counts = executor.counts
     markers = registry.counter(category, "private_markers_total", "Markers seen, of any group.")
     markers.watch(lambda: counts.markers)
     executed = registry.counter(category, "private_transactions_total", "Private transactions executed.")

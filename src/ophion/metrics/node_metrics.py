@@ -74,7 +74,7 @@ class Watched(Struct, frozen=True):
     """Peer connections, eth and sync. None if the node has no peers."""
     database: Path | None = None
     """The database file."""
-    follower: PrivateExecutor | None = None
+    executor: PrivateExecutor | None = None
     """Executor of private transactions. None if they are off."""
     pruning: PruningRounds | None = None
     """Pruning. None if all states are kept."""
@@ -120,8 +120,8 @@ class NodeMetrics:
             declare_votes(registry, watched.caster)
         if watched.pruning is not None:
             declare_pruning(registry, watched.pruning)
-        if watched.follower is not None:
-            declare_privacy(registry, watched.follower)
+        if watched.executor is not None:
+            declare_privacy(registry, watched.executor)
         if network is not None:
             declare_peers(registry, network.peers)
             declare_gossip(registry, network.eth)

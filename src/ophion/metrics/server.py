@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
 from ophion.metrics.options import MetricsConfig
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.messages import TEXT, Request, Response
 from ophion.rpc.transport.http.policy import HttpLimits, Result
 from ophion.rpc.transport.http.service import HttpService
+from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.runtime.metrics import MetricsRegistry
 

@@ -4,7 +4,7 @@
     besu              Besu's RocksDB, Forest and Bonsai; rocksdb_reader opens it through links
     geth              geth's and GoQuorum's LevelDB or Pebble; freezer reads the files of old blocks
     sorted_tables     reader of LevelDB and Pebble databases
-    rpc_source        a running node over JSON-RPC (rpc_client); rpc_block encodes its JSON blocks
+    rpc_source        a running node over JSON-RPC; rpc_block encodes its JSON blocks
     rlp_file          a file of exported blocks
     source_lock       refuses a directory that its client is using
     chain_migration   imports from a source, continues an interrupted run, compares the heads

@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from ophion.errors import CommandError
-from ophion.migration.rpc_client import Call, Failure, RpcClient
+from ophion.runtime.blocking_json_rpc import Call, Failure, JsonRpcClient
 
 _BATCH_CALLS: Final = 50
 _LEARNED_BLOCKS: Final = 200
@@ -51,7 +51,7 @@ class MethodResult(Struct):
 class Comparison:
     """Makes random calls about blocks up to the lower head of two nodes, and compares the answers."""
 
-    def __init__(self, old: RpcClient, new: RpcClient, draw: random.Random) -> None:
+    def __init__(self, old: JsonRpcClient, new: JsonRpcClient, draw: random.Random) -> None:
         self._old = old
         self._new = new
         self._draw = draw
@@ -89,7 +89,7 @@ class Comparison:
             part = numbers[start : start + _BATCH_CALLS]
             for block in self._old.batch([("eth_getBlockByNumber", [hex(number), True]) for number in part]):
                 if not isinstance(block, dict):
-                    raise CommandError(f"The node at {self._old.url} does not return its blocks.")
+                    raise CommandError(f"The node at {self._old.address} does not return its blocks.")
                 self._hashes.append(block["hash"])
                 self._transactions.extend(block["transactions"])
                 addresses[block["miner"]] = None

@@ -16,8 +16,8 @@ from ophion.consensus.engine import Engine
 from ophion.errors import CommandError, DecodeError
 from ophion.migration.block_source import SourceHead, missing_block
 from ophion.migration.rpc_block import encode_json_block
-from ophion.migration.rpc_client import Failure, RpcClient
 from ophion.primitives.types import Hash32
+from ophion.runtime.blocking_json_rpc import Failure, JsonRpcClient
 
 _BATCH_BLOCKS: Final = 32
 _BATCHES_AHEAD: Final = 3
@@ -27,7 +27,7 @@ _NAMES: Final = {"besu": "Besu", "pantheon": "Pantheon", "geth": "geth", "goquor
 class RpcSource:
     """Blocks of a running node."""
 
-    def __init__(self, client: RpcClient, engine: Engine) -> None:
+    def __init__(self, client: JsonRpcClient, engine: Engine) -> None:
         self._rpc = client
         self._engine = engine
         name = str(client.call("web3_clientVersion")).partition("/")[0]
@@ -40,7 +40,7 @@ class RpcSource:
         """Return the node's latest block."""
         block = self._rpc.call("eth_getBlockByNumber", "latest", False)
         if not isinstance(block, dict):
-            raise CommandError(f"The node at {self._rpc.url} has no latest block.")
+            raise CommandError(f"The node at {self._rpc.address} has no latest block.")
         return SourceHead(int(block["number"], 16), bytes.fromhex(block["hash"][2:]))
 
     def hash_at(self, number: int) -> Hash32 | None:
@@ -66,7 +66,8 @@ class RpcSource:
                 executor.shutdown(wait=True, cancel_futures=True)
 
     def close(self) -> None:
-        """Do nothing: connections close after each request."""
+        """Close the connections."""
+        self._rpc.close()
 
     def _raw_blocks(self, numbers: range) -> list[bytes]:
         found = self._rpc.batch([("debug_getRawBlock", [hex(number)]) for number in numbers])
@@ -86,17 +87,22 @@ class RpcSource:
             raw = encode_json_block(block, uncles)
             found = peek_header(raw, self._engine).hash
         except (DecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
-            raise CommandError(f"Block {block.get('number')} of {self._rpc.url} cannot be encoded: {error}") from error
+            raise CommandError(
+                f"Block {block.get('number')} of {self._rpc.address} cannot be encoded: {error}"
+            ) from error
         if f"0x{found.hex()}" != block.get("hash"):
             raise CommandError(
-                f"Block {block.get('number')} of {self._rpc.url} has another hash when it is encoded: 0x{found.hex()}."
+                f"Block {block.get('number')} of {self._rpc.address} has another hash when it is encoded:"
+                f" 0x{found.hex()}."
                 " Enable the API DEBUG at the old node, so that debug_getRawBlock returns the block as it is."
             )
         return raw
 
     def _checked(self, number: int, found: Any, kind: type) -> Any:
         if isinstance(found, Failure):
-            raise CommandError(f"The node at {self._rpc.url} refuses block {number}: {found.message!a} ({found.code}).")
+            raise CommandError(
+                f"The node at {self._rpc.address} refuses block {number}: {found.message!a} ({found.code})."
+            )
         if not isinstance(found, kind):
             raise missing_block(self.client, number, "block")
         return found

@@ -95,7 +95,7 @@ async def _serve(
         )
         with_peers = () if network is None else network.services
         upkeep = () if pruner is None else (pruner,)
-        with_enclave = () if enclave is None or privacy is None else (enclave, privacy.follower)
+        with_enclave = () if enclave is None or privacy is None else (enclave, privacy.executor)
         supervisor = Supervisor(
             [
                 core.pool,

@@ -81,21 +81,21 @@ def build_privacy(config: NodeConfig, core: Core, enclave: Enclave, lanes: Lanes
     """Build private transactions for this chain and this enclave."""
     chosen, queries = config.privacy, core.queries
     rules = (chosen.always_increments, chosen.flexible, chosen.max_gas)
-    follower = PrivateExecutor(core.chain, enclave, lanes, chosen.precompile, *rules)
+    executor = PrivateExecutor(core.chain, enclave, lanes, chosen.precompile, *rules)
 
     def account_nonce(address: Address) -> int:
         return queries.head_state.nonce(address)
 
     def private_nonce(group: bytes, account: Address) -> int:
-        return follower.ledger.nonce(group, account, queries.head_number)
+        return executor.ledger.nonce(group, account, queries.head_number)
 
     flexible, precompile = None, chosen.precompile
     if chosen.flexible:
         precompile = PRECOMPILE
-        flexible = FlexibleGroups(follower.ledger, follower.hand_overs, enclave, lanes, lambda: queries.head_number)
+        flexible = FlexibleGroups(executor.ledger, executor.hand_overs, enclave, lanes, lambda: queries.head_number)
     markers = Markers(core.pool, lanes, entropy, precompile, _marker_key(config), account_nonce)
     submission = Submission(enclave, markers, lanes, core.chain.spec.chain_id, private_nonce, flexible, chosen.max_gas)
-    return Privacy(enclave, follower, submission, queries, core.pool, precompile, chosen.multi_tenancy, flexible)
+    return Privacy(enclave, executor, submission, queries, core.pool, precompile, chosen.multi_tenancy, flexible)
 
 
 def _marker_key(config: NodeConfig) -> PrivateKey | None:

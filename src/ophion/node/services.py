@@ -185,7 +185,7 @@ def build_interface(
             clock,
             network,
             database,
-            None if privacy is None else privacy.follower,
+            None if privacy is None else privacy.executor,
             pruning,
             core.permissions,
             None if core.bft is None else core.bft.caster,
@@ -318,8 +318,8 @@ def _private_services(
     from ophion.rpc.services.private_subscriptions import PrivateSubscriptions
 
     filters = PrivateFilters(Filters(clock, entropy, max_filters), privacy.ledger)
-    privacy.follower.events.listen(filters.on_followed)
-    return filters, PrivateSubscriptions(privacy.ledger, privacy.follower.events, lanes.private, privacy.tenants)
+    privacy.executor.events.listen(filters.on_followed)
+    return filters, PrivateSubscriptions(privacy.ledger, privacy.executor.events, lanes.private, privacy.tenants)
 
 
 def _sync_text(status: SyncStatus | None) -> bytes:

@@ -15,6 +15,7 @@
     service             the service that runs all of it
     inbound             inbound connections before the handshake
     dialer              outbound connections
+    open_connections    all sockets, from open to close
     peer_table          the connected peers
     peer                one peer, as sub-protocols see it
     subprotocol         the interface of sub-protocols

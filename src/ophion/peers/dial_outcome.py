@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ophion.peers.connection.connection import Ending
+from ophion.peers.connection.context import Ending
 from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.policy.dial_plan import BRIEF_S, LASTING_S, Outcome
 

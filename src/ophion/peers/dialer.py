@@ -51,12 +51,12 @@ class Dialer:
     def capacity(self) -> int:
         """Number of further peers that the peer limit allows."""
         others = {peer.id for peer in self._peers} | self._under_way
-        return self._max_peers - sum(not self._plan.has_place(node_id) for node_id in others)
+        return self._max_peers - sum(not self._plan.has_reserved_slot(node_id) for node_id in others)
 
     @property
     def _reserved(self) -> int:
         """Attempts in progress to nodes with a reserved slot."""
-        return sum(map(self._plan.has_place, self._under_way))
+        return sum(map(self._plan.has_reserved_slot, self._under_way))
 
     @property
     def _free(self) -> int:
@@ -85,7 +85,7 @@ class Dialer:
     def _dial_due(self, tasks: asyncio.TaskGroup) -> None:
         now = self._clock.monotonic()
         for enode in self._plan.due(now, self, self._free):
-            if self._reserved >= _MAX_DIALS and self._plan.has_place(enode.node_id):
+            if self._reserved >= _MAX_DIALS and self._plan.has_reserved_slot(enode.node_id):
                 continue
             if not self._may_dial(enode):
                 self._plan.ended(enode.node_id, now, Outcome.FAILED)

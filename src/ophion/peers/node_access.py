@@ -92,16 +92,16 @@ class NodeAccess:
         """Whether an IP is that of a static node, a bootnode or a connected member."""
         if self._plan.is_static_address(ip) or any(enode.ip == ip for enode in self._settings.bootnodes):
             return True
-        return any(peer.remote[0] == ip and self.has_own_share(peer.id) for peer in self._peers)
+        return any(peer.remote[0] == ip and self.has_own_quota(peer.id) for peer in self._peers)
 
-    def has_own_share(self, node_id: bytes) -> bool:
+    def has_own_quota(self, node_id: bytes) -> bool:
         """Whether a node has a quota of its own: it is a static peer, a validator or permitted."""
-        return self._plan.has_place(node_id) or self._rules.names(node_id)
+        return self._plan.has_reserved_slot(node_id) or self._rules.names(node_id)
 
     def is_expected(self, node_id: bytes) -> bool:
         """Whether a node id is known: reserved slot, connected, permitted or in the discovery table."""
         return (
-            self._plan.has_place(node_id)
+            self._plan.has_reserved_slot(node_id)
             or self._peers.by_id(node_id) is not None
             or self._rules.names(node_id)
             or (self.discovery is not None and self.discovery.buckets.get(node_id) is not None)

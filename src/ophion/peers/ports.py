@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from ophion.peers.connection.connection import PeerContext
+from ophion.peers.connection.context import PeerContext
 from ophion.peers.connection.listener import Listener
 from ophion.peers.discovery.discovery import Discovery
 from ophion.peers.discovery.udp import UdpSocket

@@ -7,17 +7,16 @@ dialer. Stopping sends every peer a Disconnect (client quitting) and takes two s
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import socket
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Final
 
 from ophion.errors import OphionError
 from ophion.native.crypto import PrivateKey, address_of
 from ophion.native.wire import WireError
-from ophion.peers.connection.connection import Connection, Ending, PeerContext
+from ophion.peers.connection.connection import Connection
+from ophion.peers.connection.context import Ending, PeerContext
 from ophion.peers.connection.pre_handshake import PreHandshake
 from ophion.peers.connection.receive_scheduler import ReceiveScheduler
 from ophion.peers.connection.traffic import Traffic
@@ -29,6 +28,7 @@ from ophion.peers.discovery.record import LocalRecord
 from ophion.peers.discovery.udp import UdpSocket
 from ophion.peers.inbound import InboundConnections
 from ophion.peers.node_access import NodeAccess
+from ophion.peers.open_connections import OpenConnections
 from ophion.peers.peer import Peer
 from ophion.peers.peer_table import Peers
 from ophion.peers.policy.admission import Admission
@@ -49,10 +49,6 @@ from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.host_names import HostNames
 
 log = logging.getLogger(__name__)
-
-_STOP_TIMEOUT_S: Final = 2.0
-_MAX_LEAVING: Final = 128
-"""Ended connections that wait for the remote node to close; each is an open file."""
 
 
 class PeerService:
@@ -92,7 +88,7 @@ class PeerService:
         )
         self.pending: PendingLimit[Connection | PreHandshake] = PendingLimit(settings.subnets)
         self._admission = Admission(
-            key.public_key, self.peers, settings.limits, self.bans, self.plan.has_place, settings.banned
+            key.public_key, self.peers, settings.limits, self.bans, self.plan.has_reserved_slot, settings.banned
         )
         self._rules = rules or NodeRules(key.public_key)
         self._access = NodeAccess(settings, self._rules, self.plan, self._admission, self.peers, clock)
@@ -116,10 +112,8 @@ class PeerService:
         self._access.discovery = self.discovery
         self._udp: UdpSocket | None = None
         self._host = settings.host
-        self._connections: set[Connection] = set()
-        self._leaving: dict[Connection, None] = {}
+        self._connections = OpenConnections()
         self._by_peer: dict[Peer, Connection] = {}
-        self._has_left = asyncio.Event()
         self._port: int | None = None
         self._identity: Identity | None = None
         self._context: PeerContext | None = None
@@ -162,7 +156,7 @@ class PeerService:
     @property
     def waiting_bytes(self) -> int:
         """Bytes queued for all peers."""
-        return sum(connection.waiting_bytes for connection in self._connections)
+        return self._connections.waiting_bytes
 
     @property
     def dialling(self) -> int:
@@ -231,7 +225,7 @@ class PeerService:
             self,
             self._subprotocols,
             self._settings.timing,
-            has_place=self._access.has_own_share,
+            has_own_quota=self._access.has_own_quota,
         )
         self._context = context
         server, self._udp = await open_ports(
@@ -260,7 +254,7 @@ class PeerService:
                     for task in background:
                         task.cancel()
                     self._port = None
-                    await asyncio.gather(self._disconnect_all(), mapping.release())
+                    await asyncio.gather(self._connections.disconnect_all(), mapping.release())
         finally:
             self._tasks = None
             if self._udp is not None:
@@ -286,20 +280,10 @@ class PeerService:
             offer=self.offer,
             wants_more=lambda: self._dialer.capacity > 0,
             may=self._access.may_discover,
-            is_reserved=self.plan.has_place,
+            is_reserved=self.plan.has_reserved_slot,
             chain=chain,
         )
         return Discovery(self._key, settings.host, record, settings.bootnodes, self._clock, random, context)
-
-    async def _disconnect_all(self) -> None:
-        """Send a Disconnect to all peers and wait for them to close, up to the timeout."""
-        for connection in tuple(self._connections):
-            connection.disconnect(DisconnectReason.CLIENT_QUITTING, "this node stops")
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_STOP_TIMEOUT_S):
-                while self._connections:
-                    self._has_left.clear()
-                    await self._has_left.wait()
 
     async def _map_port(self, mapping: PortMapping, port: int) -> None:
         """Request a port mapping and advertise the external address; without a router nothing changes."""
@@ -334,17 +318,7 @@ class PeerService:
             return
         if received:
             connection.data_received(received)
-        await self._run_connection(connection)
-
-    async def _run_connection(self, connection: Connection) -> None:
-        """Run a connection until its socket is closed."""
-        self._connections.add(connection)
-        try:
-            await connection.run()
-        finally:
-            self._connections.discard(connection)
-            self._leaving.pop(connection, None)
-            self._has_left.set()
+        await self._connections.run(connection)
 
     # --- outbound --------------------------------------------------------------------------------------
 
@@ -356,7 +330,7 @@ class PeerService:
             connection = Connection(self._context, Session(self._identity, self._entropy, enode.node_id))
             async with asyncio.timeout(self._settings.timing.connect):
                 await self._context.loop.create_connection(lambda: connection, enode.ip, enode.tcp_port)
-            await self._run_connection(connection)
+            await self._connections.run(connection)
         except (OSError, TimeoutError, WireError) as error:
             log.debug("cannot connect enode=%s reason=%s", enode, str(error) or type(error).__name__)
             if self.host_names is not None:
@@ -388,7 +362,7 @@ class PeerService:
         if replaced is not None:
             connection = self._by_peer[replaced]
             connection.disconnect(DisconnectReason.ALREADY_CONNECTED, "replaced by another connection with this node")
-            connection.finish_now()
+            connection.finish()
 
     def joined(self, connection: Connection, peer: Peer) -> None:
         """Register an accepted peer."""
@@ -401,7 +375,7 @@ class PeerService:
     def left(self, connection: Connection, ending: Ending) -> None:
         """Remove an ended connection, ban after a breach, and plan the next dial."""
         self.pending.leave(connection)
-        self._limit_leaving(connection)
+        self._connections.track_leaving(connection, is_bounded=self.is_listening)
         peer, node_id, now = connection.peer, connection.remote_id, self._clock.monotonic()
         if peer is not None:
             self._by_peer.pop(peer, None)
@@ -411,14 +385,6 @@ class PeerService:
                 self.bans.bar(node_id, now)
             self.plan.ended(node_id, now, outcome_of(ending, connection.lived))
         self._dialer.wake()
-
-    def _limit_leaving(self, leaving: Connection) -> None:
-        """Track a closing connection; above the limit, abort the oldest."""
-        self._leaving[leaving] = None
-        if len(self._leaving) > _MAX_LEAVING and self.is_listening:
-            oldest = next(iter(self._leaving))
-            del self._leaving[oldest]
-            oldest.abort()
 
     def _mark_static(self, node_id: bytes) -> None:
         peer = self.peers.by_id(node_id)

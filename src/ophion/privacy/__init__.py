@@ -9,7 +9,9 @@ that arrives after its marker is executed at the marker's position, followed by 
 
     submission        validates a private transaction
     markers           signs marker transactions
-    private_executor  walks the chain from marker to marker; executes late payloads
+    private_executor  walks the chain from marker to marker
+    late_payloads     executes payloads that arrive after their markers
+    marker_settings   options and keys with which markers were read, and what happens when they change
     backlog           groups that need more execution time; backlog_executor runs them
     payloads          reads payloads of markers from the enclave
     retries           asks a remote enclave again for missing payloads

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -20,16 +20,16 @@ from msgspec import Struct
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
 from ophion.chain.queries import BlockView
-from ophion.enclave.encoding import base64_text
-from ophion.enclave.interface import KEY_SIZE, Enclave
+from ophion.enclave.interface import Enclave
 from ophion.native.privacy import PrivateBatch, PrivateLedger
-from ophion.native.store import Store
 from ophion.native.tracing import TraceStream
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address, Hash32
 from ophion.privacy.backlog import MAX_WALK_GAS, Backlog, by_group, gas_of
 from ophion.privacy.backlog_executor import BacklogExecutor, executions
 from ophion.privacy.execution_events import Executed, Followed
+from ophion.privacy.late_payloads import LatePayloads
+from ophion.privacy.marker_settings import has_new_keys, store_keys, warn_of_missed_markers
 from ophion.privacy.options import DEFAULT_MAX_GAS
 from ophion.privacy.payload_handover import PayloadHandover
 from ophion.privacy.payloads import MarkerPlace, Payload, Payloads
@@ -42,12 +42,6 @@ log = logging.getLogger(__name__)
 
 _BLOCKS_AT_ONCE: Final = 128
 _MARKERS_AT_ONCE: Final = 4096
-_LATE_AT_ONCE: Final = 1024
-_ALL_BLOCKS: Final = 1 << 62
-_MARKERS_KEY: Final = "private-markers"
-"""Database key of the settings that find markers: the address of the precompile, and 1 with flexible groups."""
-_KEYS_KEY: Final = "enclave-keys"
-"""Database key of the concatenated enclave keys with which markers have been read so far."""
 
 
 class Counts(Struct):
@@ -87,7 +81,8 @@ class PrivateExecutor:
         self._lanes = lanes
         self._precompile = precompile
         self._always_increments = always_increments
-        self._retries = Retries(self._look_for)
+        self.late = LatePayloads(self, chain, lanes)
+        self._retries = Retries(self.late.look_for)
         self._missed: list[bytes] = []
         """Payloads that were missing in the current step."""
         self._wake = asyncio.Event()
@@ -139,6 +134,10 @@ class PrivateExecutor:
 
     # --- walk along the chain -------------------------------------------------------------------
 
+    def wake(self) -> None:
+        """Walk again, because something has changed."""
+        self._wake.set()
+
     def _on_chain_event(self, event: ChainEvent) -> None:
         self._wake.set()
 
@@ -150,9 +149,14 @@ class PrivateExecutor:
     async def run(self, ready: Callable[[], None]) -> None:
         """Follow the chain until cancelled."""
         ready()
-        await self._warn_of_missed_markers()
+        store, write = self._chain.store, self._lanes.write
+        has_followed = self.ledger.followed() is not None
+        await warn_of_missed_markers(store, write, self._precompile, self.payloads.is_flexible, has_followed)
         if self._enclave.tells_late:
-            await self._read_with_new_keys()
+            if has_new_keys(store, self._enclave.keys):
+                # read passed markers again with the keys that the enclave did not have before
+                await self.late.look_again()
+                await store_keys(store, write, self._enclave.keys)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.backlog_executor.run(), name="private backlog")
                 tasks.create_task(self._follow(), name="private transactions")
@@ -165,41 +169,12 @@ class PrivateExecutor:
             tasks.create_task(self.backlog_executor.run(), name="private backlog")
             tasks.create_task(self._follow(), name="private transactions")
 
-    async def _warn_of_missed_markers(self) -> None:
-        """Warn if the options for markers have changed: markers that were skipped before are not executed now."""
-        store, taken = self._chain.store, self._precompile + bytes([self.payloads.is_flexible])
-        known = store.meta(_MARKERS_KEY)
-        if known == taken:
-            return
-        if known is None or self.ledger.followed() is None:
-            await self._lanes.write.run(partial(store.put_meta, _MARKERS_KEY, taken))
-            return
-        log.warning(
-            "the options --privacy-precompiled-address or --privacy-flexible-groups-enabled have changed: earlier"
-            " markers that match the new options are not executed. Run `ophion privacy rebuild` to compute private"
-            " states again"
-        )
-
-    async def _read_with_new_keys(self) -> None:
-        """Read passed markers again with keys that the enclave did not have before."""
-        store, keys = self._chain.store, self._enclave.keys
-        before = known_keys(store)
-        if before == set(keys):
-            return
-        gone = [base64_text(key) for key in sorted(before.difference(keys))]
-        if gone:
-            log.warning(
-                "enclave keys are missing, and their private transactions are not executed keys=%s", ",".join(gone)
-            )
-        await self.look_again()
-        await self._lanes.write.run(partial(store.put_meta, _KEYS_KEY, b"".join(keys)))
-
     async def _follow(self) -> None:
         while True:
             self._wake.clear()
             while not self.is_at_head:
                 await self._step()
-            await self._settle_late()
+            await self.late.settle()
             if not self._wake.is_set():
                 await self._wake.wait()
             await asyncio.sleep(0)  # let block import continue first
@@ -213,14 +188,14 @@ class PrivateExecutor:
             return
         if markers and self.payloads.is_flexible and await self.hand_overs.take(block.hash for block in blocks):
             # handed over transactions come before the transaction that added this member
-            await self._settle_late()
+            await self.late.settle()
         executed: list[Executed] = []
         if markers:
             batch = self.new_batch()
             handed = self.hand_overs.places(markers) if self.payloads.is_flexible else []
             batch.note_markers([place.row() for place in (*markers, *handed)])
             for block in blocks:
-                executed += await self._run_block(batch, block, [one for one in markers if one.block == block.hash])
+                executed += await self.run_block(batch, block, [one for one in markers if one.block == block.hash])
             last = blocks[-1]
             await self.write(batch, (last.hash, last.number))
             await self._note_deferred(markers)
@@ -289,7 +264,7 @@ class PrivateExecutor:
                 break
         return blocks, markers
 
-    async def _run_block(
+    async def run_block(
         self, batch: PrivateBatch, block: HashedHeader, places: list[MarkerPlace], only: bytes | None = None
     ) -> list[Executed]:
         """Run the payloads of a block that this node can read. With `only`, run only those of that group."""
@@ -361,87 +336,5 @@ class PrivateExecutor:
         if followed is not None:
             self._mark = self._written = followed
 
-    # --- late payloads --------------------------------------------------------------------------
-
-    async def _settle_late(self) -> None:
-        """Execute late payloads, and all later transactions of their groups."""
-        start = b""
-        while keys := self.ledger.late(start, _LATE_AT_ONCE):
-            start = keys[-1] + b"\0"
-            keys = [key for key in keys if self.backlog.group_of(key) is None]
-            if not keys:
-                continue
-            places = [MarkerPlace(*row) for key in keys for row in self.ledger.markers_of(key)]
-            places = [one for one in places if one.number <= self._mark[1]]
-            if self.payloads.is_flexible and await self.hand_overs.take(place.block for place in places):
-                start = b""
-                continue  # begin again, including the transactions that were handed over
-            late = {place.hash for place in places if not self.has_receipt(place)}
-            read = await self.payloads.read([place.payload_key for place in places])
-            readable = [(place, found.group) for place, found in zip(places, read, strict=True) if found is not None]
-            first: dict[bytes, int] = {}
-            for place, group in readable:
-                first[group] = min(place.number, first.get(group, place.number))
-            late_blocks = {place.number for place in places}
-            batch = self.new_batch()
-            executed = []
-            for group, number in first.items():
-                if group not in self.backlog.groups:
-                    executed += await self._run_again(batch, group, number, late_blocks)
-            for place, group in readable:
-                if group in self.backlog.groups:
-                    self.backlog.add(group, place.number, place.payload_key)
-            # a group in the backlog starts at its first payload there, even after a restart
-            deferred = [
-                key for group in first if group in self.backlog.groups for key in self.backlog.groups[group].keys
-            ]
-            if deferred:
-                await self._lanes.write.run(partial(self.ledger.note_late, deferred))
-            await self.write(batch, None, [key for key in keys if self.backlog.group_of(key) is None])
-            self.counts.late += len(late)
-            self.publish(tuple(one for one in executed if one.place.hash in late))
-
-    async def look_again(self) -> int:
-        """Ask the enclave for all missing payloads. Returns how many of them it has now."""
-        found, start = 0, b""
-        while True:
-            keys, after = await self._lanes.private.run(partial(self.ledger.unread, start, _LATE_AT_ONCE))
-            # do not wait for an offline enclave, because a client waits for this
-            found += len(await self._look_for(keys))
-            if after is None:
-                return found
-            start = after
-
-    async def _look_for(self, keys: list[bytes]) -> list[bytes]:
-        """Read payloads whose markers were passed. Returns the keys found; these payloads are executed as late."""
-        read = await self.payloads.read_now(keys)
-        turned_up = [key for key, one in zip(keys, read, strict=True) if one is not None]
-        if turned_up:
-            await self._lanes.write.run(partial(self.ledger.note_late, turned_up))
-            self._wake.set()
-        return turned_up
-
     def has_receipt(self, place: MarkerPlace) -> bool:
         return self.ledger.receipt(place.block, place.hash) is not None
-
-    async def _run_again(
-        self, batch: PrivateBatch, group: bytes, first: int, also: Set[int] = frozenset()
-    ) -> list[Executed]:
-        """Run a group again from block `first` on: all blocks with its transactions, and the blocks in `also`."""
-        batch.rewind(group, first)
-        known = {number for number, _ in self.ledger.blocks(group, first, _ALL_BLOCKS)}
-        executed = []
-        for number in sorted(known | {one for one in also if one >= first}):
-            header = self._chain.canonical(number)
-            if header is None or number > self._mark[1]:
-                break
-            if group in self.backlog.groups:  # the group has moved to the backlog, which continues from here
-                break
-            executed += await self._run_block(batch, header, self.markers_in(header.hash, number), only=group)
-        return executed
-
-
-def known_keys(store: Store) -> frozenset[bytes]:
-    """Return the enclave keys with which markers have been read so far."""
-    known = store.meta(_KEYS_KEY) or b""
-    return frozenset(known[at : at + KEY_SIZE] for at in range(0, len(known), KEY_SIZE))

@@ -34,7 +34,7 @@ class Privacy:
     def __init__(
         self,
         enclave: Enclave,
-        follower: PrivateExecutor,
+        executor: PrivateExecutor,
         submission: Submission,
         queries: Queries,
         pool: TxPool,
@@ -43,8 +43,8 @@ class Privacy:
         flexible: FlexibleGroups | None = None,
     ) -> None:
         self.enclave = enclave
-        self.follower = follower
-        self.ledger = follower.ledger
+        self.executor = executor
+        self.ledger = executor.ledger
         self.precompile = precompile
         """Address that markers of this node call."""
         self.flexible = flexible
@@ -68,13 +68,13 @@ class Privacy:
 
     async def settled(self) -> None:
         """Wait until private states have reached the current head, for a bounded time."""
-        await self.follower.reach_head(FOLLOW_LIMIT_S)
+        await self.executor.reach_head(FOLLOW_LIMIT_S)
 
     async def enter(self, group: bytes, named: Sequence[bytes] = ()) -> None:
         """Authorize a request about a group, then wait until private states have reached the head."""
         await self.tenants.authorize(group, named)
         await self.settled()
-        await self.follower.wait_for_group(group, FOLLOW_LIMIT_S)
+        await self.executor.wait_for_group(group, FOLLOW_LIMIT_S)
 
     async def receipt(self, marker: Hash32) -> tuple[PrivateReceiptRecord, MarkerPlace] | None:
         """Return the receipt of a transaction. None if its marker is not mined or the client may not see it."""
@@ -84,9 +84,9 @@ class Privacy:
             return None
         record = self.ledger.receipt(place.block, marker)
         if record is None and (key := self._payload_key(place)) is not None:
-            group = self.follower.backlog.group_of(key)
+            group = self.executor.backlog.group_of(key)
             if group is not None:
-                await self.follower.wait_for_group(group, FOLLOW_LIMIT_S)
+                await self.executor.wait_for_group(group, FOLLOW_LIMIT_S)
                 record = self.ledger.receipt(place.block, marker)
         if record is None or not await self.tenants.may_see(record):
             return None
@@ -97,7 +97,7 @@ class Privacy:
         found = await self.receipt(marker)
         if found is None:
             return None
-        (read,) = await self.follower.payloads.read_now([found[0].payload_key])
+        (read,) = await self.executor.payloads.read_now([found[0].payload_key])
         return None if read is None else decode_private_transaction(read.transaction)
 
     def _place(self, marker: Hash32) -> MarkerPlace | None:
@@ -178,7 +178,7 @@ class Privacy:
         if key is None:
             return found | {"state": "not a marker", "reason": "the transaction does not call the privacy precompile"}
         found["payloadKey"] = data(key)
-        waiting = self.follower.backlog.group_of(key)
+        waiting = self.executor.backlog.group_of(key)
         if waiting is not None and await self._may_see_group(waiting):
             return found | self._backlogged(waiting)
         if self.tenants.key() is not None:  # do not reveal whether another tenant has the payload
@@ -191,17 +191,17 @@ class Privacy:
 
     def _backlogged(self, group: bytes) -> dict[str, Any]:
         found = {"privacyGroupId": base64_text(group)}
-        if self.follower.backlog.groups[group].is_suspended:
+        if self.executor.backlog.groups[group].is_suspended:
             reason = "a transaction of its group names more gas than --privacy-max-transaction-gas"
             return found | {"state": "suspended", "reason": reason}
         return found | {"state": "waiting", "reason": "its group is executed in the backlog"}
 
     async def _without_result(self, key: bytes) -> dict[str, Any]:
-        (read,) = await self.follower.payloads.read_now([key])
+        (read,) = await self.executor.payloads.read_now([key])
         if read is not None:
             return {"state": "waiting", "reason": "its payload is here and will be executed"}
-        if not self.follower.is_at_head:
-            return {"state": "waiting", "reason": f"private states have reached block {self.follower.number}"}
+        if not self.executor.is_at_head:
+            return {"state": "waiting", "reason": f"private states have reached block {self.executor.number}"}
         status = self.enclave.status()
         return {
             "state": "no payload",
@@ -223,7 +223,7 @@ class Privacy:
         return found
 
     def _payload_key(self, place: MarkerPlace) -> bytes | None:
-        places = self.follower.markers_in(place.block, place.number)
+        places = self.executor.markers_in(place.block, place.number)
         return next((one.payload_key for one in places if one.hash == place.hash), None)
 
     async def catch_up(self, group: bytes | None) -> int:
@@ -234,7 +234,7 @@ class Privacy:
         elif is_tenant:
             raise PrivacyRefused("Name the privacy group: a tenant asks for the payloads of one group")
         fetched = await self.enclave.fetch_missing(group)
-        found = await self.follower.look_again()
+        found = await self.executor.late.look_again()
         await self.settled()
         # `found` counts the payloads of all tenants
         return fetched if is_tenant else max(fetched, found)
@@ -245,12 +245,12 @@ class Privacy:
             raise PrivacyRefused("priv_status shows all tenants of this node: the operator reads the metrics instead")
         number = self._queries.head_number
         ids = self.ledger.groups(bytes(KEY_SIZE), _SHOWN_GROUPS)
-        follower = self.follower
+        executor = self.executor
         return self.enclave.status() | {
-            "followed": quantity(follower.number),
+            "followed": quantity(executor.number),
             "head": quantity(number),
-            "waitsForEnclave": follower.is_waiting_for_enclave,
-            "executed": follower.counts.executed,
-            "late": follower.counts.late,
+            "waitsForEnclave": executor.is_waiting_for_enclave,
+            "executed": executor.counts.executed,
+            "late": executor.counts.late,
             "states": {base64_text(one): data(self.ledger.root(one, number)) for one in ids},
         }

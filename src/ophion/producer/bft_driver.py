@@ -200,12 +200,12 @@ class BftDriver:
         absent = frozenset() if validator_set is None else liveness.absent(validator_set, me)
         for address in validators:
             if address != me:
-                heard_at = liveness.heard_at.get(address)
+                received_at = liveness.received_at.get(address)
                 yield MemberView(
                     address,
                     address in connected,
                     self._gossip.client_of(address),
-                    None if heard_at is None else now - heard_at,
+                    None if received_at is None else now - received_at,
                     address in absent,
                     self._leads.get(address),
                 )
@@ -251,7 +251,7 @@ class BftDriver:
         if not self._intake.must_wait(raw, peer):
             self._take(raw, peer)
         elif not self._intake.put(raw, peer, self._tasks):
-            self._machine.counts.crowded_out += 1
+            self._machine.counts.dropped += 1
 
     def _take(self, raw: RawMessage, peer: Address | None) -> None:
         if self._is_wanted(keccak256(raw.data)):
@@ -287,7 +287,7 @@ class BftDriver:
             machine.counts.duplicate += 1
             return False
         if len(self._queue) >= machine.limits.message_queue:
-            machine.counts.crowded_out += 1
+            machine.counts.dropped += 1
             return False
         return True
 
@@ -506,7 +506,9 @@ class BftDriver:
         try:
             vote = self.engine.next_vote(parent, self._signer.address, self.proposals, chain)
             deadline_s = self.engine.timing(parent).period_s * _BUILD_SHARE
-            built = await self._assembler.assemble_on(parent, self._assembler.wishes(order.timestamp, vote), deadline_s)
+            built = await self._assembler.assemble_on(
+                parent, self._assembler.preferences(order.timestamp, vote), deadline_s
+            )
         except _REFUSALS as error:
             self._fail(order.height, order.round, f"no block could be built: {error}")
             return
@@ -524,9 +526,9 @@ class BftDriver:
             return
         due = self._machine.block_due(parent.number, parent.timestamp, timing, now)
         if due > now:
-            wishes = self._assembler.wishes(timing.timestamp(due), vote)
+            preferences = self._assembler.preferences(timing.timestamp(due), vote)
             share_s = timing.period_s * _BUILD_SHARE
-            self._assembler.begin_early(parent, state, wishes, self._clock.monotonic() + due - now, share_s)
+            self._assembler.begin_early(parent, state, preferences, self._clock.monotonic() + due - now, share_s)
 
     async def _check(self, order: CheckProposal) -> None:
         proposal = order.proposal

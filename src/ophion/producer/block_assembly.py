@@ -85,7 +85,7 @@ class Assembler:
     # --- building early -------------------------------------------------------------------------
 
     def begin_early(
-        self, parent: HashedHeader, state: State | None, wishes: BlockPreferences, due: float, whole_s: float
+        self, parent: HashedHeader, state: State | None, preferences: BlockPreferences, due: float, whole_s: float
     ) -> None:
         """Begin the block on `parent` early, to be finished at `due` (monotonic time) with these preferences.
 
@@ -97,7 +97,7 @@ class Assembler:
             return
         self.discard_early()
         try:
-            draft = self._builder.draft(parent, wishes)
+            draft = self._builder.draft(parent, preferences)
             if state is None:
                 state = self.chain.store.state(self.chain.root_after(parent.header))
         except (OphionError, NativeError) as error:
@@ -122,17 +122,17 @@ class Assembler:
             self._growing.close()
             self._growing = None
 
-    async def _prebuilt(self, parent: HashedHeader, wishes: BlockPreferences) -> Filled | None:
+    async def _prebuilt(self, parent: HashedHeader, preferences: BlockPreferences) -> Filled | None:
         """Return the block begun early on this parent, or None if its preferences have changed."""
         growing, self._growing = self._growing, None
         if growing is None:
             return None
         planned = growing.plan.draft.timestamp
-        if growing.plan.parent.hash != parent.hash or wishes.timestamp > planned + _SLACK_S:
+        if growing.plan.parent.hash != parent.hash or preferences.timestamp > planned + _SLACK_S:
             growing.close()
             return None
         # keep the planned second, even if the next second has begun
-        draft = self._builder.draft(parent, replace(wishes, timestamp=planned))
+        draft = self._builder.draft(parent, replace(preferences, timestamp=planned))
         filled = await growing.finish(draft, self._earner(draft))
         self._unfinished = growing.unfinished
         return filled
@@ -144,13 +144,13 @@ class Assembler:
 
     async def assemble(self, deadline_s: float) -> BuiltBlock:
         """Build a block on the head with the best transactions. Removes unusable transactions from the pool."""
-        return await self.assemble_on(self.chain.head, self.wishes(), deadline_s)
+        return await self.assemble_on(self.chain.head, self.preferences(), deadline_s)
 
-    async def assemble_on(self, parent: HashedHeader, wishes: BlockPreferences, deadline_s: float) -> BuiltBlock:
+    async def assemble_on(self, parent: HashedHeader, preferences: BlockPreferences, deadline_s: float) -> BuiltBlock:
         """Do the same as `assemble`, on a parent that may be replaced as head during the build."""
-        filled = await self._prebuilt(parent, wishes)
+        filled = await self._prebuilt(parent, preferences)
         if filled is None:
-            draft = self._builder.draft(parent, wishes)
+            draft = self._builder.draft(parent, preferences)
             state = self.chain.store.state(self.chain.root_after(parent.header))
             filled = await self._fill(parent, draft, state, deadline_s, self._lanes.build)
         # transactions that do not fit a block on another parent may still fit one on the head
@@ -168,7 +168,7 @@ class Assembler:
     async def preview(self, deadline_s: float) -> BuiltBlock:
         """Build a block like `assemble`, without changing the pool or delaying block production."""
         parent = self.chain.head
-        draft = self._builder.draft(parent, self.wishes())
+        draft = self._builder.draft(parent, self.preferences())
         state = self.chain.store.state(self.chain.root_after(parent.header))
         return (await self._fill(parent, draft, state, deadline_s, self._lanes.read)).built
 
@@ -216,7 +216,7 @@ class Assembler:
                 behind_s,
             )
 
-    def wishes(self, timestamp: int | None = None, vote: Vote | None = None) -> BlockPreferences:
+    def preferences(self, timestamp: int | None = None, vote: Vote | None = None) -> BlockPreferences:
         """Return the preferences for the next block. The default timestamp is the current time."""
         settings = self.settings
         return BlockPreferences(

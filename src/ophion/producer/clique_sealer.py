@@ -183,14 +183,16 @@ class CliqueSealer:
 
     def _wishes(self, turn: _Turn, at: float) -> BlockPreferences:
         """Return the preferences of a block produced at a given time."""
-        return self._assembler.wishes(max(turn.parent.timestamp + turn.period_s, int(at)), self._vote(turn))
+        return self._assembler.preferences(max(turn.parent.timestamp + turn.period_s, int(at)), self._vote(turn))
 
     def _begin_early(self, turn: _Turn, state: State | None, due: float) -> None:
         """Begin the block of this turn early. `state` is given while its parent is still being written."""
         wait_s = due - self._clock.now()
         if wait_s > 0:
-            wishes = self._wishes(turn, due)
-            self._assembler.begin_early(turn.parent, state, wishes, self._clock.monotonic() + wait_s, _build_time(turn))
+            preferences = self._wishes(turn, due)
+            self._assembler.begin_early(
+                turn.parent, state, preferences, self._clock.monotonic() + wait_s, _build_time(turn)
+            )
 
     async def _commit(self, built: BuiltBlock, started_at: float) -> None:
         digest = self._engine.signing_hash(built.header)

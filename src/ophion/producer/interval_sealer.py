@@ -42,5 +42,5 @@ class IntervalSealer:
 
     def _begin_early(self, parent: HashedHeader, state: State | None, due: float) -> None:
         assembler, clock = self._assembler, self._assembler.clock
-        wishes = assembler.wishes(int(clock.now() + due - clock.monotonic()))
-        assembler.begin_early(parent, state, wishes, due, self._period_s * _BUILD_SHARE)
+        preferences = assembler.preferences(int(clock.now() + due - clock.monotonic()))
+        assembler.begin_early(parent, state, preferences, due, self._period_s * _BUILD_SHARE)

@@ -16,7 +16,8 @@
     operator_files   small files that operators write by hand
     logs, log_file   log lines, levels, rotation; terminal_text: escapes for untrusted text
     memory           returns freed memory to the system
-    http_client      the HTTP client of all packages; json_rpc_client: JSON-RPC on top of it
+    http_client      HTTP for the event loop; json_rpc_client: JSON-RPC on top of it
+    blocking_json_rpc  JSON-RPC for commands and threads: batches, retries
     metrics          counters, gauges, timers
 
 All Python objects of a node belong to one event loop; threads only run Rust. Code above this package needs no lock.

@@ -7,11 +7,11 @@ would load.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, PathFinder
 from threading import RLock
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
 _LOCK: Final = RLock()
@@ -32,39 +32,44 @@ def left_out(name: str, instead: ModuleType | None = None) -> Iterator[None]:
         modules.pop(name, None)
 
 
-def load_later(names: Iterable[str]) -> None:
+def load_later(names: Iterable[str], known: Mapping[str, Mapping[str, object]] = MappingProxyType({})) -> None:
     """Load these modules at first use of an attribute, not at import.
+
+    `known` has attributes of modules that other packages read at import. They do not load the module; once it is
+    loaded, its own attributes replace them.
 
     The standard library's `LazyLoader` does the same. But in Python 3.11 it loads the module at a second import, and a
     second thread can see a half-loaded module.
     """
-    sys.meta_path.insert(0, _Finder(frozenset(names)))
+    sys.meta_path.insert(0, _Finder({name: known.get(name, {}) for name in names}))
 
 
 class _Finder:
-    def __init__(self, names: frozenset[str]) -> None:
-        self._names = names
+    def __init__(self, known: Mapping[str, Mapping[str, object]]) -> None:
+        self._known = known
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(name, path) if name in self._names else None
+        spec = PathFinder.find_spec(name, path) if name in self._known else None
         if spec is not None:
-            spec.loader = _Loader(spec.loader)  # type: ignore[assignment] # it has all that the import needs
+            spec.loader = _Loader(spec.loader, self._known[name])  # type: ignore[assignment] # it has all that the import needs
         return spec
 
 
 class _Loader:
     """Creates modules that load themselves later, with their own loader."""
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: Any, known: Mapping[str, object]) -> None:
         self.loader = loader
+        self._known = known
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Use the default module creation."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Run nothing yet; the module loads itself later."""
+        module.__dict__.update(self._known)
         module.__class__ = _Later
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ophion.sdk.abi.codec import address_bytes, checksum_address
+from ophion.abi.addresses import address_bytes, checksum_address
 
 if TYPE_CHECKING:
     from ophion.sdk.chain import Chain

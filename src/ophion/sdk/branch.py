@@ -15,6 +15,8 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ophion.abi.addresses import checksum_address
+from ophion.abi.interface import decode_error
 from ophion.chain.block_environment import EnvOverrides, block_env, chain_rules
 from ophion.chain.builder import Builder, BuiltBlock
 from ophion.chain.chain import Chain as StoredChain
@@ -26,8 +28,6 @@ from ophion.native.tracing import TracedBlock, TraceKind, trace_transaction
 from ophion.native.transactions import Transaction
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import ZERO_ADDRESS
-from ophion.sdk.abi.codec import checksum_address
-from ophion.sdk.abi.interface import decode_error
 from ophion.sdk.backend import AccountEdit, Block, CallResult, CallSpec, SentTransaction
 from ophion.sdk.errors import ChainError, Reverted, TransactionRefused
 from ophion.wallet.unsigned import DYNAMIC_FEE, LEGACY, UnsignedTransaction
@@ -178,8 +178,8 @@ class Branch:
 
     def _draft(self) -> HashedHeader:
         parent = self._position.header
-        wishes = BlockPreferences(timestamp=self.next_timestamp(), author=ZERO_ADDRESS)
-        return HashedHeader(self._engine.prepare(parent, wishes, self._chain), parent.hash)
+        preferences = BlockPreferences(timestamp=self.next_timestamp(), author=ZERO_ADDRESS)
+        return HashedHeader(self._engine.prepare(parent, preferences, self._chain), parent.hash)
 
     def _add(self, transaction: Transaction | None) -> tuple[BuiltBlock, HashedHeader]:
         position, draft = self._position, self._draft().header

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ophion.sdk.abi.codec import AbiError, checksum_address
-from ophion.sdk.abi.interface import SELECTOR_BYTES, Abi, decode_error
+from ophion.abi.addresses import checksum_address
+from ophion.abi.interface import SELECTOR_BYTES, Abi, decode_error
+from ophion.errors import AbiError
 
 CONSOLE_ADDRESS = bytes.fromhex("000000000000000000636f6e736f6c652e6c6f67")
 """The address that `console.log` of Hardhat and Foundry calls."""

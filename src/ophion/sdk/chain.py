@@ -24,8 +24,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ophion.sdk.abi.artifact import Artifact
-from ophion.sdk.abi.interface import Abi, Function, decode_error
+from ophion.abi.artifact import Artifact
+from ophion.abi.interface import Abi, Function, decode_error
 from ophion.sdk.account import raw_address
 from ophion.sdk.account_access import AccountAccess
 from ophion.sdk.backend import Backend, Block, CallResult, CallSpec, PlainResult, block_tag, raw_data

@@ -9,8 +9,10 @@ from __future__ import annotations
 from functools import cache
 from itertools import product
 
+from ophion.abi.codec import Codec
+from ophion.abi.type_parser import parse_type
+from ophion.errors import AbiError
 from ophion.native.crypto import keccak256
-from ophion.sdk.abi.codec import AbiError, Codec, parse_type
 
 _TYPES = ("uint256", "string", "bool", "address")
 _SINGLE = ("int256", "bytes", *(f"bytes{size}" for size in range(1, 33)))

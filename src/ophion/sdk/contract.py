@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ophion.sdk.abi.codec import AbiError, address_bytes, checksum_address
-from ophion.sdk.abi.interface import Abi, Function
+from ophion.abi.addresses import address_bytes, checksum_address
+from ophion.abi.interface import Abi, Function
+from ophion.errors import AbiError
 from ophion.sdk.backend import Block, CallSpec
 from ophion.sdk.receipt import Events, Receipt
 

@@ -17,6 +17,7 @@ from weakref import finalize
 import orjson
 from msgspec.structs import replace
 
+from ophion.abi.addresses import checksum_address
 from ophion.chainspec.genesis import Genesis
 from ophion.errors import PoolRejected, RpcError
 from ophion.native.crypto import PrivateKey, keccak256
@@ -28,7 +29,6 @@ from ophion.primitives import rlp
 from ophion.primitives.types import BlockTag, Hash32
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.runtime.lanes import InlineLanes
-from ophion.sdk.abi.codec import checksum_address
 from ophion.sdk.backend import AccountEdit, Block, CallResult, CallSpec, SentTransaction
 from ophion.sdk.database import close_database, open_database
 from ophion.sdk.errors import ChainError, TransactionRefused
@@ -102,7 +102,7 @@ class EmbeddedNode:
         request = CallRequest(sender=spec.sender, to=spec.to, gas=gas, value=spec.value, input=spec.data)
         found, outcome = estimate_gas(state, env, request, (), gas, _CALL_DEADLINE_S)
         if not found:
-            from ophion.sdk.abi.interface import decode_error
+            from ophion.abi.interface import decode_error
             from ophion.sdk.errors import Reverted
 
             raise Reverted(outcome.reason or outcome.kind, decode_error(outcome.output), gas_used=outcome.gas_used)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ophion.abi.interface import DecodedError
 from ophion.errors import OphionError
-from ophion.sdk.abi.interface import DecodedError
 
 if TYPE_CHECKING:
     from ophion.sdk.receipt import Receipt

@@ -23,7 +23,7 @@ import pytest
 if TYPE_CHECKING:
     from web3 import Web3
 
-    from ophion.sdk.abi.artifact import ArtifactFolder
+    from ophion.abi.artifact import ArtifactFolder
     from ophion.sdk.account import Account
     from ophion.sdk.chain import Chain
     from ophion.sdk.contract import Contract
@@ -87,7 +87,7 @@ def accounts(chain: Chain) -> list[Account]:
 @pytest.fixture(scope="session")
 def contracts(pytestconfig: pytest.Config) -> ArtifactFolder:
     """Compiled contracts of the project, by name."""
-    from ophion.sdk.abi.artifact import ArtifactFolder
+    from ophion.abi.artifact import ArtifactFolder
 
     folders = pytestconfig.getini("ophion_artifacts")
     if folders:

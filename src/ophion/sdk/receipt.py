@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ophion.abi.addresses import checksum_address
+from ophion.abi.interface import Abi
 from ophion.primitives.hexcodec import data as hex_text
-from ophion.sdk.abi.codec import checksum_address
-from ophion.sdk.abi.interface import Abi
 from ophion.sdk.backend import SentTransaction
 from ophion.sdk.errors import ChainError
 

@@ -5,19 +5,14 @@ Cheat codes use the methods that Anvil, Hardhat and `ophion dev` share.
 
 from __future__ import annotations
 
-import http.client
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
-
-import orjson
 
 from ophion.errors import RpcError
+from ophion.runtime.blocking_json_rpc import Failure, JsonRpcClient, NoAnswer
 from ophion.sdk.backend import AccountEdit, Block, CallResult, CallSpec, PlainResult, SentTransaction, block_tag
 from ophion.sdk.errors import ChainError, TransactionRefused
 
-_TIMEOUT_S = 60.0
 _REVERTED = 3
 
 
@@ -25,44 +20,20 @@ class RemoteNode:
     """A node that is reached over HTTP."""
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ChainError(f"'{url}' is not a URL of a node: http://host:port is expected")
-        self._url = url
-        self._parts = parts
-        self._local = threading.local()
-        self._id = 0
+        try:
+            self._rpc = JsonRpcClient(url, encode=_as_json)
+        except NoAnswer as error:
+            raise ChainError(error.message) from error
         self.chain_id()
 
     def request(self, method: str, params: Sequence[Any]) -> Any:
-        self._id += 1
-        message = {"jsonrpc": "2.0", "id": self._id, "method": method, "params": list(params)}
-        body = orjson.dumps(message, default=_as_json)
-        reply = orjson.loads(self._post(body))
-        error = reply.get("error")
-        if error is not None:
-            raise RpcError(int(error.get("code", 0)), str(error.get("message", "")), error.get("data"))
-        return reply.get("result")
-
-    def _post(self, body: bytes) -> bytes:
-        """Send a message over this thread's connection. Reconnects once, because servers close idle connections."""
-        for is_last in (False, True):
-            connection = getattr(self._local, "connection", None)
-            if connection is None:
-                parts = self._parts
-                kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-                connection = self._local.connection = kind(parts.hostname or "", parts.port, timeout=_TIMEOUT_S)
-            try:
-                connection.request("POST", self._parts.path or "/", body, {"Content-Type": "application/json"})
-                content: bytes = connection.getresponse().read()
-            except (OSError, http.client.HTTPException) as error:
-                connection.close()
-                self._local.connection = None
-                if is_last:
-                    raise ChainError(f"The node at {self._url} does not answer: {error}") from error
-            else:
-                return content
-        raise AssertionError("the second attempt returns or raises")
+        try:
+            (found,) = self._rpc.batch([(method, params)])
+        except NoAnswer as error:
+            raise ChainError(error.message) from error
+        if isinstance(found, Failure):
+            raise RpcError(found.code, found.message, found.data)
+        return found
 
     # --- calls and transactions -----------------------------------------------------------------
 
@@ -169,11 +140,8 @@ class RemoteNode:
         self.request("evm_setAutomine", [is_on])
 
     def close(self) -> None:
-        """Close the connection of this thread."""
-        connection = getattr(self._local, "connection", None)
-        if connection is not None:
-            connection.close()
-            self._local.connection = None
+        """Close the connections."""
+        self._rpc.close()
 
 
 def _call_object(spec: CallSpec) -> dict[str, Any]:

@@ -11,8 +11,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ophion.sdk.abi.codec import Codec, checksum_address, parse_type
-from ophion.sdk.abi.interface import Function
+from ophion.abi.addresses import checksum_address
+from ophion.abi.codec import Codec
+from ophion.abi.interface import Function
+from ophion.abi.type_parser import parse_type
 
 _MAX_ITEMS = 5
 _MAX_BYTES = 100

@@ -100,8 +100,8 @@ def sealed_blocks(
     body = Body.of([], [], None)
     state_root = headers.in_order[0].header.state_root
     for number in range(1, blocks + 1):
-        wishes = BlockPreferences(start + number, keys[number % count].address)
-        draft = replace(engine.prepare(headers.in_order[-1], wishes, headers), state_root=state_root)
+        preferences = BlockPreferences(start + number, keys[number % count].address)
+        draft = replace(engine.prepare(headers.in_order[-1], preferences, headers), state_root=state_root)
         digest = engine.signing_hash(draft)
         wanted = quorum_of(count) if sealers is None else sealers
         seals = [keys[(number + offset) % count].sign(digest) for offset in range(wanted)]

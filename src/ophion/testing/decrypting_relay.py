@@ -21,9 +21,9 @@ _ENTROPY: Final = SystemEntropy()
 class _Side:
     """One end of a session, seen from the relay."""
 
-    def __init__(self, end: socket.socket, heard: list[bytes]) -> None:
+    def __init__(self, end: socket.socket, recorded: list[bytes]) -> None:
         self.end = end
-        self.heard = heard
+        self.recorded = recorded
         self.partial = b""
         self.session: Session | None = None
         self.pending: list[tuple[int, bytes]] = []
@@ -69,7 +69,7 @@ class _Conversation:
     def _said(self, here: _Side, there: _Side) -> Passed:
         while here.session is not None and there.session is not None and here.pending:
             said, here.pending = here.pending, []
-            there.heard.extend(payload for _, payload in said)
+            there.recorded.extend(payload for _, payload in said)
             yield there.end, there.session.seal(said)
             here.has_greeted = True
             if there.has_greeted:

@@ -16,9 +16,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from ophion.abi.addresses import checksum_address
+from ophion.abi.codec import Codec
+from ophion.abi.interface import Function
 from ophion.errors import OphionError
-from ophion.sdk.abi.codec import Codec, checksum_address
-from ophion.sdk.abi.interface import Function
 from ophion.sdk.backend import CallSpec
 from ophion.sdk.chain import Chain
 from ophion.sdk.contract import Contract

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Sequence
 
 from ophion.native.crypto import PrivateKey
-from ophion.peers.connection.connection import Connection, Ending, PeerContext
+from ophion.peers.connection.connection import Connection
+from ophion.peers.connection.context import Ending, PeerContext
 from ophion.peers.connection.receive_scheduler import ReceiveScheduler
 from ophion.peers.connection.timeouts import Timing
 from ophion.peers.connection.traffic import Traffic

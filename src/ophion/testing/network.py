@@ -207,7 +207,7 @@ class TestNetwork:
 
     # --- observations ---------------------------------------------------------------------------------
 
-    def heard(self, index: int) -> list[bytes]:
+    def recorded(self, index: int) -> list[bytes]:
         """Return every decrypted message that a tapped node has received."""
         found: list[bytes] = []
         for (here, there), tap in self.taps.items():

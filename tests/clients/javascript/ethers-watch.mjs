@@ -8,10 +8,10 @@ const wallet = new Wallet(KEY, provider);
 const factory = new ContractFactory(given.abi, given.bytecode, wallet);
 const counter = await (await factory.deploy(0n)).waitForDeployment();
 const address = await counter.getAddress();
-const heard = { blocks: [], logs: 0, polled: 0 };
-await listener.on("block", (number) => heard.blocks.push(number));
-await new Contract(address, given.abi, listener).on("Counted", () => heard.logs++);
-await new Contract(address, given.abi, provider).on("Counted", () => heard.polled++);
+const received = { blocks: [], logs: 0, polled: 0 };
+await listener.on("block", (number) => received.blocks.push(number));
+await new Contract(address, given.abi, listener).on("Counted", () => received.logs++);
+await new Contract(address, given.abi, provider).on("Counted", () => received.polled++);
 const from = await provider.getBlockNumber();
 await new Promise((resolve) => setTimeout(resolve, 200));
 
@@ -25,14 +25,14 @@ while (Date.now() < until) {
   sent += receipts.filter((receipt) => receipt.status === 1).length;
 }
 const last = await provider.getBlockNumber();
-for (let tries = 0; tries < 200 && (heard.polled < sent || heard.logs < sent || heard.blocks.at(-1) < last); tries++)
+for (let tries = 0; tries < 200 && (received.polled < sent || received.logs < sent || received.blocks.at(-1) < last); tries++)
   await new Promise((resolve) => setTimeout(resolve, 50));
 const expected = Array.from({ length: last - from }, (_, index) => from + 1 + index);
-const seen = heard.blocks.filter((number) => number > from);
+const seen = received.blocks.filter((number) => number > from);
 tell("sent", sent);
 tell("count", await counter.count());
-tell("logs", heard.logs);
-tell("polled", heard.polled);
+tell("logs", received.logs);
+tell("polled", received.polled);
 tell("every block in order", JSON.stringify(seen) === JSON.stringify(expected));
 listener.destroy();
 provider.destroy();

@@ -12,12 +12,12 @@ const { abi, bytecode } = given;
 const deployment = await wallet.deployContract({ abi, bytecode, args: [0n] });
 const { contractAddress: address } = await reader.waitForTransactionReceipt({ hash: deployment });
 const counter = getContract({ address, abi, client: { public: reader, wallet } });
-const heard = { blocks: [], logs: 0, polled: 0 };
+const received = { blocks: [], logs: 0, polled: 0 };
 const from = await reader.getBlockNumber();
 const watches = [
-  listener.watchBlocks({ onBlock: (block) => heard.blocks.push(block.number) }),
-  listener.watchContractEvent({ address, abi, eventName: "Counted", onLogs: (logs) => (heard.logs += logs.length) }),
-  reader.watchContractEvent({ address, abi, eventName: "Counted", onLogs: (logs) => (heard.polled += logs.length) }),
+  listener.watchBlocks({ onBlock: (block) => received.blocks.push(block.number) }),
+  listener.watchContractEvent({ address, abi, eventName: "Counted", onLogs: (logs) => (received.logs += logs.length) }),
+  reader.watchContractEvent({ address, abi, eventName: "Counted", onLogs: (logs) => (received.polled += logs.length) }),
 ];
 await new Promise((resolve) => setTimeout(resolve, 300));
 
@@ -32,14 +32,14 @@ while (Date.now() < until) {
   sent += receipts.filter((receipt) => receipt.status === "success").length;
 }
 const last = await reader.getBlockNumber();
-for (let tries = 0; tries < 200 && (heard.polled < sent || heard.logs < sent || heard.blocks.at(-1) < last); tries++)
+for (let tries = 0; tries < 200 && (received.polled < sent || received.logs < sent || received.blocks.at(-1) < last); tries++)
   await new Promise((resolve) => setTimeout(resolve, 50));
 const expected = Array.from({ length: Number(last - from) }, (_, index) => (from + 1n + BigInt(index)).toString());
-const seen = heard.blocks.filter((number) => number > from).map(String);
+const seen = received.blocks.filter((number) => number > from).map(String);
 tell("sent", sent);
 tell("count", await counter.read.count());
-tell("logs", heard.logs);
-tell("polled", heard.polled);
+tell("logs", received.logs);
+tell("polled", received.polled);
 tell("every block in order", JSON.stringify(seen) === JSON.stringify(expected));
 watches.forEach((stop) => stop());
 process.exit(0); // its socket would come back

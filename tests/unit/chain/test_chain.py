@@ -100,14 +100,14 @@ def test_unknown_blocks_are_none(tmp_path: Path) -> None:
 
 
 def test_growth_and_reorganisation_are_published_after_the_commit(tmp_path: Path) -> None:
-    heard: list[ChainEvent] = []
+    received: list[ChainEvent] = []
     with workshop(tmp_path) as shop:
         chain = shop.chain
 
         def listen(event: ChainEvent) -> None:
             assert chain.head == event.head
             assert chain.store.head() == (event.head.hash, event.head.number)
-            heard.append(event)
+            received.append(event)
 
         chain.events.listen(listen)
         old = shop.branch(2, extra=b"old")
@@ -116,7 +116,7 @@ def test_growth_and_reorganisation_are_published_after_the_commit(tmp_path: Path
             shop.put(block)
         assert chain.is_canonical(new[0].header)
         assert not chain.is_canonical(old[0].header)
-    first, second, reorged = heard
+    first, second, reorged = received
     assert isinstance(first, Extended)
     assert isinstance(second, Extended)
     assert [block.header for block in (*first.blocks, *second.blocks)] == [block.header for block in old]

@@ -23,8 +23,8 @@ class Tree:
     def branch(self, parent: HashedHeader, length: int, name: bytes) -> list[HashedHeader]:
         headers = []
         for _ in range(length):
-            wishes = BlockPreferences(timestamp=0, author=bytes(20), extra_data=name)
-            parent = self.chain.add(self.engine.hashed(self.engine.prepare(parent, wishes, self.chain)))
+            preferences = BlockPreferences(timestamp=0, author=bytes(20), extra_data=name)
+            parent = self.chain.add(self.engine.hashed(self.engine.prepare(parent, preferences, self.chain)))
             headers.append(parent)
         return headers
 

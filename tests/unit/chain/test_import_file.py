@@ -58,12 +58,12 @@ def test_small_batches_and_chunks_give_the_same_chain(
 ) -> None:
     for name, value in (("_BATCH_BLOCKS", 5), ("_CHUNK_BLOCKS", 2), ("_CHUNKS_AHEAD", 1)):
         monkeypatch.setattr(import_file, name, value)
-    heard: list[ChainEvent] = []
+    received: list[ChainEvent] = []
     with workshop(tmp_path / "target") as shop:
-        shop.chain.events.listen(heard.append)
+        shop.chain.events.listen(received.append)
         done = run(shop, chain_file)
         assert (done.blocks, done.transactions, done.gas) == (12, 12, 12 * 21_000)
-        assert [event.head.number for event in heard] == [5, 10, 12]
+        assert [event.head.number for event in received] == [5, 10, 12]
 
 
 def test_several_files_continue_each_other_and_progress_is_reported(tmp_path: Path, chain_file: Path) -> None:

@@ -25,8 +25,8 @@ def test_a_block_is_head_side_or_known(tmp_path: Path) -> None:
         door = importer(shop)
         first, second = shop.branch(2)
         side = shop.branch(1, shop.chain.genesis, extra=b"side")[0]
-        heard: list[ChainEvent] = []
-        shop.chain.events.listen(heard.append)
+        received: list[ChainEvent] = []
+        shop.chain.events.listen(received.append)
 
         async def story() -> None:
             assert (await door.import_block(first)).outcome is Outcome.HEAD
@@ -36,7 +36,7 @@ def test_a_block_is_head_side_or_known(tmp_path: Path) -> None:
 
         asyncio.run(story())
         assert shop.chain.head == second.header
-        assert [event.head for event in heard] == [first.header, second.header]
+        assert [event.head for event in received] == [first.header, second.header]
 
 
 def test_a_built_block_is_committed_with_the_execution_at_hand(tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_a_batch_is_one_commit_and_one_event(tmp_path: Path) -> None:
     with workshop(tmp_path) as shop:
         door = importer(shop)
         blocks = shop.branch(5)
-        heard: list[ChainEvent] = []
-        shop.chain.events.listen(heard.append)
+        received: list[ChainEvent] = []
+        shop.chain.events.listen(received.append)
 
         async def story() -> None:
             await door.import_block(blocks[0])
@@ -99,7 +99,7 @@ def test_a_batch_is_one_commit_and_one_event(tmp_path: Path) -> None:
             assert (again.count, again.change, again.failure) == (0, None, None)
 
         asyncio.run(story())
-        assert [event.head for event in heard] == [blocks[0].header, blocks[4].header]
+        assert [event.head for event in received] == [blocks[0].header, blocks[4].header]
 
 
 def test_what_comes_before_a_bad_block_of_a_batch_stays(tmp_path: Path) -> None:

@@ -50,8 +50,8 @@ class Workshop:
     ) -> ChainBlock:
         """Make a block on `parent` (default: the head); header fields can be changed afterwards."""
         parent = parent or self.chain.head
-        wishes = BlockPreferences(timestamp=parent.timestamp + seconds, author=MINER, extra_data=extra)
-        draft = self.chain.engine.prepare(parent, wishes, self.core)
+        preferences = BlockPreferences(timestamp=parent.timestamp + seconds, author=MINER, extra_data=extra)
+        draft = self.chain.engine.prepare(parent, preferences, self.core)
         made = self._executions.get(parent.hash)
         state = made.state if made is not None else self.chain.store.state(parent.header.state_root)
         candidates = [item for item in decode_transactions(transactions) if not isinstance(item, str)]

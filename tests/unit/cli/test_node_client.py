@@ -9,8 +9,9 @@ from threading import Thread
 
 import pytest
 
-from ophion.cli.node_client import NoAnswer, RpcNode, read_token
+from ophion.cli.node_client import RpcNode, read_token
 from ophion.errors import CommandError
+from ophion.runtime.blocking_json_rpc import NoAnswer
 
 
 def test_a_token_is_one_word(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_bad_options_are_one_clear_error(
     assert problem in capsys.readouterr().err
 
 
-def test_the_replay_command_repeats_what_is_not_usual() -> None:
+def test_the_replay_command_repeats_options_that_are_not_defaults() -> None:
     options = SimulateOptions(protocol=SimulatedProtocol.QBFT, byzantine=1, storm=3.0, max_timeout=9.0)
     assert replay_command(7, options) == (
         "ophion simulate --protocol=qbft --seed=7 --validators=4 --byzantine=1 --storm=3 --max-timeout=9 --diagram"

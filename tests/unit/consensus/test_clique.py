@@ -362,8 +362,8 @@ def test_a_draft_carries_vanity_vote_and_turn() -> None:
 
 def test_a_vote_that_changes_nothing_is_not_emitted() -> None:
     story = CliqueStory("AB")
-    wishes = BlockPreferences(timestamp=0, author=address_of("A"), vote=Vote(address_of("B"), True))
-    draft = story.engine.prepare(story.chain.genesis, wishes, story.chain)
+    preferences = BlockPreferences(timestamp=0, author=address_of("A"), vote=Vote(address_of("B"), True))
+    draft = story.engine.prepare(story.chain.genesis, preferences, story.chain)
     assert (draft.coinbase, draft.nonce) == (bytes(20), bytes(8))
 
 
@@ -428,7 +428,7 @@ def test_a_genesis_without_usable_signers_is_refused(extra_data: str) -> None:
         CliqueEngine(first.spec).check_genesis(first.header(bytes(32)))
 
 
-def test_nobody_signs_genesis() -> None:
+def test_genesis_has_no_signer() -> None:
     story = CliqueStory("A")
     story.engine.check_genesis(story.chain.genesis.header)
     assert story.engine.author(story.chain.genesis) == bytes(20)

@@ -26,8 +26,8 @@ def grown(form: HeaderForm | None, blocks: int = 20) -> list[Header]:
     """Return headers of a chain whose producer requests this form."""
     chain = ledger()
     for _ in range(blocks):
-        wishes = BlockPreferences(timestamp=0, author=K1.address, header_form=form)
-        header = chain.sealed(chain.engine.prepare(chain.head, wishes, chain), [K1])
+        preferences = BlockPreferences(timestamp=0, author=K1.address, header_form=form)
+        header = chain.sealed(chain.engine.prepare(chain.head, preferences, chain), [K1])
         chain.verify(header)
         chain.headers.append(header)
     return [header.header for header in chain.headers]
@@ -55,12 +55,12 @@ def test_each_form_has_its_fields(form: HeaderForm | None, expected: list[int]) 
 
 @pytest.mark.parametrize("form", HeaderForm)
 @pytest.mark.parametrize("wish", [None, *HeaderForm])
-def test_a_chain_keeps_its_form_whatever_is_wished(form: HeaderForm, wish: HeaderForm | None) -> None:
+def test_a_chain_keeps_its_header_form_regardless_of_preferences(form: HeaderForm, wish: HeaderForm | None) -> None:
     chain = ledger()
     for number in range(1, 21):
         chosen = form if number < 12 else wish
-        wishes = BlockPreferences(timestamp=0, author=K1.address, header_form=chosen)
-        chain.headers.append(chain.sealed(chain.engine.prepare(chain.head, wishes, chain), [K1]))
+        preferences = BlockPreferences(timestamp=0, author=K1.address, header_form=chosen)
+        chain.headers.append(chain.sealed(chain.engine.prepare(chain.head, preferences, chain), [K1]))
     assert lengths([header.header for header in chain.headers]) == lengths(grown(form))
 
 
@@ -69,16 +69,16 @@ def test_cancun_is_a_second_choice_after_a_short_shanghai() -> None:
     chain = ledger()
     for number in range(1, 21):
         form = HeaderForm.SHORT if number < 8 else HeaderForm.SHORT_BLOBS
-        wishes = BlockPreferences(timestamp=0, author=K1.address, header_form=form)
-        chain.headers.append(chain.sealed(chain.engine.prepare(chain.head, wishes, chain), [K1]))
+        preferences = BlockPreferences(timestamp=0, author=K1.address, header_form=form)
+        chain.headers.append(chain.sealed(chain.engine.prepare(chain.head, preferences, chain), [K1]))
     assert lengths([header.header for header in chain.headers]) == [16, 16, 16, 18, 18, 18, 18]
 
 
 def test_a_genesis_past_shanghai_says_nothing_about_the_form() -> None:
     chain = Ledger(genesis_of("ibft2", [K1.address], londonBlock=0, shanghaiTime=0))
     assert chain.head.header.withdrawals_root is not None
-    wishes = BlockPreferences(timestamp=0, author=K1.address, header_form=HeaderForm.SHORT)
-    assert chain.engine.prepare(chain.head, wishes, chain).withdrawals_root is None
+    preferences = BlockPreferences(timestamp=0, author=K1.address, header_form=HeaderForm.SHORT)
+    assert chain.engine.prepare(chain.head, preferences, chain).withdrawals_root is None
 
 
 def test_forms_may_change_from_block_to_block_on_import() -> None:

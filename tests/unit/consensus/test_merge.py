@@ -31,8 +31,8 @@ class MergeStory:
 
     def block(self, parent: HashedHeader | None = None, elapsed: int = 20, **changes: Any) -> HashedHeader:
         parent = parent or self.chain.head
-        wishes = BlockPreferences(timestamp=parent.timestamp + elapsed, author=b"\x01" * 20, mix_hash=b"\x09" * 32)
-        return self.engine.hashed(replace(self.engine.prepare(parent, wishes, self.chain), **changes))
+        preferences = BlockPreferences(timestamp=parent.timestamp + elapsed, author=b"\x01" * 20, mix_hash=b"\x09" * 32)
+        return self.engine.hashed(replace(self.engine.prepare(parent, preferences, self.chain), **changes))
 
     def grow(self, count: int) -> None:
         for _ in range(count):

@@ -94,8 +94,8 @@ class OmmerStory:
             self.chain.extend(self.block(parent, b"main"))
 
     def block(self, parent: HashedHeader, extra: bytes, **changes: Any) -> HashedHeader:
-        wishes = BlockPreferences(timestamp=parent.timestamp + 10, author=b"\x05" * 20, extra_data=extra)
-        return self.engine.hashed(replace(self.engine.prepare(parent, wishes, self.chain), **changes))
+        preferences = BlockPreferences(timestamp=parent.timestamp + 10, author=b"\x05" * 20, extra_data=extra)
+        return self.engine.hashed(replace(self.engine.prepare(parent, preferences, self.chain), **changes))
 
     def check(self, *ommers: HashedHeader) -> None:
         block = self.block(self.chain.head, b"next")
@@ -233,8 +233,8 @@ def test_the_dao_fork_marks_ten_blocks() -> None:
     engine = PowEngine(first.spec, verifies_work=False)
     chain = MemoryChain(engine, first)
     for number in range(1, 15):
-        wishes = BlockPreferences(timestamp=chain.head.timestamp + 10, author=bytes(20), extra_data=b"mine")
-        draft = engine.prepare(chain.head, wishes, chain)
+        preferences = BlockPreferences(timestamp=chain.head.timestamp + 10, author=bytes(20), extra_data=b"mine")
+        draft = engine.prepare(chain.head, preferences, chain)
         marked = 3 <= number < 13
         assert draft.extra_data == (b"dao-hard-fork" if marked else b"mine")
         if marked:
@@ -266,7 +266,7 @@ def test_the_work_is_done_for_everything_but_nonce_and_mix_hash() -> None:
     assert engine.signing_hash(replace(header, base_fee_per_gas=6)) != work
 
 
-def test_anybody_may_mine_and_nobody_signs() -> None:
+def test_any_node_may_mine_and_blocks_are_unsigned() -> None:
     story = OmmerStory()
     assert story.engine.members(story.chain.head, story.chain) == ()
     assert story.engine.attach(story.chain.head.header, []) is story.chain.head.header

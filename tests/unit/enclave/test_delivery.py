@@ -68,7 +68,7 @@ def test_who_is_back_while_the_last_attempt_ends_gets_its_part(tmp_path: Path) -
         disk.lanes.close()
 
 
-def test_whoever_gives_up_a_send_takes_the_outbox_from_nobody(tmp_path: Path) -> None:
+def test_a_cancelled_send_leaves_the_outbox_to_other_senders(tmp_path: Path) -> None:
     a, here, b, there = pair(tmp_path)
 
     async def story() -> None:
@@ -90,7 +90,7 @@ def test_whoever_gives_up_a_send_takes_the_outbox_from_nobody(tmp_path: Path) ->
         disk.lanes.close()
 
 
-def test_what_arrives_is_told_of_also_when_whoever_brought_it_is_gone(tmp_path: Path) -> None:
+def test_arrivals_are_announced_after_their_sender_has_left(tmp_path: Path) -> None:
     """The executor is notified of a payload even if its sender has disconnected, because its marker may already be
     processed.
     """

@@ -43,7 +43,7 @@ def test_what_is_written_is_read_again_and_belongs_to_its_owner(tmp_path: Path) 
     assert repr(pair.secret) not in repr(pair)
 
 
-def test_a_wrong_password_and_a_missing_one_are_told_apart(tmp_path: Path) -> None:
+def test_a_wrong_and_a_missing_password_have_different_errors(tmp_path: Path) -> None:
     write_pair(tmp_path / "a.key", new_pair(ENTROPY), ENTROPY, b"right")
     with pytest.raises(KeyFileError, match="the password is wrong"):
         read_pair(tmp_path / "a.key", b"wrong")

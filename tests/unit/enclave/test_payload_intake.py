@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ophion.enclave import groups as group_limits
-from ophion.enclave import unmarked
+from ophion.enclave import payload_quota
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import MAX_PAYLOAD_BYTES, GroupType
@@ -105,7 +105,7 @@ def test_a_payload_is_not_replayed_under_another_group_or_name(tmp_path: Path) -
     assert is_untouched(victim)
 
 
-def test_nobody_takes_the_place_of_a_payload_that_is_here(tmp_path: Path) -> None:
+def test_a_stored_payload_cannot_be_replaced(tmp_path: Path) -> None:
     """A record with the ciphertext of a stored payload but another header has the same key. It is refused."""
     member, evil = Member(tmp_path, 1), Hostile()
     first = evil.seal(b"text", [member.key, evil.key])
@@ -196,10 +196,10 @@ def test_very_many_groups_of_one_maker_are_refused(tmp_path: Path, monkeypatch: 
     assert taken(member, parcel, proven=frozenset([honest.key])) == [None]
 
 
-def test_payloads_without_markers_are_bounded_until_somebody_wants_them(
+def test_payloads_without_markers_are_bounded_until_a_marker_refers_to_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unmarked, "MAX_BYTES", 100 * unmarked.MAX_BYTES // unmarked.MAX_PAYLOADS)
+    monkeypatch.setattr(payload_quota, "MAX_BYTES", 100 * payload_quota.MAX_BYTES // payload_quota.MAX_PAYLOADS)
     member, evil = Member(tmp_path, 1), Hostile()
     both = [member.key, evil.key]
     parcels = [evil.seal(b"text %d" % number, both) for number in range(250)]
@@ -256,7 +256,7 @@ def test_a_million_groups_are_refused_and_bounded(tmp_path: Path) -> None:
         accepted += taken(member, *parcels, proven=frozenset([maker])).count(None)
     seconds, grown = time.perf_counter() - began, resident() - before
     print(f"{wanted} groups: {accepted} kept, {seconds:.1f} s, {grown >> 20} MiB more in memory")
-    assert accepted == min(wanted, unmarked.MAX_UNKNOWN_GROUPS)
+    assert accepted == min(wanted, payload_quota.MAX_UNKNOWN_GROUPS)
     assert member.enclave.status()["groups"] == accepted
     assert grown < 256 << 20
     # other members and this one keep working
@@ -264,7 +264,7 @@ def test_a_million_groups_are_refused_and_bounded(tmp_path: Path) -> None:
     assert asyncio.run(member.enclave.group(own.id)) == own
     theirs = GroupRecord(GroupType.PANTHEON, "", "", (member.key, honest.key), bytes(20), honest.key)
     parcel = Parcel(Label(Kind.GROUP, theirs.id), theirs.encode())
-    is_full = accepted == unmarked.MAX_UNKNOWN_GROUPS
+    is_full = accepted == payload_quota.MAX_UNKNOWN_GROUPS
     assert taken(member, parcel, proven=frozenset([honest.key])) == [TOO_MANY_GROUPS if is_full else None]
     # a member with a marker on the chain has its own budget, even after a restart
     asyncio.run(marked(member, honest.key))

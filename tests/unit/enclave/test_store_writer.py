@@ -18,7 +18,7 @@ from ophion.testing.private import ENCLAVE_SECRETS
 from ophion.testing.wait_for import until
 
 
-def test_whoever_gives_up_takes_the_commit_from_nobody(tmp_path: Path) -> None:
+def test_a_cancelled_writer_leaves_the_commit_to_others(tmp_path: Path) -> None:
     store, lanes = open_store(tmp_path / "database"), ThreadLanes()
     settled: list[int] = []
 
@@ -50,7 +50,7 @@ def test_whoever_gives_up_takes_the_commit_from_nobody(tmp_path: Path) -> None:
     store.close()
 
 
-def test_what_fails_is_told_to_all_who_relied_upon_it(tmp_path: Path) -> None:
+def test_a_failed_commit_fails_all_its_writers(tmp_path: Path) -> None:
     """A second copy of a payload waits for the write of the first copy and writes nothing. If that write fails, both
     fail.
     """

@@ -38,7 +38,7 @@ def test_a_request_is_for_one_key_and_one_thing() -> None:
     assert open_request(B, b"/push", asked._replace(boxed=changed)) is None
 
 
-def test_a_box_is_not_sent_back_to_whoever_made_it() -> None:
+def test_a_box_is_not_sent_back_to_its_sender() -> None:
     """Both directions share one secret, so the sealed text names the direction.
 
     A box cannot be returned to its sender.

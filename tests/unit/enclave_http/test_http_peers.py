@@ -141,7 +141,7 @@ def test_a_member_that_lost_its_payloads_gets_them_back(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_whoever_claims_a_key_without_holding_it_is_sent_nothing(tmp_path: Path) -> None:
+def test_a_peer_that_claims_a_key_without_proof_is_sent_nothing(tmp_path: Path) -> None:
     """A server claims b's key but cannot open boxes for it."""
     a, b, evil = (Member(tmp_path, number) for number in (1, 2, 3))
 

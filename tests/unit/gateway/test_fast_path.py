@@ -13,9 +13,10 @@ from ophion.gateway.fast_path import RelayPath
 from ophion.gateway.routing import Paths
 from ophion.gateway.tunnel import Openings
 from ophion.gateway.upstream import UpstreamConnection
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy
+from ophion.rpc.transport.origins import OriginList
 from tests.unit.gateway.test_routing import SITE
 from tests.unit.rpc.wire import MemoryTransport, patient
 

@@ -8,10 +8,11 @@ from urllib.parse import quote
 import pytest
 
 from ophion.graphql.http import QUERY_PERMISSION, SEND_PERMISSION
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy
+from ophion.rpc.transport.origins import OriginList
 from tests.unit.graphql.client import JSON_TYPE, Client, parsed
 from tests.unit.rpc.wire import MemoryTransport, Panic, patient
 

@@ -300,7 +300,7 @@ def test_every_family_that_a_node_can_have_stands_in_the_documentation(dev: Inte
     declare_peers(finding, PeerService(settings, DEV_KEYS[0], (), dev.node.clock, SystemEntropy()))
     (tmp_path / "member").mkdir()
     with open_private(tmp_path / "member") as member:
-        declare_privacy(finding, member.privacy.follower)
+        declare_privacy(finding, member.privacy.executor)
     declare_votes(finding, _caster(dev))
     names = {*metrics.registry.families(), *finding.families()}
     assert {"ophion_network_discovery_nodes_current", "ophion_blockchain_private_height"} < names

@@ -17,14 +17,14 @@ class Gateway:
 
     def __init__(self, status: str = "202 Accepted") -> None:
         self.requests: list[tuple[str, bytes]] = []
-        self.heard = asyncio.Event()
+        self.received = asyncio.Event()
         self._status = status
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         size = int(head.lower().partition("content-length: ")[2].partition("\r")[0])
         self.requests.append((head.partition(" HTTP")[0], await reader.readexactly(size)))
-        self.heard.set()
+        self.received.set()
         writer.write(f"HTTP/1.1 {self._status}\r\nContent-Length: 0\r\n\r\n".encode())
         writer.close()
 
@@ -51,7 +51,7 @@ def test_metrics_are_pushed_and_deleted_at_the_end(monkeypatch: pytest.MonkeyPat
     async def main() -> None:
         gateway = Gateway()
         server = await asyncio.start_server(gateway.serve, "127.0.0.1", 0)
-        await push(server.sockets[0].getsockname()[1], gateway.heard, monkeypatch)
+        await push(server.sockets[0].getsockname()[1], gateway.received, monkeypatch)
         server.close()
         first, last = gateway.requests[0], gateway.requests[-1]
         assert first[0] == "POST /metrics/job/a%20job"
@@ -68,7 +68,7 @@ def test_what_goes_wrong_is_logged_and_nothing_else(
         gateway = Gateway("500 No")
         server = await asyncio.start_server(gateway.serve, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        await push(port, gateway.heard, monkeypatch)
+        await push(port, gateway.received, monkeypatch)
         server.close()
         await server.wait_closed()
         await push(port, None, monkeypatch)

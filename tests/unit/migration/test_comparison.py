@@ -10,7 +10,7 @@ import pytest
 
 from ophion.errors import CommandError
 from ophion.migration.comparison import Comparison
-from ophion.migration.rpc_client import Call, Failure, RpcClient
+from ophion.runtime.blocking_json_rpc import Call, Failure, JsonRpcClient
 
 SENDER, TARGET = "0x" + "11" * 20, "0x" + "22" * 20
 HEIGHT = 5
@@ -27,7 +27,7 @@ def answer(method: str, params: Sequence[Any]) -> Any:
     return [] if method == "eth_getLogs" else {"value": "0xAB"} if "Transaction" in method else "0x1"
 
 
-class FakeNode(RpcClient):
+class FakeNode(JsonRpcClient):
     """A node whose answers the test changes."""
 
     def __init__(

@@ -60,7 +60,7 @@ def add_all(dialler: Dialer, plan: DialPlan) -> None:
     dialler.wake()
 
 
-def test_attempts_are_bounded_and_what_has_arrived_makes_room() -> None:
+def test_attempts_are_bounded_and_arrivals_free_slots() -> None:
     async def story(dialler: Dialer, plan: DialPlan, calls: Calls) -> None:
         add_all(dialler, plan)
         await until(lambda: len(dialler) == 16)
@@ -89,7 +89,7 @@ def test_hanging_dials_do_not_delay_nodes_with_a_reserved_slot() -> None:
     play(story)
 
 
-def test_a_failed_attempt_makes_room_and_is_tried_again_later() -> None:
+def test_a_failed_attempt_frees_its_slot_and_is_retried_later() -> None:
     async def story(dialler: Dialer, plan: DialPlan, calls: Calls) -> None:
         plan.add_static(NODES[0], SystemClock().monotonic())
         dialler.wake()

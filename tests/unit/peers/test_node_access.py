@@ -45,7 +45,7 @@ def access(validator: bytes = b"") -> NodeAccess:
     for static in settings.static:
         plan.add_static(static, 0.0)
     peers = Peers()
-    admission = Admission(node_id(1), peers, PeerLimits(), Bans(), plan.has_place, settings.banned)
+    admission = Admission(node_id(1), peers, PeerLimits(), Bans(), plan.has_reserved_slot, settings.banned)
     return NodeAccess(settings, Refusing(node_id(1)), plan, admission, peers, ManualClock())
 
 
@@ -54,7 +54,7 @@ def test_addresses_of_static_nodes_and_bootnodes_are_known() -> None:
 
 
 def test_members_are_static_nodes_and_validators() -> None:
-    assert [access(node_id(6)).has_own_share(node_id(number)) for number in (2, 6, 7)] == [True, True, False]
+    assert [access(node_id(6)).has_own_quota(node_id(number)) for number in (2, 6, 7)] == [True, True, False]
 
 
 def test_banned_nodes_and_other_subnets_are_neither_dialled_nor_discovered() -> None:

@@ -26,12 +26,12 @@ def test_peers_are_found_by_id_and_by_address() -> None:
 
 
 def test_listeners_receive_events() -> None:
-    peers, one, heard = Peers(), peer(1), list[PeerEvent]()
-    peers.events.listen(heard.append)
+    peers, one, received = Peers(), peer(1), list[PeerEvent]()
+    peers.events.listen(received.append)
     peers.add(one)
     peers.remove(one, DisconnectReason.CLIENT_QUITTING, by_us=False)
     peers.remove(one, DisconnectReason.CLIENT_QUITTING, by_us=False)
-    assert heard == [PeerConnected(one), PeerGone(one, DisconnectReason.CLIENT_QUITTING, False)]
+    assert received == [PeerConnected(one), PeerGone(one, DisconnectReason.CLIENT_QUITTING, False)]
     assert len(peers) == 0
 
 

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey, address_of
-from ophion.peers.connection.connection import Connection, Ending
+from ophion.peers.connection.connection import Connection
+from ophion.peers.connection.context import Ending
 from ophion.peers.connection.timeouts import Timing
 from ophion.peers.dial_outcome import outcome_of
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
@@ -437,7 +438,7 @@ def test_a_removed_peer_is_forgotten_by_discovery_too() -> None:
     play(story)
 
 
-def test_a_port_taken_for_udp_is_told_or_passed_over() -> None:
+def test_a_port_taken_for_udp_is_reported_or_skipped() -> None:
     async def story(town: Town) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
             taken.bind(("127.0.0.1", 0))
@@ -566,7 +567,7 @@ def test_other_subnets_are_not_even_listened_to() -> None:
     play(story)
 
 
-def test_nothing_in_common_is_told() -> None:
+def test_a_peer_without_shared_capabilities_is_disconnected_with_the_reason() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1)
         own = key(9)
@@ -642,7 +643,7 @@ def test_those_who_do_not_close_after_they_were_refused_are_bounded() -> None:
         for stranger in strangers:
             stranger.close()
         await until(lambda: not a.service._connections)
-        assert not a.service._leaving
+        assert not a.service._connections.leaving
 
     play(story)
 
@@ -753,7 +754,7 @@ def test_a_dead_connection_does_not_keep_its_peer_out() -> None:
 # --- stopping ------------------------------------------------------------------------------------------
 
 
-def test_stopping_tells_everybody_and_takes_a_moment() -> None:
+def test_stopping_sends_disconnect_to_all_peers_and_waits_briefly() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1)
         others = [await town.node(number, static=(a.enode,)) for number in (2, 3, 4)]
@@ -918,7 +919,7 @@ def test_many_connections_later_everything_is_as_it_was() -> None:
     play(story)
 
 
-def test_the_wire_is_what_it_promises() -> None:
+def test_the_wire_format_is_as_specified() -> None:
     """A peer of p2p version 4 exchanges uncompressed messages, over real sockets too."""
 
     async def story(town: Town) -> None:

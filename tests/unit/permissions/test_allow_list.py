@@ -28,12 +28,12 @@ def permitted(path: Path) -> AllowList[bytes]:
 
 
 def test_changes_are_published_and_stored(permitted: AllowList[bytes], path: Path) -> None:
-    heard: list[ListChanged[bytes]] = []
-    permitted.changed.listen(heard.append)
+    received: list[ListChanged[bytes]] = []
+    permitted.changed.listen(received.append)
     permitted.add([C, B])
     permitted.remove([A])
     assert list(permitted) == [C, B] == list(RulesFile(path, ACCOUNTS).read())
-    assert heard == [ListChanged((C, B), ()), ListChanged((), (A,))]
+    assert received == [ListChanged((C, B), ()), ListChanged((), (A,))]
 
 
 def test_a_change_is_all_or_nothing(permitted: AllowList[bytes], path: Path) -> None:
@@ -55,13 +55,13 @@ def test_what_cannot_be_written_is_reverted(permitted: AllowList[bytes], path: P
 
 def test_a_change_beside_an_edited_file_holds_in_memory(permitted: AllowList[bytes], path: Path) -> None:
     path.write_text("accounts-whitelist=[]")
-    heard: list[ListChanged[bytes]] = []
-    permitted.changed.listen(heard.append)
+    received: list[ListChanged[bytes]] = []
+    permitted.changed.listen(received.append)
     with pytest.raises(RulesError, match="out of sync.  The changes have been applied, but not persisted to disk"):
         permitted.add([B])
     assert list(permitted) == [A, B]
     assert path.read_text() == "accounts-whitelist=[]"
-    assert heard == [ListChanged((B,), ())]
+    assert received == [ListChanged((B,), ())]
 
 
 def test_a_read_only_file_is_a_warning(path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -128,14 +128,14 @@ def test_a_reload_swaps_both_lists_or_none(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("turns", range(6))
 def test_a_refusal_without_a_waiting_caller_is_ignored(permissions: Permissions, turns: int) -> None:
     """The caller may be cancelled at any moment, even when the change is just being refused. Nothing is logged."""
-    heard: list[object] = []
+    received: list[object] = []
 
     def refuse() -> None:
         raise RulesError("no")
 
     async def story() -> None:
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lambda loop, context: heard.append(context))
+        loop.set_exception_handler(lambda loop, context: received.append(context))
         asked = loop.create_task(permissions.change(InlineLane("read"), lambda: refuse))
         for _ in range(turns):
             await asyncio.sleep(0)
@@ -148,4 +148,4 @@ def test_a_refusal_without_a_waiting_caller_is_ignored(permissions: Permissions,
 
     asyncio.run(story())
     gc.collect()
-    assert heard == []
+    assert received == []

@@ -444,7 +444,7 @@ def test_a_transaction_that_cannot_be_stored_replaces_none(world: Callable[..., 
         assert isinstance(kept, Admitted)
         assert [item.hash for item in bench.pool.transactions()] == [kept.hash]
         assert bench.order() == [(0, 0)]
-        assert [type(event) for event in bench.events] == [Added], "nobody has heard of the others"
+        assert [type(event) for event in bench.events] == [Added], "the others cause no event"
 
     told(story, Bench(world, journal=journal))
 

@@ -61,7 +61,7 @@ def test_a_heavy_transaction_is_executed_in_the_backlog_with_the_same_result(
             assert statuses == ["0x1"] * 4
             roots.append(private.ask("priv_debugGetStateRoot", text(HEAVY)))
             assert private.privacy.ledger.late(b"", 10) == [], "nothing is left to do"
-            assert private.privacy.follower.backlog.groups == {}
+            assert private.privacy.executor.backlog.groups == {}
     assert roots[0] == roots[1]
 
 
@@ -101,7 +101,7 @@ def test_a_node_that_stops_with_a_backlog_goes_on_from_it(tmp_path: Path, monkey
         patch.setattr("ophion.privacy.service.FOLLOW_LIMIT_S", 0.2)
         with open_private(tmp_path) as private:
             assert private.ask("priv_getTransactionReceipt", marker) is None
-            assert private.privacy.follower.is_at_head
+            assert private.privacy.executor.is_at_head
     with open_private(tmp_path) as private:
         private.run(until(lambda: not private.privacy.ledger.late(b"", 1)))
         assert private.ask("priv_getTransactionReceipt", marker)["status"] == "0x1"

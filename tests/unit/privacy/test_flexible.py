@@ -139,7 +139,7 @@ def signed(private: PrivateInterface, data: bytes, nonce: int, to: bytes | None 
     return private.signed(data, nonce=nonce, to=to, **({"privacy_group_id": GROUP} | members))
 
 
-def test_only_whoever_made_a_group_manages_it(private: PrivateInterface) -> None:
+def test_only_the_creator_of_a_group_manages_it(private: PrivateInterface) -> None:
     group = Flexible(private)
     group.send(add_members(FROM, FOR))
     marker = private.send(LOCK, nonce=0, to=PROXY, privacy_group_id=GROUP, key=DEV_KEYS[2])
@@ -280,7 +280,7 @@ def test_what_is_handed_over_may_come_after_the_member_was_added(tmp_path: Path)
         assert [private.ask("priv_getTransactionReceipt", one["transactionHash"]) for one in receipts] == expected
 
 
-def test_nobody_changes_the_past_of_a_group_by_handing_something_over(private: PrivateInterface) -> None:
+def test_a_handover_does_not_change_the_past_of_a_group(private: PrivateInterface) -> None:
     """A handover must not make a marker of another group count as a transaction of this group."""
     group = Flexible(private)
     group.send(add_members(FROM, FOR))

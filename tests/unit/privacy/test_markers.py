@@ -55,8 +55,8 @@ def test_a_gap_that_a_refused_marker_left_is_filled_and_replaces_nothing(tmp_pat
     async def main(node: TestCore) -> None:
         markers = markers_of(node, has_key=True)
 
-        def sent(*wishes: MarkerRequest) -> Awaitable[list[bytes | BaseException]]:
-            drafts = [markers.draft(one) for one in wishes]
+        def sent(*preferences: MarkerRequest) -> Awaitable[list[bytes | BaseException]]:
+            drafts = [markers.draft(one) for one in preferences]
             return asyncio.gather(*(markers.send(one) for one in drafts), return_exceptions=True)
 
         refused, acknowledged = await sent(wish(1, gas_limit=21_000), wish(2))

@@ -40,7 +40,7 @@ def root(private: PrivateInterface) -> str:
     return found
 
 
-def test_a_payload_that_comes_late_is_executed_at_its_place(tmp_path: Path) -> None:
+def test_a_late_payload_is_executed_at_its_position(tmp_path: Path) -> None:
     with open_private(tmp_path) as private:
         markers = [private.send()]
         markers += [private.send(set_number(n), nonce=n, to=CONTRACT) for n in (1, 2, 3)]
@@ -90,7 +90,7 @@ def test_a_payload_that_comes_while_its_block_is_followed_is_executed(tmp_path: 
             return found
 
         enclave.receive_many = look_too_early  # type: ignore[method-assign]
-        private.run(until(lambda: private.privacy.follower.is_at_head and not private.privacy.ledger.late(b"", 1)))
+        private.run(until(lambda: private.privacy.executor.is_at_head and not private.privacy.ledger.late(b"", 1)))
         assert private.ask("priv_getTransactionReceipt", marker) == receipt
         assert root(private) == expected
 
@@ -118,10 +118,10 @@ def test_what_was_passed_with_other_keys_is_executed_when_the_right_one_is_back(
     assert "enclave keys are missing" not in caplog.text
     with open_private(tmp_path, keys=1) as private:
         assert private.ask("priv_getTransactionReceipt", marker) is None
-        assert private.privacy.follower.is_at_head
+        assert private.privacy.executor.is_at_head
     assert f"private transactions are not executed keys={text(FOR)}" in caplog.text
     with open_private(tmp_path) as private:
-        private.run(until(lambda: private.privacy.follower.counts.late == 1))
+        private.run(until(lambda: private.privacy.executor.counts.late == 1))
         assert private.ask("priv_getTransactionReceipt", marker) == expected
 
 
@@ -166,7 +166,7 @@ def test_an_enclave_that_is_away_holds_up_nothing_but_private_states(
             assert private.ask("priv_status")["waitsForEnclave"] is False
 
 
-def test_what_was_sent_to_a_group_before_it_was_deleted_is_executed_by_whoever_follows_later(tmp_path: Path) -> None:
+def test_transactions_of_a_group_before_its_deletion_are_executed_by_later_members(tmp_path: Path) -> None:
     """A remote enclave drops a deleted group.
 
     A node that executes its earlier transactions later gets the same result.
@@ -188,7 +188,7 @@ def test_blocks_without_markers_cost_no_write(tmp_path: Path) -> None:
         for nonce in range(3):
             private.run(private.node.mine(legacy_transaction(DEV_KEYS[2], nonce)))
         private.run(private.privacy.settled())
-        assert private.privacy.follower.number == 3
+        assert private.privacy.executor.number == 3
         assert private.privacy.ledger.followed() is None
 
 
@@ -228,7 +228,7 @@ def test_a_reorganisation_between_two_looks_at_the_chain_leaves_no_block_out(tmp
         # the other branch has the marker in its first block, with another transaction
         company = legacy_transaction(DEV_KEYS[2], 0)
         blocks = [private.run(other.mine(raw, company)), private.run(other.mine()), private.run(other.mine())]
-        lane = private.privacy.follower._lanes.private
+        lane = private.privacy.executor._lanes.private
         look = lane.run
 
         async def look_too_late(job: Callable[[], T], deadline_s: float | None = None) -> T:
@@ -241,7 +241,7 @@ def test_a_reorganisation_between_two_looks_at_the_chain_leaves_no_block_out(tmp
 
         lane.run = look_too_late  # type: ignore[method-assign]
         private.run(private.node.mine())
-        private.run(until(lambda: private.privacy.follower.is_at_head and not blocks))
+        private.run(until(lambda: private.privacy.executor.is_at_head and not blocks))
         assert private.ask("eth_blockNumber") == "0x3"
         assert private.ask("priv_getTransactionReceipt", marker)["status"] == "0x1"
         assert root(private) == expected
@@ -256,8 +256,8 @@ def test_a_payload_that_an_enclave_outside_gets_while_its_block_is_followed_is_e
     with open_private(tmp_path, outside=port) as private, closing(open_store(tmp_path / "outside")) as store:
         keyring = EnclaveKeyring(ENCLAVE_SECRETS[:2])
         private.enclave = EmbeddedEnclave(store, keyring, InlineLanes(), SystemEntropy())  # with its own database
-        enclave, follower = private.privacy.enclave, private.privacy.follower
-        look, write, looks = enclave.receive_many, follower._lanes.write.run, list[int]()
+        enclave, executor = private.privacy.enclave, private.privacy.executor
+        look, write, looks = enclave.receive_many, executor._lanes.write.run, list[int]()
 
         async def look_too_early(keys: Sequence[bytes]) -> list[Received | None]:
             looks.append(len(keys))
@@ -265,13 +265,13 @@ def test_a_payload_that_an_enclave_outside_gets_while_its_block_is_followed_is_e
 
         async def write_too_late(job: Callable[[], T], deadline_s: float | None = None) -> T:
             if len(looks) == 1:  # delay the write until pending retries, if any, are done
-                await until(lambda: not len(follower._retries))
+                await until(lambda: not len(executor._retries))
             return await write(job, deadline_s)
 
         enclave.receive_many = look_too_early  # type: ignore[method-assign]
         with private.serving(port):
             marker = private.ask("eea_sendRawTransaction", private.signed())
-            follower._lanes.write.run = write_too_late  # type: ignore[method-assign]
+            executor._lanes.write.run = write_too_late  # type: ignore[method-assign]
             private.seal()
-            private.run(until(lambda: follower.counts.late == 1))
+            private.run(until(lambda: executor.counts.late == 1))
             assert private.ask("priv_getTransactionReceipt", marker)["status"] == "0x1"

@@ -327,7 +327,7 @@ def test_i_11_a_bad_proposal_gets_no_prepare_and_a_round_change_follows(
         wires = wired(nodes)
         liar, honest = driver_of(nodes[0]), nodes[1:]
         built = await nodes[0].core.assembler.assemble_on(
-            nodes[0].chain.head, nodes[0].core.assembler.wishes(START + 2), 1.0
+            nodes[0].chain.head, nodes[0].core.assembler.preferences(START + 2), 1.0
         )
         spoiled = SPOILED[fault](liar.engine, built.header)
         block = liar.engine.candidate(built.body.encode_block(spoiled.encode()))
@@ -742,7 +742,7 @@ def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, 
         driver = driver_of(nodes[2])
         protocol = driver._protocol
         assembler = nodes[0].core.assembler
-        built = await assembler.assemble_on(nodes[0].chain.head, assembler.wishes(START + 2), 1.0)
+        built = await assembler.assemble_on(nodes[0].chain.head, assembler.preferences(START + 2), 1.0)
         block = driver.engine.candidate(built.body.encode_block(built.header.encode()))
         factories = [KeyMessageFactory(protocol, key) for key in KEYS[:4]]
         first = factories[0].proposal(1, 0, block, None)
@@ -812,7 +812,7 @@ def test_i_24_transitions_take_effect_at_their_blocks(tmp_path: Path, engine: st
 
 
 @BOTH
-def test_the_turn_of_a_validator_that_is_gone_costs_next_to_nothing(tmp_path: Path, engine: str) -> None:
+def test_the_round_of_an_offline_proposer_costs_next_to_nothing(tmp_path: Path, engine: str) -> None:
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         wired(nodes, 3)
         drivers = [driver_of(node) for node in nodes[:3]]
@@ -830,7 +830,7 @@ def test_the_turn_of_a_validator_that_is_gone_costs_next_to_nothing(tmp_path: Pa
 
 
 @BOTH
-def test_who_connects_hears_again_what_was_said_in_this_round(tmp_path: Path, engine: str) -> None:
+def test_a_new_connection_gets_the_messages_of_this_round(tmp_path: Path, engine: str) -> None:
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         wires = wired(nodes, 1)
         driver = driver_of(nodes[0])

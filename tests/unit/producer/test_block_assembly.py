@@ -41,7 +41,7 @@ def test_a_block_stays_within_the_size_that_others_accept(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("equal_timestamps", [False, True])
-def test_blocks_of_one_second_rise_in_time_which_is_said_once(
+def test_blocks_within_one_second_get_rising_timestamps_and_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, equal_timestamps: bool
 ) -> None:
     async def story(core: TestCore) -> list[int]:

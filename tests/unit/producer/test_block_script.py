@@ -121,7 +121,7 @@ def test_a_contract_is_created_without_a_recipient(tmp_path: Path) -> None:
         "long extra data", "no key", "no price", "little gas",
     ],
 )  # fmt: skip
-def test_mistakes_are_named_with_their_place(tmp_path: Path, text: bytes, message: str) -> None:
+def test_mistakes_are_reported_with_their_position(tmp_path: Path, text: bytes, message: str) -> None:
     with chain_of(tmp_path, dev_genesis()) as chain, pytest.raises(CommandError) as raised:
         script_on(chain).run(text)
     assert message in str(raised.value)

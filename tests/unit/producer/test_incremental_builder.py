@@ -57,8 +57,8 @@ def begin(
 ) -> None:
     """Start the block that is due after this time."""
     assembler, clock = core.core.assembler, core.clock
-    wishes = assembler.wishes(int(clock.now() + period_s))
-    assembler.begin_early(parent or core.chain.head, state, wishes, clock.monotonic() + period_s, period_s * 0.75)
+    preferences = assembler.preferences(int(clock.now() + period_s))
+    assembler.begin_early(parent or core.chain.head, state, preferences, clock.monotonic() + period_s, period_s * 0.75)
 
 
 async def finished(core: TestCore) -> BuiltBlock:
@@ -184,9 +184,7 @@ def test_a_sender_that_replaces_without_end_does_not_keep_the_lane_busy(tmp_path
 
 
 @pytest.mark.parametrize("is_last_moment", [False, True])
-def test_who_pays_more_goes_first_where_there_is_no_room_for_all(
-    tmp_path: Path, grown: list[bool], is_last_moment: bool
-) -> None:
+def test_higher_prices_go_first_in_a_full_block(tmp_path: Path, grown: list[bool], is_last_moment: bool) -> None:
     async def story(core: TestCore) -> None:
         begin(core)
         cheap = await core.send(*(legacy_transaction(B, nonce, gas_price=GWEI) for nonce in range(3)))
@@ -263,7 +261,7 @@ def test_a_transaction_that_never_ends_is_given_one_whole_block(tmp_path: Path, 
     assert grown == [True, True]
 
 
-def test_a_block_that_is_wished_otherwise_is_built_anew(tmp_path: Path, grown: list[bool]) -> None:
+def test_a_block_with_other_preferences_is_built_again(tmp_path: Path, grown: list[bool]) -> None:
     async def story(core: TestCore) -> None:
         begin(core)
         sent = await core.send(legacy_transaction(B, 0))
@@ -320,7 +318,7 @@ def test_another_head_ends_the_growth(tmp_path: Path, grown: list[bool]) -> None
     run_story(tmp_path, story)
 
 
-def test_what_only_left_the_pool_to_make_room_stays_in_the_block(tmp_path: Path, grown: list[bool]) -> None:
+def test_transactions_that_the_pool_evicted_stay_in_the_block(tmp_path: Path, grown: list[bool]) -> None:
     async def story(core: TestCore) -> None:
         begin(core)
         sent = await core.send(legacy_transaction(B, 0))

@@ -118,7 +118,7 @@ def test_a_transaction_that_no_block_can_hold_is_dropped_and_sealing_goes_on(tmp
     run_story(tmp_path, story)
 
 
-def test_whoever_asks_right_after_sending_can_wait_for_the_block(tmp_path: Path) -> None:
+def test_a_request_right_after_sending_can_wait_for_the_block(tmp_path: Path) -> None:
     async def story(core: TestCore) -> None:
         sealer = InstantSealer(core.core.assembler, PATIENCE_S)
 
@@ -135,7 +135,7 @@ def test_whoever_asks_right_after_sending_can_wait_for_the_block(tmp_path: Path)
     run_story(tmp_path, story, lanes=ThreadLanes())
 
 
-def test_nobody_waits_for_a_transaction_that_is_not_about_to_be_mined(tmp_path: Path) -> None:
+def test_no_request_waits_for_a_transaction_that_is_not_about_to_be_mined(tmp_path: Path) -> None:
     async def story(core: TestCore) -> None:
         sealer = InstantSealer(core.core.assembler, PATIENCE_S)
 
@@ -180,7 +180,7 @@ def test_a_sender_that_comes_back_at_once_is_not_kept_waiting(tmp_path: Path) ->
     run_story(tmp_path, story, lanes=ThreadLanes())
 
 
-def test_a_crowd_is_not_kept_waiting(tmp_path: Path) -> None:
+def test_many_requests_do_not_wait(tmp_path: Path) -> None:
     async def story(core: TestCore) -> None:
         async def body() -> None:
             await asyncio.sleep(0.01)
@@ -194,7 +194,7 @@ def test_a_crowd_is_not_kept_waiting(tmp_path: Path) -> None:
     run_story(tmp_path, story, lanes=ThreadLanes())
 
 
-def test_nobody_is_kept_waiting_for_a_block_that_does_not_come(tmp_path: Path) -> None:
+def test_requests_do_not_wait_for_a_block_that_is_late(tmp_path: Path) -> None:
     async def story(core: TestCore) -> None:
         async def body() -> None:
             async with asyncio.timeout(PATIENCE_S / 2):
@@ -205,7 +205,7 @@ def test_nobody_is_kept_waiting_for_a_block_that_does_not_come(tmp_path: Path) -
     run_story(tmp_path, story)
 
 
-def test_stopping_lets_everybody_go(tmp_path: Path) -> None:
+def test_stopping_closes_all_connections(tmp_path: Path) -> None:
     async def story(core: TestCore) -> None:
         sealer = InstantSealer(core.core.assembler, PATIENCE_S)
         running = asyncio.create_task(sealer.run())

@@ -58,7 +58,7 @@ def test_mining_starts_and_stops_while_the_service_runs(tmp_path: Path) -> None:
     run_story(tmp_path, story)
 
 
-def test_mining_needs_somebody_to_reward(tmp_path: Path) -> None:
+def test_mining_needs_a_coinbase(tmp_path: Path) -> None:
     async def story(core: TestCore) -> None:
         assert core.mining.coinbase is None
         with pytest.raises(CoinbaseNotSet, match="Coinbase not set. Unable to start mining without a coinbase"):

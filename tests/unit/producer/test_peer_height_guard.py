@@ -46,7 +46,7 @@ def test_after_the_start_it_waits_for_a_quorum_of_heads_or_one_timeout() -> None
     assert watched.begins_at(0, 12.0) == 0.0
 
 
-def test_after_the_start_nobody_is_awaited_for_longer_than_one_timeout() -> None:
+def test_after_the_start_no_validator_is_awaited_longer_than_one_timeout() -> None:
     watched = Watched()
     assert watched.begins_at(0, 10.0) == 14.0
     assert watched.begins_at(0, 14.0) == 0.0

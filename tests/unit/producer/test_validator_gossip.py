@@ -9,7 +9,7 @@ from ophion.producer.validator_gossip import Gossip, NoPeers
 from tests.unit.producer.authority import KEYS
 
 
-def test_nobody_hears_what_a_lone_node_says() -> None:
+def test_a_lone_node_sends_to_no_peer() -> None:
     gossip: Gossip = NoPeers()
     message = KeyMessageFactory(Ibft2(), KEYS[0]).prepare(1, 0, bytes(32))
     gossip.multicast(message, [key.address for key in KEYS])

@@ -56,11 +56,11 @@ class PrivateInterface(Interface):
         if outside is not None:
             asked = RemoteEnclave(HttpClient(f"http://127.0.0.1:{outside}"), FROM)
         self.privacy = build_privacy(config, node.core, asked, lanes, entropy)
-        follower = self.privacy.follower
+        executor = self.privacy.executor
         filters = PrivateFilters(Filters(node.clock, entropy), self.privacy.ledger)
-        follower.events.listen(filters.on_followed)
+        executor.events.listen(filters.on_followed)
         self.subscriptions = PrivateSubscriptions(
-            self.privacy.ledger, follower.events, lanes.private, self.privacy.tenants
+            self.privacy.ledger, executor.events, lanes.private, self.privacy.tenants
         )
         self.context = replace(
             self.context,
@@ -128,7 +128,7 @@ def open_private(
             found = PrivateInterface(node, loop, config, keys, outside)
             tasks = [
                 loop.create_task(service.run(lambda: None))
-                for service in (found.enclave, found.privacy.follower, found.subscriptions)
+                for service in (found.enclave, found.privacy.executor, found.subscriptions)
             ]
             try:
                 yield found

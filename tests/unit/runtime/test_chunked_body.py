@@ -14,11 +14,12 @@ import pytest
 import uvloop
 
 from ophion.rpc.tls.certificates import TlsSettings, server_context
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.messages import Request, Response
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy
+from ophion.rpc.transport.origins import OriginList
 from ophion.runtime.chunked_body import PORTION_BYTES, Portions, Whole
 from ophion.runtime.fair_scheduler import FairScheduler
 from tests.unit.rpc.tls.test_certificates import identity, pem_file

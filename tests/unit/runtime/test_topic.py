@@ -11,27 +11,27 @@ from ophion.runtime.topic import SubscriptionLagged, Topic, WhenFull
 
 def test_callbacks_run_in_order_before_publish_returns() -> None:
     topic: Topic[int] = Topic()
-    heard: list[str] = []
-    topic.listen(lambda event: heard.append(f"first {event}"))
-    stop = topic.listen(lambda event: heard.append(f"second {event}"))
+    received: list[str] = []
+    topic.listen(lambda event: received.append(f"first {event}"))
+    stop = topic.listen(lambda event: received.append(f"second {event}"))
     topic.publish(1)
     stop()
     topic.publish(2)
-    assert heard == ["first 1", "second 1", "first 2"]
+    assert received == ["first 1", "second 1", "first 2"]
 
 
 def test_a_callback_may_end_itself_while_it_runs() -> None:
     topic: Topic[int] = Topic()
-    heard: list[int] = []
+    received: list[int] = []
 
     def once(event: int) -> None:
-        heard.append(event)
+        received.append(event)
         stop()
 
     stop = topic.listen(once)
     topic.publish(1)
     topic.publish(2)
-    assert heard == [1]
+    assert received == [1]
 
 
 def test_a_subscription_reads_what_was_published_after_it_began() -> None:

@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 from ophion import Chain, ChainError, Reverted
-from ophion.errors import RpcError
+from ophion.errors import AbiError, RpcError
 from ophion.sdk import account
 from ophion.sdk import chain as chain_module
-from ophion.sdk.abi.codec import AbiError
 from ophion.sdk.contract import Contract
 from ophion.sdk.errors import TransactionRefused
 from tests.unit.sdk.contracts import TOKEN, VAULT

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ophion.abi.type_parser import parse_type
 from ophion.native.crypto import keccak256
-from ophion.sdk.abi.codec import parse_type
 from ophion.sdk.console_log import console_text
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ophion import Chain, ChainError
+from ophion.abi.artifact import Artifact
 from ophion.errors import StorageError
-from ophion.sdk.abi.artifact import Artifact
 from tests.conftest import ROOT
 from tests.unit.sdk.contracts import TOKEN
 

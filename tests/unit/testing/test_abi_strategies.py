@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ophion.sdk.abi.codec import parse_type
-from ophion.sdk.abi.interface import Abi
+from ophion.abi.interface import Abi
+from ophion.abi.type_parser import parse_type
 from ophion.testing.abi_strategies import abi_values, arguments_of
 
 TYPES = ["uint8", "int24", "bool", "address", "bytes3", "function", "(string,bytes)[2]", "(uint256,address[])[]"]

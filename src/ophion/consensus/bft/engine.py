@@ -246,20 +246,22 @@ class BftEngine:
 
     # --- producing blocks -----------------------------------------------------------------------
 
-    def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
+    def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
         """Return a header of round 0 without seals. Writes the vote even into epoch blocks."""
         number = parent.number + 1
         least = self.schedule.next_timestamp(parent.number, parent.timestamp)
-        timestamp = max(wishes.timestamp, least)
+        timestamp = max(preferences.timestamp, least)
         settings = self.schedule.settings(number, timestamp)
         extra = BftExtraData(
-            own_vanity(wishes.extra_data),
+            own_vanity(preferences.extra_data),
             self.members(parent, chain) if settings.contract is None else (),
-            wishes.vote if settings.contract is None else None,
+            preferences.vote if settings.contract is None else None,
         )
-        wishes = replace(wishes, timestamp=timestamp, mix_hash=BFT_MIX_HASH, parent_beacon_block_root=ZERO_HASH)
-        form = next_form(parent.header, self._spec.fork_of(parent.header), wishes.header_form)
-        header = in_form(unsealed_header(parent, wishes, self._spec), form)
+        preferences = replace(
+            preferences, timestamp=timestamp, mix_hash=BFT_MIX_HASH, parent_beacon_block_root=ZERO_HASH
+        )
+        form = next_form(parent.header, self._spec.fork_of(parent.header), preferences.header_form)
+        header = in_form(unsealed_header(parent, preferences, self._spec), form)
         encoded = self.protocol(number).encode_extra(extra, ExtraForm.FULL)
         return replace(header, difficulty=DIFFICULTY, extra_data=encoded)
 

@@ -61,7 +61,7 @@ class LostStateRecovery:
         """Whether this validator may have voted at this height before it lost its votes."""
         return head.number > 0 and len(validator_set) > 1
 
-    def heard(self, author: Address, height: int, round_number: int) -> None:
+    def message_received(self, author: Address, height: int, round_number: int) -> None:
         """Record a message of a validator."""
         if height == self._height:
             self._reached[author] = max(round_number, self._reached.get(author, 0))

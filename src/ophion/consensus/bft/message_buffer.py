@@ -36,7 +36,7 @@ class MessageCounts(Struct):
     """Decoded messages, whether accepted or not."""
     malformed: int = 0
     """Messages that are malformed or have no valid signature."""
-    crowded_out: int = 0
+    dropped: int = 0
     """Messages dropped without decoding because the queue was full."""
     duplicate: int = 0
     stale: int = 0

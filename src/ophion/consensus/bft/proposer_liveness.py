@@ -26,25 +26,25 @@ _MAX_GONE: Final = 1024
 class ProposerLiveness:
     """Records the last message of each validator and which proposers are skipped."""
 
-    __slots__ = ("_gone", "_missed", "heard_at", "passes_over")
+    __slots__ = ("_gone", "_missed", "passes_over", "received_at")
 
     def __init__(self, passes_over: bool) -> None:
         self.passes_over = passes_over
         """Whether absent proposers are skipped at all."""
-        self.heard_at: dict[Address, float] = {}
+        self.received_at: dict[Address, float] = {}
         """Time of the last new message of each validator, direct or relayed."""
         self._missed: set[Address] = set()
         self._gone: set[Address] = set()
 
-    def heard(self, author: Address, now: float) -> None:
+    def message_received(self, author: Address, now: float) -> None:
         """Record a new message of a validator, direct or relayed."""
-        self.heard_at[author] = now
+        self.received_at[author] = now
         self._missed.discard(author)
         self._gone.discard(author)
 
     def missed_turn(self, proposer: Address, since: float) -> None:
         """Record that a round which began at `since` ended without a proposal."""
-        if self.heard_at.get(proposer, since - 1.0) < since:
+        if self.received_at.get(proposer, since - 1.0) < since:
             self._missed.add(proposer)
 
     def connected(self, peer: Address) -> None:
@@ -65,9 +65,9 @@ class ProposerLiveness:
 
     def keep(self, validators: Collection[Address]) -> None:
         """Remove all addresses except these validators."""
-        self.heard_at = {author: at for author, at in self.heard_at.items() if author in validators}
+        self.received_at = {author: at for author, at in self.received_at.items() if author in validators}
         self._missed.intersection_update(validators)
         self._gone.intersection_update(validators)
 
     def __len__(self) -> int:
-        return len(self.heard_at)
+        return len(self.received_at)

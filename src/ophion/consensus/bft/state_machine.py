@@ -333,9 +333,9 @@ class BftStateMachine:
 
     def _note_presence(self, message: BftMessage, validator_set: ValidatorSet, now: float) -> None:
         if message.author in validator_set.members and message.author != self.address:
-            self.liveness.heard(message.author, now)
+            self.liveness.message_received(message.author, now)
             if self._recovery is not None:
-                self._recovery.heard(message.author, message.height, message.round)
+                self._recovery.message_received(message.author, message.height, message.round)
 
     def _deliver(self, event: MessageReceived, now: float) -> None:
         height = self.height

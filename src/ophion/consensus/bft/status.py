@@ -53,7 +53,7 @@ class MemberView(Struct, frozen=True):
     is_connected: bool
     client: str | None
     """Client name, if connected."""
-    heard_s_ago: float | None
+    message_s_ago: float | None
     """Seconds since the validator's last new message, direct or relayed. None without a message."""
     is_passed_over: bool
     """Whether rounds of this validator are skipped."""
@@ -66,7 +66,7 @@ class MemberView(Struct, frozen=True):
             "address": _hex(self.address),
             "isConnected": self.is_connected,
             "client": self.client,
-            "lastHeardSecondsAgo": _rounded(self.heard_s_ago),
+            "lastHeardSecondsAgo": _rounded(self.message_s_ago),
             "isPassedOver": self.is_passed_over,
             "clockAheadSeconds": _rounded(self.clock_ahead_s),
         }
@@ -240,7 +240,7 @@ def _explained(status: BftStatus, machine: BftStateMachine, height: Height) -> B
         )
     if status.is_quorum_reachable is False:
         missing = status.disconnected if status.disconnected is not None else status.silent
-        verb = "connected" if status.disconnected is not None else "heard of"
+        verb = "connected" if status.disconnected is not None else "online"
         lines.append(
             f"No quorum: {needed} of {len(height.validator_set)} validators are needed and "
             f"{len(height.validator_set) - len(missing)} are {verb}. Not {verb}: {_names(missing)}."

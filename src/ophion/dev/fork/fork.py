@@ -24,11 +24,12 @@ from ophion.dev.fork.cache import ForkCache, keep_point
 from ophion.dev.fork.point import ForkPoint
 from ophion.dev.fork.settings import ForkSettings
 from ophion.dev.fork.siblings import Siblings
-from ophion.dev.fork.source import METHOD_NOT_FOUND_CODES, Call, Failure, ForkSource
+from ophion.dev.fork.source import METHOD_NOT_FOUND_CODES, ForkSource
 from ophion.dev.fork.state_calls import Answers, StateCalls
 from ophion.errors import ForkSourceError
 from ophion.native.fork import ForkState
 from ophion.primitives.hexcodec import data
+from ophion.runtime.blocking_json_rpc import Call, Failure
 
 Key: TypeAlias = tuple[bytes | None, bytes | None, int | None]
 """Address, slot and block number; None for parts that the key does not have."""
@@ -89,7 +90,7 @@ class Fork:
 
     def close(self) -> None:
         """Stop fetching."""
-        self.source.is_closed = True
+        self.source.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
         if self._cache is not None:
             self._cache.close()

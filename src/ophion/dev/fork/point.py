@@ -8,9 +8,10 @@ from msgspec import Struct
 
 from ophion.dev.fork.cache import find_point, keep_point
 from ophion.dev.fork.settings import ForkSettings
-from ophion.dev.fork.source import Failure, ForkSource
+from ophion.dev.fork.source import ForkSource
 from ophion.errors import ForkSourceError
 from ophion.primitives.block import HashedHeader, Header
+from ophion.runtime.blocking_json_rpc import Failure
 
 
 class ForkPoint(Struct, frozen=True):

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ophion.dev.fork.source import METHOD_NOT_FOUND_CODES, Call, Failure, ForkSource
+from ophion.dev.fork.source import METHOD_NOT_FOUND_CODES, ForkSource
 from ophion.errors import ForkSourceError
 from ophion.native.crypto import keccak256
 from ophion.native.fork import ForkState
 from ophion.primitives.hexcodec import data
+from ophion.runtime.blocking_json_rpc import Call, Failure
 
 _EMPTY_CODE_HASH = "0x" + keccak256(b"").hex()
 _NO_CODE_HASHES = (_EMPTY_CODE_HASH, "0x" + 64 * "0", None)

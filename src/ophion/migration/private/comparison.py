@@ -11,7 +11,7 @@ from ophion.enclave.encoding import base64_text, read_key
 from ophion.enclave.group_ids import legacy_id
 from ophion.errors import CommandError
 from ophion.migration.comparison import Difference, MethodResult, find_difference
-from ophion.migration.rpc_client import Call, Failure, RpcClient
+from ophion.runtime.blocking_json_rpc import Call, Failure, JsonRpcClient
 
 _BATCH_CALLS: Final = 50
 _MAX_SHOWN: Final = 5
@@ -32,7 +32,7 @@ class GroupResult(Struct):
 class PrivateComparison:
     """Asks both nodes about every marker on the chain."""
 
-    def __init__(self, old: RpcClient, new: RpcClient) -> None:
+    def __init__(self, old: JsonRpcClient, new: JsonRpcClient) -> None:
         self._old = old
         self._new = new
         self.groups: dict[str, GroupResult] = {}
@@ -64,7 +64,7 @@ class PrivateComparison:
             hashes: list[str] = []
             for block in self._new.batch([("eth_getBlockByNumber", [hex(number), True]) for number in numbers]):
                 if not isinstance(block, dict):
-                    raise CommandError(f"The node at {self._new.url} does not return its blocks.")
+                    raise CommandError(f"The node at {self._new.address} does not return its blocks.")
                 hashes += [one["hash"] for one in block["transactions"] if (one["to"] or "").lower() == precompile]
             self.markers += len(hashes)
             yield numbers[-1], hashes

@@ -4,7 +4,10 @@
                               ├─> scheduler ─> session ────┤
     socket <──bytes── outbox ─┘                            └──> Peer                the handle for the layers above
 
-    connection          stages, timeouts, the tasks of one peer, disconnect
+    connection          stages and messages of one peer, disconnect; context: what all connections share
+    channel             socket, session, receive buffer and send queue of a connection
+    liveness            when to ping a peer, and when it has timed out
+    task_group          tasks that end with a connection; failure: how a connection ends after an error
     listener            the TCP port; accepts sockets at once, or in batches during a flood
     pre_handshake       an accepted socket before its first message
     receive_scheduler   bounds the time of all connections on the event loop, and shares it fairly

@@ -1,23 +1,21 @@
-"""`Connection`: one TCP socket with its RLPx session, send queue, timer and tasks."""
+"""`Connection`: one peer from open to close: stages, messages, timer and tasks."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final, NamedTuple, Protocol, cast
+from collections.abc import Coroutine
+from typing import Any, Final, cast
 
-from msgspec import Struct, field
-
-from ophion.errors import DecodeError, StorageError
-from ophion.native.wire import WireError
-from ophion.peers.connection.message_reassembly import LARGE, MessageReassembly
-from ophion.peers.connection.receive_scheduler import ReceiveScheduler
-from ophion.peers.connection.send_queue import HARD_LIMIT, SOFT_LIMIT, Outbox
-from ophion.peers.connection.timeouts import Timing
-from ophion.peers.connection.traffic import Traffic
-from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.connection.channel import Channel
+from ophion.peers.connection.context import Ending, PeerContext
+from ophion.peers.connection.failure import failure_of
+from ophion.peers.connection.liveness import PeerLiveness
+from ophion.peers.connection.message_reassembly import LARGE
+from ophion.peers.connection.send_queue import HARD_LIMIT, SOFT_LIMIT
+from ophion.peers.connection.task_group import ConnectionTasks
+from ophion.peers.connection.timeouts import StageTimer
+from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.peer import Peer
 from ophion.peers.rlpx.capability import Shared
 from ophion.peers.rlpx.session import (
@@ -35,61 +33,13 @@ from ophion.peers.rlpx.session import (
     Session,
     Stage,
 )
-from ophion.peers.subprotocol import Attached, Subprotocol
-from ophion.primitives.enode import socket_ip
-from ophion.runtime.clock import Clock
+from ophion.peers.subprotocol import Attached
 
 log = logging.getLogger(__name__)
 
-_READ_AHEAD: Final = 256 * 1024
-"""Limit of received but unprocessed bytes. Above it, the connection stops reading from the socket."""
-_WRITE_AHEAD: Final = 256 * 1024
-"""Limit of encrypted bytes in the transport. Above it, the connection stops encrypting messages."""
 _EVENTS_PER_STEP: Final = 8
-_BYTES_PER_STEP: Final = 64 * 1024
-"""Received bytes per step. Decompressed they are up to 1.4 MB, which takes about a millisecond."""
-_MAX_FINAL_EVENTS: Final = 256
-"""Limit of events that a closed connection still decodes in search of a Disconnect."""
 _OVERSLEPT_S: Final = 1.0
 """A timer that is later than this shows a stall of this process. The peer is then not timed out."""
-MAX_TASKS: Final = 16
-"""Limit of concurrent tasks per peer."""
-
-
-class ConnectionManager(Protocol):
-    """Accepts or rejects connections and tracks the accepted ones."""
-
-    def judge(self, peer: Peer) -> None:
-        """Check a peer after Hello. Raises `PeerMisbehaved` with the disconnect reason to reject it."""
-
-    def joined(self, connection: Connection, peer: Peer) -> None:
-        """Called when the peer is accepted and its sub-protocols are attached."""
-
-    def left(self, connection: Connection, ending: Ending) -> None:
-        """Called once when a connection has ended, even if it ended before Hello."""
-
-
-class Ending(NamedTuple):
-    """How a connection ended."""
-
-    reason: DisconnectReason
-    by_us: bool
-    text: str
-
-
-class PeerContext(Struct, frozen=True):
-    """State and callbacks that all connections of a node share."""
-
-    loop: asyncio.AbstractEventLoop
-    clock: Clock
-    scheduler: ReceiveScheduler
-    traffic: Traffic
-    keeper: ConnectionManager
-    subprotocols: Sequence[Subprotocol] = ()
-    timing: Timing = field(default_factory=Timing)
-    assembly: MessageReassembly[Connection] = field(default_factory=MessageReassembly)
-    has_place: Callable[[bytes], bool] = lambda node_id: False
-    """Whether a node (static peer, validator, permitted) is exempt from the limit of partly received messages."""
 
 
 class Connection(asyncio.Protocol):
@@ -98,30 +48,18 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "__weakref__",
         "_attached",
-        "_children",
+        "_channel",
         "_context",
-        "_due_at",
         "_ending",
-        "_heard_at",
-        "_inbox",
-        "_inbox_size",
         "_is_finished",
         "_is_member",
-        "_is_pinged",
-        "_is_probed",
         "_is_queued",
-        "_is_reading_paused",
-        "_is_remote_closed",
-        "_is_writing_paused",
         "_joined_at",
-        "_message_at",
-        "_outbox",
+        "_liveness",
         "_over",
         "_session",
-        "_stuck_at",
         "_tasks",
         "_timer",
-        "_transport",
         "is_inbound",
         "local",
         "peer",
@@ -131,22 +69,15 @@ class Connection(asyncio.Protocol):
     def __init__(self, context: PeerContext, session: Session) -> None:
         self._context = context
         self._session = session
-        self._transport: asyncio.Transport | None = None
+        self._channel = Channel(session, context.traffic)
+        self._liveness = PeerLiveness(context.timing, context.clock.monotonic())
+        self._tasks = ConnectionTasks()
         self._over: asyncio.Future[None] = context.loop.create_future()
-        self._tasks: asyncio.TaskGroup | None = None
-        self._children: set[asyncio.Task[None]] = set()
         self._attached: dict[str, Attached] = {}
-        self._inbox: deque[bytes] = deque()
-        self._inbox_size = 0
-        self._outbox = Outbox()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer = StageTimer()
         self._ending: Ending | None = None
-        self._heard_at = self._message_at = context.clock.monotonic()
         self._joined_at: float | None = None
-        self._due_at = 0.0
-        self._stuck_at = 0
-        self._is_pinged = self._is_probed = self._is_queued = self._is_finished = False
-        self._is_reading_paused = self._is_writing_paused = self._is_remote_closed = self._is_member = False
+        self._is_queued = self._is_finished = self._is_member = False
         self.is_inbound = not session.is_initiator
         self.local: tuple[str, int] = ("", 0)
         self.remote: tuple[str, int] = ("", 0)
@@ -171,7 +102,7 @@ class Connection(asyncio.Protocol):
     @property
     def waiting_bytes(self) -> int:
         """Bytes queued for the remote node, in the send queue and the transport."""
-        return self._outbox.size + (0 if self._transport is None else self._transport.get_write_buffer_size())
+        return self._channel.waiting_bytes
 
     # --- main task ----------------------------------------------------------------------------------
 
@@ -179,39 +110,28 @@ class Connection(asyncio.Protocol):
         """Run until the socket is closed. Cancelling closes it without a Disconnect."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                self._tasks = tasks
+                self._tasks.start(tasks)
                 self._wake()
                 await self._over
         finally:
             self.abort()
             self._end(DisconnectReason.TCP_ERROR, "cancelled", by_us=True)
-            self._finish()
+            self.finish()
             # break the reference cycles: the node runs the garbage collector rarely
-            self._tasks = None
+            self._tasks.stop()
             if self.peer is not None:
                 self.peer.unlink()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
         """Start a task that ends with the connection; see `Peer.spawn`."""
-        if self._ending is not None or self._tasks is None or len(self._children) >= MAX_TASKS:
+        if self._ending is not None:
             work.close()
             return False
-        task = self._tasks.create_task(self._guarded(work))
-        self._children.add(task)
-        task.add_done_callback(self._children.discard)
-        # closes a coroutine that never started, because its task was cancelled before the first step
-        task.add_done_callback(lambda _: work.close())
-        return True
+        return self._tasks.spawn(work, self._fail)
 
     def limit(self, shared: Shared, code: int, size: int) -> None:
         """See `Peer.limit`."""
         self._session.limit(shared.offset + code, size)
-
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        except Exception as error:  # noqa: BLE001  # the boundary: no error leaves a connection
-            self._fail(error)
 
     # --- sending ------------------------------------------------------------------------------------
 
@@ -220,13 +140,13 @@ class Connection(asyncio.Protocol):
         if self._ending is not None:
             return False
         traffic = self._context.traffic
-        if self.waiting_bytes > (SOFT_LIMIT if may_drop else HARD_LIMIT):
+        if self._channel.waiting_bytes > (SOFT_LIMIT if may_drop else HARD_LIMIT):
             if may_drop:
                 traffic.dropped[shared.capability.name] += 1
             else:
                 self.disconnect(DisconnectReason.TIMEOUT, "the send queue is full: the peer reads too slowly")
             return False
-        self._outbox.put(shared.offset + code, payload)
+        self._channel.outbox.put(shared.offset + code, payload)
         traffic.note_sent(shared, code, len(payload))
         self._wake()
         return True
@@ -237,15 +157,15 @@ class Connection(asyncio.Protocol):
 
     def probe(self) -> None:
         """Ping the peer with a short timeout, because a second connection has proven the same key."""
-        if self._ending is None and self.peer is not None and not self._is_probed:
-            self._is_probed = True
+        if self._ending is None and self.peer is not None and not self._liveness.is_probed:
+            self._liveness.is_probed = True
             self._say(PING_ID)
             self._arm(self._context.timing.probe)
 
     def _say(self, message_id: int) -> None:
         """Queue a Ping or Pong, unless the peer is a slow reader."""
-        if self.waiting_bytes <= SOFT_LIMIT:
-            self._outbox.put(message_id, EMPTY)
+        if self._channel.waiting_bytes <= SOFT_LIMIT:
+            self._channel.outbox.put(message_id, EMPTY)
             self._context.traffic.note_p2p(self._context.traffic.sent, message_id)
             self._wake()
 
@@ -253,69 +173,52 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport = cast(asyncio.Transport, transport)
-        self._transport = transport
-        transport.set_write_buffer_limits(high=_WRITE_AHEAD)
-        self.local = _address(transport.get_extra_info("sockname"))
-        self.remote = _address(transport.get_extra_info("peername"))
+        self.local, self.remote = self._channel.open(transport)
         if self._ending is not None:
             # evicted before the event loop had connected the socket
             transport.abort()
             return
-        self._write(self._session.take_output())
+        self._channel.write_handshake()
         self._arm(self._context.timing.handshake)
 
     def data_received(self, data: bytes) -> None:
         if self._ending is not None:
             return
-        self._context.traffic.bytes_received += len(data)
-        self._heard_at = self._context.clock.monotonic()
-        self._is_pinged = self._is_probed = False
-        self._inbox.append(data)
-        self._inbox_size += len(data)
-        if self._inbox_size >= _READ_AHEAD and not self._is_reading_paused and self._transport is not None:
-            self._transport.pause_reading()
-            self._is_reading_paused = True
+        self._liveness.received(self._context.clock.monotonic())
+        self._channel.receive(data)
         self._wake()
 
     def eof_received(self) -> bool:
         """The remote node has closed. Keep the socket while received messages are unread."""
-        self._is_remote_closed = True
-        if self._ending is not None or not self._has_unread():
+        self._channel.is_remote_closed = True
+        if self._ending is not None or not self._channel.has_unread:
             return False
         self._wake()
         return True
 
     def connection_lost(self, error: Exception | None) -> None:
-        if self._ending is None and self._has_unread():
-            self._read_final_disconnect()
+        reason = self._channel.final_disconnect() if self._ending is None else None
+        if reason is not None:
+            self._end(reason, "Disconnect received", by_us=False)
         self._end(DisconnectReason.TCP_ERROR, str(error or "closed by the other side"), by_us=False)
-        self._finish()
-        self._transport = None
-        self._disarm()
-        self._inbox.clear()
+        self.finish()
+        self._channel.transport = None
+        self._channel.drop_queues()
+        self._timer.cancel()
         if not self._over.done():
             self._over.set_result(None)
 
     def pause_writing(self) -> None:
-        self._is_writing_paused = True
+        self._channel.is_writing_paused = True
 
     def resume_writing(self) -> None:
-        self._is_writing_paused = False
-        self._stuck_at = 0
+        self._channel.resume_writing()
         self._wake()
-
-    def _write(self, data: bytes) -> None:
-        if data and self._transport is not None and not self._transport.is_closing():
-            self._context.traffic.bytes_sent += len(data)
-            self._transport.write(data)
 
     # --- scheduled work -----------------------------------------------------------------------------
 
-    def _has_unread(self) -> bool:
-        return bool(self._inbox) or self._session.has_more
-
     def _wake(self) -> None:
-        if not self._is_queued and self._tasks is not None and self._ending is None:
+        if not self._is_queued and self._tasks.is_running and self._ending is None:
             self._is_queued = True
             self._context.scheduler.add(self._step, self._is_member)
 
@@ -324,64 +227,49 @@ class Connection(asyncio.Protocol):
         # `_is_queued` stays set meanwhile, so messages that handlers send do not schedule a second step
         if self._ending is None:
             try:
-                self._write_some()
+                self._channel.write_some()
                 self._read_some()
             except Exception as error:  # noqa: BLE001  # the boundary: no error leaves a connection
                 self._fail(error)
-        if self._is_remote_closed and not self._has_unread():
+        channel = self._channel
+        if channel.is_remote_closed and not channel.has_unread:
             self._end(DisconnectReason.TCP_ERROR, "closed by the other side", by_us=False)
-        can_write = bool(self._outbox) and not self._is_writing_paused
-        self._is_queued = self.is_open and (self._has_unread() or can_write)
+        self._is_queued = self.is_open and (channel.has_unread or channel.can_write)
         return self._is_queued
 
-    def _write_some(self) -> None:
-        if self._outbox and not self._is_writing_paused:
-            self._write(self._session.seal(self._outbox.take()))
-
     def _read_some(self) -> None:
-        if not self._has_unread():
+        channel = self._channel
+        if not channel.has_unread:
             return
         session, stage = self._session, self._session.stage
-        for event in session.receive(self._next_bytes(), _EVENTS_PER_STEP):
+        for event in channel.events(_EVENTS_PER_STEP):
             self._handle(event)
             if self._ending is not None:
                 return
         if session.stage is not stage:
-            self._write(session.take_output())
+            channel.write_handshake()
             if session.stage is Stage.HELLO:
                 self._arm(self._context.timing.hello)
         self._limit_partial_messages()
-        if self._is_reading_paused and not self._has_unread() and self._transport is not None:
-            self._is_reading_paused = False
-            self._transport.resume_reading()
+        channel.resume_when_read()
 
     def _note_membership(self) -> None:
         """Look up whether the peer is a member. Not done per message, because it costs a hash and rarely changes."""
         node_id = self._session.remote_id
-        self._is_member = self.peer is not None and node_id is not None and self._context.has_place(node_id)
+        self._is_member = self.peer is not None and node_id is not None and self._context.has_own_quota(node_id)
 
     def _limit_partial_messages(self) -> None:
         """Disconnect the sender of the oldest incomplete message if all incomplete messages exceed the limit."""
         context, size, node_id = self._context, self._session.buffered, self._session.remote_id
-        if size >= LARGE and node_id is not None and context.has_place(node_id):
+        if size >= LARGE and node_id is not None and context.has_own_quota(node_id):
             size = 0
         slowest = context.assembly.note(self, size)
         if slowest is not None:
             slowest.disconnect(DisconnectReason.TIMEOUT, "too many incomplete large messages")
 
-    def _next_bytes(self) -> bytes:
-        if self._session.has_more:
-            return b""
-        data = self._inbox.popleft()
-        if len(data) > _BYTES_PER_STEP:
-            self._inbox.appendleft(data[_BYTES_PER_STEP:])
-            data = data[:_BYTES_PER_STEP]
-        self._inbox_size -= len(data)
-        return data
-
     def _handle(self, event: Event) -> None:
         traffic = self._context.traffic
-        self._message_at = self._heard_at
+        self._liveness.message_at = self._liveness.received_at
         match event:
             case Message(shared, code, payload):
                 traffic.note_received(shared, code, len(payload))
@@ -402,7 +290,7 @@ class Connection(asyncio.Protocol):
 
     def _greet(self, greeted: Greeted) -> None:
         """Check the peer after its Hello and attach the shared sub-protocols."""
-        self._write(self._session.take_output())
+        self._channel.write_handshake()
         context = self._context
         peer = Peer(
             self,
@@ -430,23 +318,13 @@ class Connection(asyncio.Protocol):
     # --- timeouts -----------------------------------------------------------------------------------
 
     def _arm(self, seconds: float) -> None:
-        self._disarm()
-        self._due_at = self._context.clock.monotonic() + seconds
-        self._timer = self._context.loop.call_later(seconds, self._on_timer)
-
-    def _disarm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.arm(self._context.loop, self._context.clock.monotonic() + seconds, seconds, self._on_timer)
 
     def _on_timer(self) -> None:
-        self._timer = None
         self._note_membership()
         timing, now = self._context.timing, self._context.clock.monotonic()
-        if self.peer is not None and self._ending is None and now - self._due_at > _OVERSLEPT_S:
-            # this process was stalled and may have unread bytes of the peer, so the peer gets one more idle period
-            self._heard_at = self._message_at = max(self._heard_at, now - timing.idle)
-            self._is_pinged = True
+        if self.peer is not None and self._ending is None and now - self._timer.due_at > _OVERSLEPT_S:
+            self._liveness.extend(now)
             self._say(PING_ID)
             self._arm(timing.idle)
         elif self._ending is not None:
@@ -454,98 +332,55 @@ class Connection(asyncio.Protocol):
         elif self.peer is None:
             self._end(DisconnectReason.TIMEOUT, f"no {self._session.stage.value} in time", by_us=True)
         else:
-            problem = self._silence() or self._stuck()
+            problem = self._silence() or self._channel.stuck()
             if problem is not None:
                 self._end(DisconnectReason.TIMEOUT, problem, by_us=True)
 
     def _silence(self) -> str | None:
         """Ping a silent peer and set the timer again; return the error when the peer has timed out."""
-        timing, now = self._context.timing, self._context.clock.monotonic()
-        if self._has_unread():
+        now = self._context.clock.monotonic()
+        if self._channel.has_unread:
             # received bytes are unread, so the peer is not silent
-            self._arm(timing.idle)
+            self._arm(self._context.timing.idle)
             return None
-        if self._is_probed:
-            return "no answer to a ping after a second connection proved the same key"
-        if self._session.buffered and now - self._message_at >= timing.message:
-            return f"a message takes longer than {timing.message:g} s to arrive"
-        silent = now - self._heard_at
-        if silent >= 2 * timing.idle:
-            return f"nothing received for {silent:.0f} s"
-        if silent >= timing.idle and not self._is_pinged:
-            self._is_pinged = True
-            self._say(PING_ID)
-        self._arm((2 if silent >= timing.idle else 1) * timing.idle - silent)
-        return None
-
-    def _stuck(self) -> str | None:
-        """Return an error if the peer has read no bytes since the last check."""
-        waiting = self._transport.get_write_buffer_size() if self._transport and self._is_writing_paused else 0
-        is_stuck = waiting > 0 and waiting == self._stuck_at
-        self._stuck_at = waiting
-        return f"the peer reads none of {waiting} buffered bytes" if is_stuck else None
+        problem = self._liveness.problem(now, bool(self._session.buffered))
+        if problem is None:
+            if self._liveness.needs_ping(now):
+                self._say(PING_ID)
+            self._arm(self._liveness.next_check_s(now))
+        return problem
 
     # --- disconnect ---------------------------------------------------------------------------------
 
     def _fail(self, error: Exception) -> None:
         """End this connection after an error in handling its bytes."""
-        match error:
-            case PeerMisbehaved():
-                self._end(error.reason, error.text, by_us=True)
-            case WireError():
-                self._end(DisconnectReason.BREACH, str(error), by_us=True, can_speak=False)
-            case DecodeError():
-                self._end(DisconnectReason.BREACH, str(error), by_us=True)
-            case StorageError():
-                log.error("cannot handle message peer=%s error=%s", self.peer or self.remote, error)
-                self._end(DisconnectReason.SUBPROTOCOL, "internal error", by_us=True)
-            case _:
-                log.exception("cannot handle message peer=%s", self.peer or self.remote, exc_info=error)
-                self._end(DisconnectReason.SUBPROTOCOL, "internal error", by_us=True)
+        reason, text, can_send = failure_of(error, self.peer or self.remote)
+        self._end(reason, text, by_us=True, can_send=can_send)
 
-    def _end(self, reason: DisconnectReason, text: str, *, by_us: bool, can_speak: bool = True) -> None:
+    def _end(self, reason: DisconnectReason, text: str, *, by_us: bool, can_send: bool = True) -> None:
         if self._ending is not None:
             return
         self._ending = Ending(reason, by_us, text)
-        self._outbox.clear()
-        self._inbox.clear()
-        transport = self._transport
-        if transport is not None:
+        channel, traffic = self._channel, self._context.traffic
+        channel.drop_queues()
+        if channel.transport is not None:
             self._arm(self._context.timing.closing)
-            if self._is_reading_paused:
-                # keep reading to notice that the remote node closes
-                transport.resume_reading()
-            has_keys = self._session.stage in (Stage.HELLO, Stage.OPEN)
-            if by_us and has_keys and not self._is_remote_closed:
-                # keep reading, and discard, until the remote node closes: closing with unread bytes sends a TCP reset,
-                # which could destroy the Disconnect
-                self._write(self._session.take_output())
-                if can_speak:
-                    self._write(self._session.seal_disconnect(reason))
-                    self._context.traffic.note_p2p(self._context.traffic.sent, DISCONNECT_ID)
-                else:
-                    transport.write_eof()
-            else:
-                transport.close()
+            if channel.close(reason, by_us, can_send):
+                traffic.note_p2p(traffic.sent, DISCONNECT_ID)
         # deferred, because the caller may be in the middle of an update
-        self._context.loop.call_soon(self._finish)
+        self._context.loop.call_soon(self.finish)
 
     def abort(self) -> None:
         """Close the socket at once."""
-        if self._transport is not None:
-            self._transport.abort()
+        self._channel.abort()
 
-    def finish_now(self) -> None:
-        """Release the peer at once. The connection manager calls this when a newer connection replaces this one."""
-        self._finish()
-
-    def _finish(self) -> None:
+    def finish(self) -> None:
+        """Release the peer, once. The connection manager calls this when a newer connection replaces this one."""
         if self._is_finished:
             return
         self._is_finished = True
         assert self._ending is not None
-        for task in tuple(self._children):
-            task.cancel()
+        self._tasks.cancel()
         for attached in self._attached.values():
             try:
                 attached.closed()
@@ -562,18 +397,3 @@ class Connection(asyncio.Protocol):
         else:
             log.debug("connection closed remote=%s by=%s reason=%s text=%s", self.remote, side, reason, ending.text)
         self._context.keeper.left(self, ending)
-
-    def _read_final_disconnect(self) -> None:
-        """Search the unread bytes of a closed socket for a Disconnect with its reason."""
-        try:
-            while self._has_unread():
-                for event in self._session.receive(self._next_bytes(), _MAX_FINAL_EVENTS):
-                    if isinstance(event, Left) and event.reason is not None:
-                        self._end(event.reason, "Disconnect received", by_us=False)
-                        return
-        except (PeerMisbehaved, WireError):
-            pass  # the connection ends in any case
-
-
-def _address(name: Sequence[Any] | None) -> tuple[str, int]:
-    return (socket_ip(str(name[0])), int(name[1])) if name else ("", 0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+
 from msgspec import Struct
 
 
@@ -22,3 +25,26 @@ class Timing(Struct, frozen=True):
     """From our Disconnect to the close by the remote node."""
     probe: float = 2.0
     """Time to answer the Ping that this node sends when a second connection proves the same key."""
+
+
+class StageTimer:
+    """The one timer of a connection."""
+
+    __slots__ = ("_handle", "due_at")
+
+    def __init__(self) -> None:
+        self._handle: asyncio.TimerHandle | None = None
+        self.due_at = 0.0
+        """Monotonic time at which the timer should fire. It fires later if this process is stalled."""
+
+    def arm(self, loop: asyncio.AbstractEventLoop, due_at: float, seconds: float, fire: Callable[[], None]) -> None:
+        """Call `fire` once after the given seconds. Replaces an earlier timer."""
+        self.cancel()
+        self.due_at = due_at
+        self._handle = loop.call_later(seconds, fire)
+
+    def cancel(self) -> None:
+        """Do not call."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None

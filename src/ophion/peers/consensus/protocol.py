@@ -77,13 +77,13 @@ class ConsensusPeer:
         validators = protocol.validators
         is_validator = validators.is_validator(peer.validator_address)
         if not is_validator and len(payload) > _MAX_UNKNOWN_MESSAGE_BYTES:
-            validators.crowded_out += 1
+            validators.dropped += 1
             return
         messages, size = self._validator_limits if is_validator else self._unknown_limits
         now = validators.now()
         # a refused `take` uses up nothing, so a validator that relayed a flood may send again at once
         if not (messages.take(1, now) and size.take(len(payload), now)):
-            validators.crowded_out += 1
+            validators.dropped += 1
             return
         try:
             validators.received(protocol.variant.name, RawMessage(code, payload), peer.validator_address)

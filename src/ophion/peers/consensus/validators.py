@@ -37,7 +37,7 @@ class Validators:
     """Implements `Gossip` with the connected peers, for one driver."""
 
     def __init__(self, driver: BftDriver, clock: Clock, catch_up: Callable[[Address | None, int], None]) -> None:
-        self.crowded_out = 0
+        self.dropped = 0
         """Messages dropped by a size or rate limit."""
         self._driver = driver
         driver.malformed = self._blame

@@ -17,11 +17,11 @@ _MOST: Final = 4096
 class EndpointProofs:
     """Endpoint proofs by node id and IP. Bounded: evicts the oldest proof, and its node must prove again."""
 
-    __slots__ = ("_heard", "_proven")
+    __slots__ = ("_proven", "_seen")
 
     def __init__(self) -> None:
         self._proven: _Table[Enode] = OrderedDict()
-        self._heard: _Table[None] = OrderedDict()
+        self._seen: _Table[None] = OrderedDict()
 
     def prove(self, enode: Enode, now: float) -> bool:
         """Record that a node answered our Ping; returns whether the proof is new."""
@@ -32,7 +32,7 @@ class EndpointProofs:
 
     def hear(self, node_id: bytes, ip: str, now: float) -> None:
         """Record that a node pinged us and got our Pong. That node now has a proof of our endpoint."""
-        _remember(self._heard, (node_id, ip), now, None)
+        _remember(self._seen, (node_id, ip), now, None)
 
     def proven(self, node_id: bytes, ip: str, now: float) -> Enode | None:
         """Return the node that has proven this endpoint, or None without a valid proof."""
@@ -41,7 +41,7 @@ class EndpointProofs:
 
     def believes_us(self, node_id: bytes, ip: str, now: float) -> bool:
         """Whether the node has a proof of our endpoint. Only then does it answer our requests."""
-        return _fresh(self._heard, (node_id, ip), now) is not None
+        return _fresh(self._seen, (node_id, ip), now) is not None
 
 
 def _remember(table: _Table[T], key: tuple[bytes, str], now: float, what: T) -> None:

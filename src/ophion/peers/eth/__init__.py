@@ -7,7 +7,7 @@
     fork_id       fork identifiers (EIP-2124)
 
     requests      requests to a peer, matched with responses; response_validation: checks responses
-    serving       the request queue of one peer; request_handler: reads the responses from chain and pool
+    request_handler  answers the requests of one peer; response_reader: reads the responses from chain and pool
 
     block_gossip         imports and announces blocks; block_fetcher: fetches blocks announced by hash
     transaction_gossip   announces transactions; transaction_fetcher, transaction_intake: receive those of peers

@@ -3,8 +3,8 @@
     attach ──> Status sent ──> Status received and checked ──> ready: requests, gossip, and one request for the header
                                                                of the peer's best block, which gives its height
 
-The event loop dispatches messages in order: responses to `Requests`, requests to `Serving`, announcements to the gossip
-handlers. No handler blocks.
+The event loop dispatches messages in order: responses to `Requests`, requests to `RequestHandler`, announcements to the
+gossip handlers. No handler blocks.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from ophion.peers.eth.messages import (
     Status,
     encode_get_by_hash,
 )
+from ophion.peers.eth.request_handler import RequestHandler
 from ophion.peers.eth.requests import RequestFailed, Requests, RequestTimedOut
 from ophion.peers.eth.response_validation import SizedBody, read_bodies, read_headers, read_transactions
-from ophion.peers.eth.serving import Serving
 from ophion.peers.eth.versions import NAME, EthVersion
 from ophion.peers.peer import Peer
 from ophion.peers.peer_lane import PeerLane
@@ -86,7 +86,7 @@ class EthPeer:
     """A peer that speaks eth."""
 
     def __init__(
-        self, peer: Peer, version: EthVersion, host: Host, serving: Serving, handlers: Mapping[Code, Handler]
+        self, peer: Peer, version: EthVersion, host: Host, requests: RequestHandler, handlers: Mapping[Code, Handler]
     ) -> None:
         self.peer = peer
         self.version = version
@@ -100,7 +100,7 @@ class EthPeer:
         self.height = 0
         """Estimated height of the peer's chain."""
         self._host = host
-        self._serving = serving
+        self._request_handler = requests
         self._handlers = handlers
         self._timeouts = 0
         self._useless: deque[float] = deque(maxlen=MAX_USELESS)
@@ -136,7 +136,7 @@ class EthPeer:
             problem = "a second Status" if self.is_ready else f"{kind.label} before Status"
             raise PeerMisbehaved(DisconnectReason.BREACH, problem)
         if kind in ANSWERS:
-            self._serving.asked(kind, payload)
+            self._request_handler.asked(kind, payload)
         elif kind is Code.STATUS:
             self._take_status(payload)
         elif kind is Code.BLOCK_RANGE_UPDATE:

@@ -22,8 +22,8 @@ from ophion.peers.eth.fork_id import ForkId, ForkIds
 from ophion.peers.eth.messages import BlockRange, Code, Status, max_block_bytes
 from ophion.peers.eth.peer import EthPeer, Handler
 from ophion.peers.eth.peers import EthPeers
-from ophion.peers.eth.request_handler import Answers
-from ophion.peers.eth.serving import Serving
+from ophion.peers.eth.request_handler import RequestHandler
+from ophion.peers.eth.response_reader import ResponseReader
 from ophion.peers.eth.transaction_gossip import TransactionGossip
 from ophion.peers.eth.versions import NAME, VERSIONS, EthVersion, offered
 from ophion.peers.peer import Peer
@@ -67,7 +67,7 @@ class EthProtocol:
         """Whether to process transactions of peers. Set by the synchroniser."""
         self._tasks = DetachedTasks(self.is_member)
         self._max_block_bytes = max_block_bytes(chain.head.header.gas_limit)
-        self._answers = Answers(chain, pool)
+        self._answers = ResponseReader(chain, pool)
         self.blocks = BlockGossip(chain, importer, self.peers, self._tasks, self.lane, clock, random, self.is_member)
         self.makers = BlockProducers(chain)
         """Producers of the next blocks."""
@@ -101,7 +101,7 @@ class EthProtocol:
     def attach(self, peer: Peer, version: int) -> EthPeer:
         """Start eth on a connection."""
         spoken = VERSIONS[version]
-        attached = EthPeer(peer, spoken, self, Serving(peer, spoken, self._answers, self.lane), self._handlers)
+        attached = EthPeer(peer, spoken, self, RequestHandler(peer, spoken, self._answers, self.lane), self._handlers)
         attached.start()
         return attached
 

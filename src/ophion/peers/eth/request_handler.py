@@ -1,140 +1,117 @@
-"""Responses to requests for headers, bodies, receipts and pooled transactions (networking.md 3.8).
+"""The request queue of one peer.
 
-The functions only read the database and run in a lane. A response has a bounded number of items and about 2 MiB. Bodies
-and receipts stop at the first missing block, because the requester matches them with its list by position.
+Reads run in a lane, one at a time per peer, so a peer that floods requests delays only its own responses. After the
+deadline, an empty response is sent, because other clients treat a late response as unsolicited.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
 from typing import Final
 
-from ophion.chain.chain import Chain
-from ophion.native.wire import body_rlp
-from ophion.peers.eth.messages import MAX_MESSAGE, GetHeaders
-from ophion.peers.eth.response_validation import wrapped
-from ophion.pool.pool import TxPool
+from msgspec import Struct
+
+from ophion.errors import OphionError
+from ophion.native.exceptions import translated
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.eth.field_decoding import enclosed, list_of_hashes
+from ophion.peers.eth.messages import ANSWERS, Code, GetHeaders, decode_get
+from ophion.peers.eth.response_reader import ResponseReader
+from ophion.peers.eth.versions import NAME, EthVersion
+from ophion.peers.peer import Peer
+from ophion.peers.peer_lane import PeerLane
 from ophion.primitives import rlp
-from ophion.primitives.types import HASH_LENGTH, Hash32
 
-MAX_HEADERS: Final = 512
-MAX_BODIES: Final = 256
-MAX_RECEIPTS: Final = 256
-MAX_TRANSACTIONS: Final = 256
-SOFT_LIMIT: Final = 2 * 1024 * 1024
-_HARD_LIMIT: Final = MAX_MESSAGE - 64 * 1024
-"""Limit of the items in a response, in bytes. Leaves 64 KiB for the encoding around the items."""
+log = logging.getLogger(__name__)
 
-
-class Answers:
-    """Reads responses from one chain and one pool."""
-
-    def __init__(self, chain: Chain, pool: TxPool) -> None:
-        self._store = chain.store
-        self._pool = pool
-
-    def headers(self, request: GetHeaders) -> bytes:
-        """Return the requested headers that this node has, encoded."""
-        while True:
-            head = self._store.head()
-            found = _bounded(self._headers(request, 0 if head is None else head[1]), min(request.limit, MAX_HEADERS))
-            # otherwise a reorganisation has happened and the headers may not be linked: read them again
-            if head is None or self._store.canonical_hash(head[1]) == head[0]:
-                return found
-
-    def bodies(self, hashes: list[Hash32]) -> bytes:
-        """Return the bodies of these blocks, up to the first missing block."""
-        return _bounded(_until_missing(hashes, self._body), MAX_BODIES)
-
-    def receipts(self, hashes: list[Hash32], with_bloom: bool) -> bytes:
-        """Return the receipts of these blocks, up to the first missing block."""
-        one = wrapped if with_bloom else _receipt_without_bloom
-
-        def of_block(block: Hash32) -> bytes | None:
-            found = self._store.raw_receipts(block)
-            return None if found is None else rlp.list_of([one(receipt) for receipt in found])
-
-        return _bounded(_until_missing(hashes, of_block), MAX_RECEIPTS)
-
-    def pooled(self, hashes: list[Hash32]) -> bytes:
-        """Return the requested transactions that are in the pool. Runs on the event loop, which owns the pool."""
-        items = (item for hash in hashes if (item := self._pool.get(hash)) is not None)
-        found = (raw for item in items if (raw := self._pool.travelling(item)) is not None)
-        return _bounded(map(wrapped, found), MAX_TRANSACTIONS)
-
-    def _headers(self, request: GetHeaders, head: int) -> Iterator[bytes]:
-        store, distance = self._store, request.skip + 1
-        if isinstance(request.start, bytes):
-            start = store.number_of(request.start)
-            if start is None:
-                return
-            if store.canonical_hash(start) != request.start:
-                yield from self._side_branch(request.start, start, request)
-                return
-        else:
-            start = request.start
-        step = -distance if request.reverse else distance
-        number = start
-        while 0 <= number <= head:
-            hash = store.canonical_hash(number)
-            header = None if hash is None else store.header(hash)
-            if header is None:
-                return
-            yield header
-            number += step
-
-    def _side_branch(self, hash: Hash32, number: int, request: GetHeaders) -> Iterator[bytes]:
-        """Yield headers from a non-canonical block on: only this block, or also its ancestors when `reverse` is set."""
-        store, distance, left = self._store, request.skip + 1, 0
-        while (header := store.header(hash)) is not None:
-            if left == 0:
-                yield header
-                if not request.reverse:
-                    return
-                left = distance
-            hash, number = _parent_hash(header), number - 1
-            left -= 1
-            if number < 0:
-                return
-            if store.canonical_hash(number) == hash:
-                rest = GetHeaders(number - left, MAX_HEADERS, request.skip, reverse=True)
-                yield from self._headers(rest, number)
-                return
-
-    def _body(self, block: Hash32) -> bytes | None:
-        found = self._store.block(block)
-        return None if found is None else body_rlp(found)
+ANSWER_S: Final = 4.0
+"""Response deadline in seconds. Other clients time out after 5 s."""
+MAX_WAITING: Final = 64
+"""Queued requests per peer. Other clients have at most five open."""
+MAX_UNREAD_BYTES: Final = 2 * 1024 * 1024
+"""Queued bytes above which the next response waits until the peer has read some. A response has up to 2 MiB, so a slow
+reader makes this node hold twice as much at most."""
+_LOOK_S: Final = 0.01
+_FEW_HEADERS: Final = 4
+"""Up to this many headers are read on the event loop, because a thread switch costs more."""
 
 
-def _until_missing(hashes: list[Hash32], read: Callable[[Hash32], bytes | None]) -> Iterator[bytes]:
-    for hash in hashes:
-        found = read(hash)
-        if found is None:
+class _Request(Struct, frozen=True):
+    code: Code
+    request_id: int
+    read: Callable[[], bytes]
+    due: float
+
+
+class RequestHandler:
+    """Responds to the requests of one peer."""
+
+    def __init__(self, peer: Peer, version: EthVersion, answers: ResponseReader, lane: PeerLane[Peer]) -> None:
+        self._peer = peer
+        self._version = version
+        self._answers = answers
+        self._lane = lane
+        self._waiting: deque[_Request] = deque()
+        self._is_running = False
+
+    def asked(self, code: Code, payload: bytes) -> None:
+        """Respond to a request at once, or queue it."""
+        request_id, body = decode_get(payload, code)
+        if code is Code.GET_POOLED_TRANSACTIONS:
+            # read here, because the event loop owns the pool
+            hashes = [] if self._peer.waiting_bytes > MAX_UNREAD_BYTES else list_of_hashes(body, code.label)
+            self._send(code, request_id, self._answers.pooled(hashes))
             return
-        yield found
+        if code is Code.GET_NODE_DATA:
+            # always empty, because this node does not store trie nodes by hash
+            self._send(code, request_id, rlp.EMPTY_LIST)
+            return
+        read, is_short = self._reader(code, body)
+        if is_short and not self._is_running:
+            with translated():
+                self._send(code, request_id, read())
+            return
+        if len(self._waiting) >= MAX_WAITING:
+            raise PeerMisbehaved(DisconnectReason.BREACH, f"more than {MAX_WAITING} requests at a time")
+        due = asyncio.get_running_loop().time() + ANSWER_S
+        self._waiting.append(_Request(code, request_id, read, due))
+        if not self._is_running:
+            self._is_running = self._peer.spawn(self._answer_all())
 
+    def _reader(self, code: Code, body: bytes) -> tuple[Callable[[], bytes], bool]:
+        """Return the function that reads the response, and whether it is fast enough for the event loop."""
+        if code is Code.GET_BLOCK_HEADERS:
+            request = GetHeaders.decode(body)
+            return (lambda: self._answers.headers(request)), request.limit <= _FEW_HEADERS and request.skip == 0
+        hashes = list_of_hashes(body, code.label)
+        if code is Code.GET_BLOCK_BODIES:
+            return (lambda: self._answers.bodies(hashes)), False
+        return (lambda: self._answers.receipts(hashes, self._version.receipts_have_bloom)), False
 
-def _bounded(items: Iterable[bytes], max_items: int) -> bytes:
-    """Encode the first items as a list, within the limits of one message."""
-    chosen: list[bytes] = []
-    size = 0
-    if max_items > 0:
-        for item in items:
-            size += len(item)
-            if size > _HARD_LIMIT:
-                break
-            chosen.append(item)
-            if len(chosen) >= max_items or size >= SOFT_LIMIT:
-                break
-    return rlp.list_of(chosen)
+    async def _answer_all(self) -> None:
+        try:
+            while self._waiting:
+                request = self._waiting.popleft()
+                self._send(request.code, request.request_id, await self._answer(request))
+        finally:
+            self._is_running = False
 
+    async def _answer(self, request: _Request) -> bytes:
+        now = asyncio.get_running_loop().time
+        while self._peer.waiting_bytes > MAX_UNREAD_BYTES and now() < request.due:  # noqa: ASYNC110  # many readers
+            await asyncio.sleep(_LOOK_S)
+        left_s = request.due - now()
+        if left_s <= 0:
+            return rlp.EMPTY_LIST
+        try:
+            with translated():
+                return await self._lane.run(self._peer, request.read, left_s)
+        except OphionError as error:
+            log.warning("request of peer failed peer=%r kind=%s error=%s", self._peer, request.code.label, error)
+            return rlp.EMPTY_LIST
 
-def _parent_hash(header: bytes) -> Hash32:
-    start = rlp.head(header, 0)[1] + 1
-    return header[start : start + HASH_LENGTH]
-
-
-def _receipt_without_bloom(raw: bytes) -> bytes:
-    kind = 0 if raw[0] >= 0xC0 else raw[0]
-    outcome, gas, _, logs = rlp.split_list(raw if kind == 0 else raw[1:], 4)
-    return rlp.list_of((rlp.encode_int(kind), outcome, gas, logs))
+    def _send(self, code: Code, request_id: int, body: bytes) -> None:
+        self._peer.send(NAME, ANSWERS[code], enclosed(request_id, body))

@@ -12,7 +12,7 @@ from ophion.peers.peer import Peer
 from ophion.peers.peer_table import Peers
 from ophion.peers.policy.bans import Bans
 
-HasPlace: TypeAlias = Callable[[bytes], bool]
+HasReservedSlot: TypeAlias = Callable[[bytes], bool]
 """Returns whether a node has a reserved slot, as a static peer or a validator."""
 
 
@@ -38,19 +38,21 @@ class Admission:
         peers: Peers,
         limits: PeerLimits,
         bans: Bans,
-        has_place: HasPlace,
+        has_reserved_slot: HasReservedSlot,
         banned_ids: Container[bytes] = (),
     ) -> None:
         self._own_id = own_id
         self._peers = peers
         self._limits = limits
         self._bans = bans
-        self._has_place = has_place
+        self._has_reserved_slot = has_reserved_slot
         self._banned_ids = banned_ids
 
     def is_banned(self, node_id: bytes, now: float) -> bool:
         """Whether the operator has banned the node, or it broke the protocol less than ten minutes ago."""
-        return node_id in self._banned_ids or (not self._has_place(node_id) and self._bans.is_barred(node_id, now))
+        return node_id in self._banned_ids or (
+            not self._has_reserved_slot(node_id) and self._bans.is_barred(node_id, now)
+        )
 
     def judge(self, newcomer: Peer, now: float) -> Peer | None:
         """Return the existing connection with the same node that `newcomer` replaces, or None.
@@ -63,12 +65,12 @@ class Admission:
         if present is not None:
             if present.is_open and not keeps_newer(self._own_id, present, newcomer):
                 raise PeerMisbehaved(DisconnectReason.ALREADY_CONNECTED, "already connected to this node")
-        elif not self._has_place(newcomer.id):
+        elif not self._has_reserved_slot(newcomer.id):
             self._check_limits(newcomer)
         return present
 
     def _check_limits(self, newcomer: Peer) -> None:
-        others = [peer for peer in self._peers if not self._has_place(peer.id)]
+        others = [peer for peer in self._peers if not self._has_reserved_slot(peer.id)]
         limits = self._limits
         if len(others) >= limits.max_peers:
             raise PeerMisbehaved(DisconnectReason.TOO_MANY_PEERS, f"at most {limits.max_peers} peers")

@@ -86,7 +86,7 @@ class DialPlan:
         """Whether this node is a static peer, at any address."""
         return any(enode.node_id == node_id for enode in self._static)
 
-    def has_place(self, node_id: bytes) -> bool:
+    def has_reserved_slot(self, node_id: bytes) -> bool:
         """Whether this node has a reserved slot, as a static peer, a bootnode or a validator."""
         return self.is_static(node_id) or self._is_member(node_id)
 

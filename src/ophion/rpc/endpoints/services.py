@@ -27,9 +27,10 @@ from ophion.rpc.endpoints.websocket import RpcConversations
 from ophion.rpc.methods import all_methods
 from ophion.rpc.schema.registry import HTTP, WEBSOCKET, Caller, MethodTable, is_enabled
 from ophion.rpc.services.context import RpcContext
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.policy import HttpLimits
 from ophion.rpc.transport.http.service import HttpService
+from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.replies import BAD_REQUEST, OK
 from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.rpc.transport.websocket.policy import WebSocketLimits

@@ -87,7 +87,7 @@ async def trace_transaction(ctx: RpcContext, hash: HashParam) -> TraceResult | N
     if found is None:
         return None
     record, place = found
-    return await streamed(ctx, await privacy.follower.trace(place, record.group, ctx.limits.timeout_s))
+    return await streamed(ctx, await privacy.executor.trace(place, record.group, ctx.limits.timeout_s))
 
 
 # --- logs ----------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
@@ -11,8 +10,10 @@ from msgspec import Struct
 
 from ophion.rpc.schema.caller import Caller
 from ophion.rpc.schema.wire_types import Wire
+from ophion.runtime.inspections import CO_VARARGS, iscoroutinefunction
 
-REQUIRED: Final = inspect.Parameter.empty
+REQUIRED: Final = object()
+"""Default of a parameter that has none."""
 
 
 class Parameter(Struct, frozen=True):
@@ -41,23 +42,26 @@ def read_signature(name: str, function: Callable[..., Any]) -> Signature:
     hints = get_type_hints(function, include_extras=True)
     parameters, takes_caller = _parameters(name, function, hints)
     result, nullable = _result(name, hints)
-    may_wait = inspect.iscoroutinefunction(function) or _returns_awaitable(hints.get("return"))
+    may_wait = iscoroutinefunction(function) or _returns_awaitable(hints.get("return"))
     return Signature(parameters, takes_caller, result, nullable, may_wait)
 
 
 def _parameters(
     name: str, function: Callable[..., Any], hints: Mapping[str, Any]
 ) -> tuple[tuple[Parameter, ...], bool]:
-    names = list(inspect.signature(function).parameters.values())[1:]
-    takes_caller = bool(names) and hints.get(names[0].name) is Caller
+    code = function.__code__
+    count = code.co_argcount + bool(code.co_flags & CO_VARARGS)
+    names = code.co_varnames[1:count]
+    given = function.__defaults__ or ()
+    defaults = dict(zip(code.co_varnames[code.co_argcount - len(given) : code.co_argcount], given, strict=True))
+    takes_caller = bool(names) and hints.get(names[0]) is Caller
     parameters = []
-    for parameter in names[1:] if takes_caller else names:
-        wire = _wire(hints.get(parameter.name))
+    for one in names[1:] if takes_caller else names:
+        wire = _wire(hints.get(one))
         if wire is None or wire.decode is None:
-            raise TypeError(f"{name}: parameter {parameter.name} has no wire type that can be read")
-        is_repeated = parameter.kind is inspect.Parameter.VAR_POSITIONAL
-        default = () if is_repeated else parameter.default
-        parameters.append(Parameter(_camel(parameter.name), wire, default, is_repeated))
+            raise TypeError(f"{name}: parameter {one} has no wire type that can be read")
+        is_repeated = one == code.co_varnames[code.co_argcount] if count > code.co_argcount else False
+        parameters.append(Parameter(_camel(one), wire, () if is_repeated else defaults.get(one, REQUIRED), is_repeated))
     if len(parameters) > 1 and any(parameter.is_repeated for parameter in parameters):
         raise TypeError(f"{name}: a repeated parameter must be the only one")
     return tuple(parameters), takes_caller

@@ -9,9 +9,9 @@ import orjson
 from msgspec import Struct
 
 from ophion.dev.fork.fork import Fork
-from ophion.dev.fork.source import Failure
 from ophion.errors import RpcError
 from ophion.rpc.services.context import RpcContext
+from ophion.runtime.blocking_json_rpc import Failure
 
 _BLOCKS: Final = {
     "eth_getBlockByNumber": 0,

@@ -5,8 +5,8 @@
 listener          a listening port with its timer; base of HTTP and WebSocket services
 http              requests and answers of HTTP/1.1        websocket     handshake, frames, notifications
 options           host and port of a service
-access            the host allow-list and allowed origins
-origins           allowed origins of a service with a web page of its own
+host_allowlist    host names that clients may use for a service
+origins           web pages that may call a service
 connection_slots  the connection limit, and which connection is evicted
 shared_resources  memory budget, scheduler and lane that all services of a node share
 slow_reader       detects clients that do not read their answers

@@ -75,8 +75,8 @@ class Ledger:
 
     def draft(self, builder: PrivateKey, vote: Vote | None = None, at: int = 0, **changes: object) -> Header:
         """Return an unsealed header on the head."""
-        wishes = BlockPreferences(timestamp=at, author=builder.address, vote=vote)
-        header = self.engine.prepare(self.head, wishes, self)
+        preferences = BlockPreferences(timestamp=at, author=builder.address, vote=vote)
+        header = self.engine.prepare(self.head, preferences, self)
         return replace(header, **changes)  # type: ignore[arg-type]
 
     def sealed(self, header: Header, keys: Sequence[PrivateKey] = KEYS) -> HashedHeader:

@@ -29,7 +29,7 @@ def test_auto_writes_the_slot_only_where_all_others_want_it(clients: list[str], 
     assert chosen_profile(ProfileChoice.AUTO, clients) is profile
 
 
-def test_a_configured_profile_is_spoken_whoever_listens() -> None:
+def test_a_configured_profile_is_used_with_all_peers() -> None:
     assert chosen_profile(ProfileChoice.BAL, [OLD]) is Profile.BAL
     assert chosen_profile(ProfileChoice.CLASSIC, [NEW]) is Profile.CLASSIC
 

@@ -375,7 +375,7 @@ def test_a_built_block_becomes_a_proposal_of_any_round_without_changing_its_hash
 
 
 @both
-def test_the_machine_is_told_validators_and_timing_of_the_next_block(protocol: str) -> None:
+def test_the_machine_gets_validators_and_timing_of_the_next_block(protocol: str) -> None:
     options = {"blockperiodseconds": 5, "requesttimeoutseconds": 10, "xemptyblockperiodseconds": 12}
     chain = Ledger(genesis_of(protocol, ADDRESSES, options))
     event = chain.engine.new_head(chain.head, chain, max_timeout_s=30.0)

@@ -7,7 +7,7 @@ import pytest
 from ophion.consensus.bft.events import BlockTimer, RoundTimer, SetTimer, TimerKind
 
 
-def test_timers_are_told_apart_by_height_and_round() -> None:
+def test_timers_are_identified_by_height_and_round() -> None:
     assert RoundTimer(1, 0) == RoundTimer(1, 0)
     assert RoundTimer(1, 0) != RoundTimer(1, 1)
     assert SetTimer(TimerKind.BLOCK, 1.0, BlockTimer(1)) != SetTimer(TimerKind.BLOCK, 2.0, BlockTimer(1))

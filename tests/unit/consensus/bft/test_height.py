@@ -81,7 +81,7 @@ def test_the_proposer_proposes_when_the_block_is_due(rules: Rules) -> None:
     assert bool(stage.said(Prepare)) is rules.proposer_prepares
 
 
-def test_a_lone_validator_decides_at_once_and_tells_nobody() -> None:
+def test_a_lone_validator_decides_at_once_and_sends_nothing() -> None:
     for rules in PROTOCOLS:
         stage = Stage(rules, me=0, validators=1)
         stage.start_round_0()
@@ -233,7 +233,7 @@ def test_i_11_a_block_that_fails_its_check_gets_no_prepare_and_ends_in_a_round_c
 
 
 @both
-def test_i_12_proposal_by_somebody_else_is_dropped(rules: Rules) -> None:
+def test_i_12_proposal_of_another_validator_is_dropped(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     stage.hear(stage.hands[1].proposal(1, 0, stage.block(1), None))
@@ -473,7 +473,7 @@ def test_f_plus_1_validators_in_later_rounds_are_followed(rules: Rules) -> None:
 
 
 @both
-def test_a_new_block_is_built_when_nobody_has_prepared(rules: Rules) -> None:
+def test_a_new_block_is_built_without_a_prepared_certificate(rules: Rules) -> None:
     stage = Stage(rules, me=1)
     stage.start_round_0()
     stage.fire(TimerKind.ROUND)
@@ -619,7 +619,7 @@ def silent_turn(stage: Stage) -> None:
 
 
 @both
-def test_the_first_missed_turn_costs_a_time_out_and_the_next_one_none(rules: Rules) -> None:
+def test_the_first_missed_proposal_costs_a_timeout_and_the_next_one_none(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     silent_turn(stage)
     assert [message.round for message in stage.said(RoundChange)] == [1]
@@ -635,7 +635,7 @@ def test_the_first_missed_turn_costs_a_time_out_and_the_next_one_none(rules: Rul
 
 
 @both
-def test_it_has_its_turn_back_as_soon_as_it_is_heard(rules: Rules) -> None:
+def test_a_passed_over_proposer_proposes_again_after_its_next_message(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     silent_turn(stage)
     stage.now += 3.0
@@ -660,7 +660,7 @@ def test_several_who_are_gone_are_passed_over_together(rules: Rules) -> None:
 
 
 @both
-def test_a_connection_that_breaks_during_a_turn_ends_it(rules: Rules) -> None:
+def test_a_lost_connection_to_the_proposer_ends_its_round(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     stage.now = 1.5
@@ -674,7 +674,7 @@ def test_a_connection_that_breaks_during_a_turn_ends_it(rules: Rules) -> None:
 
 
 @both
-def test_a_connection_that_breaks_before_the_turn_ends_it_when_the_block_is_due(rules: Rules) -> None:
+def test_a_connection_lost_before_the_round_ends_it_when_the_block_is_due(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     stage.start()
     stage.now = 0.5
@@ -704,7 +704,7 @@ def test_passing_over_can_be_switched_off(rules: Rules) -> None:
 
 
 @both
-def test_what_was_said_in_this_round_is_said_again_to_who_connects(rules: Rules) -> None:
+def test_messages_of_this_round_are_sent_again_to_new_connections(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     stage.accept(stage.proposal())

@@ -36,19 +36,19 @@ def test_genesis_and_a_validator_alone_need_not_wait() -> None:
     assert waiting.holds(validator_set(2), head())
 
 
-def test_it_joins_a_quorum_that_does_not_get_on_in_a_round_nobody_has_reached() -> None:
+def test_it_joins_a_stuck_quorum_in_a_round_that_no_validator_has_reached() -> None:
     waiting = LostStateRecovery()
     waiting.enter(validator_set(), head(), CAME_BACK)
-    waiting.heard(stand_in_address(0), 8, 2)
+    waiting.message_received(stand_in_address(0), 8, 2)
     assert waiting.joins(validator_set(), TIMING, CAME_BACK + 10) is None
-    waiting.heard(stand_in_address(1), 7, 9)
+    waiting.message_received(stand_in_address(1), 7, 9)
     assert waiting.joins(validator_set(), TIMING, CAME_BACK + 10) is None, "that was another height"
-    waiting.heard(stand_in_address(1), 8, 1)
+    waiting.message_received(stand_in_address(1), 8, 1)
     assert waiting.joins(validator_set(), TIMING, CAME_BACK + 3) is None
     memory = waiting.joins(validator_set(), TIMING, CAME_BACK + 4)
     assert memory is not None
     assert (memory.height, memory.resume_round) == (8, 3)
-    waiting.heard(stand_in_address(2), 8, 1)
+    waiting.message_received(stand_in_address(2), 8, 1)
     assert waiting.joins(validator_set(), TIMING, CAME_BACK + 31) is None, "three of four can do without it"
     assert waiting.joins(validator_set(), TIMING, CAME_BACK + 32) is not None, "but for a liar among them"
 
@@ -56,10 +56,10 @@ def test_it_joins_a_quorum_that_does_not_get_on_in_a_round_nobody_has_reached() 
 def test_three_validators_tolerate_no_fault_so_one_of_them_is_not_enough_company() -> None:
     waiting = LostStateRecovery()
     waiting.enter(validator_set(3), head(), CAME_BACK)
-    waiting.heard(stand_in_address(0), 8, 0)
+    waiting.message_received(stand_in_address(0), 8, 0)
     assert waiting.joins(validator_set(3), TIMING, CAME_BACK + 10) is None
     waiting.enter(validator_set(2), head(), CAME_BACK)
-    waiting.heard(stand_in_address(0), 8, 0)
+    waiting.message_received(stand_in_address(0), 8, 0)
     assert waiting.joins(validator_set(2), TIMING, CAME_BACK + 10) is not None
 
 
@@ -69,14 +69,14 @@ def test_f_liars_do_not_lure_it_into_rounds_far_away() -> None:
     """
     waiting = LostStateRecovery()
     waiting.enter(validator_set(), head(), CAME_BACK)
-    waiting.heard(stand_in_address(0), 8, 2**31 - 1)
-    waiting.heard(stand_in_address(1), 8, 3)
+    waiting.message_received(stand_in_address(0), 8, 2**31 - 1)
+    waiting.message_received(stand_in_address(1), 8, 3)
     memory = waiting.joins(validator_set(), TIMING, CAME_BACK + 10)
     assert memory is not None
     assert memory.resume_round == 4
 
 
-def test_where_everybody_has_lost_everything_it_does_not_wait_for_ever() -> None:
+def test_if_all_validators_have_lost_their_votes_it_does_not_wait_for_ever() -> None:
     waiting = LostStateRecovery()
     waiting.enter(validator_set(), head(), CAME_BACK)
     assert waiting.joins(validator_set(), TIMING, CAME_BACK + 299) is None

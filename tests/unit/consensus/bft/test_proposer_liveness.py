@@ -15,25 +15,25 @@ def absent(liveness: ProposerLiveness, me: Address = D, validators: tuple[Addres
     return liveness.absent(ValidatorSet.of(1, validators, ZERO_ADDRESS), me)
 
 
-def test_who_misses_a_turn_and_stays_silent_is_absent_until_it_is_heard() -> None:
+def test_a_silent_proposer_is_absent_until_its_next_message() -> None:
     liveness = ProposerLiveness(passes_over=True)
-    liveness.heard(A, 4.9)
+    liveness.message_received(A, 4.9)
     liveness.missed_turn(A, since=5.0)
     assert absent(liveness) == {A}
     liveness.connected(A)
     assert absent(liveness) == {A}, "a connection alone says nothing"
-    liveness.heard(A, 9.0)
+    liveness.message_received(A, 9.0)
     assert absent(liveness) == frozenset()
 
 
-def test_who_was_heard_during_its_turn_is_not_absent() -> None:
+def test_a_proposer_that_sent_a_message_during_its_round_is_not_absent() -> None:
     liveness = ProposerLiveness(passes_over=True)
-    liveness.heard(A, 5.1)
+    liveness.message_received(A, 5.1)
     liveness.missed_turn(A, since=5.0)
     assert absent(liveness) == frozenset()
 
 
-def test_who_was_never_heard_of_is_absent_after_its_turn() -> None:
+def test_a_proposer_without_any_message_is_absent_after_its_round() -> None:
     liveness = ProposerLiveness(passes_over=True)
     liveness.missed_turn(A, since=5.0)
     assert absent(liveness) == {A}
@@ -41,14 +41,14 @@ def test_who_was_never_heard_of_is_absent_after_its_turn() -> None:
 
 def test_a_broken_connection_counts_until_it_is_back_or_something_arrives_by_others() -> None:
     liveness = ProposerLiveness(passes_over=True)
-    for restore in (liveness.connected, lambda peer: liveness.heard(peer, 1.0)):
+    for restore in (liveness.connected, lambda peer: liveness.message_received(peer, 1.0)):
         liveness.disconnected(A)
         assert absent(liveness) == {A}
         restore(A)
         assert absent(liveness) == frozenset()
 
 
-def test_nobody_is_passed_over_where_the_rest_is_no_quorum() -> None:
+def test_no_proposer_is_passed_over_if_the_others_are_no_quorum() -> None:
     liveness = ProposerLiveness(passes_over=True)
     liveness.disconnected(A)
     liveness.disconnected(B)
@@ -74,11 +74,11 @@ def test_it_can_be_switched_off() -> None:
 def test_only_validators_are_kept() -> None:
     liveness = ProposerLiveness(passes_over=True)
     for index in range(100):
-        liveness.heard(stand_in_address(index), 1.0)
+        liveness.message_received(stand_in_address(index), 1.0)
         liveness.disconnected(stand_in_address(index))
     liveness.keep(ALL)
     assert len(liveness) == 4
-    assert set(liveness.heard_at) == set(ALL)
+    assert set(liveness.received_at) == set(ALL)
     assert absent(liveness, validators=(*ALL, *(stand_in_address(index) for index in range(4, 60)))) == {A, B, C}
 
 

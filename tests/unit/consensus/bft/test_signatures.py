@@ -39,6 +39,6 @@ def test_seals_of_finished_headers_may_have_a_high_s() -> None:
 
 
 @given(st.binary(min_size=60, max_size=70))
-def test_any_bytes_give_somebody_or_nobody(signature: bytes) -> None:
+def test_any_bytes_give_a_node_or_none(signature: bytes) -> None:
     author = message_author(DIGEST, signature)
     assert author is None or len(author) == 20

@@ -95,7 +95,7 @@ def test_what_one_validator_says_at_a_height_is_passed_on_so_often_and_no_more()
     assert passed_on == 64
     vote = stage.hands[2].prepare(1, 0, bytes(32))
     stage.hear(vote)
-    assert len(stage.done(RelayMessage)) == 1, "others are heard as before"
+    assert len(stage.done(RelayMessage)) == 1, "others are handled as before"
 
 
 def test_future_messages_have_a_limit() -> None:
@@ -283,7 +283,7 @@ def test_nothing_is_signed_while_peers_report_a_higher_head(rules: Rules) -> Non
 
 
 @both
-def test_a_held_height_begins_after_the_timeout_with_what_was_heard(rules: Rules) -> None:
+def test_a_held_height_begins_after_the_timeout_with_the_received_messages(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     held(stage, 4.0)
     proposal = stage.proposal()

@@ -87,7 +87,7 @@ def test_a_stall_for_lack_of_validators_is_named() -> None:
     assert found.is_quorum_reachable is False
     assert found.silent == (stage.hands[0].address, stage.hands[2].address)
     text = " ".join(found.explanation)
-    assert "3 of 4 validators are needed and 2 are heard of" in text
+    assert "3 of 4 validators are needed and 2 are online" in text
     assert stage.hands[2].address.hex() in text
     assert "1 earlier round has ended without a block" in text
     assert "The round ends in 8.0 s." in text
@@ -112,7 +112,7 @@ def test_refusals_are_shown() -> None:
     assert status(stage).notes == ("the proposal of round 0 was refused: wrong state root",)
 
 
-def test_own_turn_and_a_fork_are_named() -> None:
+def test_own_proposal_and_a_fork_are_named() -> None:
     stage = Stage(IBFT2, me=0)
     stage.start_round_0()
     assert "This node is the proposer" in status(stage).explanation[0]

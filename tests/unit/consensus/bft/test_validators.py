@@ -135,7 +135,7 @@ def test_q_06_validators_from_a_contract_change_with_the_state_and_are_not_liste
     assert contract.asked[0] == (0, CONTRACT)
 
 
-def test_a_contract_that_names_nobody_or_cannot_be_asked_stops_the_chain() -> None:
+def test_a_validator_contract_without_validators_or_result_stops_the_chain() -> None:
     chain = ledger("qbft", (), validatorcontractaddress="0x" + CONTRACT.hex())
     with pytest.raises(InvalidHeader, match="cannot be called"):
         chain.validators()

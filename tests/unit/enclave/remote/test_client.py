@@ -17,9 +17,10 @@ from ophion.enclave.remote.http import HttpClient
 from ophion.enclave_http.application import EnclaveApplication, enclave_service
 from ophion.errors import EnclaveError
 from ophion.rpc.tls.certificates import TlsSettings, client_context, server_context
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.policy import HttpLimits
 from ophion.rpc.transport.http.service import HttpService
+from ophion.rpc.transport.origins import OriginList
 from ophion.runtime.eager_coroutine import driven
 from ophion.testing.enclaves import Member
 from ophion.testing.ports import free_ports
@@ -94,7 +95,7 @@ def test_refusals_keep_their_word(tmp_path: Path) -> None:
     told(member, story)
 
 
-def test_an_enclave_that_is_away_is_told_apart(tmp_path: Path) -> None:
+def test_an_offline_enclave_has_its_own_error(tmp_path: Path) -> None:
     async def main() -> None:
         [port] = free_ports(1)
         outer = RemoteEnclave(HttpClient(f"http://127.0.0.1:{port}", timeout_s=5), b"\7" * 32)
@@ -172,7 +173,7 @@ def test_a_question_may_begin_outside_of_any_task(tmp_path: Path) -> None:
     told(member, story)
 
 
-def test_a_long_list_of_payloads_leaves_room_for_others() -> None:
+def test_a_long_list_of_payloads_leaves_time_for_other_requests() -> None:
     """A node that catches up requests thousands of payloads. A client's transaction must not wait for all of them."""
 
     async def main() -> None:

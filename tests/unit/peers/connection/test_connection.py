@@ -11,8 +11,8 @@ import pytest
 
 from ophion.errors import DecodeError, StorageError
 from ophion.native.crypto import PrivateKey
-from ophion.peers.connection.connection import MAX_TASKS
 from ophion.peers.connection.send_queue import HARD_LIMIT, SOFT_LIMIT
+from ophion.peers.connection.task_group import MAX_TASKS
 from ophion.peers.connection.timeouts import Timing
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.peer import Peer
@@ -132,7 +132,7 @@ def test_messages_arrive_in_order_whatever_their_size() -> None:
     play(story)
 
 
-def test_answers_take_no_second_place_in_the_queue() -> None:
+def test_responses_are_not_queued_twice() -> None:
     async def story(scene: Scene) -> None:
         seen_by_a, seen_by_b = await scene.begin()
 
@@ -149,7 +149,7 @@ def test_answers_take_no_second_place_in_the_queue() -> None:
     play(story)
 
 
-def test_the_one_who_leaves_tells_why_and_the_other_knows() -> None:
+def test_a_disconnect_carries_its_reason_to_the_other_side() -> None:
     async def story(scene: Scene) -> None:
         seen_by_a, seen_by_b = await scene.begin()
         seen_by_a.disconnect(DisconnectReason.TOO_MANY_PEERS, "enough")
@@ -266,7 +266,7 @@ def test_tasks_are_bounded_and_end_with_the_connection() -> None:
     play(story)
 
 
-def test_a_finished_task_makes_room() -> None:
+def test_a_finished_task_frees_its_slot() -> None:
     async def story(scene: Scene) -> None:
         seen_by_a, _ = await scene.begin()
 
@@ -502,7 +502,7 @@ def test_a_flood_of_small_messages_pauses_reading_and_leaves_the_loop_its_turns(
             now = scene.clock.monotonic()
             longest, last = max(longest, now - last), now
             was_paused |= not scene.meeting.transports[1].is_reading()
-            assert scene.meeting.far._inbox_size <= 2 * 256 * 1024
+            assert scene.meeting.far._channel.inbox_bytes <= 2 * 256 * 1024
         assert longest <= 0.004 + 8 * work
         assert was_paused
         assert scene.meeting.far.is_open
@@ -537,7 +537,7 @@ def test_a_peer_that_does_not_close_is_cut_off() -> None:
     play(story)
 
 
-def test_what_was_said_before_the_end_is_heard() -> None:
+def test_messages_before_the_end_of_the_socket_are_handled() -> None:
     async def story(scene: Scene) -> None:
         await scene.begin()
         session, transport = scene.meeting.near._session, scene.meeting.transports[0]
@@ -615,7 +615,7 @@ def test_cancelled_at_any_moment_nothing_is_left_behind(steps: int) -> None:
     play(story)
 
 
-def test_a_refused_peer_is_told_why() -> None:
+def test_a_refused_peer_gets_the_reason() -> None:
     async def story(scene: Scene) -> None:
         def refuse(peer: Peer) -> None:
             raise PeerMisbehaved(DisconnectReason.ALREADY_CONNECTED, "no")

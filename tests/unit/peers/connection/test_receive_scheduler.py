@@ -19,7 +19,7 @@ class Worker:
         return self.steps > 0
 
 
-def test_everybody_with_work_takes_steps_in_turn() -> None:
+def test_connections_with_work_are_scheduled_round_robin() -> None:
     async def story() -> list[str]:
         clock, log = ManualClock(), list[str]()
         scheduler = ReceiveScheduler(asyncio.get_running_loop(), clock, slice_s=1.0)
@@ -33,7 +33,7 @@ def test_everybody_with_work_takes_steps_in_turn() -> None:
     assert asyncio.run(story()) == ["a", "b", "c", "a", "c", "a"]
 
 
-def test_the_loop_gets_its_turn_after_the_slice() -> None:
+def test_the_event_loop_runs_after_each_time_slice() -> None:
     async def story() -> None:
         clock, log = ManualClock(), list[str]()
         scheduler = ReceiveScheduler(asyncio.get_running_loop(), clock, slice_s=0.004)

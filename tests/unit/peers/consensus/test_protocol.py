@@ -44,7 +44,7 @@ def test_each_chain_offers_its_own_protocol(tmp_path: Path) -> None:
         told(tmp_path / engine, engine, story, nodes=1)
 
 
-def test_a_code_that_nobody_uses_ends_the_connection(tmp_path: Path) -> None:
+def test_an_unknown_message_code_ends_the_connection(tmp_path: Path) -> None:
     async def story(parties: list[Party]) -> None:
         (meeting,) = meet(parties)
         near, _ = await meeting.peers()
@@ -76,8 +76,8 @@ def test_what_cannot_be_read_is_dropped_and_counted_and_a_flood_is_not_even_look
             assert far.score < 100
             counts = victim.driver.counts
             assert counts.malformed > 900
-            assert victim.validators.crowded_out > 0
-            assert counts.malformed + victim.validators.crowded_out <= 1500
+            assert victim.validators.dropped > 0
+            assert counts.malformed + victim.validators.dropped <= 1500
         assert flooder.driver.counts.received == 0
 
     told(tmp_path, engine, story, nodes=2)
@@ -97,12 +97,12 @@ def test_large_messages_of_strangers_are_not_even_looked_at(tmp_path: Path) -> N
             near.send("istanbul", 0x12, b"\xc3" + bytes(3))
             near.send("istanbul", 0x12, b"\xc0" + bytes(10**6))
             await asyncio.sleep(0.1)
-            assert (victim.driver.counts.malformed, victim.validators.crowded_out) == (1, 1)
+            assert (victim.driver.counts.malformed, victim.validators.dropped) == (1, 1)
             (meeting,) = meet(parties)
             near, _ = await meeting.peers()
             await asyncio.sleep(0.5)
             near.send("istanbul", 0x12, b"\xc0" + bytes(10**6))
             await asyncio.sleep(0.1)
-            assert (victim.driver.counts.malformed, victim.validators.crowded_out) == (2, 1), "a validator may"
+            assert (victim.driver.counts.malformed, victim.validators.dropped) == (2, 1), "a validator may"
 
     told(tmp_path, "qbft", story, nodes=2)

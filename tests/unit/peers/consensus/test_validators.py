@@ -57,7 +57,7 @@ def test_who_is_not_connected_directly_hears_by_others(tmp_path: Path, engine: s
 
 
 @BOTH
-def test_who_comes_late_hears_again_what_was_said(tmp_path: Path, engine: str) -> None:
+def test_a_peer_that_connects_late_gets_earlier_messages(tmp_path: Path, engine: str) -> None:
     async def story(parties: list[Party]) -> None:
         async with running(*(party.driver for party in parties)):
             await asyncio.sleep(60)  # meanwhile each validator is alone, and its rounds get longer and longer
@@ -70,7 +70,7 @@ def test_who_comes_late_hears_again_what_was_said(tmp_path: Path, engine: str) -
 
 
 @BOTH
-def test_a_message_of_a_later_height_tells_the_synchroniser(tmp_path: Path, engine: str) -> None:
+def test_a_message_of_a_later_height_wakes_the_synchroniser(tmp_path: Path, engine: str) -> None:
     async def story(parties: list[Party]) -> None:
         first, second = parties
         async with running(first.driver):
@@ -87,7 +87,7 @@ def test_a_message_of_a_later_height_tells_the_synchroniser(tmp_path: Path, engi
 
 
 @BOTH
-def test_messages_of_another_protocol_are_nobody_s_business(tmp_path: Path, engine: str) -> None:
+def test_messages_of_another_protocol_are_ignored(tmp_path: Path, engine: str) -> None:
     async def story(parties: list[Party]) -> None:
         first, second = parties
         async with running(first.driver):

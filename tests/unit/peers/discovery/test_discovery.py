@@ -97,12 +97,12 @@ class UnknownNode:
 
     def __init__(self, ether: Ether, number: int, ip: str) -> None:
         self.ether, self.key, self.place = ether, key(number), (ip, 50_000 + number)
-        self.heard: list[tuple[bytes, Packet]] = []
+        self.recorded: list[tuple[bytes, Packet]] = []
         ether.places[self.place] = self.receive
 
     def receive(self, data: bytes, ip: str, port: int) -> None:
         digest, _, kind, body = wire.open_packet(data)
-        self.heard.append((digest, decode(kind, body)))
+        self.recorded.append((digest, decode(kind, body)))
 
     async def say(self, packet: Packet, node: Node) -> bytes:
         """Send a packet and let all nodes react; return its hash."""
@@ -113,8 +113,8 @@ class UnknownNode:
         return data[:32]
 
     def take(self) -> list[Packet]:
-        heard, self.heard = [packet for _, packet in self.heard], []
-        return heard
+        recorded, self.recorded = [packet for _, packet in self.recorded], []
+        return recorded
 
     @property
     def endpoint(self) -> Endpoint:
@@ -132,9 +132,9 @@ class UnknownNode:
 
     async def bond(self, node: Node) -> None:
         await self.say(self.ping(), node)
-        [(digest, _)] = [(digest, packet) for digest, packet in self.heard if isinstance(packet, Ping)]
+        [(digest, _)] = [(digest, packet) for digest, packet in self.recorded if isinstance(packet, Ping)]
         await self.say(Pong(self.endpoint, digest, self.expiry), node)
-        self.heard.clear()
+        self.recorded.clear()
 
 
 def play(story: Callable[[Ether], Awaitable[None]]) -> None:
@@ -271,7 +271,7 @@ def test_banned_nodes_are_neither_answered_nor_asked() -> None:
     play(story)
 
 
-def test_who_is_permitted_no_longer_is_dropped_and_proves_itself_in_vain() -> None:
+def test_a_peer_that_is_no_longer_permitted_is_dropped_and_its_proof_is_refused() -> None:
     async def story(ether: Ether) -> None:
         a = ether.node(1)
         b, c = ether.node(2, [a.enode]), ether.node(3, [a.enode])
@@ -397,7 +397,7 @@ def test_no_response_without_an_endpoint_proof() -> None:
     play(story)
 
 
-def test_what_has_expired_is_not_heard() -> None:
+def test_expired_packets_are_ignored() -> None:
     async def story(ether: Ether) -> None:
         node, stranger = ether.node(1), ether.stranger(9)
         past = int(ether.clock.now()) - 1
@@ -416,7 +416,7 @@ def test_a_pong_with_another_hash_or_from_another_address_proves_nothing() -> No
     async def story(ether: Ether) -> None:
         node, stranger = ether.node(1), ether.stranger(9)
         await stranger.say(stranger.ping(), node)
-        digest = next(digest for digest, packet in stranger.heard if isinstance(packet, Ping))
+        digest = next(digest for digest, packet in stranger.recorded if isinstance(packet, Ping))
         await stranger.say(Pong(stranger.endpoint, b"\x01" * 32, stranger.expiry), node)
         await ether.stranger(9, ip="127.0.0.3").say(Pong(stranger.endpoint, digest, stranger.expiry), node)
         stranger.take()
@@ -512,7 +512,7 @@ def test_a_node_that_lies_about_others_cannot_make_us_write_to_them() -> None:
         await stranger.bond(node)
         for _ in range(200):
             await asyncio.sleep(0.05)
-            if any(isinstance(packet, FindNode) for _, packet in stranger.heard):
+            if any(isinstance(packet, FindNode) for _, packet in stranger.recorded):
                 break
         named = [Neighbor(Endpoint("8.8.8.8", 80, 80), key(5).public_key)]
         named += [Neighbor(Endpoint("0.0.0.0", 40_000, 1), key(6).public_key)]

@@ -70,7 +70,7 @@ def test_the_record_of_another_key_is_not_taken_over(tmp_path: Path) -> None:
     assert LocalRecord(PrivateKey(bytes(31) + b"\x01"), ManualClock(), path).seq == 0
 
 
-def test_a_place_that_cannot_be_written_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_path_that_cannot_be_written_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     local = LocalRecord(KEY, ManualClock(), tmp_path / "missing" / "node-record")
     local.update("0.0.0.0", 1, 1, None)
     assert local.encoded

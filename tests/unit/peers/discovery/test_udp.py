@@ -16,10 +16,10 @@ from ophion.runtime.clock import ManualClock, SystemClock
 
 def test_so_many_in_all_and_so_many_from_one_address() -> None:
     async def story() -> None:
-        heard: list[tuple[bytes, str, int]] = []
+        received: list[tuple[bytes, str, int]] = []
         clock = ManualClock()
         scheduler = ReceiveScheduler(asyncio.get_running_loop(), clock)
-        socket = UdpSocket(scheduler, clock, lambda data, ip, port: heard.append((data, ip, port)))
+        socket = UdpSocket(scheduler, clock, lambda data, ip, port: received.append((data, ip, port)))
         for number in range(2 * MAX_PER_SOURCE):
             socket.datagram_received(b"x", ("10.0.0.1", number))
         assert socket.dropped == MAX_PER_SOURCE
@@ -27,25 +27,25 @@ def test_so_many_in_all_and_so_many_from_one_address() -> None:
             socket.datagram_received(b"y", (f"10.1.{number >> 8}.{number & 255}", 1))
         for _ in range(1000):
             await asyncio.sleep(0)
-        assert len(heard) == MAX_WAITING
+        assert len(received) == MAX_WAITING
         socket.datagram_received(b"z", ("::ffff:10.0.0.1", 7))
         await asyncio.sleep(0)
-        assert heard[-1] == (b"z", "10.0.0.1", 7)
+        assert received[-1] == (b"z", "10.0.0.1", 7)
 
     asyncio.run(story())
 
 
-def test_known_nodes_are_heard_during_a_flood_from_forged_addresses() -> None:
+def test_packets_of_known_nodes_are_handled_during_a_flood_from_forged_addresses() -> None:
     async def story() -> None:
-        heard: list[str] = []
+        received: list[str] = []
         clock = ManualClock()
         scheduler = ReceiveScheduler(asyncio.get_running_loop(), clock)
-        socket = UdpSocket(scheduler, clock, lambda data, ip, port: heard.append(ip), lambda ip: ip == "10.0.0.1")
+        socket = UdpSocket(scheduler, clock, lambda data, ip, port: received.append(ip), lambda ip: ip == "10.0.0.1")
         for number in range(2 * MAX_WAITING):
             socket.datagram_received(b"y", (f"10.1.{number >> 8}.{number & 255}", 1))
         socket.datagram_received(b"x", ("10.0.0.1", 1))
         await asyncio.sleep(0)
-        assert heard[0] == "10.0.0.1"
+        assert received[0] == "10.0.0.1"
 
     asyncio.run(story())
 
@@ -54,18 +54,18 @@ def test_a_flood_of_requests_is_rate_limited_and_hides_no_response() -> None:
     ping, pong = bytes(97) + b"\x01data", bytes(97) + b"\x02data"
 
     async def story() -> None:
-        heard: list[tuple[bytes, str]] = []
+        received: list[tuple[bytes, str]] = []
         clock = ManualClock()
         scheduler = ReceiveScheduler(asyncio.get_running_loop(), clock)
-        socket = UdpSocket(scheduler, clock, lambda data, ip, port: heard.append((data, ip)))
+        socket = UdpSocket(scheduler, clock, lambda data, ip, port: received.append((data, ip)))
 
         async def come(data: bytes, ip: str, times: int, ports: int = 1) -> int:
-            heard.clear()
+            received.clear()
             for number in range(times):
                 socket.datagram_received(data, (ip, 1 + number % ports))
                 await asyncio.sleep(0)
-            assert all(one == (data, ip) for one in heard)
-            return len(heard)
+            assert all(one == (data, ip) for one in received)
+            return len(received)
 
         assert await come(ping, "10.0.0.1", 2 * PORT_BURST) == PORT_BURST
         assert await come(b"noise", "10.0.0.1", 5) == 0
@@ -84,10 +84,10 @@ def test_a_flood_of_requests_is_rate_limited_and_hides_no_response() -> None:
 
 def test_a_failure_does_not_end_it(caplog: object) -> None:
     async def story() -> None:
-        heard = []
+        received = []
 
         def receive(data: bytes, ip: str, port: int) -> None:
-            heard.append(data)
+            received.append(data)
             raise RuntimeError("a bug")
 
         clock = ManualClock()
@@ -96,7 +96,7 @@ def test_a_failure_does_not_end_it(caplog: object) -> None:
         socket.datagram_received(b"1", ("127.0.0.1", 1))
         socket.datagram_received(b"2", ("127.0.0.1", 1))
         await asyncio.sleep(0)
-        assert heard == [b"1", b"2"]
+        assert received == [b"1", b"2"]
 
     asyncio.run(story())
 
@@ -106,13 +106,13 @@ def test_over_a_real_socket() -> None:
         loop = asyncio.get_running_loop()
         clock = SystemClock()
         scheduler = ReceiveScheduler(loop, clock)
-        heard: asyncio.Queue[tuple[bytes, str, int]] = asyncio.Queue()
+        received: asyncio.Queue[tuple[bytes, str, int]] = asyncio.Queue()
         here = UdpSocket(scheduler, clock, lambda *got: None)
-        there = UdpSocket(scheduler, clock, lambda *got: heard.put_nowait(got))
+        there = UdpSocket(scheduler, clock, lambda *got: received.put_nowait(got))
         near, _ = await loop.create_datagram_endpoint(lambda: here, local_addr=("127.0.0.1", 0))
         far, _ = await loop.create_datagram_endpoint(lambda: there, local_addr=("127.0.0.1", 0))
         here.send(b"hello", far.get_extra_info("sockname"))
-        data, ip, port = await asyncio.wait_for(heard.get(), 5)
+        data, ip, port = await asyncio.wait_for(received.get(), 5)
         assert (data, ip, port) == (b"hello", "127.0.0.1", near.get_extra_info("sockname")[1])
         here.send(b"x", ("::1", 9))
         here.close()

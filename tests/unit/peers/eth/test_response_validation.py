@@ -15,7 +15,7 @@ from ophion.errors import DecodeError
 from ophion.native.exceptions import NativeError
 from ophion.peers.disconnect_reasons import PeerMisbehaved
 from ophion.peers.eth.messages import GetHeaders
-from ophion.peers.eth.request_handler import Answers
+from ophion.peers.eth.response_reader import ResponseReader
 from ophion.peers.eth.response_validation import read_bodies, read_headers, read_transactions, wrapped
 from ophion.primitives import rlp
 from ophion.testing.core import TestCore, open_core
@@ -37,7 +37,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestCore]:
 
 
 def headers_of(node: TestCore, request: GetHeaders) -> list[bytes]:
-    return rlp.split_list(Answers(node.chain, node.pool).headers(request), 1024)
+    return rlp.split_list(ResponseReader(node.chain, node.pool).headers(request), 1024)
 
 
 def blocks_of(node: TestCore, *numbers: int) -> list[ChainBlock]:
@@ -83,7 +83,7 @@ def test_a_header_of_the_right_number_that_does_not_link_is_a_breach(node: TestC
 def test_bodies_are_taken_as_far_as_they_belong(node: TestCore) -> None:
     blocks = blocks_of(node, 1, 2, 3)
     headers = [block.header for block in blocks]
-    answer = rlp.split_list(Answers(node.chain, node.pool).bodies([header.hash for header in headers]), 1024)
+    answer = rlp.split_list(ResponseReader(node.chain, node.pool).bodies([header.hash for header in headers]), 1024)
     found = read_bodies(rlp.list_of(answer), headers)
     assert [one.body.transactions_root for one in found] == [header.header.transactions_root for header in headers]
     assert [one.size for one in found] == [len(item) for item in answer]

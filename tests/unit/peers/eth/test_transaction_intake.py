@@ -32,7 +32,7 @@ class Batches:
         self.submit()
 
 
-def test_unknown_peers_take_turns_in_the_pool() -> None:
+def test_unknown_peers_share_the_pool_fairly() -> None:
     share, log = IntakeShare(max_batches=1), list[str]()
     peers = {name: Batches(name, share, log, 2) for name in "abc"}
     for peer in peers.values():
@@ -42,7 +42,7 @@ def test_unknown_peers_take_turns_in_the_pool() -> None:
     assert log == ["a", "b", "c", "a", "b", "c"]
 
 
-def test_a_turn_that_is_not_needed_goes_to_the_next_peer() -> None:
+def test_an_unused_time_slice_goes_to_the_next_peer() -> None:
     share, log = IntakeShare(max_batches=1), list[str]()
     one, gone, other = Batches("one", share, log, 1), Batches("gone", share, log, 1), Batches("other", share, log, 1)
     for peer in (one, gone, other):

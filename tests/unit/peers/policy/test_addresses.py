@@ -24,7 +24,7 @@ def test_host_bits_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "10.0.0.0/33", "home", "10.0.0/8", "1.2.3.4/x"])
-def test_what_is_no_subnet_is_said(text: str) -> None:
+def test_an_invalid_subnet_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match="is not a subnet"):
         read_subnet(text)
 

@@ -50,7 +50,7 @@ def filled(*members: Peer) -> Peers:
     return peers
 
 
-def test_limits_are_told_as_too_many_peers() -> None:
+def test_limits_disconnect_with_too_many_peers() -> None:
     peers = filled(peer(IDS[1]), peer(IDS[2], is_inbound=False))
     assert refused(admission(peers, PeerLimits(2)), peer(IDS[3])) is DisconnectReason.TOO_MANY_PEERS
     assert admission(peers, PeerLimits(3)).judge(peer(IDS[3]), 0.0) is None
@@ -65,7 +65,7 @@ def test_the_share_of_inbound_peers() -> None:
     assert admission(peers, PeerLimits.of(5, None)).judge(peer(IDS[4]), 0.0) is None
 
 
-def test_static_peers_come_in_above_the_limits_and_take_no_place() -> None:
+def test_static_peers_are_accepted_above_the_limits_and_take_no_slot() -> None:
     judge = admission(filled(peer(IDS[1])), PeerLimits(1, 1), static=(IDS[1], IDS[2]))
     assert judge.judge(peer(IDS[3]), 0.0) is None
     assert judge.judge(peer(IDS[2]), 0.0) is None
@@ -73,7 +73,7 @@ def test_static_peers_come_in_above_the_limits_and_take_no_place() -> None:
     assert refused(admission(Peers(), PeerLimits(0)), peer(IDS[3])) is DisconnectReason.TOO_MANY_PEERS
 
 
-def test_the_operators_list_is_for_everybody_a_bar_not_for_static_peers() -> None:
+def test_the_operators_list_bans_all_but_static_peers() -> None:
     bans = Bans()
     bans.bar(IDS[1], 0.0)
     assert refused(admission(Peers(), bans=bans), peer(IDS[1])) is DisconnectReason.REQUESTED
@@ -101,7 +101,7 @@ def test_of_one_direction_the_older_stays() -> None:
         assert not keeps_newer(OWN, peer(LOWER, is_inbound), peer(LOWER, is_inbound))
 
 
-def test_a_duplicate_is_told_so_or_takes_the_place() -> None:
+def test_a_duplicate_connection_is_refused_or_replaces_the_other() -> None:
     present = peer(LOWER, is_inbound=False)
     assert admission(filled(present)).judge(peer(LOWER, is_inbound=True), 0.0) is present
     present = peer(HIGHER, is_inbound=False)
@@ -109,6 +109,6 @@ def test_a_duplicate_is_told_so_or_takes_the_place() -> None:
     assert refused(judge, peer(HIGHER, is_inbound=True)) is DisconnectReason.ALREADY_CONNECTED
 
 
-def test_a_connection_that_is_ending_makes_room_and_limits_do_not_count_it_twice() -> None:
+def test_a_closing_connection_frees_its_slot_and_is_not_counted_twice() -> None:
     present = peer(LOWER, is_open=False)
     assert admission(filled(present), PeerLimits(1)).judge(peer(LOWER), 0.0) is present

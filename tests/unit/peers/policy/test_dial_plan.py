@@ -119,7 +119,7 @@ def test_the_own_node_and_what_is_there_are_not_added() -> None:
     assert made.next_due((), 5) is None
 
 
-def test_discovered_peers_are_dialled_while_there_is_room() -> None:
+def test_discovered_peers_are_dialled_below_the_peer_limit() -> None:
     made = plan()
     for number in range(1, 6):
         made.offer(enode(number), float(number))

@@ -25,11 +25,11 @@ def test_an_array_of_enodes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "[]"])
-def test_nobody(tmp_path: Path, text: str) -> None:
+def test_an_empty_list_has_no_nodes(tmp_path: Path, text: str) -> None:
     assert read_static_nodes(written(tmp_path, text), must_exist=True) == ()
 
 
-def test_a_missing_file_names_nobody_unless_asked_for(tmp_path: Path) -> None:
+def test_a_missing_file_is_empty_unless_required(tmp_path: Path) -> None:
     assert read_static_nodes(tmp_path / "x", must_exist=False) == ()
     with pytest.raises(ConfigError, match="x does not exist"):
         read_static_nodes(tmp_path / "x", must_exist=True)
@@ -49,7 +49,7 @@ def test_a_missing_file_names_nobody_unless_asked_for(tmp_path: Path) -> None:
         (b"[" + b" " * 2_000_000, "cannot be read: more than"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str | bytes, message: str) -> None:
+def test_errors_name_their_position(tmp_path: Path, text: str | bytes, message: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(ConfigError, match=message) as caught:
         read_static_nodes(path, must_exist=False)

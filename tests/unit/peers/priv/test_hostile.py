@@ -33,7 +33,7 @@ class Liar(PrivProtocol):
 
     def __init__(self, member: Member) -> None:
         super().__init__(member.enclave, member.node_key.public_key, SystemClock(), SystemEntropy())
-        self.heard: list[tuple[int, bytes]] = []
+        self.recorded: list[tuple[int, bytes]] = []
 
     def attach(self, peer: Peer, version: int) -> PrivPeer:
         return Deaf(self, peer)
@@ -44,10 +44,10 @@ class Deaf(PrivPeer):
 
     def __init__(self, liar: Liar, peer: Peer) -> None:
         super().__init__(peer, liar.enclave, liar.node_id, liar.clock, liar.entropy, liar.lane)
-        self._heard = liar.heard
+        self._recorded = liar.recorded
 
     def received(self, code: int, payload: bytes) -> None:
-        self._heard.append((code, payload))
+        self._recorded.append((code, payload))
 
 
 UNPROVEN = [
@@ -99,7 +99,7 @@ def test_endless_announcements_disconnect(tmp_path: Path) -> None:
             near.send("priv", Code.ANNOUNCE, messages.encode_keys([bytes([number + 1]) * 32]))
         await meeting.over()
         assert [ending.reason for ending in host.endings] == [DisconnectReason.BREACH]
-        assert sum(code == Code.CHALLENGE for code, _ in liar.heard) <= 12
+        assert sum(code == Code.CHALLENGE for code, _ in liar.recorded) <= 12
 
     asyncio.run(story())
 
@@ -113,7 +113,7 @@ def test_a_key_that_is_not_proven_is_sent_nothing(tmp_path: Path) -> None:
         meeting = MemoryConnection(Host(evil.node_key, [liar]), a.host())
         near, _ = await meeting.peers()
         near.send("priv", Code.ANNOUNCE, messages.encode_keys([b.key]))
-        await until(lambda: any(code == Code.CHALLENGE for code, _ in liar.heard))
+        await until(lambda: any(code == Code.CHALLENGE for code, _ in liar.recorded))
         near.send("priv", Code.PROOF, messages.encode_proofs([(b.key, bytes(32))]))
         await asyncio.sleep(0.02)
         assert not a.enclave.directory.lines(b.key)
@@ -147,11 +147,11 @@ def test_who_is_no_member_hears_nothing_of_it(tmp_path: Path) -> None:
     stores.
     """
     a, b, c = (Member(tmp_path, number) for number in (1, 2, 3))
-    heard: list[bytes] = []
+    recorded: list[bytes] = []
 
     class Recorded(PrivPeer):
         def received(self, code: int, payload: bytes) -> None:
-            heard.append(payload)
+            recorded.append(payload)
             super().received(code, payload)
 
     class Recording(PrivProtocol):
@@ -179,8 +179,8 @@ def test_who_is_no_member_hears_nothing_of_it(tmp_path: Path) -> None:
     assert len(planted) == 12
     for member in (a, b, c):
         member.close()
-    capture = b"".join(heard)
-    assert len(heard) >= 6
+    capture = b"".join(recorded)
+    assert len(recorded) >= 6
     stored = (c.path / "data.mdb").read_bytes()
     for text in planted:
         assert text not in capture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.enclave import embedded, unmarked
+from ophion.enclave import embedded, payload_quota
 from ophion.enclave.embedded import EnclaveSettings
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.interface import DeliveryMode, Received
@@ -129,7 +129,7 @@ def test_a_restored_member_catches_up_by_itself_from_any_holder(tmp_path: Path) 
     assert b.store.row("payloads", foreign) is None
 
 
-def test_what_there_was_no_room_for_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_payloads_are_requested_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = Member(tmp_path, 1), Member(tmp_path, 2)
 
     async def fill() -> list[bytes]:
@@ -152,7 +152,7 @@ def test_what_there_was_no_room_for_is_asked_for_again(tmp_path: Path, monkeypat
     assert record is not None
     b.store.clear_rows(["payloads", "arrivals", "groups", "lookup", "outbox", "cursors"])
     for count, room in ((2, 2 * len(record)), (5, 1 << 30)):
-        monkeypatch.setattr(unmarked, "MAX_FETCHED_BYTES", room)
+        monkeypatch.setattr(payload_quota, "MAX_FETCHED_BYTES", room)
         b.close()
         b.open()
         if count == 2:
@@ -161,7 +161,7 @@ def test_what_there_was_no_room_for_is_asked_for_again(tmp_path: Path, monkeypat
     assert sorted(b.late) == sorted(keys)
 
 
-def test_fetch_missing_asks_everybody_again(tmp_path: Path) -> None:
+def test_fetch_missing_asks_all_enclaves_again(tmp_path: Path) -> None:
     a, b = Member(tmp_path, 1), Member(tmp_path, 2)
 
     async def story() -> None:
@@ -178,7 +178,7 @@ def test_fetch_missing_asks_everybody_again(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_only_participants_are_told_of_a_payload(tmp_path: Path) -> None:
+def test_only_participants_learn_of_a_payload(tmp_path: Path) -> None:
     a, b, c = (Member(tmp_path, number) for number in (1, 2, 3))
 
     async def story() -> None:

@@ -268,7 +268,7 @@ def test_disconnect_after_hello(payload: bytes) -> None:
     assert deliver(b, b"anything at all") == []
 
 
-def test_nothing_can_be_said_before_there_are_keys() -> None:
+def test_no_message_is_sent_before_the_handshake() -> None:
     a, b = pair()
     assert a.seal_disconnect(DisconnectReason.CLIENT_QUITTING) == b""
     assert b.take_output() == b""
@@ -323,7 +323,7 @@ def test_the_largest_message_of_the_transport() -> None:
     assert len(message.payload) == MAX_MESSAGE - 1
 
 
-def test_pings_are_told() -> None:
+def test_pings_are_reported() -> None:
     a, b = opened()
     assert deliver(b, a.seal([(PING_ID, b""), (PING_ID, EMPTY)])) == [Pinged(), Pinged()]
 

@@ -13,11 +13,12 @@ from ophion.rpc.auth.authenticator import Authenticator, named
 from ophion.rpc.auth.tokens import TokenIssuer
 from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.schema.registry import HTTP, Registry
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.messages import Response
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy
+from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.replies import Answer
 from ophion.runtime.clock import ManualClock
 from ophion.runtime.principal import SUBJECT
@@ -316,12 +317,12 @@ def test_an_expired_token_permits_nothing_to_other_interfaces(service: MethodAcc
 
 
 def test_requests_with_a_token_are_made_in_the_name_of_its_user() -> None:
-    heard: list[str | None] = []
+    received: list[str | None] = []
 
     def handle(body: bytes, caller: object = None) -> bytes:
-        heard.append(SUBJECT.get())
+        received.append(SUBJECT.get())
         return body
 
     assert named("ali", handle)(b"x") == b"x"
-    assert heard == ["ali"]
+    assert received == ["ali"]
     assert SUBJECT.get() is None

@@ -31,11 +31,11 @@ class User:
     told = 0
 
     def __init__(self) -> None:
-        self.heard = asyncio.Event()
+        self.received = asyncio.Event()
 
     def session_ended(self) -> None:
         self.told += 1
-        self.heard.set()
+        self.received.set()
 
 
 class Time:
@@ -136,7 +136,7 @@ def test_the_end_comes_by_itself_on_a_real_loop() -> None:
         end, user = loop.time() + 0.05, User()
         one = Session(CLAIMS, lambda claims: end - loop.time(), serve, refuse, loop)
         one.join(user)
-        await user.heard.wait()
+        await user.received.wait()
         assert one.handle(b"") == b"refused"
 
     asyncio.run(asyncio.wait_for(story(), 10))

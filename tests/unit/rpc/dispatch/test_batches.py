@@ -82,17 +82,17 @@ def test_a_batch_stops_where_its_answer_would_be_too_large() -> None:
 
 def test_requests_of_a_batch_run_as_the_client_in_every_time_slice() -> None:
     async def main(dispatch: Dispatcher, context: Context) -> None:
-        heard: dict[str, set[str | None]] = {"ali": set(), "eve": set()}
+        received: dict[str, set[str | None]] = {"ali": set(), "eve": set()}
         bound = dispatch._table["eth_blockNumber"]
 
         def invoke(params: Any, caller: Any) -> int:
-            heard[params[0]].add(SUBJECT.get())
+            received[params[0]].add(SUBJECT.get())
             time.sleep(0.0005)  # so that a batch needs several time slices
             return 1
 
         dispatch._table = {"eth_blockNumber": bound._replace(invoke=invoke)}
         answers = []
-        for name in heard:
+        for name in received:
             before = SUBJECT.set(name)
             reply = dispatch.handle(json.dumps([request("eth_blockNumber", name, id=n) for n in range(60)]).encode())
             SUBJECT.reset(before)
@@ -101,7 +101,7 @@ def test_requests_of_a_batch_run_as_the_client_in_every_time_slice() -> None:
             reply.deliver = answer.set_result
             answers.append(answer)
         await asyncio.gather(*answers)
-        assert heard == {"ali": {"ali"}, "eve": {"eve"}}
+        assert received == {"ali": {"ali"}, "eve": {"eve"}}
 
     run(main)
 

@@ -27,13 +27,13 @@ class Listener:
     client = "127.0.0.1"
 
     def __init__(self) -> None:
-        self.heard: list[Any] = []
+        self.received: list[Any] = []
 
     def notify(self, message: bytes) -> None:
-        self.heard.append(json.loads(message))
+        self.received.append(json.loads(message))
 
     def close(self) -> None:
-        self.heard.append("closed")
+        self.received.append("closed")
 
 
 @pytest.fixture

@@ -27,20 +27,20 @@ class Listener:
 
     def __init__(self, client: str = "127.0.0.1") -> None:
         self.client = client
-        self.heard: list[tuple[str, Any]] = []
+        self.received: list[tuple[str, Any]] = []
         self.is_closed = False
 
     def notify(self, message: bytes) -> None:
         content = json.loads(message)
         assert (content["jsonrpc"], content["method"]) == ("2.0", "eth_subscription")
-        self.heard.append((content["params"]["subscription"], content["params"]["result"]))
+        self.received.append((content["params"]["subscription"], content["params"]["result"]))
 
     def close(self) -> None:
         self.is_closed = True
 
     def take(self) -> list[Any]:
-        heard, self.heard = self.heard, []
-        return [result for _, result in heard]
+        received, self.received = self.received, []
+        return [result for _, result in received]
 
 
 class Counting(Listener):
@@ -79,10 +79,10 @@ def test_new_heads_come_as_blocks_with_hashes_or_transactions(dev: Interface) ->
         full = subscriptions.subscribe(listener, "newHeads", {"includeTransactions": True})
         header, (sent,) = await dev.node.mine(legacy_transaction(DEV_KEYS[1], 0))
         await settle()
-        heard = dict(listener.heard)
-        assert heard[hex(short)]["hash"] == heard[hex(full)]["hash"] == "0x" + header.hash.hex()
-        assert heard[hex(short)]["transactions"] == ["0x" + sent.hex()]
-        assert heard[hex(full)]["transactions"][0]["hash"] == "0x" + sent.hex()
+        received = dict(listener.received)
+        assert received[hex(short)]["hash"] == received[hex(full)]["hash"] == "0x" + header.hash.hex()
+        assert received[hex(short)]["transactions"] == ["0x" + sent.hex()]
+        assert received[hex(full)]["transactions"][0]["hash"] == "0x" + sent.hex()
 
     tell(dev, story)
 
@@ -90,12 +90,12 @@ def test_new_heads_come_as_blocks_with_hashes_or_transactions(dev: Interface) ->
 def test_heads_are_sent_once_in_the_step_of_the_new_head(dev: Interface) -> None:
     async def story(subscriptions: Subscriptions, listener: Listener) -> None:
         subscriptions.subscribe(listener, "newHeads", None)
-        heard = list[int]()
+        received = list[int]()
         chain = dev.context.queries.chain
-        stop = chain.events.listen(lambda event: heard.append(len(listener.heard)))
+        stop = chain.events.listen(lambda event: received.append(len(listener.received)))
         for number in range(1, 4):
             await dev.node.seal()
-            assert heard == list(range(1, number + 1)), "who came later has heard of it afterwards"
+            assert received == list(range(1, number + 1)), "a later listener is called afterwards"
         await settle()
         stop()
         assert [block["number"] for block in listener.take()] == ["0x1", "0x2", "0x3"]
@@ -115,7 +115,7 @@ def test_heads_do_not_overtake_what_belongs_to_earlier_blocks(dev: Interface) ->
         assert body is not None
         for _ in range(2):
             events.publish(Extended((ChainBlock(header, body),)))
-        assert len(listener.heard) == 1, "the second waits for its turn"
+        assert len(listener.received) == 1, "the second waits for its turn"
         await settle()
         assert [type(one) for one in listener.take()] == [dict, bool, dict, bool]
 
@@ -129,14 +129,14 @@ def test_pending_transactions_come_as_hashes_or_objects_and_leave_as_hashes(dev:
         dropped = subscriptions.subscribe(listener, "droppedPendingTransactions", None)
         (first,) = await dev.node.send(legacy_transaction(DEV_KEYS[1], 0))
         await settle()
-        heard = dict(listener.heard)
-        listener.heard.clear()
-        assert heard[hex(hashes)] == "0x" + first.hex()
-        assert heard[hex(objects)]["hash"] == "0x" + first.hex()
-        assert heard[hex(objects)]["blockHash"] is None
+        received = dict(listener.received)
+        listener.received.clear()
+        assert received[hex(hashes)] == "0x" + first.hex()
+        assert received[hex(objects)]["hash"] == "0x" + first.hex()
+        assert received[hex(objects)]["blockHash"] is None
         await dev.node.send(legacy_transaction(DEV_KEYS[1], 0, gas_price=10**10))
         await settle()
-        assert dict(listener.heard)[hex(dropped)] == "0x" + first.hex()
+        assert dict(listener.received)[hex(dropped)] == "0x" + first.hex()
 
     tell(dev, story)
 
@@ -167,9 +167,9 @@ def test_logs_come_one_by_one_and_go_when_their_block_does(dev: Interface) -> No
         block = _block(dev, header)
         dev.node.chain.events.publish(Reorged((block,), (block,)))
         await settle()
-        heard = listener.take()
-        assert [one["removed"] for one in heard] == [True, True, False, False]
-        assert [{**one, "removed": False} for one in heard[:2]] == added
+        received = listener.take()
+        assert [one["removed"] for one in received] == [True, True, False, False]
+        assert [{**one, "removed": False} for one in received[:2]] == added
 
     tell(dev, story)
 
@@ -267,11 +267,11 @@ def test_many_subscribers_are_notified_in_batches(dev: Interface) -> None:
         for one in listeners:
             subscriptions.subscribe(one, "newHeads", None)
         await dev.node.seal()
-        while len(told := [one for one in listeners if one.heard]) < len(listeners):
+        while len(told := [one for one in listeners if one.received]) < len(listeners):
             turns.add(len(told))
             await asyncio.sleep(0)
         assert len(turns) >= 2, "others came in between"
-        assert all(len(one.heard) == 1 for one in listeners)
+        assert all(len(one.received) == 1 for one in listeners)
 
     tell(dev, story)
 
@@ -337,8 +337,8 @@ def test_connections_that_go_leave_nothing_of_their_subscriptions(dev: Interface
         assert subscriptions.subscribe(listener, "newHeads", None) > kept
         await dev.node.seal()
         await settle()
-        assert len(listener.heard) == 1
-        assert not any(one.heard for one in crowd)
+        assert len(listener.received) == 1
+        assert not any(one.received for one in crowd)
 
     tell(dev, story)
 

@@ -15,7 +15,7 @@ from ophion.testing.simulation.message_delivery import Letter
 from ophion.testing.simulation.network import SimulatedNetwork
 
 
-def heard(
+def received(
     kinds: tuple[Misconduct, ...], seconds: float = 12.0, crash: int | None = None
 ) -> list[tuple[int, BftMessage]]:
     """Return the messages of member 0, with their receivers."""
@@ -39,11 +39,13 @@ def heard(
 
 
 def test_silence_says_less_than_others() -> None:
-    assert len(heard((Misconduct.SILENCE,))) < len(heard((Misconduct.DOUBLE_PROPOSAL,)))
+    assert len(received((Misconduct.SILENCE,))) < len(received((Misconduct.DOUBLE_PROPOSAL,)))
 
 
 def test_a_double_proposal_shows_each_member_one_story() -> None:
-    proposals = [(to, message) for to, message in heard((Misconduct.DOUBLE_PROPOSAL,)) if isinstance(message, Proposal)]
+    proposals = [
+        (to, message) for to, message in received((Misconduct.DOUBLE_PROPOSAL,)) if isinstance(message, Proposal)
+    ]
     by_place: dict[tuple[int, int], set[bytes]] = {}
     for _, message in proposals:
         by_place.setdefault((message.height, message.round), set()).add(message.block.hash)
@@ -51,12 +53,12 @@ def test_a_double_proposal_shows_each_member_one_story() -> None:
 
 
 def test_equivocation_votes_for_everything() -> None:
-    votes = [message for _, message in heard((Misconduct.EQUIVOCATION,)) if isinstance(message, Prepare | Commit)]
+    votes = [message for _, message in received((Misconduct.EQUIVOCATION,)) if isinstance(message, Prepare | Commit)]
     assert {type(vote) for vote in votes} == {Prepare, Commit}
 
 
 def test_forged_seals_are_not_seals() -> None:
-    commits = [message for _, message in heard((Misconduct.FORGED_SEALS,)) if isinstance(message, Commit)]
+    commits = [message for _, message in received((Misconduct.FORGED_SEALS,)) if isinstance(message, Commit)]
     assert commits
     assert all(stand_in_seal_author(commit.digest, commit.seal) != commit.author for commit in commits)
 
@@ -64,7 +66,7 @@ def test_forged_seals_are_not_seals() -> None:
 def test_stale_round_changes_are_sent_when_rounds_change() -> None:
     changes = [
         message
-        for _, message in heard((Misconduct.STALE_ROUND_CHANGES,), 30.0, crash=1)
+        for _, message in received((Misconduct.STALE_ROUND_CHANGES,), 30.0, crash=1)
         if isinstance(message, RoundChange)
     ]
     assert changes
@@ -83,7 +85,7 @@ def test_one_liar_of_four_does_no_harm(kinds: tuple[Misconduct, ...]) -> None:
 def test_a_body_swap_keeps_the_signed_digest() -> None:
     swapped = [
         message
-        for _, message in heard((Misconduct.BODY_SWAP,))
+        for _, message in received((Misconduct.BODY_SWAP,))
         if isinstance(message, Proposal) and has_other_body(message.block)
     ]
     assert swapped
@@ -91,13 +93,13 @@ def test_a_body_swap_keeps_the_signed_digest() -> None:
 
 
 def test_withheld_proposals_leave_the_votes() -> None:
-    kinds = {type(message) for _, message in heard((Misconduct.WITHHELD_PROPOSALS,))}
+    kinds = {type(message) for _, message in received((Misconduct.WITHHELD_PROPOSALS,))}
     assert Proposal not in kinds
     assert {Prepare, Commit} <= kinds
 
 
 def test_other_digests_are_those_of_no_block() -> None:
-    votes = [message for _, message in heard((Misconduct.OTHER_DIGESTS,)) if isinstance(message, Prepare | Commit)]
+    votes = [message for _, message in received((Misconduct.OTHER_DIGESTS,)) if isinstance(message, Prepare | Commit)]
     assert len({vote.digest for vote in votes}) > 20
 
 

@@ -8,9 +8,10 @@ from typing import Any, Protocol, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.messages import Request, Response
+from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.replies import Answer, Pending, Reply
 from ophion.rpc.transport.shared_resources import SharedResources
 

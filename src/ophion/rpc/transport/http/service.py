@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.policy import Application, Guard, HttpLimits, HttpPolicy
 from ophion.rpc.transport.listener import Listener
+from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.shared_resources import SharedResources
 
 if TYPE_CHECKING:

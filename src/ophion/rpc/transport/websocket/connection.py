@@ -19,13 +19,13 @@ from time import perf_counter
 from typing import Final, cast
 
 from ophion.native.messages import FrameReader
-from ophion.rpc.transport.access import OriginList
 from ophion.rpc.transport.connection_slots import BUSY, WITHOUT_REQUEST
 from ophion.rpc.transport.graceful_close import GracefulClose
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.messages import TEXT, Response, response_head
 from ophion.rpc.transport.http.policy import Application, HttpLimits, HttpPolicy
+from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.remote_end import address_of, is_encrypted
 from ophion.rpc.transport.replies import Complete, Pending
 from ophion.rpc.transport.slow_reader import SlowReaderCheck

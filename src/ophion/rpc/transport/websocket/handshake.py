@@ -12,8 +12,9 @@ from typing import Final
 
 import httptools
 
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.messages import TEXT, Response
+from ophion.rpc.transport.origins import OriginList
 
 MAX_BYTES: Final = 64 * 1024
 _MAX_HEADERS: Final = 256

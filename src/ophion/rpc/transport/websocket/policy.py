@@ -7,8 +7,9 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct, field
 
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.policy import Application, SessionUser
+from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.replies import Reply
 from ophion.rpc.transport.shared_resources import SharedResources
 

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.listener import Listener
+from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.rpc.transport.websocket.policy import GuardedConversations, WebSocketLimits, WebSocketPolicy
 

@@ -16,12 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
-from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.connection_slots import BUSY
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.messages import Request, Response
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, Result
+from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.replies import Pending, Reply
 from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.runtime.fair_scheduler import FairScheduler

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.messages import Request, Response
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy
 from ophion.rpc.transport.http.reader import RequestReader
+from ophion.rpc.transport.origins import OriginList
 
 HEAD = b"POST /path?a=1 HTTP/1.1\r\nHost: localhost\r\n"
 MESSAGE = HEAD + b"Content-Length: 5\r\n\r\nhello"

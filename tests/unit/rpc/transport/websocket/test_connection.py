@@ -26,8 +26,9 @@ from wsproto.events import (
     TextMessage,
 )
 
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.messages import Response
+from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.replies import Reply
 from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.rpc.transport.streaming import Streamed, StreamedAnswer, Streams

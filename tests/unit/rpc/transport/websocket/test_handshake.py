@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.messages import Response
+from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.websocket.handshake import Handshake
 
 LINES = {

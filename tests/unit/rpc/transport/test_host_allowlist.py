@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.host_allowlist import HostList
+from ophion.rpc.transport.origins import OriginList
 
 
 @pytest.mark.parametrize("header", [b"localhost", b"LocalHost:8545", b"127.0.0.1:1", b"localhost:65535"])

@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 from msgspec import Struct
 
+from ophion.abi.interface import Abi
 from ophion.errors import OphionError
-from ophion.sdk.abi.interface import Abi
 
 
 class ArtifactError(OphionError):

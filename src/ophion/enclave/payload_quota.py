@@ -1,4 +1,4 @@
-"""`UnmarkedBudget`: limits what other enclaves may store here before a marker on the chain refers to it.
+"""`PayloadQuota`: limits what other enclaves may store here before a marker on the chain refers to it.
 
 A payload or a group costs its sender nothing until a marker is mined, and enclave keys are free to generate. So
 payloads and groups without a marker count against a budget and expire. Unknown senders share one budget. A sender that
@@ -77,7 +77,7 @@ class Expired(Struct, frozen=True):
     """Sequence number of the arrival rows, if known."""
 
 
-class UnmarkedBudget:
+class PayloadQuota:
     """Bytes and groups by sender."""
 
     def __init__(self, store: Store) -> None:

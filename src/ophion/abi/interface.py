@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from ophion.abi.codec import Codec, tuple_codec
+from ophion.abi.type_parser import declared_type, parse_type, split_types
+from ophion.errors import AbiError
 from ophion.native.crypto import keccak256
 from ophion.primitives.hexcodec import data as hex_text
-from ophion.sdk.abi.codec import AbiError, Codec, declared_type, parse_type, split_types, tuple_codec
 
 SELECTOR_BYTES = 4
 _PANICS = {
@@ -30,9 +32,11 @@ class Parameters:
 
     __slots__ = ("codec", "codecs", "names")
 
-    def __init__(self, entries: Sequence[Mapping[str, Any]], type_name: str = "") -> None:
+    def __init__(
+        self, entries: Sequence[Mapping[str, Any]], type_name: str = "", has_raw_addresses: bool = False
+    ) -> None:
         self.names = [str(one.get("name") or "") for one in entries]
-        self.codecs = [declared_type(one) for one in entries]
+        self.codecs = [declared_type(one, has_raw_addresses) for one in entries]
         self.codec = tuple_codec(self.codecs, self.names, type_name)
 
     def __len__(self) -> int:
@@ -69,9 +73,9 @@ class Parameters:
 class Function:
     """A function or constructor of a contract."""
 
-    def __init__(self, entry: Mapping[str, Any]) -> None:
+    def __init__(self, entry: Mapping[str, Any], has_raw_addresses: bool = False) -> None:
         self.name = str(entry.get("name") or "constructor")
-        self.inputs = Parameters(entry.get("inputs") or ())
+        self.inputs = Parameters(entry.get("inputs") or (), "", has_raw_addresses)
         self.outputs = Parameters(entry.get("outputs") or (), self.name)
         self.signature = f"{self.name}{self.inputs.codec.name}"
         self.selector = keccak256(self.signature.encode())[:SELECTOR_BYTES]
@@ -102,10 +106,10 @@ class Function:
 class EventType:
     """An event that a contract can emit."""
 
-    def __init__(self, entry: Mapping[str, Any]) -> None:
+    def __init__(self, entry: Mapping[str, Any], has_raw_addresses: bool = False) -> None:
         self.name = str(entry["name"])
         entries = entry.get("inputs") or ()
-        self.inputs = Parameters(entries)
+        self.inputs = Parameters(entries, "", has_raw_addresses)
         self.signature = f"{self.name}{self.inputs.codec.name}"
         self.is_anonymous = bool(entry.get("anonymous"))
         self.topic = keccak256(self.signature.encode())
@@ -118,19 +122,26 @@ class EventType:
         return f"<event {self.signature}>"
 
     def decode(self, topics: Sequence[bytes], data: bytes) -> dict[str, Any]:
-        """Return the arguments by name. An indexed argument of a dynamic type is its hash."""
-        hashed = iter(topics if self.is_anonymous else topics[1:])
+        """Return the arguments by name."""
+        names = [name or f"arg{position}" for position, name in enumerate(self.inputs.names)]
+        return dict(zip(names, self.values(topics, data), strict=True))
+
+    def values(self, topics: Sequence[bytes], data: bytes) -> list[Any]:
+        """Return the arguments. An indexed argument of a dynamic type is its hash. Raises `AbiError`."""
+        hashed = topics if self.is_anonymous else topics[1:]
+        if len(hashed) != self.indexed_count:
+            raise AbiError(f"{self.signature} has {self.indexed_count} indexed arguments, not {len(hashed)}")
+        words = iter(hashed)
         plain = iter(self._data.decode(data, 0))
-        found: dict[str, Any] = {}
-        for position, codec in enumerate(self.inputs.codecs):
-            if self.is_indexed[position]:
-                word = next(hashed)
-                is_hash = codec.is_dynamic or bool(codec.components) or codec.item is not None
-                value = word if is_hash else codec.decode(word, 0)
-            else:
-                value = next(plain)
-            found[self.inputs.names[position] or f"arg{position}"] = value
-        return found
+        return [
+            _decode_topic(codec, next(words)) if is_indexed else next(plain)
+            for codec, is_indexed in zip(self.inputs.codecs, self.is_indexed, strict=True)
+        ]
+
+
+def _decode_topic(codec: Codec, word: bytes) -> Any:
+    is_hash = codec.is_dynamic or bool(codec.components) or codec.item is not None
+    return word if is_hash else codec.decode(word, 0)
 
 
 class Abi:

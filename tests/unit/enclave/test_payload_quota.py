@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.enclave import unmarked
+from ophion.enclave import payload_quota
 from ophion.enclave.embedded import EnclaveSettings
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.groups import NOT_ACCEPTED
@@ -45,7 +45,7 @@ def with_clock(path: Path) -> tuple[Member, ManualClock]:
 
 
 def test_payloads_of_unknown_senders_count_across_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unmarked, "MAX_BYTES", 10 * unmarked.MAX_BYTES // unmarked.MAX_PAYLOADS)
+    monkeypatch.setattr(payload_quota, "MAX_BYTES", 10 * payload_quota.MAX_BYTES // payload_quota.MAX_PAYLOADS)
     member, evil = Member(tmp_path, 1), Hostile()
     for _ in range(3):
         taken(member, *(evil.seal(b"text", [member.key, evil.key]) for _ in range(20)), proven=evil.proven)
@@ -58,21 +58,21 @@ def test_fetched_payloads_count_across_restarts_and_for_a_period(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (member, clock), other = with_clock(tmp_path), Hostile()
-    clock.advance(unmarked.FETCHED_PERIOD_S + 1)
+    clock.advance(payload_quota.FETCHED_PERIOD_S + 1)
     parcels = [other.seal(b"text", [member.key, other.key]) for _ in range(6)]
-    monkeypatch.setattr(unmarked, "MAX_FETCHED_BYTES", 2 * len(parcels[0].body))
+    monkeypatch.setattr(payload_quota, "MAX_FETCHED_BYTES", 2 * len(parcels[0].body))
     for _ in range(3):
         asyncio.run(member.enclave.take(parcels, None))
         assert counted(member)[0] == 2
         member.close()
         member.open()
-    clock.advance(unmarked.FETCHED_PERIOD_S + 1)
+    clock.advance(payload_quota.FETCHED_PERIOD_S + 1)
     asyncio.run(member.enclave.take(parcels, None))
     assert counted(member)[0] == 4
 
 
 def test_a_known_sender_is_not_refused_because_of_strangers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unmarked, "MAX_BYTES", 10 * unmarked.MAX_BYTES // unmarked.MAX_PAYLOADS)
+    monkeypatch.setattr(payload_quota, "MAX_BYTES", 10 * payload_quota.MAX_BYTES // payload_quota.MAX_PAYLOADS)
     member, evil, honest = Member(tmp_path, 1), Hostile(), Hostile()
     honest.ring = EnclaveKeyring([b"\x67" * 32])
     [honest.key] = honest.ring.public_keys
@@ -88,7 +88,7 @@ def test_a_known_sender_is_not_refused_because_of_strangers(tmp_path: Path, monk
 def test_groups_of_unknown_makers_share_a_budget_that_expires(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(unmarked, "MAX_UNKNOWN_GROUPS", 10)
+    monkeypatch.setattr(payload_quota, "MAX_UNKNOWN_GROUPS", 10)
     member, clock = with_clock(tmp_path)
     makers = [EnclaveKeyring([bytes([0x80 + number]) * 32]).public_keys[0] for number in range(4)]
     with caplog.at_level(logging.WARNING):
@@ -101,7 +101,7 @@ def test_groups_of_unknown_makers_share_a_budget_that_expires(
     member.open()
     refused = taken(member, *groups_of(member, makers[3], 900, 1), proven=frozenset([makers[3]]))
     assert refused == [TOO_MANY_GROUPS]
-    clock.elapsed += unmarked.UNKNOWN_EXPIRY_S + 1
+    clock.elapsed += payload_quota.UNKNOWN_EXPIRY_S + 1
     assert asyncio.run(member.enclave.expire()) == 10
     assert counted(member) == [0, 0, 0, 0, 0]
     assert member.enclave.status()["groups"] == 0
@@ -116,7 +116,7 @@ def test_what_a_marker_refers_to_does_not_expire(tmp_path: Path) -> None:
     assert asyncio.run(member.enclave.receive_many([kept.label.id])) != [None]
     member.close()
     member.open()
-    clock.elapsed += unmarked.KNOWN_EXPIRY_S + 1
+    clock.elapsed += payload_quota.KNOWN_EXPIRY_S + 1
     assert asyncio.run(member.enclave.expire()) == 1
     assert [key for key, _ in member.store.rows("payloads", b"", b"", 10)] == [kept.label.id]
     assert asyncio.run(member.enclave.receive_many([kept.label.id])) != [None], "with its group"
@@ -127,7 +127,7 @@ def test_a_payload_keeps_its_group_alive(tmp_path: Path) -> None:
     evil = Hostile()
     [group] = groups_of(member, evil.key, 1, 1)
     assert taken(member, group, proven=evil.proven) == [None]
-    clock.elapsed += unmarked.UNKNOWN_EXPIRY_S - 1
+    clock.elapsed += payload_quota.UNKNOWN_EXPIRY_S - 1
     assert taken(member, evil.seal(b"x", [member.key, evil.key], group.label.id), proven=evil.proven) == [None]
     clock.elapsed += 2
     assert asyncio.run(member.enclave.expire()) == 0

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ophion.sdk.abi.artifact import Artifact, ArtifactError, ArtifactFolder
+from ophion.abi.artifact import Artifact, ArtifactError, ArtifactFolder
 from tests.unit.sdk.contracts import FOLDER, TOKEN
 
 

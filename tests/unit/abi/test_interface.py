@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.sdk.abi.codec import AbiError
-from ophion.sdk.abi.interface import Abi, decode_error, signature_entry
+from ophion.abi.interface import Abi, decode_error, signature_entry
+from ophion.errors import AbiError
 
 
 def test_reads_signatures() -> None:
@@ -63,3 +63,11 @@ def test_shows_custom_errors() -> None:
     (error,) = abi.errors.values()
     found = decode_error(error.encode([5]), [abi])
     assert (found.name, found.args, str(found)) == ("TooLow", {"balance": 5}, "TooLow(balance=5)")
+
+
+def test_an_event_with_another_number_of_topics_is_refused() -> None:
+    event = Abi.of(["event Moved(address indexed from, address to)"]).events["Moved"]
+    word = b"\x11".rjust(32, b"\0")
+    assert list(event.values([event.topic, word], word)) == ["0x" + "11".rjust(40, "0")] * 2
+    with pytest.raises(AbiError, match="1 indexed arguments, not 2"):
+        event.values([event.topic, word, word], word)

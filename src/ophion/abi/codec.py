@@ -1,14 +1,7 @@
 """Encoders and decoders of ABI values, one object per type.
 
-    parse_type("(address,uint256[])[]")  ->  Codec with `encode` and `decode`
-
 A codec is compiled once: `encode` and `decode` are closures without a lookup of types. Decoding is strict: dirty
 padding, offsets outside of the data and impossible lengths raise `AbiError`.
-
->>> codec = parse_type("(address,uint256[])")
->>> data = codec.encode(("0x" + "11" * 20, [1, 2]))
->>> codec.decode(data, 0)
-('0x1111111111111111111111111111111111111111', [1, 2])
 """
 
 from __future__ import annotations
@@ -16,26 +9,19 @@ from __future__ import annotations
 import re
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from keyword import iskeyword
 from typing import Any
 
-from ophion.errors import OphionError
-from ophion.native.crypto import keccak256
+from ophion.abi.addresses import address_bytes, checksum_address, shortened
+from ophion.errors import AbiError
 
 WORD_BYTES = 32
-_MAX_DEPTH = 32
 _ZERO_PADDING = bytes(WORD_BYTES)
-_ARRAY = re.compile(r"^(.*)\[(\d*)\]$", re.DOTALL)
 _NUMBER = re.compile(r"^(u?int)(\d*)$")
 _FIXED_BYTES = re.compile(r"^bytes(\d+)$")
 
 Encode = Callable[[Any], bytes]
 Decode = Callable[[bytes, int], Any]
-
-
-class AbiError(OphionError):
-    """A value that does not fit its ABI type, or data that is not a valid encoding."""
 
 
 class Codec:
@@ -72,42 +58,6 @@ class Codec:
 
     def __repr__(self) -> str:
         return f"Codec({self.name!r})"
-
-
-# --- addresses ----------------------------------------------------------------------------------
-
-
-@lru_cache(65536)
-def checksum_address(address: bytes) -> str:
-    """Return an address as text with the mixed-case checksum of EIP-55."""
-    digits = address.hex()
-    digest = keccak256(digits.encode()).hex()
-    return "0x" + "".join(
-        digit.upper() if int(check, 16) >= 8 else digit for digit, check in zip(digits, digest, strict=False)
-    )
-
-
-def address_bytes(value: object) -> bytes:
-    """Return the 20 bytes of an address: text, bytes, or an object with an `address`."""
-    if isinstance(value, str):
-        return _address_of_text(str(value))
-    if isinstance(value, bytes | bytearray) and len(value) == 20:
-        return bytes(value)
-    inner = getattr(value, "address", None)
-    if inner is None:
-        raise AbiError(f"{_shown(value)} is not an address")
-    return address_bytes(inner)
-
-
-@lru_cache(65536)
-def _address_of_text(text: str) -> bytes:
-    try:
-        found = bytes.fromhex(text[2:]) if text[:2] in ("0x", "0X") else b""
-    except ValueError:
-        found = b""
-    if len(found) != 20:
-        raise AbiError(f"{_shown(text)} is not an address")
-    return found
 
 
 # --- values -------------------------------------------------------------------------------------
@@ -163,23 +113,27 @@ def _signed(name: str, bits: int) -> Codec:
 def _as_integer(value: object, name: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return int(value)
-    raise AbiError(f"{_shown(value)} is not a number, which {name} needs")
+    raise AbiError(f"{shortened(value)} is not a number, which {name} needs")
 
 
 def _encode_address(value: Any) -> bytes:
     return bytes(12) + address_bytes(value)
 
 
-def _decode_address(data: bytes, offset: int) -> str:
+def _decode_raw_address(data: bytes, offset: int) -> bytes:
     word = _word(data, offset)
     if any(word[:12]):
         raise AbiError(f"the value at byte {offset} is not an address")
-    return checksum_address(word[12:])
+    return word[12:]
+
+
+def _decode_address(data: bytes, offset: int) -> str:
+    return checksum_address(_decode_raw_address(data, offset))
 
 
 def _encode_bool(value: Any) -> bytes:
     if not isinstance(value, bool):
-        raise AbiError(f"{_shown(value)} is not True or False, which bool needs")
+        raise AbiError(f"{shortened(value)} is not True or False, which bool needs")
     return value.to_bytes(WORD_BYTES, "big")
 
 
@@ -194,7 +148,7 @@ def _fixed_bytes(name: str, size: int) -> Codec:
     def encode(value: Any) -> bytes:
         raw = _raw(value, name)
         if len(raw) != size:
-            raise AbiError(f"{_shown(value)} has {len(raw)} bytes; {name} needs {size}")
+            raise AbiError(f"{shortened(value)} has {len(raw)} bytes; {name} needs {size}")
         return raw.ljust(WORD_BYTES, b"\0")
 
     def decode(data: bytes, offset: int) -> bytes:
@@ -214,7 +168,7 @@ def _raw(value: Any, name: str) -> bytes:
             return bytes.fromhex(value[2:])
         except ValueError:
             pass
-    raise AbiError(f"{_shown(value)} is not bytes, which {name} needs")
+    raise AbiError(f"{shortened(value)} is not bytes, which {name} needs")
 
 
 def _with_length(raw: bytes) -> bytes:
@@ -235,12 +189,38 @@ def _decode_bytes(data: bytes, offset: int) -> bytes:
 
 def _encode_string(value: Any) -> bytes:
     if not isinstance(value, str):
-        raise AbiError(f"{_shown(value)} is not text, which string needs")
+        raise AbiError(f"{shortened(value)} is not text, which string needs")
     return _with_length(value.encode())
 
 
 def _decode_string(data: bytes, offset: int) -> str:
     return _decode_bytes(data, offset).decode("utf-8", "surrogateescape")
+
+
+def elementary_codec(name: str, has_raw_addresses: bool) -> Codec:
+    """Return the codec of a type that is neither an array nor a tuple. Raises `AbiError` for any other name."""
+    if (found := _NUMBER.match(name)) is not None:
+        bits = int(found[2] or 256)
+        if bits % 8 == 0 and 8 <= bits <= 256:
+            return _unsigned(f"uint{bits}", bits) if found[1] == "uint" else _signed(f"int{bits}", bits)
+    elif (found := _FIXED_BYTES.match(name)) is not None:
+        if 1 <= int(found[1]) <= WORD_BYTES:
+            return _fixed_bytes(name, int(found[1]))
+    elif name == "address" and has_raw_addresses:
+        return _RAW_ADDRESS
+    elif name in _SIMPLE:
+        return _SIMPLE[name]
+    raise AbiError(f"'{name}' is not an ABI type")
+
+
+_SIMPLE = {
+    "address": Codec("address", _encode_address, _decode_address),
+    "bool": Codec("bool", _encode_bool, _decode_bool),
+    "bytes": Codec("bytes", _encode_bytes, _decode_bytes, is_dynamic=True),
+    "string": Codec("string", _encode_string, _decode_string, is_dynamic=True),
+    "function": _fixed_bytes("function", 24),
+}
+_RAW_ADDRESS = Codec("address", _encode_address, _decode_raw_address)
 
 
 # --- arrays and tuples --------------------------------------------------------------------------
@@ -264,7 +244,7 @@ def tuple_codec(items: Sequence[Codec], names: Sequence[str] = (), type_name: st
                 raise AbiError(f"the value of {name} lacks {', '.join(missing) or 'names of its members'}")
             return [value[one] for one in names]
         if isinstance(value, str | bytes) or not isinstance(value, Sequence):
-            raise AbiError(f"{_shown(value)} is not a tuple, which {name} needs")
+            raise AbiError(f"{shortened(value)} is not a tuple, which {name} needs")
         return value
 
     def encode(value: Any) -> bytes:
@@ -326,7 +306,7 @@ def array_codec(item: Codec, length: int | None) -> Codec:
 
     def encode(value: Any) -> bytes:
         if isinstance(value, str | bytes) or not isinstance(value, Sequence):
-            raise AbiError(f"{_shown(value)} is not a list, which {name} needs")
+            raise AbiError(f"{shortened(value)} is not a list, which {name} needs")
         if length is not None and len(value) != length:
             raise AbiError(f"{name} needs {length} values, not {len(value)}")
         if item.is_dynamic:
@@ -350,81 +330,3 @@ def array_codec(item: Codec, length: int | None) -> Codec:
     is_dynamic = length is None or item.is_dynamic
     head = WORD_BYTES if is_dynamic else step * (length or 0)
     return Codec(name, encode, decode, head, is_dynamic, item=item, length=length)
-
-
-# --- names of types -----------------------------------------------------------------------------
-
-
-@lru_cache(4096)
-def parse_type(name: str) -> Codec:
-    """Return the codec of a type by its name. Raises `AbiError` for a name that is not a type."""
-    return _parsed(name.replace(" ", ""), 0)
-
-
-def _parsed(name: str, depth: int) -> Codec:
-    if depth > _MAX_DEPTH:
-        raise AbiError(f"types nest more than {_MAX_DEPTH} deep")
-    if (found := _ARRAY.match(name)) is not None:
-        return array_codec(_parsed(found[1], depth + 1), int(found[2]) if found[2] else None)
-    if name.startswith("(") and name.endswith(")"):
-        return tuple_codec([_parsed(part, depth + 1) for part in split_types(name[1:-1])])
-    return _elementary(name)
-
-
-def _elementary(name: str) -> Codec:
-    if (found := _NUMBER.match(name)) is not None:
-        bits = int(found[2] or 256)
-        if bits % 8 == 0 and 8 <= bits <= 256:
-            return _unsigned(f"uint{bits}", bits) if found[1] == "uint" else _signed(f"int{bits}", bits)
-    elif (found := _FIXED_BYTES.match(name)) is not None:
-        if 1 <= int(found[1]) <= WORD_BYTES:
-            return _fixed_bytes(name, int(found[1]))
-    elif name in _SIMPLE:
-        return _SIMPLE[name]
-    raise AbiError(f"'{name}' is not an ABI type")
-
-
-_SIMPLE = {
-    "address": Codec("address", _encode_address, _decode_address),
-    "bool": Codec("bool", _encode_bool, _decode_bool),
-    "bytes": Codec("bytes", _encode_bytes, _decode_bytes, is_dynamic=True),
-    "string": Codec("string", _encode_string, _decode_string, is_dynamic=True),
-    "function": _fixed_bytes("function", 24),
-}
-
-
-def split_types(text: str) -> list[str]:
-    """Split a list of types at its commas, except those inside of tuples."""
-    parts, depth, start = [], 0, 0
-    for position, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth == 0:
-            parts.append(text[start:position])
-            start = position + 1
-        if depth < 0:
-            raise AbiError(f"'{text}' closes a bracket that is not open")
-    if depth:
-        raise AbiError(f"'{text}' does not close all its brackets")
-    return [*parts, text[start:]] if text else []
-
-
-def declared_type(entry: Mapping[str, Any], depth: int = 0) -> Codec:
-    """Return the codec of an ABI entry with `type` and, for tuples, `components`."""
-    if depth > _MAX_DEPTH:
-        raise AbiError(f"types nest more than {_MAX_DEPTH} deep")
-    name = str(entry.get("type", ""))
-    if not name.startswith("tuple"):
-        return parse_type(name)
-    components = entry.get("components") or ()
-    title = str(entry.get("internalType", "")).partition("[")[0].rpartition(".")[2].removeprefix("struct ")
-    codec = tuple_codec(
-        [declared_type(one, depth + 1) for one in components], [str(one.get("name", "")) for one in components], title
-    )
-    for size in re.findall(r"\[(\d*)\]", name):
-        codec = array_codec(codec, int(size) if size else None)
-    return codec
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."

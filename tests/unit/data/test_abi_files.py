@@ -1,4 +1,4 @@
-"""ABI files of several compilers, and decoded values."""
+"""ABI files of several compilers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ophion.data.abi import AbiEntry, CannotDecode, decode_values, load_abis
+from ophion.abi.interface import EventType
+from ophion.data.abi_files import AbiEntry, load_abis
 from ophion.errors import CommandError
 
 EVENT = {"type": "event", "name": "Moved", "inputs": [{"name": "a", "type": "uint8", "indexed": True}]}
@@ -40,7 +41,8 @@ def one(tmp_path: Path, content: object) -> list[AbiEntry]:
 )
 def test_files_of_every_compiler_are_read(tmp_path: Path, content: object) -> None:
     (entry,) = one(tmp_path, content)
-    assert (entry.signature, entry.parameters[0].is_indexed) == ("Moved(uint8)", True)
+    assert isinstance(entry, EventType)
+    assert (entry.signature, entry.is_indexed) == ("Moved(uint8)", [True])
 
 
 @pytest.mark.parametrize(
@@ -56,23 +58,13 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
         load_abis(tmp_path)
 
 
-def word(value: int) -> bytes:
-    return (value % 2**256).to_bytes(32, "big")
-
-
-def test_nested_values_are_decoded(tmp_path: Path) -> None:
+def test_addresses_are_bytes_and_types_have_their_canonical_names(tmp_path: Path) -> None:
     (entry,) = one(tmp_path, [FUNCTION])
     assert entry.signature == "f(int16,string,(address,bytes)[],bytes4[2],bool)"
-    types = [parameter.type for parameter in entry.parameters]
-    text = word(5) + b"hello".ljust(32, b"\0")
-    pair = word(7) + word(64) + word(2) + b"\1\2".ljust(32, b"\0")
-    head = word(-3) + word(192) + word(192 + len(text))
-    head += b"abcd".ljust(32, b"\0") + b"efgh".ljust(32, b"\0") + word(1)
-    data = head + text + word(1) + word(32) + pair
-    expected = [-3, "hello", [[b"\7".rjust(20, b"\0"), b"\1\2"]], [b"abcd", b"efgh"], True]
-    assert decode_values(types, data) == expected
-    for cut in range(0, len(data) - 32, 7):
-        with pytest.raises(CannotDecode):
-            decode_values(types, data[:cut])
-    with pytest.raises(CannotDecode):
-        decode_values(types, head + text + word(2**200))
+    values = (-3, "hello", [(b"\7".rjust(20, b"\0"), b"\1\2")], [b"abcd", b"efgh"], True)
+    assert entry.inputs.codec.decode(entry.inputs.encode(values), 0) == values
+
+
+def test_only_wanted_kinds_are_read(tmp_path: Path) -> None:
+    assert [type(found).__name__ for found in one(tmp_path, [EVENT, FUNCTION])] == ["EventType", "Function"]
+    assert [found.name for found in load_abis(tmp_path, {"event"})] == ["Moved"]

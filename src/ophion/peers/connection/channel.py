@@ -1,0 +1,184 @@
+"""`Channel`: the socket of a connection with its RLPx session, receive buffer and send queue."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from ophion.native.wire import WireError
+from ophion.peers.connection.send_queue import Outbox
+from ophion.peers.connection.traffic import Traffic
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.rlpx.session import Event, Left, Session, Stage
+from ophion.primitives.enode import socket_ip
+
+_READ_AHEAD: Final = 256 * 1024
+"""Limit of received but unprocessed bytes. Above it, the connection stops reading from the socket."""
+_WRITE_AHEAD: Final = 256 * 1024
+"""Limit of encrypted bytes in the transport. Above it, the connection stops encrypting messages."""
+_BYTES_PER_STEP: Final = 64 * 1024
+"""Received bytes per step. Decompressed they are up to 1.4 MB, which takes about a millisecond."""
+_MAX_FINAL_EVENTS: Final = 256
+"""Limit of events that a closed connection still decodes in search of a Disconnect."""
+
+
+class Channel:
+    """Bytes in both directions, bounded. Knows neither peers nor timeouts."""
+
+    __slots__ = (
+        "_inbox",
+        "_is_reading_paused",
+        "_stuck_at",
+        "_traffic",
+        "inbox_bytes",
+        "is_remote_closed",
+        "is_writing_paused",
+        "outbox",
+        "session",
+        "transport",
+    )
+
+    def __init__(self, session: Session, traffic: Traffic) -> None:
+        self.session = session
+        self.transport: asyncio.Transport | None = None
+        """None before the socket is connected and after it is closed."""
+        self.outbox = Outbox()
+        self.inbox_bytes = 0
+        """Received but unprocessed bytes."""
+        self.is_writing_paused = self.is_remote_closed = self._is_reading_paused = False
+        self._inbox: deque[bytes] = deque()
+        self._traffic = traffic
+        self._stuck_at = 0
+
+    def open(self, transport: asyncio.Transport) -> tuple[tuple[str, int], tuple[str, int]]:
+        """Use a connected socket. Returns its local and its remote address."""
+        self.transport = transport
+        transport.set_write_buffer_limits(high=_WRITE_AHEAD)
+        return _address(transport.get_extra_info("sockname")), _address(transport.get_extra_info("peername"))
+
+    # --- receiving ----------------------------------------------------------------------------------
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether received bytes are not handled yet."""
+        return bool(self._inbox) or self.session.has_more
+
+    def receive(self, data: bytes) -> None:
+        """Buffer bytes from the socket. Stops reading at the limit."""
+        self._traffic.bytes_received += len(data)
+        self._inbox.append(data)
+        self.inbox_bytes += len(data)
+        if self.inbox_bytes >= _READ_AHEAD and not self._is_reading_paused and self.transport is not None:
+            self.transport.pause_reading()
+            self._is_reading_paused = True
+
+    def events(self, max_events: int) -> Iterable[Event]:
+        """Return the next events of the session."""
+        return self.session.receive(self._next_bytes(), max_events)
+
+    def resume_reading(self) -> None:
+        """Read from the socket again."""
+        if self._is_reading_paused and self.transport is not None:
+            self._is_reading_paused = False
+            self.transport.resume_reading()
+
+    def resume_when_read(self) -> None:
+        """Read from the socket again if all received bytes are handled."""
+        if not self.has_unread:
+            self.resume_reading()
+
+    def _next_bytes(self) -> bytes:
+        if self.session.has_more:
+            return b""
+        data = self._inbox.popleft()
+        if len(data) > _BYTES_PER_STEP:
+            self._inbox.appendleft(data[_BYTES_PER_STEP:])
+            data = data[:_BYTES_PER_STEP]
+        self.inbox_bytes -= len(data)
+        return data
+
+    # --- sending ------------------------------------------------------------------------------------
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes queued for the remote node, in the send queue and the transport."""
+        return self.outbox.size + (0 if self.transport is None else self.transport.get_write_buffer_size())
+
+    @property
+    def can_write(self) -> bool:
+        """Whether messages are queued and the socket takes more bytes."""
+        return bool(self.outbox) and not self.is_writing_paused
+
+    def write_some(self) -> None:
+        """Encrypt and write the next messages of the send queue."""
+        if self.outbox and not self.is_writing_paused:
+            self.write(self.session.seal(self.outbox.take()))
+
+    def write_handshake(self) -> None:
+        """Write what the session has to send before messages: auth, ack or Hello."""
+        self.write(self.session.take_output())
+
+    def write(self, data: bytes) -> None:
+        """Write encrypted bytes."""
+        if data and self.transport is not None and not self.transport.is_closing():
+            self._traffic.bytes_sent += len(data)
+            self.transport.write(data)
+
+    def resume_writing(self) -> None:
+        """Note that the transport takes bytes again."""
+        self.is_writing_paused = False
+        self._stuck_at = 0
+
+    def stuck(self) -> str | None:
+        """Return an error if the remote node has read no bytes since the last check."""
+        waiting = self.transport.get_write_buffer_size() if self.transport and self.is_writing_paused else 0
+        is_stuck = waiting > 0 and waiting == self._stuck_at
+        self._stuck_at = waiting
+        return f"the peer reads none of {waiting} buffered bytes" if is_stuck else None
+
+    # --- end ----------------------------------------------------------------------------------------
+
+    def drop_queues(self) -> None:
+        """Forget received and queued messages."""
+        self.outbox.clear()
+        self._inbox.clear()
+
+    def close(self, reason: DisconnectReason, by_us: bool, can_send: bool) -> bool:
+        """Close the open socket; if this node ends the connection, after a Disconnect. Returns whether it was sent."""
+        assert self.transport is not None
+        # keep reading to notice that the remote node closes
+        self.resume_reading()
+        has_keys = self.session.stage in (Stage.HELLO, Stage.OPEN)
+        if not by_us or not has_keys or self.is_remote_closed:
+            self.transport.close()
+            return False
+        # keep reading, and discard, until the remote node closes: closing with unread bytes sends a TCP reset, which
+        # could destroy the Disconnect
+        self.write_handshake()
+        if can_send:
+            self.write(self.session.seal_disconnect(reason))
+        else:
+            self.transport.write_eof()
+        return can_send
+
+    def final_disconnect(self) -> DisconnectReason | None:
+        """Search the unread bytes of a closed socket for a Disconnect with its reason."""
+        try:
+            while self.has_unread:
+                for event in self.events(_MAX_FINAL_EVENTS):
+                    if isinstance(event, Left) and event.reason is not None:
+                        return event.reason
+        except (PeerMisbehaved, WireError):
+            pass  # the connection ends in any case
+        return None
+
+    def abort(self) -> None:
+        """Close the socket at once."""
+        if self.transport is not None:
+            self.transport.abort()
+
+
+def _address(name: Sequence[Any] | None) -> tuple[str, int]:
+    return (socket_ip(str(name[0])), int(name[1])) if name else ("", 0)

@@ -1,0 +1,56 @@
+"""`PeerLiveness`: decides from the times of received bytes when to ping a peer and when it has timed out."""
+
+from __future__ import annotations
+
+from ophion.peers.connection.timeouts import Timing
+
+
+class PeerLiveness:
+    """Times of one connection. All times are monotonic seconds."""
+
+    __slots__ = ("_timing", "is_pinged", "is_probed", "message_at", "received_at")
+
+    def __init__(self, timing: Timing, now: float) -> None:
+        self._timing = timing
+        self.received_at = now
+        """Time of the last received bytes."""
+        self.message_at = now
+        """Time of the bytes that completed the last message."""
+        self.is_pinged = False
+        self.is_probed = False
+        """Whether a Ping with the short timeout is unanswered."""
+
+    def received(self, now: float) -> None:
+        """Record received bytes. They answer a Ping."""
+        self.received_at = now
+        self.is_pinged = self.is_probed = False
+
+    def extend(self, now: float) -> None:
+        """Give the peer one more idle period, because this process was stalled and may have unread bytes of the peer.
+
+        The caller sends a Ping.
+        """
+        self.received_at = self.message_at = max(self.received_at, now - self._timing.idle)
+        self.is_pinged = True
+
+    def problem(self, now: float, has_partial_message: bool) -> str | None:
+        """Return why the peer has timed out; None if it has not."""
+        timing = self._timing
+        if self.is_probed:
+            return "no answer to a ping after a second connection proved the same key"
+        if has_partial_message and now - self.message_at >= timing.message:
+            return f"a message takes longer than {timing.message:g} s to arrive"
+        silent = now - self.received_at
+        return f"nothing received for {silent:.0f} s" if silent >= 2 * timing.idle else None
+
+    def needs_ping(self, now: float) -> bool:
+        """Return whether the peer is silent and not pinged yet. The caller sends a Ping."""
+        if self.is_pinged or now - self.received_at < self._timing.idle:
+            return False
+        self.is_pinged = True
+        return True
+
+    def next_check_s(self, now: float) -> float:
+        """Return the seconds until the next check."""
+        silent, idle = now - self.received_at, self._timing.idle
+        return (2 if silent >= idle else 1) * idle - silent

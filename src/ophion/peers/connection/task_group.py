@@ -1,0 +1,56 @@
+"""`ConnectionTasks`: the tasks that end with a connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+MAX_TASKS: Final = 16
+"""Limit of concurrent tasks per peer."""
+
+
+class ConnectionTasks:
+    """Tasks of one peer, bounded in number."""
+
+    __slots__ = ("_children", "_group")
+
+    def __init__(self) -> None:
+        self._group: asyncio.TaskGroup | None = None
+        self._children: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_running(self) -> bool:
+        return self._group is not None
+
+    def start(self, group: asyncio.TaskGroup) -> None:
+        """Create tasks in this group from now on."""
+        self._group = group
+
+    def stop(self) -> None:
+        """Create no more tasks."""
+        self._group = None
+
+    def spawn(self, work: Coroutine[Any, Any, None], fail: Callable[[Exception], None]) -> bool:
+        """Start a task; see `Peer.spawn`. `fail` gets its error."""
+        if self._group is None or len(self._children) >= MAX_TASKS:
+            work.close()
+            return False
+        task = self._group.create_task(_guarded(work, fail))
+        self._children.add(task)
+        task.add_done_callback(self._children.discard)
+        # closes a coroutine that never started, because its task was cancelled before the first step
+        task.add_done_callback(lambda _: work.close())
+        return True
+
+    def cancel(self) -> None:
+        """Cancel all tasks."""
+        for task in tuple(self._children):
+            task.cancel()
+
+
+async def _guarded(work: Coroutine[Any, Any, None], fail: Callable[[Exception], None]) -> None:
+    try:
+        await work
+    except Exception as error:  # noqa: BLE001  # the boundary: no error leaves a connection
+        fail(error)
