@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -36,13 +37,16 @@ from ophion.runtime.options import Loaded, problems_of
 from ophion.runtime.temporary_directory import temporary_directory
 from ophion.version import client_version
 
+if TYPE_CHECKING:
+    from ophion.node.node import Attach
+
 _EXIT_SIGTERM = 128 + signal.SIGTERM
 
 log = logging.getLogger(__name__)
 
 
-def launch(loaded: Loaded[NodeConfig]) -> int:
-    """Run a node until a signal stops it; return the exit code."""
+def launch(loaded: Loaded[NodeConfig], attach: Attach | None = None) -> int:
+    """Run a node until a signal stops it; return the exit code. `attach` adds a service to a development node."""
     config = loaded.config
     problems = problems_of(config)
     if problems:
@@ -54,13 +58,13 @@ def launch(loaded: Loaded[NodeConfig]) -> int:
     log.info("Setting logging level to %s", config.logs.level.name)
     log.info("Starting %s", client_version())
     with _last_words(config):
-        stopped_by = _launch(loaded)
+        stopped_by = _launch(loaded, attach)
     if stopped_by == signal.SIGTERM and config.process.besu_conventions:
         return _EXIT_SIGTERM
     return 0
 
 
-def _launch(loaded: Loaded[NodeConfig]) -> int | None:
+def _launch(loaded: Loaded[NodeConfig], attach: Attach | None) -> int | None:
     config = loaded.config
     if not _is_temporary(loaded):
         # checked before the ports, because the other client may still run and use them
@@ -80,7 +84,7 @@ def _launch(loaded: Loaded[NodeConfig]) -> int | None:
             )
         else:
             log.info("Loaded key 0x%s from %s", key.public_key.hex(), config.data.key_file)
-        return run(config, genesis, directory, key)
+        return run(config, genesis, directory, key, attach)
 
 
 @contextmanager
@@ -134,7 +138,9 @@ def _open(config: NodeConfig, directory: DataDirectory) -> tuple[PrivateKey, boo
     return found
 
 
-def _loaded_node(config: NodeConfig) -> Callable[[NodeConfig, Genesis, DataDirectory, PrivateKey], int | None]:
+def _loaded_node(
+    config: NodeConfig,
+) -> Callable[[NodeConfig, Genesis, DataDirectory, PrivateKey, Attach | None], int | None]:
     if not config.speaks_tls:
         load_without_tls()
     from ophion.node.node import run_node
