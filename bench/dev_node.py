@@ -4,7 +4,8 @@
 
 Says how long a snapshot and a revert take in a chain of 10,000 blocks, how memory grows over 100,000 of such pairs, how
 long 57,600 blocks take, and how many token transfers a second one client gets through that waits for each: a plain
-keep-alive client that signs itself, and web3.py where it is installed. With --anvil these are measured against Anvil.
+keep-alive client, and web3.py where it is installed. With --anvil, both nodes run side by side and are measured in
+turns; the best round counts, with the processor time of the node for each transfer.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ophion.testing.process import NodeProcess
 
@@ -64,16 +68,6 @@ def pairs(client: Client, count: int) -> tuple[float, float]:
         taken += middle - begun
         reverted += time.perf_counter() - middle
     return 1000 * taken / count, 1000 * reverted / count
-
-
-def transfers(client: Client, count: int) -> float:
-    """Transfers a second of one client that waits for each receipt."""
-    begun = time.perf_counter()
-    for _ in range(count):
-        hash = client.ask("eth_sendTransaction", {"from": FIRST, "to": OTHER, "value": "0x1", "gas": "0x5208"})
-        while client.ask("eth_getTransactionReceipt", hash) is None:
-            pass
-    return count / (time.perf_counter() - begun)
 
 
 TOKEN = (
@@ -154,20 +148,48 @@ def _checksum(address: str) -> Any:
     return to_checksum_address(address)
 
 
-def show_token_transfers(name: str, port: int, count: int) -> None:
-    client = Client(port)
-    token = deploy_token(client)
-    print(f"{name}: token transfers, plain client: {token_transfers(client, token, count):.0f} a second")
-    print(f"{name}: token transfers, web3.py: {web3_transfers(port, token, count):.0f} a second")
+def processor_s(pid: int) -> float:
+    """Processor time of a process and its threads (Linux)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def measure_anvil(path: str, count: int) -> float:
+class Node(NamedTuple):
+    """A running node."""
+
+    name: str
+    port: int
+    pid: int
+
+
+def measure_in_turns(nodes: list[Node], count: int, rounds: int) -> None:
+    """Print the best round of each node and client."""
+    clients: list[tuple[str, Callable[[Node, str], float]]] = [
+        ("plain client", lambda node, token: token_transfers(Client(node.port), token, count))
+    ]
+    if find_spec("web3") is not None:
+        clients.append(("web3.py", lambda node, token: web3_transfers(node.port, token, count)))
+    tokens = {node: deploy_token(Client(node.port)) for node in nodes}
+    for name, run in clients:
+        best: dict[Node, tuple[float, float]] = {}
+        for _ in range(rounds):
+            for node in nodes:
+                before = processor_s(node.pid)
+                rate = run(node, tokens[node])
+                cost_ms = 1000 * (processor_s(node.pid) - before) / count
+                best[node] = max(best.get(node, (0.0, 0.0)), (rate, cost_ms))
+        for node, (rate, cost_ms) in best.items():
+            print(f"{node.name}: token transfers, {name}: {rate:.0f} a second, {cost_ms:.2f} ms of processor time each")
+        if len(nodes) > 1:
+            print(f"{name}: {best[nodes[0]][0] / best[nodes[1]][0]:.2f} times {nodes[1].name}")
+
+
+@contextmanager
+def anvil(path: str) -> Iterator[Node]:
     process = subprocess.Popen([path, "--port", str(ANVIL_PORT), "--silent"])
     try:
         time.sleep(2)
-        if find_spec("web3") is not None:
-            show_token_transfers("Anvil", ANVIL_PORT, count)
-        return transfers(Client(ANVIL_PORT), count)
+        yield Node("Anvil", ANVIL_PORT, process.pid)
     finally:
         process.terminate()
         process.wait()
@@ -178,6 +200,8 @@ def main() -> None:
     parser.add_argument("--anvil", help="Anvil's binary")
     parser.add_argument("--pairs", type=int, default=100_000)
     parser.add_argument("--transfers", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--transfers-only", action="store_true")
     options = parser.parse_args()
     given = ("--preset=anvil", "--rpc-ws-port=0", "--graphql-http-enabled=false", "--page-http-enabled=false")
     with (
@@ -185,9 +209,12 @@ def main() -> None:
         NodeProcess(Path(folder), *given, "--logging=WARN", command=("dev",)) as node,
     ):
         client = Client(node.ports["json-rpc"])
-        if find_spec("web3") is not None:
-            show_token_transfers("Ophion", node.ports["json-rpc"], options.transfers)
-        print(f"transfers, one at a time: {transfers(client, options.transfers):.0f} a second")
+        own = Node("Ophion", node.ports["json-rpc"], node.pid)
+        with ExitStack() as others:
+            nodes = [own, *([others.enter_context(anvil(options.anvil))] if options.anvil else [])]
+            measure_in_turns(nodes, options.transfers, options.rounds)
+        if options.transfers_only:
+            return
         begun = time.perf_counter()
         client.ask("anvil_mine", hex(10_000))
         print(f"10,000 blocks: {time.perf_counter() - begun:.2f} s")
@@ -203,8 +230,6 @@ def main() -> None:
         begun = time.perf_counter()
         client.ask("anvil_mine", hex(57_600))
         print(f"57,600 blocks: {time.perf_counter() - begun:.2f} s")
-    if options.anvil:
-        print(f"Anvil: {measure_anvil(options.anvil, options.transfers):.0f} transfers a second, one at a time")
 
 
 if __name__ == "__main__":

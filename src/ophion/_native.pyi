@@ -309,9 +309,10 @@ class ChainRules:
         withdrawal_request_contract: bytes | None = None,
         consolidation_request_contract: bytes | None = None,
         is_relaxed: bool = False,
+        signatures: Sequence[tuple[bytes, bytes]] = (),
     ) -> ChainRules:
         """Create the rules. `is_relaxed` is for development chains: senders may have code, and no cap limits a
-        transaction's gas."""
+        transaction's gas. `signatures` (`r`, `s`, `v`) get their address from ecrecover, valid or not."""
 
 
 @final
@@ -544,6 +545,9 @@ def call(
 ) -> CallOutcome:
     """Run a call without lasting effects. Nonce, balance-for-fees and EIP-3607 checks are off."""
 
+def console_reads() -> int:
+    """A number that changes when an execution in this process calls the console of Hardhat and Foundry."""
+
 def call_each(
     state: State, env: BlockEnv, request: CallRequest, inputs: Sequence[bytes], limit_s: float, /
 ) -> list[CallOutcome]:
@@ -644,7 +648,8 @@ class TraceKind:
         opcodes: Sequence[str] | None,
     ) -> TraceKind: ...
     @staticmethod
-    def calls(*, only_top_call: bool = False, with_log: bool = False) -> TraceKind: ...
+    def calls(*, only_top_call: bool = False, with_log: bool = False, with_pc: bool = False) -> TraceKind:
+        """The call tracer. With `with_pc`, a failed call has the position in its code at which it failed."""
     @staticmethod
     def prestate(*, diff: bool = False, code: bool = True, storage: bool = True, empty: bool = False) -> TraceKind: ...
     @staticmethod
@@ -653,6 +658,9 @@ class TraceKind:
     def flat_calls(*, precompiles: bool = False, trace_errors: bool = False) -> TraceKind: ...
     @staticmethod
     def replay(*, trace: bool, vm_trace: bool, state_diff: bool) -> TraceKind: ...
+    @staticmethod
+    def validation(*, ignored_opcodes: bytes | None = None, with_log: bool = False) -> TraceKind:
+        """Calls with their accesses, for ERC-7562. None ignores the opcodes that are permitted everywhere."""
 
 def trace_transaction(block: TracedBlock, index: int, kind: TraceKind, deadline_s: float, /) -> TraceStream: ...
 def trace_block(block: TracedBlock, kind: TraceKind, wrapped: bool, deadline_s: float, /) -> TraceStream:

@@ -13,16 +13,18 @@ from pathlib import Path
 
 import pytest
 
+from ophion.native.crypto import keccak256
 from ophion.testing.process import NodeProcess
+from ophion.testing.wait_for import wait_for
 from tests.clients.dev_scripts import CODE, FIRST, OTHER, SECOND, WHALE, Node, going_back, snapshot_and_revert
 from tests.integration.command import OPHION, environment
 
-QUIET = ("--rpc-ws-port=0", "--graphql-http-enabled=false", "--page-http-enabled=false", "--logging=WARN")
+QUIET = ("--rpc-ws-port=0", "--graphql-http-enabled=false", "--page-http-enabled=false")
 
 
 @contextmanager
-def dev(data: Path, *options: str) -> Iterator[tuple[Node, NodeProcess]]:
-    with NodeProcess(data, *QUIET, *options, command=("dev",)) as process:
+def dev(data: Path, *options: str, level: str = "WARN") -> Iterator[tuple[Node, NodeProcess]]:
+    with NodeProcess(data, *QUIET, f"--logging={level}", *options, command=("dev",)) as process:
         yield Node(f"http://127.0.0.1:{process.ports['json-rpc']}"), process
 
 
@@ -243,3 +245,74 @@ def test_websocket_clients_are_taken_on_the_port_of_http(tmp_path: Path) -> None
         assert upgraded(port, "http://localhost:3000") == b"HTTP/1.1 101 Switching Protocols"
         assert upgraded(port, "https://stranger.example") == b"HTTP/1.1 403 Forbidden"
         assert node.number() == 0
+
+
+# --- what went wrong -----------------------------------------------------------------------------
+
+SHOP = "0x00000000000000000000000000000000000000c1"
+CONSOLE = "000000000000000000636f6e736f6c652e6c6f67"
+TOO_FEW = {
+    "type": "error",
+    "name": "TooFew",
+    "inputs": [{"name": "available", "type": "uint256"}, {"name": "needed", "type": "uint256"}],
+}
+TAKE = {"type": "function", "name": "take", "inputs": [], "outputs": []}
+
+
+def _printing_and_failing() -> str:
+    """Return code that calls `console.log("hi")` and reverts with `TooFew(1, 5)`."""
+    text = keccak256(b"log(string)")[:4] + (32).to_bytes(32, "big") + (2).to_bytes(32, "big") + b"hi".ljust(32, b"\0")
+    selector = keccak256(b"TooFew(uint256,uint256)")[:4].hex()
+    size = f"60{len(text):02x}"
+    call = f"5f5f{size}5f73{CONSOLE}5afa50"
+    fails = f"63{selector}60e01b5f52" + "6001600452" + "6005602452" + "60445ffd"
+    copied = f"{size}60%02x5f39"
+    start = len(bytes.fromhex(copied % 0 + call + fails))
+    return copied % start + call + fails + text.hex()
+
+
+def test_failed_calls_and_transactions_are_explained(tmp_path: Path) -> None:
+    code, artifacts = _printing_and_failing(), tmp_path / "artifacts"
+    artifacts.mkdir()
+    artifact = {"contractName": "Shop", "abi": [TOO_FEW, TAKE], "bytecode": "0x00", "deployedBytecode": "0x" + code}
+    (artifacts / "Shop.json").write_text(json.dumps(artifact))
+    with dev(tmp_path / "data", "--preset=anvil", f"--artifacts={artifacts}", level="INFO") as (node, process):
+        node.ask("anvil_setCode", SHOP, "0x" + code)
+        take = "0x" + keccak256(b"take()")[:4].hex()
+        error = node.answer("eth_call", {"to": SHOP, "data": take}, "latest")["error"]
+        assert error["message"] == "execution reverted: TooFew(available=1, needed=5)"
+        assert error["data"].startswith("0x" + keccak256(b"TooFew(uint256,uint256)")[:4].hex())
+        error = node.answer("eth_estimateGas", {"to": SHOP, "data": take})["error"]
+        assert error["message"] == "execution reverted: TooFew(available=1, needed=5)"
+        hash = node.ask("eth_sendTransaction", {"from": FIRST, "to": SHOP, "data": take, "gas": "0x30000"})
+        assert node.receipt(hash)["status"] == "0x0"
+        wait_for(lambda: f"in=transaction:{hash}" in process.output())
+        shown = process.output()
+    assert "console.log: hi" in shown
+    assert "in=eth_call reason=TooFew(available=1, needed=5)" in shown
+    assert "in=eth_estimateGas reason=" in shown
+    assert "    Shop.take() !! TooFew(available=1, needed=5) [" in shown
+    assert "    └── console.log: hi" in shown
+    assert "\x1b" not in shown
+
+
+def test_bad_artifacts_are_one_clear_error(tmp_path: Path) -> None:
+    given = ("dev", f"--data-path={tmp_path / 'data'}", *QUIET, "--rpc-http-port=0")
+    assert "--artifacts: " in (said := refusal(*given, f"--artifacts={tmp_path / 'missing'}"))
+    assert "is not a folder. Compile the contracts first" in said
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "Shop.json").write_text("{")
+    said = refusal(*given, f"--artifacts={tmp_path / 'bad'}")
+    assert "Shop.json is not JSON" in said
+    assert "Traceback" not in said
+
+
+def test_an_impersonated_signature_recovers_to_its_address(tmp_path: Path) -> None:
+    signature = "ab" * 32 + "cd" * 32 + "1b"
+    recovery = {"to": "0x" + f"{1:040x}", "data": "0x" + "11" * 32 + f"{27:064x}" + "ab" * 32 + "cd" * 32}
+    with dev(tmp_path, "--preset=anvil") as (node, _):
+        before = node.ask("eth_call", recovery, "latest")
+        assert node.ask("anvil_impersonateSignature", "0x" + signature, WHALE) is None
+        assert node.ask("eth_call", recovery, "latest")[-40:] == WHALE[2:].lower()
+        node.ask("anvil_reset")
+        assert node.ask("eth_call", recovery, "latest") == before

@@ -11,7 +11,7 @@
 //! | parity/      | trace_replay*: flat traces, vmTrace and stateDiff together              |
 //! | jobs/        | selection of the tracer, on a thread of its own                         |
 
-mod calls;
+pub mod calls;
 pub mod flat;
 pub mod jobs;
 pub mod output;

@@ -5,6 +5,8 @@ Import, building, calls and traces all use it, so a call sees the same values as
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from ophion.chainspec.forks import BlobParameters
@@ -31,10 +33,13 @@ class EnvOverrides(Struct, frozen=True):
 _NOTHING = EnvOverrides()
 
 
-def chain_rules(spec: ChainSpec, is_relaxed: bool = False) -> ChainRules:
+def chain_rules(
+    spec: ChainSpec, is_relaxed: bool = False, signatures: Sequence[tuple[bytes, Address]] = ()
+) -> ChainRules:
     """Return the part of the environment that all blocks of a network share.
 
-    With `is_relaxed` (development chains), senders may have code and a transaction's gas has no cap.
+    With `is_relaxed` (development chains), senders may have code and a transaction's gas has no cap. ecrecover returns
+    the given address for each of `signatures`.
     """
     return ChainRules(
         chain_id=spec.chain_id,
@@ -43,6 +48,7 @@ def chain_rules(spec: ChainSpec, is_relaxed: bool = False) -> ChainRules:
         withdrawal_request_contract=spec.withdrawal_request_contract,
         consolidation_request_contract=spec.consolidation_request_contract,
         is_relaxed=is_relaxed,
+        signatures=signatures,
     )
 
 

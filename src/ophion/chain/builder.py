@@ -106,10 +106,11 @@ class DraftBlock:
         withdrawals = None if draft.withdrawals_root is None else ()
         rewards = self._chain.engine.rewards(HashedHeader(draft, draft.parent_hash), ())
         body, execution = self._block.seal(withdrawals, rewards)
-        return BuiltBlock(_completed(draft, body, execution), body, execution, self._env)
+        return BuiltBlock(completed(draft, body, execution), body, execution, self._env)
 
 
-def _completed(draft: Header, body: Body, execution: Execution) -> Header:
+def completed(draft: Header, body: Body, execution: Execution) -> Header:
+    """Return the header of a block with its roots and sums."""
     return replace(
         draft,
         state_root=execution.state_root,

@@ -54,6 +54,8 @@ class Staged(Struct, frozen=True):
     execution: Execution
     total_difficulty: int
     ommers: tuple[Header, ...]
+    encoded: bytes | None = None
+    """The encoded header, if it is known."""
 
     @property
     def tip(self) -> Tip:
@@ -140,10 +142,10 @@ class ImportCore:
             self._best = staged.tip
         return staged
 
-    def adopt(self, header: HashedHeader, body: Body, execution: Execution) -> None:
+    def adopt(self, header: HashedHeader, body: Body, execution: Execution, encoded: bytes) -> None:
         """Stage an empty block that a development node has just built on the best block. Checks no rule."""
         total_difficulty = self._best.total_difficulty + header.header.difficulty
-        staged = self._staged[header.hash] = Staged(header, body, execution, total_difficulty, ())
+        staged = self._staged[header.hash] = Staged(header, body, execution, total_difficulty, (), encoded)
         self._best = staged.tip
 
     def check(
@@ -327,7 +329,7 @@ def _new_block(staged: Staged) -> NewBlock:
     return NewBlock(
         hash=staged.header.hash,
         number=staged.header.number,
-        header=staged.header.header.encode(),
+        header=staged.encoded or staged.header.header.encode(),
         body=staged.body,
         execution=staged.execution,
         total_difficulty=staged.total_difficulty,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ophion.cli.command import Command, CommandSession
 from ophion.errors import ConfigError
@@ -13,6 +14,11 @@ from ophion.node.dev_options import DevOrder, DevPreset
 from ophion.node.dev_preset import command_line, with_dev_preset, with_tokens
 from ophion.node.launch import launch
 from ophion.runtime.options import Options, load, misspelt_variables, option, specs_of, warnings_of
+
+if TYPE_CHECKING:
+    from ophion.node.build import Core
+    from ophion.runtime.lanes import Lanes
+    from ophion.sdk.execution_log.execution_log import ExecutionLog
 
 
 class DevOptions(Options):
@@ -52,6 +58,9 @@ class DevOptions(Options):
     )
     load_state: Path | None = option("--load-state", default=None, help="File that is loaded at the start.")
     dump_state: Path | None = option("--dump-state", default=None, help="File that is written at the end.")
+    artifacts: Path | None = option(
+        "--artifacts", default=None, metavar="DIR", help="Compiled contracts, for names, errors and source lines."
+    )
     config_out: Path | None = option("--config-out", default=None, help="JSON file that gets accounts and keys.")
     fork_url: str | None = option(
         "--fork-url",
@@ -101,6 +110,7 @@ class DevOptions(Options):
             ("--dev-auto-impersonate", "true" if self.auto_impersonate else None),
             ("--dev-load-state", state_in),
             ("--dev-dump-state", self.dump_state or self.state),
+            ("--dev-artifacts", self.artifacts),
             ("--dev-config-out", self.config_out),
             ("--dev-fork-url", self.fork_url),
             ("--dev-fork-block-number", self.fork_block_number),
@@ -136,7 +146,14 @@ def start(options: DevOptions, session: CommandSession) -> int:
     unexpected = (warning for warning in found if warning not in expected)
     for warning in (*misspelt_variables(os.environ, specs_of(NodeConfig)), *session.warnings, *unexpected):
         print(f"Warning: {warning}", file=sys.stderr)
-    return launch(loaded)
+    return launch(loaded, _attach_execution_log)
+
+
+def _attach_execution_log(config: NodeConfig, core: Core, lanes: Lanes) -> ExecutionLog | None:
+    # imported here: the modules of the node are loaded while its database opens
+    from ophion.sdk.execution_log.attach import attach_execution_log
+
+    return attach_execution_log(config, core, lanes)
 
 
 def _refuse_exposed_signers(config: NodeConfig) -> None:

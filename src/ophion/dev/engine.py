@@ -60,7 +60,7 @@ class DevEngine(PowEngine):
         asked = self.next
         changes: dict[str, object] = {}
         if self._dev_spec.fork_of(header).has(Milestone.SHANGHAI):
-            changes["mix_hash"] = asked.prev_randao or keccak256(parent.hash + self.branch.to_bytes(4, "big"))
+            changes["mix_hash"] = asked.prev_randao or self._randomness(parent)
         if self._is_merged and parent.number == 0:
             # Block 1 has the base fee of the genesis block, as in other development nodes.
             changes["base_fee_per_gas"] = parent.header.base_fee_per_gas
@@ -73,6 +73,24 @@ class DevEngine(PowEngine):
         if self._is_merged:
             changes["difficulty"] = 0
         return replace(header, **changes) if changes else header
+
+    def repeated(self, draft: Header, parent: HashedHeader, timestamp: int) -> Header | None:
+        """Return a draft on `parent` that equals `draft` but for number, time and hashes, without computing any rule.
+
+        None if a rule may give other values: at a fork, or where the difficulty depends on the time. The caller has
+        seen that gas limit and prices stay.
+        """
+        timestamp = max(timestamp, parent.timestamp + self._prepared_distance_s)
+        following = replace(draft, parent_hash=parent.hash, number=parent.number + 1, timestamp=timestamp)
+        fork = self._dev_spec.fork_of(following)
+        if fork is not self._dev_spec.fork_of(draft) or not (self._is_merged or self._fixed_difficulty):
+            return None
+        if fork.has(Milestone.SHANGHAI):
+            following = replace(following, mix_hash=self._randomness(parent))
+        return following
+
+    def _randomness(self, parent: HashedHeader) -> Hash32:
+        return keccak256(parent.hash + self.branch.to_bytes(4, "big"))
 
     def on_block(self) -> None:
         """Clear the values that apply to the next block only."""

@@ -7,17 +7,19 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from ophion.chain.builder import Builder, BuiltBlock
+from ophion.chain.builder import Builder, BuiltBlock, completed
 from ophion.chain.chain import Chain
 from ophion.chain.fork_choice import HeadChange
 from ophion.chain.import_core import ImportCore
 from ophion.chain.importer import Importer
-from ophion.consensus.engine import BlockPreferences, Tip
+from ophion.consensus.engine import BlockPreferences, HeaderReader, Tip
+from ophion.dev.engine import DevEngine
 from ophion.errors import OphionError
+from ophion.native.crypto import keccak256
 from ophion.native.exceptions import translated
 from ophion.native.executor import AccountOverride, edit_state
 from ophion.native.transactions import Transaction
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Hash32
 
 _BLOCKS_PER_COMMIT = 128
@@ -42,8 +44,9 @@ class UnknownHead(OphionError):
 class HeadControl:
     """Changes head and state of the chain. The caller holds `DevSealer.head_lock`."""
 
-    def __init__(self, chain: Chain, importer: Importer, builder: Builder) -> None:
+    def __init__(self, chain: Chain, importer: Importer, builder: Builder, engine: DevEngine) -> None:
         self._chain = chain
+        self._engine = engine
         self._importer = importer
         self._builder = builder
         self._edited: list[tuple[int, Hash32]] = list(chain.edited_roots)
@@ -155,16 +158,54 @@ class HeadControl:
     ) -> HeadChange | None:
         chain, builder = self._chain, self._builder
         parent = chain.head
+        drafts = EmptyDrafts(self._engine, preferences, interval, core)
+        idle: BuiltBlock | None = None  # the last executed block, if it has changed nothing
         try:
-            state = core.state_after(parent)
+            state, root = core.state_after(parent), chain.root_after(parent.header)
             for _ in range(count):
-                timestamp = (
-                    max(preferences.timestamp, parent.timestamp) if interval == 0 else parent.timestamp + interval
-                )
-                draft = chain.engine.prepare(parent, replace(preferences, timestamp=timestamp), core)
-                built = builder.open(draft, state).complete(draft)
-                parent, state = chain.engine.hashed(built.header), built.state
-                core.adopt(parent, built.body, built.execution)
+                draft = drafts.after(parent)
+                if idle is None or not drafts.is_steady:
+                    built = builder.open(draft, state).complete(draft)
+                    idle = built if built.execution.state_root == root else None
+                    state, root = built.state, built.execution.state_root
+                    header, body, execution = built.header, built.body, built.execution
+                else:
+                    header, body, execution = completed(draft, idle.body, idle.execution), idle.body, idle.execution
+                encoded = header.encode()
+                parent = HashedHeader(header, keccak256(encoded))
+                core.adopt(parent, body, execution, encoded)
             return core.commit()
         finally:
             core.discard()
+
+
+class EmptyDrafts:
+    """Drafts of successive empty blocks. Once prices and limits stay, no rule is computed again."""
+
+    def __init__(self, engine: DevEngine, preferences: BlockPreferences, interval: int, reader: HeaderReader) -> None:
+        self._engine = engine
+        self._preferences = preferences
+        self._interval = interval
+        self._reader = reader
+        self._last: Header | None = None
+        self.is_steady = False
+        """Whether the last draft has the prices and limits of the one before."""
+
+    def after(self, parent: HashedHeader) -> Header:
+        """Return the draft of the block after `parent`."""
+        timestamp = parent.timestamp + self._interval if self._interval else self._preferences.timestamp
+        last, draft = self._last, None
+        if last is not None and self.is_steady:
+            draft = self._engine.repeated(last, parent, timestamp)
+        if draft is None:
+            timestamp = max(timestamp, parent.timestamp)
+            draft = self._engine.prepare(parent, replace(self._preferences, timestamp=timestamp), self._reader)
+            self.is_steady = (
+                last is not None
+                and draft.base_fee_per_gas == last.base_fee_per_gas
+                and draft.gas_limit == last.gas_limit
+                and draft.excess_blob_gas == last.excess_blob_gas
+                and draft.difficulty == last.difficulty
+            )
+        self._last = draft
+        return draft

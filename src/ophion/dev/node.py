@@ -20,6 +20,7 @@ from ophion.chain.queries import Queries
 from ophion.dev.clock import ClockState, DevClock, TimestampTooLow
 from ophion.dev.engine import DevEngine, NextHeader
 from ophion.dev.head import HeadControl
+from ophion.dev.observer import ExecutionObserver
 from ophion.dev.sealer import DevSealer
 from ophion.native.executor import AccountOverride
 from ophion.native.transactions import Transaction
@@ -81,12 +82,13 @@ class DevNode:
         self.engine = engine
         self.sealer = sealer
         self.identity = identity
-        self.head = HeadControl(chain, importer, builder)
+        self.head = HeadControl(chain, importer, builder, engine)
         self.impersonated: set[Address] = set()
         self.impersonates_all = False
         self.signatures: dict[bytes, Address] = {}
         """Addresses that ecrecover returns for a signature (`anvil_impersonateSignature`)."""
         self.logs_requests = True
+        self.observer: ExecutionObserver | None = None
         self.fork: Fork | None = None
         """The chain that this one continues."""
         self.base_root: Hash32 | None = None
@@ -99,6 +101,11 @@ class DevNode:
         self._last_snapshot = -1
         clock.last = chain.head.timestamp
         chain.events.listen(self._on_chain_event, is_early=True)
+
+    def observe(self, observer: ExecutionObserver) -> None:
+        """Report calls and blocks to an observer from now on."""
+        self.observer = observer
+        self._assembler.on_produced = observer.on_block
 
     def _on_chain_event(self, event: ChainEvent) -> None:
         if getattr(event, "blocks", None) or getattr(event, "added", None):
@@ -221,7 +228,10 @@ class DevNode:
     def _use_chain_id(self, chain_id: int) -> None:
         chain = self.chain
         chain.spec = self.queries.spec = replace(chain.spec, chain_id=chain_id)
-        chain.rules = chain_rules(chain.spec, is_relaxed=True)
+        self._use_rules()
+
+    def _use_rules(self) -> None:
+        self.chain.rules = chain_rules(self.chain.spec, is_relaxed=True, signatures=tuple(self.signatures.items()))
 
     def announce(self) -> None:
         """Recompute gas prices and the pending block after the clock or a value of the next header has changed."""
@@ -249,6 +259,12 @@ class DevNode:
     def impersonates(self, address: Address) -> bool:
         """Return whether this account may send transactions without a signature."""
         return self.impersonates_all or address in self.impersonated
+
+    def impersonate_signature(self, signature: bytes, address: Address) -> None:
+        """Let ecrecover return this address for a signature (`r`, `s`, `v`), whatever the signed hash is."""
+        self.signatures[signature] = address
+        self._use_rules()
+        self.announce()
 
     def unsigned(self, transaction: UnsignedTransaction, sender: Address) -> Transaction:
         """Return a transaction of an impersonated account. Its `r` holds the sender, so hashes differ by sender."""
@@ -288,6 +304,8 @@ class DevNode:
             self.engine.next = NextHeader()
             self.impersonated.clear()
             self.impersonates_all = False
+            self.signatures.clear()
+            self._use_rules()
             self.drop_all()
             genesis = self.chain.genesis
             self.clock.offset, self.clock.exact, self.clock.interval = 0.0, None, None
@@ -306,6 +324,7 @@ class DevNode:
             core.rewind(chain.tip)
             return None
 
+        self.sealer.write_lane = None  # a block may wait for the source, so the event loop builds none
         await self.head.run(job)
         self.fork = fork
         if before is not None:

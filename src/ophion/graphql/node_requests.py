@@ -63,13 +63,13 @@ async def _call_or_estimate(ctx: RpcContext, ask: GraphqlAsk) -> GraphqlReply:
         return GraphqlReply.gas(await run_estimate(ctx, state, env, gas_limit, arguments, None))
     request = arguments.request(gas_for(ctx, arguments, gas_limit))
     outcome = await ctx.lanes.read.run(lambda: call(state, env, request, (), ctx.limits.timeout_s))
-    return _called(outcome)
+    return _called(ctx, outcome)
 
 
-def _called(outcome: CallOutcome) -> GraphqlReply:
+def _called(ctx: RpcContext, outcome: CallOutcome) -> GraphqlReply:
     """Return the result of a call. Breaking a transaction rule is a failed call; a timeout is an error."""
     if outcome.kind == "timeout":
-        return _failed(failure_of(outcome, outcome.reason))
+        return _failed(failure_of(ctx, outcome, outcome.reason))
     return GraphqlReply.call(outcome.kind == "returned", outcome.gas_used, outcome.output)
 
 

@@ -88,6 +88,9 @@ class DevBuild:
         """Build block production and the cheat codes."""
         dev, period_s = self._config.dev, self._config.miner.block_period_s
         sealer = DevSealer(assembler, dev.automine and not period_s, period_s)
+        lanes.decoding.is_eager = True
+        if self.fork is None and not self._config.storage.durable:
+            sealer.write_lane = lanes.write
         if dev.order is DevOrder.FIFO:
             pool.order_by_arrival()
         preset = None if dev.preset is None else dev.preset.value

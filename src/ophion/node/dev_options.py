@@ -126,6 +126,12 @@ class DevConfig(Options):
         default=None,
         help="Dev network: folder for what forks have fetched. (default: ophion/fork in the user's cache folder)",
     )
+    artifacts: Path | None = option(
+        "--dev-artifacts",
+        default=None,
+        metavar="DIR",
+        help="Dev network: compiled contracts of Hardhat, Foundry or solc, for names, errors and source lines.",
+    )
     config_out: Path | None = option(
         "--dev-config-out", default=None, help="Dev network: JSON file that gets accounts, keys and chain."
     )

@@ -39,14 +39,15 @@ from ophion.version import client_version
 
 if TYPE_CHECKING:
     from ophion.consensus.bft.signatures import DigestSigner
+    from ophion.node.node import Attach
 
 _EXIT_SIGTERM = 128 + signal.SIGTERM
 
 log = logging.getLogger(__name__)
 
 
-def launch(loaded: Loaded[NodeConfig]) -> int:
-    """Run a node until a signal stops it; return the exit code."""
+def launch(loaded: Loaded[NodeConfig], attach: Attach | None = None) -> int:
+    """Run a node until a signal stops it; return the exit code. `attach` adds a service to a development node."""
     config = loaded.config
     problems = problems_of(config)
     if problems:
@@ -58,13 +59,13 @@ def launch(loaded: Loaded[NodeConfig]) -> int:
     log.info("Setting logging level to %s", config.logs.level.name)
     log.info("Starting %s", client_version())
     with _last_words(config):
-        stopped_by = _launch(loaded)
+        stopped_by = _launch(loaded, attach)
     if stopped_by == signal.SIGTERM and config.process.besu_conventions:
         return _EXIT_SIGTERM
     return 0
 
 
-def _launch(loaded: Loaded[NodeConfig]) -> int | None:
+def _launch(loaded: Loaded[NodeConfig], attach: Attach | None) -> int | None:
     config = loaded.config
     if not _is_temporary(loaded):
         # checked before the ports, because the other client may still run and use them
@@ -86,7 +87,7 @@ def _launch(loaded: Loaded[NodeConfig]) -> int | None:
             log.info("Loaded key 0x%s from %s", key.public_key.hex(), config.data.key_file)
         if validator_key is not None:
             log.info("Loaded validator key address=0x%s", validator_key.address.hex())
-        return run(config, genesis, directory, key, validator_key)
+        return run(config, genesis, directory, key, validator_key, attach)
 
 
 @contextmanager
@@ -141,7 +142,7 @@ def _open(config: NodeConfig, directory: DataDirectory) -> tuple[PrivateKey, boo
 
 def _loaded_node(
     config: NodeConfig,
-) -> Callable[[NodeConfig, Genesis, DataDirectory, PrivateKey, DigestSigner | None], int | None]:
+) -> Callable[[NodeConfig, Genesis, DataDirectory, PrivateKey, DigestSigner | None, Attach | None], int | None]:
     if not config.speaks_tls:
         load_without_tls()
     from ophion.node.node import run_node

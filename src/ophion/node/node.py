@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import uvloop
 
@@ -43,12 +44,17 @@ _SWITCH_INTERVAL_S = 0.001
 log = logging.getLogger(__name__)
 
 
+Attach: TypeAlias = Callable[[NodeConfig, Core, Lanes], Service | None]
+"""Makes a further service for a development node, such as the log of executions on its terminal."""
+
+
 def run_node(
     config: NodeConfig,
     genesis: Genesis,
     directory: DataDirectory,
     key: PrivateKey,
     validator_key: DigestSigner | None = None,
+    attach: Attach | None = None,
 ) -> int | None:
     """Run a node in an open directory until a signal stops it; return the signal's number.
 
@@ -57,7 +63,7 @@ def run_node(
     # worker threads run Python too; with the default of 5 ms, the event loop would wait that long for each of them
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(config, genesis, directory, key, validator_key))
+        return runner.run(_serve(config, genesis, directory, key, validator_key, attach))
 
 
 async def _serve(
@@ -66,6 +72,7 @@ async def _serve(
     directory: DataDirectory,
     key: PrivateKey,
     validator_key: DigestSigner | None,
+    attach: Attach | None,
 ) -> int | None:
     permissions = _permissions(config, genesis, directory.path, key)
     clock, entropy = SystemClock(), SystemEntropy()
@@ -93,6 +100,7 @@ async def _serve(
         interface = build_interface(
             config, genesis, core, key, lanes, clock, entropy, network, directory.path, enclave, privacy, pruning
         )
+        attached = None if attach is None or core.dev is None else attach(config, core, lanes)
         with_peers = () if network is None else network.services
         upkeep = () if pruner is None else (pruner,)
         with_enclave = () if enclave is None or privacy is None else (enclave, privacy.executor)
@@ -102,6 +110,7 @@ async def _serve(
                 core.mining,
                 *upkeep,
                 *_dev_files(config, core),
+                *(() if attached is None else (attached,)),
                 *permissions.services(lanes),
                 *with_enclave,
                 *with_peers,

@@ -78,6 +78,8 @@ class Assembler:
         self._floor = floor
         self._beneficiary = beneficiary
         self._permissions = permissions or Permissions()
+        self.on_produced: Callable[[HashedHeader, BuiltBlock], None] | None = None
+        """Called after each block that was produced and committed here."""
         self._has_noted_lead = False
         self._growing: IncrementalBuilder | None = None
         self._unfinished: PooledTransaction | None = None
@@ -159,6 +161,23 @@ class Assembler:
             self._drop(filled.refused, DropReason.NOT_PERMITTED)
         return filled.built
 
+    def produce_inline(self, deadline_s: float) -> bool:
+        """Build and commit a block in the calling thread, for a development node whose write lane is idle.
+
+        Returns False, and changes nothing, if the candidates do not all fit into a block before the deadline.
+        """
+        started_at, parent = self.clock.monotonic(), self.chain.head
+        draft = self._builder.draft(parent, self.preferences())
+        state = self.chain.store.state(self.chain.root_after(parent.header))
+        filled = self._filling(parent, draft, state, deadline_s)()
+        built = filled.built
+        if filled.skipped or filled.refused or not built.body.transaction_count:
+            return False
+        hashed = self.chain.engine.hashed(built.header)
+        self._importer.import_built_inline(hashed, built.body, built.execution)
+        self._report_produced(hashed, built, started_at)
+        return True
+
     def _drop(self, reasons: Mapping[Hash32, str], kind: DropReason) -> None:
         for tx_hash, reason in reasons.items():
             log.info("transaction dropped from the pool hash=0x%s reason=%s", tx_hash.hex(), reason)
@@ -182,6 +201,13 @@ class Assembler:
             # mining was stopped: finish the block that is being written, so that the chain knows its head
             await importing
             raise
+        self._report_produced(hashed, built, started_at)
+        return hashed
+
+    def _report_produced(self, hashed: HashedHeader, built: BuiltBlock, started_at: float) -> None:
+        header = hashed.header
+        if self.on_produced is not None:
+            self.on_produced(hashed, built)
         log.info(
             "Produced and imported block #%d / %d tx / %d om / %d (%.1f%%) gas / (0x%s) in %.3fs",
             header.number,
@@ -193,7 +219,6 @@ class Assembler:
             self.clock.monotonic() - started_at,
         )
         self._note_lead(header)
-        return hashed
 
     def _note_lead(self, header: Header) -> None:
         """Warn once that timestamps of the development network run ahead of the clock."""
@@ -230,6 +255,10 @@ class Assembler:
         )
 
     async def _fill(self, parent: HashedHeader, draft: Header, state: State, deadline_s: float, lane: Lane) -> Filled:
+        return await lane.run(self._filling(parent, draft, state, deadline_s))
+
+    def _filling(self, parent: HashedHeader, draft: Header, state: State, deadline_s: float) -> Callable[[], Filled]:
+        """Choose candidates from the pool, and return the job that executes them."""
         # the gas limit bounds the number of transactions in a block, so offer no more candidates than that
         most = draft.gas_limit // _MIN_TRANSACTION_GAS + 1
         free_bytes = MAX_BLOCK_SIZE - HEADER_BYTES
@@ -254,4 +283,4 @@ class Assembler:
                 {hashes[position]: reason for position, reason in refusals.items()},
             )
 
-        return await lane.run(work)
+        return work

@@ -174,14 +174,16 @@ class CliqueSealer:
         if not turn.may_be_empty and not pool.has_executable:
             return False
         started_at = self._clock.monotonic()
-        built = await self._assembler.assemble_on(turn.parent, self._wishes(turn, self._clock.now()), _build_time(turn))
+        built = await self._assembler.assemble_on(
+            turn.parent, self._preferences(turn, self._clock.now()), _build_time(turn)
+        )
         if not turn.may_be_empty and not built.body.transaction_count:
             return False
         if not self._is_overtaken(turn):
             await self._commit(built, started_at)
         return True
 
-    def _wishes(self, turn: _Turn, at: float) -> BlockPreferences:
+    def _preferences(self, turn: _Turn, at: float) -> BlockPreferences:
         """Return the preferences of a block produced at a given time."""
         return self._assembler.preferences(max(turn.parent.timestamp + turn.period_s, int(at)), self._vote(turn))
 
@@ -189,7 +191,7 @@ class CliqueSealer:
         """Begin the block of this turn early. `state` is given while its parent is still being written."""
         wait_s = due - self._clock.now()
         if wait_s > 0:
-            preferences = self._wishes(turn, due)
+            preferences = self._preferences(turn, due)
             self._assembler.begin_early(
                 turn.parent, state, preferences, self._clock.monotonic() + wait_s, _build_time(turn)
             )

@@ -51,6 +51,7 @@ class InstantSealer:
         self._held: list[tuple[PooledTransaction, asyncio.Future[None]]] = []
         self._answers: deque[float] = deque(maxlen=_MANY_SENDERS)
         self._answered_at: OrderedDict[Address, float] = OrderedDict()
+        self._looked_up: bool = False
 
     async def run(self) -> None:
         """Produce blocks until cancelled."""
@@ -113,7 +114,7 @@ class InstantSealer:
         now = self._clock.monotonic()
         answers = self._answers
         has_many_senders = len(answers) == _MANY_SENDERS and now - answers[0] < _MANY_SENDERS_S
-        if has_many_senders or now - self._answered_at.get(item.sender, -1.0) < _FAST_SENDER_S:
+        if has_many_senders or self._is_fast(item.sender):
             self._note_answer(item.sender, now)
             return None
         loop = asyncio.get_running_loop()
@@ -122,7 +123,18 @@ class InstantSealer:
         loop.call_later(self._patience_s, _finish, answer)
         return answer
 
+    def note_lookup(self) -> None:
+        """Record a request for a receipt: the client looks at results before it sends again."""
+        self._looked_up = True
+
+    def _is_fast(self, sender: Address) -> bool:
+        """Whether a sender sends again without a look at its last result."""
+        if self._looked_up:
+            return False
+        return self._clock.monotonic() - self._answered_at.get(sender, -1.0) < _FAST_SENDER_S
+
     def _note_answer(self, sender: Address, now: float) -> None:
+        self._looked_up = False
         self._answers.append(now)
         self._answered_at.pop(sender, None)
         self._answered_at[sender] = now

@@ -154,6 +154,11 @@ class MiningControl:
         sealer = self._sealer
         return sealer.mined(hash) if self._is_wanted and isinstance(sealer, InstantSealer) else None
 
+    def note_lookup(self) -> None:
+        """Tell an instant sealer that a client asks for a receipt."""
+        if isinstance(self._sealer, InstantSealer):
+            self._sealer.note_lookup()
+
     # --- settings -------------------------------------------------------------------------------
 
     @property

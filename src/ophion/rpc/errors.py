@@ -120,9 +120,9 @@ def invalid_params(detail: str | None = None) -> RpcError:
     return RpcError(INVALID_PARAMS_CODE, "Invalid params", detail)
 
 
-def reverted(output: bytes) -> RpcError:
+def reverted(output: bytes, reason: str | None = None) -> RpcError:
     """Return error 3 with the revert bytes as data. The message includes the reason if Solidity encoded one."""
-    reason = revert_reason(output)
+    reason = reason or revert_reason(output)
     message = f"execution reverted: {reason}" if reason else "execution reverted"
     return RpcError(REVERTED_CODE, message, "0x" + output.hex())
 

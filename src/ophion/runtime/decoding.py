@@ -23,12 +23,17 @@ Decoded: TypeAlias = list[Transaction | str]
 _MAX_COLLECTED: Final = 32
 """Maximum submissions collected in one step. The loop runs other tasks before it collects more."""
 
+_BLOB_TYPE: Final = b"\x03"
+
 _HELD_S: Final = 0.001
 """Maximum time that a transaction waits for others."""
 
 
 class Decoding(Protocol):
     """Decodes submissions and returns them in order of arrival. Transactions with blobs may be returned later."""
+
+    is_eager: bool
+    """Whether a submission that comes alone is decoded on the event loop: for development nodes, see decision 155."""
 
     def listen(self, ready: Callable[[], None]) -> None:
         """Set the callback for finished submissions. It runs on the event loop of the submitter."""
@@ -58,6 +63,11 @@ class ThreadDecoding:
         """Time at which the oldest held submission arrived; 0 when none are held."""
         self._is_starting = False
         """Whether the next loop step submits the held transactions."""
+        self.is_eager = False
+        self._single: tuple[object, Sequence[bytes]] | None = None
+        """A submission that came alone. The next loop step decodes it, unless others arrive before."""
+        self._in_thread = 0
+        """Number of submissions that the thread has not returned."""
 
     def listen(self, ready: Callable[[], None]) -> None:
         self._unhook()
@@ -66,7 +76,29 @@ class ThreadDecoding:
     def submit(self, arrival: object, raws: Sequence[bytes]) -> None:
         if self._loop is None or not self._loop.is_running():
             self._hook()
+        if self.is_eager and self._hold_single(arrival, raws):
+            return
+        self._submit(arrival, raws)
+
+    def _hold_single(self, arrival: object, raws: Sequence[bytes]) -> bool:
+        """Hold a submission for the next loop step if it comes alone. If not, submit the one that is held."""
+        if self._single is not None:
+            held, self._single = self._single, None
+            self._submit(*held)
+            return False
+        if self._in_thread or len(raws) != 1 or raws[0][:1] == _BLOB_TYPE:
+            return False
+        self._single = (arrival, raws)
+        self._loop.call_soon(self._signal_single)  # type: ignore[union-attr]  # hooked
+        return True
+
+    def _signal_single(self) -> None:
+        if self._single is not None and self._ready is not None:
+            self._ready()
+
+    def _submit(self, arrival: object, raws: Sequence[bytes]) -> None:
         self._count += 1
+        self._in_thread += 1
         if not self._decoder.submit(arrival, raws):
             self._held_at = 0.0
         elif not self._held_at:
@@ -89,7 +121,14 @@ class ThreadDecoding:
         return Decoder()
 
     def collect(self) -> tuple[list[Any], Decoded]:
-        return ([], []) if self._block_priority.is_on else self._decoder.collect(_MAX_COLLECTED)
+        if self._single is not None:
+            (arrival, raws), self._single = self._single, None
+            return [arrival], decode_transactions(raws)
+        if self._block_priority.is_on:
+            return [], []
+        arrivals, decoded = self._decoder.collect(_MAX_COLLECTED)
+        self._in_thread -= len(arrivals)
+        return arrivals, decoded
 
     def close(self) -> None:
         self._is_closed = True
@@ -107,11 +146,14 @@ class ThreadDecoding:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self._decoder.fd)
         self._loop = None
+        self._single = None
         self._is_starting, self._held_at = False, 0.0  # reset, since no signal reaches an ended loop
 
 
 class InlineDecoding:
     """Decoding for tests: runs inline and calls back in the next loop step."""
+
+    is_eager = True
 
     def __init__(self) -> None:
         self._ready: Callable[[], None] | None = None

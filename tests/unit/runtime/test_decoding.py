@@ -139,3 +139,46 @@ def test_few_are_collected_at_a_time_and_none_during_block_priority() -> None:
         return sizes
 
     assert max(asyncio.run(story())) <= 32
+
+
+def test_an_eager_decoder_decodes_a_single_transaction_without_its_thread() -> None:
+    async def story() -> list[int]:
+        decoding, numbers, ready = ThreadDecoding(), [], asyncio.Event()
+        decoding.is_eager = True
+
+        def collect() -> None:
+            numbers.extend(decoding.collect()[0])
+            ready.set()
+
+        decoding.listen(collect)
+        decoding.submit(1, RAWS[:1])
+        assert numbers == [], "others may arrive in the same loop step"
+        await asyncio.sleep(0)
+        assert numbers == [1]
+        decoding.close()
+        return numbers
+
+    asyncio.run(story())
+
+
+def test_an_eager_decoder_keeps_the_order_of_submissions() -> None:
+    async def story() -> list[int]:
+        decoding, numbers, ready = ThreadDecoding(), [], asyncio.Event()
+        decoding.is_eager = True
+
+        def collect() -> None:
+            numbers.extend(decoding.collect()[0])
+            if len(numbers) == 5:
+                ready.set()
+
+        decoding.listen(collect)
+        for number in range(3):
+            decoding.submit(number, RAWS[number : number + 1])
+        await asyncio.sleep(0)
+        decoding.submit(3, RAWS[:1])
+        decoding.submit(4, RAWS[:2])
+        await ready.wait()
+        decoding.close()
+        return numbers
+
+    assert asyncio.run(story()) == [0, 1, 2, 3, 4]

@@ -43,7 +43,7 @@ fn settled(
     let db = overridden(state, env, overrides)?;
     let mut tx = request.members.clone();
     let mut evm = machine::build(env, db, request.cfg(env), AccessListInspector::default());
-    evm.precompiles = Precompiles::overridden(env.fork.spec, overrides)?;
+    evm.precompiles = Precompiles::overridden(env, overrides)?;
     deadline_watch::install(&mut evm.instruction);
     let _watching = deadline_watch::until(deadline);
     if exceeds_any_balance(&tx) {

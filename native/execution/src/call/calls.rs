@@ -92,7 +92,7 @@ pub(super) fn with_evm<T>(
     work: impl FnOnce(&mut Evm) -> Result<T>,
 ) -> Result<T> {
     let db = overridden(state, env, overrides)?;
-    let moved = if overrides.is_empty() { None } else { Some(Precompiles::overridden(env.fork.spec, overrides)?) };
+    let moved = if overrides.is_empty() { None } else { Some(Precompiles::overridden(env, overrides)?) };
     with_database(db, env, cfg, moved, deadline, work).1
 }
 
@@ -111,6 +111,7 @@ fn with_database<T>(
             evm.ctx.journaled_state.database = db;
             evm.ctx.cfg = cfg;
             evm.ctx.block = env.block();
+            evm.precompiles.use_signatures_of(env);
             evm
         }
         _ => {
@@ -125,7 +126,7 @@ fn with_database<T>(
     let _watching = deadline_watch::until(deadline);
     let outcome = work(&mut evm);
     if is_moved {
-        evm.precompiles = Precompiles::of(env.fork.spec);
+        evm.precompiles = Precompiles::of(env);
     }
     // Release the snapshot now, because an idle EVM would hold it. A failed run may leave journal entries, which this
     // clears.

@@ -184,7 +184,7 @@ fn run_call(
     if let Err(cause) = settle_last_nonce(&mut db, rules, &mut tx) {
         return (db, Err(cause));
     }
-    let precompiles = match Precompiles::overridden(env.fork.spec, rules.overrides) {
+    let precompiles = match Precompiles::overridden(env, rules.overrides) {
         Ok(precompiles) => precompiles,
         Err(cause) => return (db, Err(cause)),
     };

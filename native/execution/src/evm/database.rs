@@ -14,6 +14,8 @@ use ophion_storage::trie::{Account, EMPTY_ROOT, FlatAccount, Slot, Trie};
 use revm::database_interface::{Database, DatabaseCommit};
 use revm::state::{Account as EvmAccount, AccountInfo, Bytecode};
 
+use super::console;
+
 pub struct Entry {
     /// keccak(address), for reading and writing.
     hash: B256,
@@ -66,6 +68,8 @@ pub struct ExecDb {
     /// Whether several transactions run as one. SSTORE gas then depends on the values before the first transaction.
     counts_from_start: bool,
     reads: usize,
+    /// Whether the console was called (console.rs).
+    read_console: bool,
 }
 
 impl ExecDb {
@@ -78,7 +82,13 @@ impl ExecDb {
             storage_only_account: false,
             counts_from_start: false,
             reads: 0,
+            read_console: false,
         }
+    }
+
+    /// Whether the console was called.
+    pub fn has_read_console(&self) -> bool {
+        self.read_console
     }
 
     /// Number of accounts and slots in the read cache.
@@ -138,6 +148,10 @@ impl ExecDb {
             };
             self.entries.insert(*address, entry);
             self.reads += 1;
+            if *address == console::CONSOLE {
+                console::note_read();
+                self.read_console = true;
+            }
         }
         Ok(self.entries.get_mut(address).expect("inserted above"))
     }

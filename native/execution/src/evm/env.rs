@@ -1,6 +1,6 @@
 //! Execution environment of a block: fork, chain rules, header fields.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use ophion_primitives::errors::{Error, Result};
@@ -59,6 +59,9 @@ fn eip1283_prices() -> GasParams {
     params
 }
 
+/// Length of `r`, `s` and `v`.
+pub const SIGNATURE_BYTES: usize = 65;
+
 /// EVM settings of a chain.
 #[derive(Clone)]
 pub struct ChainRules {
@@ -67,6 +70,8 @@ pub struct ChainRules {
     /// Whether this is a development chain with impersonation: senders may have code (EIP-3607), and a transaction's
     /// gas has no cap (EIP-7825).
     pub is_relaxed: bool,
+    /// On a development chain: signatures (`r`, `s`, `v`) for which ecrecover returns a given address.
+    pub signatures: Arc<[([u8; SIGNATURE_BYTES], Address)]>,
     pub deposit_contract: Address,
     pub withdrawal_request_contract: Address,
     pub consolidation_request_contract: Address,
@@ -79,6 +84,7 @@ impl ChainRules {
             chain_id,
             contract_size_limit: None,
             is_relaxed: false,
+            signatures: Arc::default(),
             deposit_contract: alloy_eips::eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS,
             withdrawal_request_contract: alloy_eips::eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS,
             consolidation_request_contract: alloy_eips::eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS,

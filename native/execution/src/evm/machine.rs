@@ -32,7 +32,7 @@ pub fn build<I>(env: &BlockEnv, db: ExecDb, cfg: CfgEnv, inspector: I) -> Evm<I>
 #[inline(never)]
 fn unwatched(env: &BlockEnv, db: ExecDb, cfg: CfgEnv) -> Evm {
     let context = EvmContext::new(db, env.fork.spec).with_cfg(cfg).with_block(env.block());
-    let mut evm = context.build_mainnet().with_precompiles(Precompiles::of(env.fork.spec));
+    let mut evm = context.build_mainnet().with_precompiles(Precompiles::of(env));
     if env.fork.is_constantinople {
         evm.instruction.insert_instruction(SSTORE, Instruction::new(sstore_eip1283), 0);
     }

@@ -1,6 +1,7 @@
 //! revm: database, environment, precompiled contracts, deadlines.
 
 pub mod collision;
+pub mod console;
 pub mod context;
 pub mod database;
 pub mod deadline_watch;

@@ -8,7 +8,7 @@ use alloy_eips::eip7702::{Authorization, SignedAuthorization};
 use alloy_primitives::{Bytes, TxKind, U256};
 use ophion_execution::call::access_list::access_list;
 use ophion_execution::call::{calls, estimate, outcome, request};
-use ophion_execution::evm::overrides;
+use ophion_execution::evm::{console, overrides};
 use ophion_primitives::deadline;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -219,6 +219,12 @@ fn create_access_list<'py>(
     Ok((rows, CallOutcome { outcome }))
 }
 
+/// A number that changes when an execution calls the console.
+#[pyfunction]
+fn console_reads() -> u64 {
+    console::reads()
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<CallRequest>()?;
     module.add_class::<AccountOverride>()?;
@@ -226,5 +232,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(call, module)?)?;
     module.add_function(wrap_pyfunction!(call_each, module)?)?;
     module.add_function(wrap_pyfunction!(estimate_gas, module)?)?;
-    module.add_function(wrap_pyfunction!(create_access_list, module)?)
+    module.add_function(wrap_pyfunction!(create_access_list, module)?)?;
+    module.add_function(wrap_pyfunction!(console_reads, module)?)
 }

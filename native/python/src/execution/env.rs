@@ -17,7 +17,7 @@ pub struct ChainRules {
 #[pymethods]
 impl ChainRules {
     #[new]
-    #[pyo3(signature = (*, chain_id, contract_size_limit=None, deposit_contract=None, withdrawal_request_contract=None, consolidation_request_contract=None, is_relaxed=false))]
+    #[pyo3(signature = (*, chain_id, contract_size_limit=None, deposit_contract=None, withdrawal_request_contract=None, consolidation_request_contract=None, is_relaxed=false, signatures=Vec::new()))]
     fn new(
         chain_id: u64,
         contract_size_limit: Option<usize>,
@@ -25,8 +25,11 @@ impl ChainRules {
         withdrawal_request_contract: Option<Addr>,
         consolidation_request_contract: Option<Addr>,
         is_relaxed: bool,
+        signatures: Vec<([u8; env::SIGNATURE_BYTES], Addr)>,
     ) -> Self {
-        let mut rules = env::ChainRules { contract_size_limit, is_relaxed, ..env::ChainRules::of(chain_id) };
+        let signatures = signatures.into_iter().map(|(signature, signer)| (signature, signer.0)).collect();
+        let mut rules =
+            env::ChainRules { contract_size_limit, is_relaxed, signatures, ..env::ChainRules::of(chain_id) };
         for (contract, given) in [
             (&mut rules.deposit_contract, deposit_contract),
             (&mut rules.withdrawal_request_contract, withdrawal_request_contract),

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use ophion_primitives::deadline;
+use ophion_tracing::calls::call_tracer::CallOptions;
+use ophion_tracing::calls::validation::ValidationOptions;
 use ophion_tracing::flat::blocks::Selection;
 use ophion_tracing::flat::calls::FlatCallOptions;
 use ophion_tracing::jobs::kinds::Kind;
@@ -118,9 +120,9 @@ impl TraceKind {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (*, only_top_call=false, with_log=false))]
-    fn calls(only_top_call: bool, with_log: bool) -> Self {
-        TraceKind { kind: Kind::Call { only_top_call, with_log } }
+    #[pyo3(signature = (*, only_top_call=false, with_log=false, with_pc=false))]
+    fn calls(only_top_call: bool, with_log: bool, with_pc: bool) -> Self {
+        TraceKind { kind: Kind::Call(CallOptions { only_top_call, with_log, with_pc }) }
     }
 
     #[staticmethod]
@@ -147,6 +149,12 @@ impl TraceKind {
     fn replay(trace: bool, vm_trace: bool, state_diff: bool) -> Self {
         let options = ParityOptions { with_trace: trace, with_vm_trace: vm_trace, with_state_diff: state_diff };
         TraceKind { kind: Kind::Parity(options) }
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (*, ignored_opcodes=None, with_log=false))]
+    fn validation(ignored_opcodes: Option<Vec<u8>>, with_log: bool) -> Self {
+        TraceKind { kind: Kind::Validation(ValidationOptions::new(ignored_opcodes.as_deref(), with_log)) }
     }
 }
 

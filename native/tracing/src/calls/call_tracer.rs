@@ -1,6 +1,6 @@
 //! callTracer: call tree (json-rpc.md 7.3).
 
-use ophion_primitives::json::{data, list, quantity, raw, wide};
+use ophion_primitives::json::{data, decimal, list, quantity, raw, wide};
 use revm::interpreter::InstructionResult;
 
 use super::frames::{Frame, FrameRecorder, Kind};
@@ -10,12 +10,21 @@ use crate::replay::block::Ran;
 use crate::replay::recording::{Recording, Report};
 
 pub struct CallTree {
-    with_log: bool,
+    options: CallOptions,
+}
+
+/// Options of the call tracer.
+#[derive(Clone, Copy)]
+pub struct CallOptions {
+    pub only_top_call: bool,
+    pub with_log: bool,
+    /// Show the position in the code at which a call failed (`pc`).
+    pub with_pc: bool,
 }
 
 impl CallTree {
-    pub fn tracer(sink: &mut Sink, only_top_call: bool, with_log: bool) -> Recording<'_, Self> {
-        Recording::new(sink, FrameRecorder::new(only_top_call, with_log), CallTree { with_log })
+    pub fn tracer(sink: &mut Sink, options: CallOptions) -> Recording<'_, Self> {
+        Recording::new(sink, FrameRecorder::new(options.only_top_call, options.with_log), CallTree { options })
     }
 }
 
@@ -25,7 +34,7 @@ impl Report for CallTree {
     fn write(&mut self, sink: &mut Sink, recorder: &mut FrameRecorder, ran: &Ran) {
         match recorder.settled(ran) {
             [] => raw(&mut sink.out, "null"),
-            frames => write_call(&mut sink.out, frames, 0, self.with_log),
+            frames => write_call(&mut sink.out, frames, 0, self.options.with_log, self.options.with_pc),
         }
     }
 }
@@ -41,8 +50,34 @@ fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-fn write_call(out: &mut Vec<u8>, frames: &[Frame], index: usize, logs_are_kept: bool) {
+fn write_call(out: &mut Vec<u8>, frames: &[Frame], index: usize, logs_are_kept: bool, with_pc: bool) {
     let frame = &frames[index];
+    let logs_are_kept = write_fields(out, frame, logs_are_kept);
+    if let Some(pc) = frame.failed_at.filter(|_| with_pc) {
+        decimal(out, ",\"pc\":", pc as u64);
+    }
+    // Rejected calls are shown like other failed calls.
+    if !frame.children.is_empty() || frame.end.is_some() {
+        raw(out, ",\"calls\":[");
+        let mut comma = "";
+        for child in &frame.children {
+            raw(out, std::mem::replace(&mut comma, ","));
+            write_call(out, frames, *child, logs_are_kept, with_pc);
+        }
+        if let Some((contract, heir, balance)) = &frame.end {
+            raw(out, comma);
+            data(out, "{\"type\":\"SELFDESTRUCT\",\"from\":", contract);
+            data(out, ",\"to\":", heir);
+            wide(out, ",\"value\":", *balance);
+            raw(out, ",\"gas\":\"0x0\",\"gasUsed\":\"0x0\",\"input\":\"0x\"}");
+        }
+        out.push(b']');
+    }
+    out.push(b'}');
+}
+
+/// Write a frame without its calls, and without the closing brace. Returns whether its logs and those below it count.
+pub(super) fn write_fields(out: &mut Vec<u8>, frame: &Frame, logs_are_kept: bool) -> bool {
     raw(out, "{\"type\":\"");
     raw(out, kind_name(frame.kind));
     data(out, "\",\"from\":", frame.from);
@@ -67,23 +102,6 @@ fn write_call(out: &mut Vec<u8>, frames: &[Frame], index: usize, logs_are_kept: 
     }
     // A failed frame reverts its logs and those below it.
     let logs_are_kept = logs_are_kept && frame.is_ok();
-    // Rejected calls are shown like other failed calls.
-    if !frame.children.is_empty() || frame.end.is_some() {
-        raw(out, ",\"calls\":[");
-        let mut comma = "";
-        for child in &frame.children {
-            raw(out, std::mem::replace(&mut comma, ","));
-            write_call(out, frames, *child, logs_are_kept);
-        }
-        if let Some((contract, heir, balance)) = &frame.end {
-            raw(out, comma);
-            data(out, "{\"type\":\"SELFDESTRUCT\",\"from\":", contract);
-            data(out, ",\"to\":", heir);
-            wide(out, ",\"value\":", *balance);
-            raw(out, ",\"gas\":\"0x0\",\"gasUsed\":\"0x0\",\"input\":\"0x\"}");
-        }
-        out.push(b']');
-    }
     if logs_are_kept && !frame.logs.is_empty() {
         list(out, ",\"logs\":", &frame.logs, |out, (position, log)| {
             data(out, "{\"address\":", log.address);
@@ -93,5 +111,5 @@ fn write_call(out: &mut Vec<u8>, frames: &[Frame], index: usize, logs_are_kept: 
             out.push(b'}');
         });
     }
-    out.push(b'}');
+    logs_are_kept
 }

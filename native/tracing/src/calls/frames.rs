@@ -53,6 +53,8 @@ pub struct Frame {
     pub children: Vec<usize>,
     /// Each log with the number of calls made before it.
     pub logs: Vec<(usize, Log)>,
+    /// Position in the code at which the frame failed. None if it succeeded or ran no code.
+    pub failed_at: Option<usize>,
 }
 
 impl Frame {
@@ -75,6 +77,7 @@ pub struct FrameRecorder {
     with_logs: bool,
     /// The current instruction, for error texts.
     opcode: u8,
+    at: usize,
     stack: usize,
     ending: Option<(Address, Address, U256)>,
     error: Option<String>,
@@ -89,6 +92,7 @@ impl FrameRecorder {
             only_top,
             with_logs,
             opcode: 0,
+            at: 0,
             stack: 0,
             ending: None,
             error: None,
@@ -103,6 +107,11 @@ impl FrameRecorder {
             root.gas_used = ran.result.tx_gas_used();
         }
         &self.frames
+    }
+
+    /// Position of the innermost open frame.
+    pub fn current(&self) -> Option<usize> {
+        self.open.last().copied()
     }
 
     fn enter(&mut self, frame: impl FnOnce(&Self) -> Frame) {
@@ -160,6 +169,7 @@ impl Inspector<EvmContext> for FrameRecorder {
     #[inline]
     fn step(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
         self.opcode = interpreter.bytecode.opcode();
+        self.at = interpreter.bytecode.pc();
         self.stack = interpreter.stack.len();
         if self.opcode == SELFDESTRUCT {
             self.ending = inheritance(interpreter, context);
@@ -169,6 +179,11 @@ impl Inspector<EvmContext> for FrameRecorder {
     #[inline]
     fn step_end(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
         let Some(InterpreterAction::Return(result)) = interpreter.bytecode.action() else { return };
+        if !result.result.is_ok()
+            && let (Some(index), false) = (self.open.last(), self.only_top && self.depth > 1)
+        {
+            self.frames[*index].failed_at = Some(self.at);
+        }
         match result.result {
             InstructionResult::SelfDestruct => {
                 if let (Some(index), false) = (self.open.last(), self.only_top) {
@@ -249,5 +264,6 @@ fn empty(gas: u64) -> Frame {
         end: None,
         children: Vec::new(),
         logs: Vec::new(),
+        failed_at: None,
     }
 }

@@ -3,3 +3,4 @@
 pub mod call_tracer;
 pub mod four_byte;
 pub mod frames;
+pub mod validation;

@@ -3,8 +3,9 @@
 use ophion_primitives::errors::Result;
 use revm::primitives::hardfork::SpecId;
 
-use crate::calls::call_tracer::CallTree;
+use crate::calls::call_tracer::{CallOptions, CallTree};
 use crate::calls::four_byte::Selectors;
+use crate::calls::validation::ValidationOptions;
 use crate::flat::calls::FlatCallOptions;
 use crate::output::sink::Sink;
 use crate::parity::tracer::{ParityOptions, ParityTracer};
@@ -18,11 +19,12 @@ use crate::struct_logs::geth_struct_log::{StandardOptions, StandardTracer};
 pub enum Kind {
     Struct(StructOptions),
     Standard(StandardOptions),
-    Call { only_top_call: bool, with_log: bool },
+    Call(CallOptions),
     Prestate(PrestateOptions),
     FourByte,
     FlatCall(FlatCallOptions),
     Parity(ParityOptions),
+    Validation(ValidationOptions),
 }
 
 /// Work with a tracer of any kind.
@@ -34,10 +36,11 @@ pub fn with_tracer(kind: Kind, sink: &mut Sink, spec: SpecId, job: impl Job) -> 
     match kind {
         Kind::Struct(options) => job.run(StructTracer::new(sink, options, spec)),
         Kind::Standard(options) => job.run(StandardTracer::new(sink, options, spec)),
-        Kind::Call { only_top_call, with_log } => job.run(CallTree::tracer(sink, only_top_call, with_log)),
+        Kind::Call(options) => job.run(CallTree::tracer(sink, options)),
         Kind::Prestate(options) => job.run(PrestateTracer::new(sink, options, spec)),
         Kind::FourByte => job.run(Selectors::tracer(sink)),
         Kind::FlatCall(options) => job.run(options.tracer(sink)),
         Kind::Parity(options) => job.run(ParityTracer::new(sink, options, spec)),
+        Kind::Validation(options) => job.run(options.tracer(sink)),
     }
 }

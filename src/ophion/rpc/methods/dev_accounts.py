@@ -51,7 +51,7 @@ def impersonate_signature(ctx: RpcContext, signature: DataParam, address: Addres
     """Makes the ecrecover precompile return this address for a signature."""
     if len(signature) != _SIGNATURE_BYTES:
         raise invalid_params(f"signature: exactly {_SIGNATURE_BYTES} bytes are expected")
-    raise RpcError(SERVER_ERROR_CODE, "anvil_impersonateSignature is not supported yet")
+    dev_of(ctx).impersonate_signature(signature, address)
 
 
 @method("eth_sendUnsignedTransaction", needs={"dev"})

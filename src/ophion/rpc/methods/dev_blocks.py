@@ -43,8 +43,10 @@ _MAX_TIME_BITS = 40
 @cheat_code("evm_mine")
 async def mine_one(ctx: RpcContext, options: AnyParam | None = None) -> Text:
     """Mines a block, optionally with a timestamp (a number or the member `timestamp`), or several (`blocks`)."""
-    for timestamp in _timestamps(options):
-        await _mine_at(dev_of(ctx), timestamp)
+    first, *others = _timestamps(options) or (None,)
+    await _mine_at(dev_of(ctx), first)
+    if others:
+        await dev_of(ctx).mine(len(others))
     return "0x0"
 
 

@@ -282,6 +282,7 @@ def get_transaction_receipt(
     With automine, the request waits for a transaction that has just been sent. Some clients retry only after the next
     block, and on an idle chain no block would follow.
     """
+    ctx.mining.note_lookup()
     receipt = mined_receipt(ctx, transaction_hash)
     if receipt is None and ctx.pool.get(transaction_hash) is not None:
         soon = ctx.mining.mined(transaction_hash)

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from ophion.chain.queries import BlockView
 from ophion.chainspec.forks import Milestone
+from ophion.dev.observer import ObservedCall
 from ophion.errors import RpcError
 from ophion.native.executor import (
     AccountOverride,
@@ -20,6 +21,7 @@ from ophion.native.executor import (
     CallRequest,
     State,
     call,
+    console_reads,
     create_access_list,
     estimate_gas,
 )
@@ -83,12 +85,15 @@ def run_call(
     request = requested.request(gas_for(ctx, requested, gas_limit))
     accounts = overrides or ()
     if ctx.light_calls.knows(requested.to, requested.input):
+        seen = console_reads()
         outcome = call(state, env, request, accounts, INLINE_S)
         kind = outcome.kind
+        if ctx.dev is not None:
+            _observe(ctx, "eth_call", outcome, seen, state, env, request, accounts)
         if kind == "returned":
             return outcome.output
         if kind != "timeout":
-            return output_of(outcome)
+            return output_of(ctx, outcome)
         assert requested.to is not None, "a creation is not known to be light"
         ctx.light_calls.tried.wasted(requested.to, requested.input, INLINE_S)
     return _call_in_lane(ctx, state, env, request, requested, accounts)
@@ -97,16 +102,35 @@ def run_call(
 async def _call_in_lane(
     ctx: RpcContext, state: State, env: BlockEnv, request: CallRequest, requested: Call, overrides: Overrides
 ) -> bytes:
+    seen = console_reads()
     outcome = await ctx.lanes.read.run(lambda: call(state, env, request, overrides, ctx.limits.timeout_s))
     ctx.light_calls.note(requested.to, requested.input, outcome.gas_used)
-    return output_of(outcome)
+    if ctx.dev is not None:
+        _observe(ctx, "eth_call", outcome, seen, state, env, request, overrides)
+    return output_of(ctx, outcome)
 
 
-def output_of(outcome: CallOutcome) -> bytes:
+def output_of(ctx: RpcContext, outcome: CallOutcome) -> bytes:
     """Return the output of a call. Raises the error of a failed call."""
     if outcome.kind == "returned":
         return outcome.output
-    raise failure_of(outcome, outcome.reason)
+    raise failure_of(ctx, outcome, outcome.reason)
+
+
+def _observe(
+    ctx: RpcContext,
+    method: str,
+    outcome: CallOutcome,
+    seen: int,
+    state: State,
+    env: BlockEnv,
+    request: CallRequest,
+    overrides: Overrides,
+) -> None:
+    """Report a failed call, or one that may have written to the console since `seen`, to a development node."""
+    observer = None if ctx.dev is None else ctx.dev.observer
+    if observer is not None and (outcome.kind in ("reverted", "halted") or console_reads() != seen):
+        observer.on_call(ObservedCall(method, state, env, request, overrides))
 
 
 async def run_estimate(
@@ -120,15 +144,18 @@ async def run_estimate(
     requested = checked(ctx, requested)
     cap, bound = _max_gas(ctx, env, gas_limit, requested)
     request = requested.request(cap)
+    seen = console_reads()
     gas, outcome = await _repeated(
         ctx, requested, lambda limit_s: estimate_gas(state, env, request, overrides or (), cap, limit_s)
     )
+    if ctx.dev is not None:
+        _observe(ctx, "eth_estimateGas", outcome, seen, state, env, request, overrides or ())
     if gas:
         return gas
     text = "Transaction processing could not be completed due to an exception"
     if outcome.kind == "halted" and outcome.reason == _OUT_OF_GAS:
         text = f"{text}: {cap} gas do not suffice, which is {bound}"
-    raise failure_of(outcome, f"{text} ({outcome.reason})" if outcome.reason else text)
+    raise failure_of(ctx, outcome, f"{text} ({outcome.reason})" if outcome.reason else text)
 
 
 async def _repeated(
@@ -167,17 +194,18 @@ async def list_access(ctx: RpcContext, view: BlockView, requested: Call, overrid
         ctx, requested, lambda limit_s: create_access_list(state, env, request, overrides or (), limit_s)
     )
     if outcome.kind in ("invalid", "timeout"):
-        raise failure_of(outcome, outcome.reason)
+        raise failure_of(ctx, outcome, outcome.reason)
     result: dict[str, Any] = {"accessList": render.access_list(entries), "gasUsed": quantity(outcome.gas_used)}
     if outcome.kind != "returned":
-        result["error"] = failure_of(outcome, outcome.reason).message
+        result["error"] = failure_of(ctx, outcome, outcome.reason).message
     return result
 
 
-def failure_of(outcome: CallOutcome, halted: str) -> RpcError:
+def failure_of(ctx: RpcContext, outcome: CallOutcome, halted: str) -> RpcError:
     """Return the error of a failed call. `halted` is the error message for an exceptional halt."""
     if outcome.kind == "reverted":
-        return reverted(outcome.output)
+        observer = None if ctx.dev is None else ctx.dev.observer
+        return reverted(outcome.output, None if observer is None else observer.reason(outcome.output))
     if outcome.kind == "timeout":
         return TIMEOUT_EXPIRED()
     if outcome.kind == "invalid":

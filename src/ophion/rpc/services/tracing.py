@@ -178,11 +178,28 @@ def decode_trace_options(value: object) -> TraceOptions:
 
 def _tracer(name: object, config: object) -> TraceKind:
     make = _TRACERS.get(name) if type(name) is str else None
+    if make is None and type(name) is str and "{" in name:
+        raise invalid_params(f"tracer: JavaScript tracers are not supported. Tracers: {_names()}")
     if make is None:
-        raise invalid_params(f"tracer: {name} is not known")
+        raise invalid_params(f"tracer: {name} is not known. Tracers: {_names()}")
     if type(config) is not dict:
         raise invalid_params("tracerConfig: an object is expected")
     return make(config)
+
+
+def _names() -> str:
+    return ", ".join((*_TRACERS, _MUX, _NOOP))
+
+
+def _validation(config: Mapping[str, Any]) -> TraceKind:
+    ignored = config.get("ignoredOpcodes")
+    if ignored is None:
+        return TraceKind.validation(with_log=_flag(config, "withLog"))
+    try:
+        opcodes = bytes(int(one, 16) for one in ignored)
+    except (TypeError, ValueError):
+        raise invalid_params("ignoredOpcodes: an array of opcodes in hexadecimal is expected") from None
+    return TraceKind.validation(ignored_opcodes=opcodes, with_log=_flag(config, "withLog"))
 
 
 def _flag(members: Mapping[str, Any], name: str) -> bool:
@@ -238,6 +255,7 @@ _TRACERS: Final[Mapping[str, Callable[[Mapping[str, Any]], TraceKind]]] = {
         precompiles=_flag(config, "includePrecompiles"), trace_errors=_flag(config, "convertParityErrors")
     ),
     "4byteTracer": lambda config: TraceKind.selectors(),
+    "erc7562Tracer": _validation,
 }
 
 _MUX, _NOOP = "muxTracer", "noopTracer"

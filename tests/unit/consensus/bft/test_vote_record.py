@@ -78,14 +78,14 @@ def _wanted(draw: st.DrawFn) -> VoteRecord:
 
 @settings(max_examples=500, deadline=None)
 @given(st.lists(_wanted(), max_size=30))
-def test_whatever_nodes_want_they_act_as_one_validator(wishes: list[VoteRecord]) -> None:
+def test_whatever_nodes_want_they_act_as_one_validator(wanted_votes: list[VoteRecord]) -> None:
     """The model remembers every message sent. A second node may want anything, in any order."""
     stored: VoteRecord | None = None
     votes: dict[tuple[int, int], bytes] = {}
     claims: dict[tuple[int, int], tuple[int, bytes | None]] = {}
     reached = (0, -1)
     commits: dict[int, int] = {}
-    for wanted in wishes:
+    for wanted in wanted_votes:
         result = replacement(stored, wanted)
         if result is None:
             assert stored is not None

@@ -350,3 +350,45 @@ def test_selectors_are_those_of_calls_that_were_made(node: Interface) -> None:
     assert trace(node, code, "4byteTracer", data="0x27dc297e") == {"0x27dc297e-0": 1, "0xa9059cbb-32": 2}
     creation = {"from": SENDER, "gas": "0xf4240", "data": "0x600160005360016000f3"}
     assert node.ask("debug_traceCall", creation, "latest", {"tracer": "4byteTracer"}) == {}
+
+
+# --- erc7562Tracer -------------------------------------------------------------------------------
+
+
+def test_the_validation_tracer_shows_what_each_call_accesses(node: Interface) -> None:
+    hashed = "6020600020" + "50"
+    looked = f"73{STORES[2:]}3b15" + "50" + f"73{LOGS[2:]}3b" + "50"
+    tree = trace(node, hashed + looked + call(STORES, gas="61ffff") + "600754" + "5a50" + STOP, "erc7562Tracer")
+    (stores,) = tree["calls"]
+    assert tree["keccak"] == ["0x" + "00" * 32]
+    assert tree["extCodeAccessInfo"] == [LOGS], "EXTCODESIZE before ISZERO only asks whether there is code"
+    assert tree["contractSize"][STORES] == {"contractSize": len(CODES[STORES]) // 2, "opcode": 0x3B}
+    assert tree["accessedSlots"]["reads"] == {"0x" + f"{7:064x}": ["0x" + "00" * 32]}
+    assert stores["accessedSlots"]["writes"] == {"0x" + f"{7:064x}": 1}
+    assert stores["accessedSlots"]["reads"] == {"0x" + f"{0:064x}": ["0x" + "00" * 32]}
+    assert stores["usedOpcodes"] == {"0x0": 1, "0x54": 1, "0x55": 1}
+    assert tree["usedOpcodes"]["0x5a"] == 1, "GAS is counted unless a call follows"
+    assert "0x50" not in tree["usedOpcodes"]
+    assert (tree["outOfGas"], stores["outOfGas"], "keccak" in stores) == (False, False, False)
+    assert tree["type"] == "CALL"
+
+
+def test_the_validation_tracer_has_options(node: Interface) -> None:
+    tree = trace(node, call(LOGS) + STOP, "erc7562Tracer", ignoredOpcodes=["0xf1"], withLog=True)
+    assert "0xf1" not in tree["usedOpcodes"]
+    assert tree["usedOpcodes"]["0x60"] > 0
+    assert tree["calls"][0]["logs"][0]["address"] == LOGS
+    assert tree["calls"][0]["accessedSlots"]["writes"] == {}
+
+
+def test_a_call_without_enough_gas_is_marked(node: Interface) -> None:
+    tree = trace(node, call(STORES, gas="610bb8") + STOP, "erc7562Tracer")
+    assert tree["calls"][0]["outOfGas"]
+    assert not tree["outOfGas"]
+
+
+def test_a_javascript_tracer_is_refused_with_the_names_of_the_others(node: Interface) -> None:
+    options = {"tracer": "{step: function(log) {}, fault: function() {}, result: function() { return 1 }}"}
+    error = node.request("debug_traceCall", {"to": ROOT}, "latest", options)["error"]
+    assert "JavaScript tracers are not supported. Tracers: callTracer" in error["data"]
+    assert "erc7562Tracer" in error["data"]

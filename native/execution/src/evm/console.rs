@@ -1,0 +1,20 @@
+//! Detects calls of the console: Solidity libraries print by calling an address without code.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use alloy_primitives::{Address, address};
+
+/// The address that `console.log` of Hardhat and Foundry calls.
+pub const CONSOLE: Address = address!("000000000000000000636F6e736F6c652e6c6f67");
+
+/// Number of executions in this process that have read the console's account.
+static READS: AtomicU64 = AtomicU64::new(0);
+
+pub fn note_read() {
+    READS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Changes when an execution calls the console. A trace of the execution then shows the text.
+pub fn reads() -> u64 {
+    READS.load(Ordering::Relaxed)
+}

@@ -1,0 +1,35 @@
+"""`ExecutionObserver`: what a development node reports about calls and blocks, for its terminal and its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from ophion.chain.builder import BuiltBlock
+from ophion.native.executor import AccountOverride, BlockEnv, CallRequest, State
+from ophion.primitives.block import HashedHeader
+
+
+class ObservedCall(Struct, frozen=True):
+    """A call that failed or that has written to the console."""
+
+    method: str
+    state: State
+    env: BlockEnv
+    request: CallRequest
+    overrides: Sequence[AccountOverride]
+
+
+class ExecutionObserver(Protocol):
+    """Receives executions. All methods run on the event loop and return at once."""
+
+    def reason(self, output: bytes) -> str | None:
+        """Return the decoded custom error of a reverted call; None if its ABI is unknown."""
+
+    def on_call(self, call: ObservedCall) -> None:
+        """Report a call."""
+
+    def on_block(self, header: HashedHeader, built: BuiltBlock) -> None:
+        """Report the transactions of a new block."""

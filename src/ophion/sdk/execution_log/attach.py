@@ -1,0 +1,23 @@
+"""Adds the log of executions to a development node."""
+
+from __future__ import annotations
+
+import sys
+
+from ophion.node.build import Core
+from ophion.node.config import NodeConfig
+from ophion.runtime.lanes import Lanes
+from ophion.runtime.logs import LogFormat
+from ophion.sdk.execution_log.execution_log import ExecutionLog
+
+
+def attach_execution_log(config: NodeConfig, core: Core, lanes: Lanes) -> ExecutionLog | None:
+    """Observe a development node. Trees go to standard output, unless the log is JSON or goes to a file."""
+    if core.dev is None:
+        return None
+    logs = config.logs
+    is_coloured = sys.stdout.isatty() if logs.is_coloured is None else logs.is_coloured
+    is_plain = logs.format is LogFormat.JSON or logs.file is not None or logs.config_file is not None
+    executions = ExecutionLog(core.chain, lanes, config.dev.artifacts, is_coloured, is_plain)
+    core.dev.observe(executions)
+    return executions

@@ -1,0 +1,68 @@
+"""Many empty blocks at once are those that would be made one by one."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from ophion.dev.node import DevNode
+from ophion.native.executor import AccountOverride
+from ophion.node.config import NodeConfig
+from ophion.node.dev_genesis import preset_genesis
+from ophion.node.dev_options import DevConfig, DevPreset
+from ophion.node.interface_options import CHEAT_CODES, HttpConfig
+from ophion.testing.core import DEV_CONFIG, TestCore, open_core
+from ophion.testing.signing import DEV_KEYS
+
+COUNT = 250
+"""More blocks than one commit has, and enough for the base fee to reach its lowest value."""
+
+
+def config_of(preset: DevPreset | None) -> NodeConfig:
+    http = HttpConfig(enabled=True, groups=tuple(CHEAT_CODES))
+    return replace(DEV_CONFIG, dev=DevConfig(preset=preset, timestamp=1000), http=http)
+
+
+def dev_of(core: TestCore) -> DevNode:
+    assert core.core.dev is not None
+    return core.core.dev
+
+
+@pytest.mark.parametrize("preset", [None, DevPreset.ANVIL, DevPreset.HARDHAT])
+def test_empty_blocks_in_a_batch_equal_single_blocks(tmp_path: Path, preset: DevPreset | None) -> None:
+    config = config_of(preset)
+    genesis = preset_genesis(config)
+
+    async def single(core: TestCore) -> list[bytes]:
+        for _ in range(COUNT):
+            await dev_of(core).mine(1, 3)
+        return [found.hash for number in range(COUNT + 1) if (found := core.chain.canonical(number))]
+
+    async def batch(core: TestCore) -> list[bytes]:
+        await dev_of(core).mine(COUNT, 3)
+        return [found.hash for number in range(COUNT + 1) if (found := core.chain.canonical(number))]
+
+    with open_core(tmp_path / "single", config=config, genesis=genesis) as core:
+        expected = asyncio.run(single(core))
+    with open_core(tmp_path / "batch", config=config, genesis=genesis) as core:
+        assert asyncio.run(batch(core)) == expected
+        assert core.queries.head_number == COUNT
+
+
+def test_empty_blocks_after_an_edit_have_the_edited_state(tmp_path: Path) -> None:
+    config = config_of(DevPreset.ANVIL)
+
+    async def story(core: TestCore) -> None:
+        dev, address = dev_of(core), DEV_KEYS[0].address
+        await dev.edit(AccountOverride(address=address, balance=7))
+        await dev.mine(2000)
+        head = core.chain.head.header
+        assert head.number == 2000
+        assert core.chain.state(head).balance(address) == 7
+        assert (head.number, head.state_root) not in core.chain.edited_roots
+
+    with open_core(tmp_path, config=config, genesis=preset_genesis(config)) as core:
+        asyncio.run(story(core))
