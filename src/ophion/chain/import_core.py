@@ -141,7 +141,7 @@ class ImportCore:
         return staged
 
     def adopt(self, header: HashedHeader, body: Body, execution: Execution) -> None:
-        """Stage an empty block that a development node has just built on the best block. Checks no rule."""
+        """Stage a block that a development node has just built on the best block. Checks no rule."""
         total_difficulty = self._best.total_difficulty + header.header.difficulty
         staged = self._staged[header.hash] = Staged(header, body, execution, total_difficulty, ())
         self._best = staged.tip
