@@ -169,6 +169,34 @@ def calls(count: int) -> None:
                 chain.call(token, data)
 
 
+def other_calls(count: int) -> None:
+    """Measure the same call with titanoboa on py-evm, and with pyrevm alone."""
+    bytecode = Artifact.of(TOKEN)
+    data = bytecode.bytecode + bytecode.abi.constructor.inputs.encode(("Coin", SUPPLY))
+    try:
+        import boa
+    except ImportError as error:
+        print(f"titanoboa: left out ({error})")
+    else:
+        address, _ = boa.env.deploy(bytecode=data)
+        token = boa.loads_abi(json.dumps(ARTIFACT["abi"])).at(address)
+        with measured("balanceOf, titanoboa with py-evm", count, "call"):
+            for _ in range(count):
+                token.balanceOf(boa.env.eoa)
+    try:
+        import pyrevm
+    except ImportError as error:
+        print(f"pyrevm: left out ({error})")
+        return
+    evm = pyrevm.EVM()
+    sender = "0x" + "11" * 20
+    created = evm.deploy(sender, data)
+    request = bytecode.abi.functions["balanceOf"][0].encode((sender,))
+    with measured("balanceOf, pyrevm without ABI", 20 * count, "call"):
+        for _ in range(20 * count):
+            evm.message_call(sender, created, calldata=request, is_static=True)
+
+
 def snapshots(count: int) -> None:
     """Measure pairs of snapshot and revert, and by how much memory grows."""
     with Chain() as chain:
@@ -274,6 +302,7 @@ def main() -> None:
         "anvil": lambda: through_anvil(options.tests),
         "eth-tester": lambda: through_eth_tester(max(1, options.tests // 10)),
         "calls": lambda: calls(options.calls),
+        "other-calls": lambda: other_calls(max(1, options.calls // 100)),
         "snapshots": lambda: snapshots(options.calls),
         "branches": lambda: branches(1000),
         "depth": lambda: depth(1000),

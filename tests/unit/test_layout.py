@@ -21,6 +21,7 @@ ELSEWHERE = {
     "sdk/embedded_core.py": "tests/unit/sdk/test_chain.py",
     "sdk/embedded_node.py": "tests/unit/sdk/test_chain.py",
     "sdk/errors.py": "tests/unit/sdk/test_chain.py",
+    "sdk/eth_tester_objects.py": "tests/unit/sdk/test_eth_tester_backend.py",
     "sdk/loop_runner.py": "tests/unit/sdk/test_chain.py",
     "sdk/remote_node.py": "tests/unit/sdk/test_http_server.py",
     "sdk/receipt.py": "tests/unit/sdk/test_chain.py",
