@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import argparse
 import gc
+import hashlib
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +28,7 @@ from typing import Any
 
 from ophion import Chain, Reverted
 from ophion.abi.artifact import Artifact
+from ophion.chainspec.dev import MNEMONIC_ACCOUNTS
 from ophion.testing.ports import free_ports
 
 TOKEN = Path(__file__).parents[1] / "tests" / "data" / "contracts" / "Token.json"
@@ -165,6 +169,34 @@ def calls(count: int) -> None:
                 chain.call(token, data)
 
 
+def other_calls(count: int) -> None:
+    """Measure the same call with titanoboa on py-evm, and with pyrevm alone."""
+    bytecode = Artifact.of(TOKEN)
+    data = bytecode.bytecode + bytecode.abi.constructor.inputs.encode(("Coin", SUPPLY))
+    try:
+        import boa
+    except ImportError as error:
+        print(f"titanoboa: left out ({error})")
+    else:
+        address, _ = boa.env.deploy(bytecode=data)
+        token = boa.loads_abi(json.dumps(ARTIFACT["abi"])).at(address)
+        with measured("balanceOf, titanoboa with py-evm", count, "call"):
+            for _ in range(count):
+                token.balanceOf(boa.env.eoa)
+    try:
+        import pyrevm
+    except ImportError as error:
+        print(f"pyrevm: left out ({error})")
+        return
+    evm = pyrevm.EVM()
+    sender = "0x" + "11" * 20
+    created = evm.deploy(sender, data)
+    request = bytecode.abi.functions["balanceOf"][0].encode((sender,))
+    with measured("balanceOf, pyrevm without ABI", 20 * count, "call"):
+        for _ in range(20 * count):
+            evm.message_call(sender, created, calldata=request, is_static=True)
+
+
 def snapshots(count: int) -> None:
     """Measure pairs of snapshot and revert, and by how much memory grows."""
     with Chain() as chain:
@@ -189,6 +221,74 @@ def branches(count: int) -> None:
         print(f"{'':<34}{grown:>10} KiB more memory for {count} branches with a transaction each")
 
 
+_WRITER = """
+import select, sys, time
+from ophion import Chain
+with Chain(sys.argv[1], genesis=sys.argv[2], accounts=2) as chain:
+    alice, bob = chain.accounts
+    print("ready", flush=True)
+    while not select.select([sys.stdin], [], [], 0.01)[0]:
+        started = time.perf_counter()
+        alice.transfer(bob, 1)
+        print(time.perf_counter() - started, flush=True)
+"""
+
+
+def _write(folder: str, genesis: str, work: Callable[[], None]) -> list[float]:
+    """Run `work` while another process adds blocks. Returns the time of each block in seconds."""
+    command = [sys.executable, "-c", _WRITER, folder, genesis]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdin is not None
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+        work()
+        writer.stdin.close()
+        return [float(line) for line in writer.stdout]
+
+
+def database(accounts: int) -> None:
+    """Measure branches of a database with many accounts, while another process writes to it."""
+    funded = {one.address.hex(): {"balance": hex(10**22)} for one in MNEMONIC_ACCOUNTS[:10]}
+    many = {hashlib.sha256(str(number).encode()).hexdigest()[:40]: {"balance": "1"} for number in range(accounts)}
+    config = {"chainId": 1337, "ethash": {"fixeddifficulty": 1}, "londonBlock": 0}
+    with tempfile.TemporaryDirectory() as base:
+        genesis, folder = str(Path(base) / "genesis.json"), str(Path(base) / "data")
+        document = {"config": config, "difficulty": "0x1", "gasLimit": hex(30_000_000), "alloc": funded | many}
+        Path(genesis).write_text(json.dumps(document))
+        alone = _write(folder, genesis, lambda: time.sleep(2))
+        started = time.perf_counter()
+        chain = Chain.read(folder, genesis=genesis)
+        print(f"{'open the database':<34}{1000 * (time.perf_counter() - started):>10.1f} ms", flush=True)
+
+        def work() -> None:
+            gc.collect()
+            before = _resident_kib()
+            with measured(f"fork_at of {accounts} accounts", 1000, "branch"):
+                made = [chain.fork_at() for _ in range(1000)]
+            for branch in made:
+                branch.accounts[0].transfer(chain.accounts[1], 1)
+            print(f"{'':<34}{_resident_kib() - before:>10} KiB more memory for 1000 branches with a transaction each")
+
+        beside = _write(folder, genesis, work)
+        shown = [f"{1000 * statistics.median(times):.3f} ms ({len(times)} blocks)" for times in (alone, beside)]
+        print(f"{'median block of the writer':<34}{shown[0]} alone, {shown[1]} beside branches")
+
+
+def depth(blocks: int) -> None:
+    """Measure how a branch slows down with its number of blocks."""
+    with Chain() as chain:
+        branch = chain.fork_at()
+        alice, bob = branch.accounts[:2]
+        for part in range(4):
+            with measured(f"branch, blocks {part * blocks} to {(part + 1) * blocks}", blocks, "block"):
+                for _ in range(blocks):
+                    alice.transfer(bob, 1)
+
+
+def _resident_kib() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() // 1024
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tests", type=int, default=200)
@@ -202,8 +302,11 @@ def main() -> None:
         "anvil": lambda: through_anvil(options.tests),
         "eth-tester": lambda: through_eth_tester(max(1, options.tests // 10)),
         "calls": lambda: calls(options.calls),
+        "other-calls": lambda: other_calls(max(1, options.calls // 100)),
         "snapshots": lambda: snapshots(options.calls),
         "branches": lambda: branches(1000),
+        "depth": lambda: depth(1000),
+        "database": lambda: database(300_000),
     }
     chosen = options.only.split(",") if options.only else list(steps)
     for name in chosen:

@@ -192,6 +192,23 @@ class Transaction:
     def impersonated(raw: bytes, sender: bytes, /) -> Transaction:
         """Return a transaction that its sender has not signed. Only development networks execute it."""
 
+    @staticmethod
+    def dynamic_fee(
+        secret: bytes | None,
+        sender: bytes,
+        chain_id: int,
+        nonce: int,
+        gas: int,
+        to: bytes | None,
+        value: int,
+        input: bytes,
+        max_fee: int,
+        max_priority_fee: int,
+        /,
+    ) -> Transaction:
+        """Return a dynamic-fee transaction of a development network. `secret` is the key of the sender; without it, the
+        sender is impersonated: r of the signature is the sender and s is 1."""
+
     def intrinsic_gas(self, fork: str, /) -> int:
         """Return the minimum gas limit under a fork, including the floor of EIP-7623."""
 
@@ -381,6 +398,9 @@ class State:
     """The state of one root: head, history, side chain, or an uncommitted execution."""
 
     root: bytes
+    def merged(self) -> State:
+        """Return the same state with fewer layers of uncommitted blocks, so that it is read faster."""
+
     def account(self, address: bytes, /) -> tuple[int, int, bytes, bytes] | None:
         """Return (nonce, balance, code hash, storage root)"""
 
@@ -456,6 +476,18 @@ class OpenBlock:
         self, withdrawals: Sequence[Withdrawal] | None, rewards: Sequence[tuple[bytes, int]], /
     ) -> tuple[Body, Execution]:
         """Complete the block."""
+
+def build_block(
+    state: State,
+    env: BlockEnv,
+    candidates: Sequence[Transaction],
+    keep_revert_data: bool,
+    withdrawals: Sequence[Withdrawal] | None,
+    rewards: Sequence[tuple[bytes, int]],
+    deadline_s: float,
+    /,
+) -> tuple[TakeResult, Body, Execution]:
+    """Build a whole block at once. Gives the same block as an `OpenBlock`, in less time for a few transactions."""
 
 def execute(
     state: State,
@@ -740,6 +772,8 @@ class NewBlock:
     def __new__(
         cls, *, hash: bytes, number: int, header: bytes, body: Body, execution: Execution, total_difficulty: int
     ) -> NewBlock: ...
+    def receipt_json(self, index: int, with_revert_reason: bool, /) -> bytes | None:
+        """Return the JSON-RPC object of a receipt."""
 
 @final
 class Pruning:

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from ophion.chain.block_environment import block_env
 from ophion.chain.chain import Chain
 from ophion.consensus.engine import BlockPreferences
-from ophion.native.executor import BlockEnv, Execution, OpenBlock, State, TakeResult
-from ophion.native.transactions import Body, Transaction
+from ophion.native.executor import BlockEnv, Execution, OpenBlock, State, TakeResult, build_block
+from ophion.native.transactions import Body, Transaction, Withdrawal
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address
 
@@ -59,18 +59,23 @@ class Builder:
         candidates: Sequence[Transaction],
         deadline_s: float,
         beneficiary: Address | None = None,
+        block_hashes: bytes | None = None,
     ) -> BuiltBlock:
         """Execute candidates on the parent's state until gas or time is used up. Blocks the thread: call it in a lane.
 
         `beneficiary` earns the fees if it is not the header's coinbase. A transaction that is running when time is up
         waits for the next block. A transaction that uses up the whole time alone is skipped permanently.
+        `block_hashes` are as in `open`.
         """
-        block = self.open(draft, state, beneficiary)
-        result = block.take(candidates, deadline_s)
+        env = self._env(draft, beneficiary, block_hashes)
+        withdrawals, rewards = _credits(self._chain, draft)
+        result, body, execution = build_block(
+            state, env, candidates, self._keeps_revert_data, withdrawals, rewards, deadline_s
+        )
         skipped = tuple(result.skipped)
         if result.unfinished is not None and not result.included:
             skipped += ((result.unfinished, TOO_LONG),)
-        return replace(block.complete(draft), skipped=skipped)
+        return BuiltBlock(completed(draft, body, execution), body, execution, env, skipped)
 
     def open(
         self, draft: Header, state: State, beneficiary: Address | None = None, block_hashes: bytes | None = None
@@ -79,10 +84,13 @@ class Builder:
 
         `block_hashes` are the hashes of the ancestors, newest first, for a parent that is not committed yet.
         """
+        env = self._env(draft, beneficiary, block_hashes)
+        return DraftBlock(self._chain, env, OpenBlock(state, env, self._keeps_revert_data))
+
+    def _env(self, draft: Header, beneficiary: Address | None, block_hashes: bytes | None) -> BlockEnv:
         chain = self._chain
         earner = draft.coinbase if beneficiary is None else beneficiary
-        env = block_env(chain.spec, chain.rules, draft, earner, block_hashes)
-        return DraftBlock(self._chain, env, OpenBlock(state, env, self._keeps_revert_data))
+        return block_env(chain.spec, chain.rules, draft, earner, block_hashes)
 
 
 class DraftBlock:
@@ -103,10 +111,14 @@ class DraftBlock:
 
     def complete(self, draft: Header) -> BuiltBlock:
         """Complete the block under `draft`. Fields that execution does not read may differ from the first draft."""
-        withdrawals = None if draft.withdrawals_root is None else ()
-        rewards = self._chain.engine.rewards(HashedHeader(draft, draft.parent_hash), ())
-        body, execution = self._block.seal(withdrawals, rewards)
+        body, execution = self._block.seal(*_credits(self._chain, draft))
         return BuiltBlock(completed(draft, body, execution), body, execution, self._env)
+
+
+def _credits(chain: Chain, draft: Header) -> tuple[tuple[Withdrawal, ...] | None, Sequence[tuple[Address, int]]]:
+    """Return withdrawals and rewards of a block."""
+    withdrawals = None if draft.withdrawals_root is None else ()
+    return withdrawals, chain.engine.rewards(HashedHeader(draft, draft.parent_hash), ())
 
 
 def completed(draft: Header, body: Body, execution: Execution) -> Header:

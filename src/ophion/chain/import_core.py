@@ -142,8 +142,8 @@ class ImportCore:
             self._best = staged.tip
         return staged
 
-    def adopt(self, header: HashedHeader, body: Body, execution: Execution, encoded: bytes) -> None:
-        """Stage an empty block that a development node has just built on the best block. Checks no rule."""
+    def adopt(self, header: HashedHeader, body: Body, execution: Execution, encoded: bytes | None = None) -> None:
+        """Stage a block that a development node has just built on the best block. Checks no rule."""
         total_difficulty = self._best.total_difficulty + header.header.difficulty
         staged = self._staged[header.hash] = Staged(header, body, execution, total_difficulty, (), encoded)
         self._best = staged.tip

@@ -133,7 +133,7 @@ class HeadControl:
     async def add_block(
         self, transactions: Sequence[Transaction], preferences: BlockPreferences, deadline_s: float
     ) -> BuiltBlock:
-        """Add a block with exactly these transactions. It is not added when one of them is invalid (`skipped`).
+        """Add a block with exactly these transactions. It is not added when one of them cannot be included.
 
         Executes in the calling thread, for a chain whose lanes do so too.
         """
@@ -142,9 +142,22 @@ class HeadControl:
         draft = self._builder.draft(parent, preferences)
         state = chain.store.state(chain.root_after(parent.header))
         built = self._builder.fill(draft, state, transactions, deadline_s, draft.coinbase)
-        if not built.skipped:
+        if built.body.transaction_count == len(transactions):
             await self._importer.import_built(chain.engine.hashed(built.header), built.body, built.execution)
         return built
+
+    async def add_built(self, blocks: Sequence[tuple[HashedHeader, BuiltBlock]]) -> None:
+        """Commit blocks that were built on the head, each on the previous one, in one write."""
+
+        def job(core: ImportCore) -> HeadChange | None:
+            try:
+                for header, built in blocks:
+                    core.adopt(header, built.body, built.execution)
+                return core.commit()
+            finally:
+                core.discard()
+
+        await self._importer.run(job)
 
     async def add_empty(self, count: int, preferences: BlockPreferences, interval: int) -> None:
         """Add empty blocks, `interval` seconds apart, much faster than by building each block."""

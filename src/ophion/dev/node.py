@@ -17,6 +17,7 @@ from ophion.chain.fork_choice import HeadChange
 from ophion.chain.import_core import ImportCore
 from ophion.chain.importer import Importer
 from ophion.chain.queries import Queries
+from ophion.consensus.engine import BlockPreferences
 from ophion.dev.clock import ClockState, DevClock, TimestampTooLow
 from ophion.dev.engine import DevEngine, NextHeader
 from ophion.dev.head import HeadControl
@@ -119,18 +120,27 @@ class DevNode:
     async def snapshot(self) -> int:
         """Save the state of the chain; returns the id to revert to."""
         async with self.sealer.head_lock:
-            self._last_snapshot += 1
-            self._snapshots[self._last_snapshot] = Snapshot(
-                head=self.chain.head,
-                edited_root=self.head.edited_root,
-                pool=tuple(item.transaction for item in self.pool.transactions()),
-                clock=self.clock.state(),
-                asked=replace(self.engine.next),
-                coinbase=self._assembler.settings.coinbase,
-                chain_id=self.chain.spec.chain_id,
-                mode=(self.sealer.is_automatic, self.sealer.interval_s),
-            )
-            return self._last_snapshot
+            return self.save(self.chain.head, self.head.edited_root)
+
+    def save(self, head: HashedHeader, edited_root: Hash32 | None) -> int:
+        """Save a snapshot with this head, which may not be committed yet. Nothing else may move the head meanwhile."""
+        pool = self.pool
+        self._last_snapshot += 1
+        self._snapshots[self._last_snapshot] = Snapshot(
+            head=head,
+            edited_root=edited_root,
+            pool=tuple(item.transaction for item in pool.transactions()) if len(pool) else (),
+            clock=self.clock.state(),
+            asked=replace(self.engine.next),
+            coinbase=self._assembler.settings.coinbase,
+            chain_id=self.chain.spec.chain_id,
+            mode=(self.sealer.is_automatic, self.sealer.interval_s),
+        )
+        return self._last_snapshot
+
+    def saved(self, number: int) -> Snapshot | None:
+        """Return a snapshot; None when the id is unknown."""
+        return self._snapshots.get(number)
 
     def snapshots(self) -> dict[int, HashedHeader]:
         """Return the head of each existing snapshot, by id."""
@@ -142,19 +152,23 @@ class DevNode:
             snapshot = self._snapshots.get(number)
             if snapshot is None:
                 return False
-            for later in [one for one in self._snapshots if one >= number]:
-                del self._snapshots[later]
-            self.engine.next = replace(snapshot.asked)
-            self._assembler.settings.coinbase = snapshot.coinbase
-            if snapshot.chain_id != self.chain.spec.chain_id:
-                self._use_chain_id(snapshot.chain_id)
-            if snapshot.mode != (self.sealer.is_automatic, self.sealer.interval_s):
-                self.sealer.set_mode(*snapshot.mode)
-            self.clock.restore(snapshot.clock, snapshot.head.timestamp)
+            self.restore_settings(number, snapshot)
             await self.head.rewind(snapshot.head, snapshot.edited_root)
             if len(self.pool) or snapshot.pool:
                 self.pool.readmit(snapshot.pool)
             return True
+
+    def restore_settings(self, number: int, snapshot: Snapshot) -> None:
+        """Restore clock, mining mode and header values of a snapshot, and delete it and all later ones."""
+        for later in [one for one in self._snapshots if one >= number]:
+            del self._snapshots[later]
+        self.engine.next = replace(snapshot.asked)
+        self._assembler.settings.coinbase = snapshot.coinbase
+        if snapshot.chain_id != self.chain.spec.chain_id:
+            self._use_chain_id(snapshot.chain_id)
+        if snapshot.mode != (self.sealer.is_automatic, self.sealer.interval_s):
+            self.sealer.set_mode(*snapshot.mode)
+        self.clock.restore(snapshot.clock, snapshot.head.timestamp)
 
     # --- blocks ---------------------------------------------------------------------------------
 
@@ -177,10 +191,19 @@ class DevNode:
             if interval:
                 self.clock.increase(interval * (count - made))
 
+    def preferences(self) -> BlockPreferences:
+        """Return the preferences for the next block."""
+        return self._assembler.preferences()
+
     async def add_block(self, *transactions: Transaction) -> BuiltBlock:
         """Mine a block with exactly these transactions; see `HeadControl.add_block`."""
         async with self.sealer.head_lock:
             return await self.head.add_block(transactions, self._assembler.preferences(), _BUILD_DEADLINE_S)
+
+    async def add_built(self, blocks: Sequence[tuple[HashedHeader, BuiltBlock]]) -> None:
+        """Commit blocks that were built on the head, each on the previous one."""
+        async with self.sealer.head_lock:
+            await self.head.add_built(blocks)
 
     async def mine_pending(self) -> None:
         """Mine the pending transactions at once, in as many blocks as they need; does nothing without automine."""

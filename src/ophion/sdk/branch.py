@@ -1,7 +1,7 @@
 """`Branch`: a block of a chain as a `Backend`, read-only or with blocks of its own on top.
 
 State is addressed by its root, so that a branch copies nothing: it holds a state and a header. Blocks on top are
-executed in memory and never committed. Each block adds a layer, which makes later transactions slower.
+executed in memory and never committed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from msgspec.structs import replace
 
 from ophion.abi.addresses import checksum_address
 from ophion.abi.interface import decode_error
+from ophion.chain.ancestor_hashes import MAX_ANCESTORS, MAX_BYTES
 from ophion.chain.block_environment import EnvOverrides, block_env, chain_rules
-from ophion.chain.builder import Builder, BuiltBlock
+from ophion.chain.builder import Builder
 from ophion.chain.chain import Chain as StoredChain
 from ophion.consensus.engine import BlockPreferences
 from ophion.dev.engine import DevEngine
@@ -26,24 +27,22 @@ from ophion.native.executor import AccountOverride, BlockEnv, CallRequest, State
 from ophion.native.simulation import simulate_block
 from ophion.native.tracing import TracedBlock, TraceKind, trace_transaction
 from ophion.native.transactions import Transaction
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS
 from ophion.sdk.backend import AccountEdit, Block, CallResult, CallSpec, SentTransaction
 from ophion.sdk.errors import ChainError, Reverted, TransactionRefused
-from ophion.wallet.unsigned import DYNAMIC_FEE, LEGACY, UnsignedTransaction
+from ophion.sdk.uncommitted_blocks import UncommittedBlock
+from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 
 _DEADLINE_S = 30.0
 _PRIORITY_FEE = 1_000_000_000
-_MAX_BLOCK_HASHES = 256
 
 
-class BranchBlock(Struct, frozen=True):
+class BranchBlock(UncommittedBlock):
     """A block of a branch, with the state before it."""
 
-    header: HashedHeader
-    built: BuiltBlock
-    parent: State
-    transaction: Transaction | None
+    parent: State | None = None
+    transaction: Transaction | None = None
 
 
 class _Position(Struct, frozen=True):
@@ -77,6 +76,9 @@ class Branch:
         self._first = header.number
         self._saved: list[_Position] = []
         self._impersonated: set[bytes] = set(accounts)
+        self._builder = Builder(chain, keeps_revert_data=True)
+        self._env: tuple[bytes, BlockEnv] | None = None
+        """Hash of a block and the environment of calls at it."""
 
     def branch(self, block: int | None, is_writable: bool) -> Branch:
         """Return a branch that starts at a block of this one (default: the latest) and shares the blocks up to it."""
@@ -93,7 +95,7 @@ class Branch:
             made._position = replace(position, timestamp=None)
         elif number > self._first:
             kept = position.blocks[: number - self._first]
-            made._position = _Position(kept[-1].header, kept[-1].built.state, kept, None)
+            made._position = _Position(kept[-1].header, kept[-1].state, kept, None)
         made._first = min(number, self._first)
         return made
 
@@ -119,8 +121,17 @@ class Branch:
 
     def _state_and_env(self, block: Block) -> tuple[State, BlockEnv]:
         header, state = self._at(block)
-        free = EnvOverrides(base_fee=None if header.header.base_fee_per_gas is None else 0)
-        return state, block_env(self._chain.spec, self._rules, header.header, header.header.coinbase, overrides=free)
+        known = self._env
+        if known is None or known[0] != header.hash:
+            known = self._env = header.hash, self._call_env(header)
+        return state, known[1]
+
+    def _call_env(self, header: HashedHeader) -> BlockEnv:
+        fields = header.header
+        free = EnvOverrides(base_fee=None if fields.base_fee_per_gas is None else 0)
+        above = fields.number - self._first - 1
+        hashes = self._position.blocks[above].parent_hashes if above >= 0 else None
+        return block_env(self._chain.spec, self._rules, fields, fields.coinbase, hashes, free)
 
     def _at(self, block: Block) -> tuple[HashedHeader, State]:
         position = self._position
@@ -130,8 +141,10 @@ class Branch:
         if number == position.header.number:
             return position.header, position.state
         if self._first < number < position.header.number:
-            found = position.blocks[number - self._first]
-            return position.blocks[number - self._first - 1].header, found.parent
+            # the state before the next block: it includes edits after this block
+            state = position.blocks[number - self._first].parent
+            assert state is not None, "set for each block"
+            return position.blocks[number - self._first - 1].header, state
         header = self._chain.canonical(number) if 0 <= number <= self._first else None
         if header is None:
             raise ChainError(f"There is no block {block} on this branch; the latest is {position.header.number}.")
@@ -142,69 +155,76 @@ class Branch:
     def send(self, spec: CallSpec) -> SentTransaction:
         with self._lock:
             self._check_writable()
-            transaction = self._unsigned(spec)
-            built, header = self._add(transaction)
-            succeeded, gas_used, output = built.execution.receipt_statuses()[0]
+            draft = self._draft()
+            transaction = self._unsigned(spec, draft)
+            block = self._add(draft, transaction)
+        succeeded, gas_used, output = block.built.execution.receipt_statuses()[0]
         from ophion.sdk.embedded_node import contract_address
 
         created = contract_address(spec.sender, transaction.nonce) if spec.to is None else None
+        header = block.header
         return SentTransaction(
             transaction.hash, created, succeeded, gas_used, output, (header.hash, 0), header.header.number
         )
 
-    def _unsigned(self, spec: CallSpec) -> Transaction:
+    def _unsigned(self, spec: CallSpec, draft: Header) -> Transaction:
         position, sender = self._position, spec.sender
         if sender not in self._impersonated:
             raise TransactionRefused(
                 f"{checksum_address(sender)} is not an account of this branch. Use chain.impersonate(address)."
             )
-        draft = self._draft()
-        base_fee = draft.header.base_fee_per_gas
+        base_fee = draft.base_fee_per_gas
+        chain_id = self._chain.spec.chain_id
+        nonce = position.state.nonce(sender) if spec.nonce is None else spec.nonce
+        if base_fee is not None:
+            fee = 2 * base_fee + _PRIORITY_FEE
+            return Transaction.dynamic_fee(
+                None, sender, chain_id, nonce, self._gas(spec), spec.to, spec.value, spec.data, fee, _PRIORITY_FEE
+            )
         unsigned = UnsignedTransaction(
-            type=LEGACY if base_fee is None else DYNAMIC_FEE,
-            chain_id=self._chain.spec.chain_id,
-            nonce=position.state.nonce(sender) if spec.nonce is None else spec.nonce,
+            type=LEGACY,
+            chain_id=chain_id,
+            nonce=nonce,
             gas=self._gas(spec),
             to=spec.to,
             value=spec.value,
             input=spec.data,
             gas_price=_PRIORITY_FEE,
-            max_fee_per_gas=2 * (base_fee or 0) + _PRIORITY_FEE,
-            max_priority_fee_per_gas=_PRIORITY_FEE,
         )
         # not a real signature: it contains the sender, so that transactions of different senders have different hashes
         signature = sender.rjust(32, b"\0") + b"\1".rjust(32, b"\0") + b"\0"
         return Transaction.impersonated(unsigned.with_signature(signature), sender)
 
-    def _draft(self) -> HashedHeader:
-        parent = self._position.header
+    def _draft(self) -> Header:
         preferences = BlockPreferences(timestamp=self.next_timestamp(), author=ZERO_ADDRESS)
-        return HashedHeader(self._engine.prepare(parent, preferences, self._chain), parent.hash)
+        return self._engine.prepare(self._position.header, preferences, self._chain)
 
-    def _add(self, transaction: Transaction | None) -> tuple[BuiltBlock, HashedHeader]:
-        position, draft = self._position, self._draft().header
-        hashes = None
-        if position.blocks:
-            own = [one.header.hash for one in reversed(position.blocks)]
-            hashes = b"".join([*own, *self._ancestors][:_MAX_BLOCK_HASHES])
-        block = Builder(self._chain, True).open(draft, position.state, draft.coinbase, hashes)
-        if transaction is not None:
-            taken = block.take([transaction], _DEADLINE_S)
-            if not taken.included:
-                reason = taken.skipped[0][1] if taken.skipped else "it does not fit a block"
-                raise TransactionRefused(f"The transaction is invalid: {reason}")
-        built = block.complete(draft)
-        header = self._engine.hashed(built.header)
-        added = BranchBlock(header, built, position.state, transaction)
-        self._position = _Position(header, built.state, (*position.blocks, added), None)
-        return built, header
+    def _add(self, draft: Header, transaction: Transaction | None) -> BranchBlock:
+        position, hashes = self._position, self._child_hashes()
+        candidates = () if transaction is None else (transaction,)
+        built = self._builder.fill(draft, position.state, candidates, _DEADLINE_S, draft.coinbase, hashes)
+        if built.body.transaction_count < len(candidates):
+            reason = built.skipped[0][1] if built.skipped else "it does not fit a block, or its nonce is too high"
+            raise TransactionRefused(f"The transaction is invalid: {reason}")
+        header, state = self._engine.hashed(built.header), built.state.merged()
+        added = BranchBlock(header, built, state, hashes, parent=position.state, transaction=transaction)
+        self._position = _Position(header, state, (*position.blocks, added), None)
+        return added
+
+    def _child_hashes(self) -> bytes | None:
+        """Return the ancestor hashes of the next block; None when all ancestors are below the branch."""
+        blocks = self._position.blocks
+        if not blocks:
+            return None
+        parents = blocks[-1].parent_hashes
+        return (blocks[-1].header.hash + (self._ancestors if parents is None else parents))[:MAX_BYTES]
 
     @cached_property
-    def _ancestors(self) -> list[bytes]:
+    def _ancestors(self) -> bytes:
         """Hashes of the blocks below the branch, newest first, for BLOCKHASH."""
-        last = max(-1, self._first - _MAX_BLOCK_HASHES)
+        last = max(-1, self._first - MAX_ANCESTORS)
         found = (self._chain.store.canonical_hash(number) for number in range(self._first, last, -1))
-        return [one for one in found if one is not None]
+        return b"".join(one for one in found if one is not None)
 
     def _check_writable(self) -> None:
         if not self._is_writable:
@@ -228,6 +248,7 @@ class Branch:
         return next((one for one in blocks if one.transaction is not None and one.transaction.hash == raw), None)
 
     def _traced(self, block: BranchBlock) -> Any:
+        assert block.parent is not None, "set for each block"
         traced = TracedBlock(parent=block.parent, env=block.built.env, body=block.built.body, hash=block.header.hash)
         stream = trace_transaction(traced, 0, TraceKind.calls(with_log=True), _DEADLINE_S)
         parts = []
@@ -236,21 +257,9 @@ class Branch:
         return orjson.loads(b"".join(parts))
 
     def receipt(self, sent: SentTransaction) -> Mapping[str, Any] | None:
-        block = self._find("0x" + sent.hash.hex())
-        if block is None:
-            return None
-        status, gas_used, _ = block.built.execution.receipt_statuses()[0]
-        logs: list[Mapping[str, Any]] = []
-        if status:
-            _collect_logs(self._traced(block), logs)
-        return {
-            "transactionHash": "0x" + sent.hash.hex(),
-            "blockNumber": hex(block.header.number),
-            "blockHash": "0x" + block.header.hash.hex(),
-            "status": hex(status),
-            "gasUsed": hex(gas_used),
-            "logs": [{**one, "logIndex": hex(index)} for index, one in enumerate(logs)],
-        }
+        text = None if (block := self._find("0x" + sent.hash.hex())) is None else block.receipt_json()
+        found: Mapping[str, Any] | None = None if text is None else orjson.loads(text)
+        return found
 
     # --- state ----------------------------------------------------------------------------------
 
@@ -297,7 +306,7 @@ class Branch:
             for number in range(count):
                 if interval is not None and number:
                     self.set_next_timestamp(self._position.header.timestamp + interval)
-                self._add(None)
+                self._add(self._draft(), None)
 
     def snapshot(self) -> int:
         with self._lock:
@@ -347,16 +356,3 @@ class Branch:
     def close(self) -> None:
         """Release the states; the chain below stays."""
         self._saved.clear()
-
-
-def _collect_logs(frame: Mapping[str, Any], logs: list[Mapping[str, Any]]) -> None:
-    """Append the logs of a call tree in order; failed calls have none."""
-    if frame.get("error"):
-        return
-    # logs and calls are separate lists; `position` of a log is the number of calls before it
-    own = list(frame.get("logs") or ())
-    for place, inner in enumerate(frame.get("calls") or ()):
-        while own and int(str(own[0].get("position") or "0x0"), 16) <= place:
-            logs.append(own.pop(0))
-        _collect_logs(inner, logs)
-    logs.extend(own)

@@ -147,9 +147,11 @@ class CallTree:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from ophion.sdk.html import preformatted
+        from ophion.sdk.html import call_tree
 
-        return preformatted(str(self))
+        below = [one._repr_html_() for one in self.calls]
+        below += [call_tree(f"emit {one}", "", is_failed=False) for one in self.events()]
+        return call_tree(self.line(), "".join(below), self.error is not None)
 
 
 def _bytes(text: object) -> bytes:

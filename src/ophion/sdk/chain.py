@@ -17,8 +17,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -27,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 from ophion.abi.artifact import Artifact
 from ophion.abi.interface import Abi, Function, decode_error
 from ophion.sdk.account import raw_address
-from ophion.sdk.account_access import AccountAccess
-from ophion.sdk.backend import Backend, Block, CallResult, CallSpec, PlainResult, block_tag, raw_data
+from ophion.sdk.backend import Backend, Block, CallResult, CallSpec, PlainResult, raw_data
+from ophion.sdk.block_access import BlockAccess
 from ophion.sdk.contract import Contract
 from ophion.sdk.embedded_chain import DEFAULT_TIMESTAMP, embedded_node
 from ophion.sdk.embedded_node import EmbeddedNode
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from ophion.sdk.replay import Replay
 
 
-class Chain(AccountAccess):
+class Chain(BlockAccess):
     """A chain with everything that a development node can do.
 
     `Chain()` is in memory. `Chain(path)` keeps its blocks in a data directory. Both are repeatable: the same calls give
@@ -58,7 +57,7 @@ class Chain(AccountAccess):
         *,
         genesis: Mapping[str, Any] | str | os.PathLike[str] | None = None,
         fork: str | None = None,
-        block: Block = None,
+        block: int | None = None,
         chain_id: int | None = None,
         hardfork: str | None = None,
         accounts: int = 10,
@@ -74,9 +73,12 @@ class Chain(AccountAccess):
 
         `genesis` is a genesis document or the path of one. `hardfork` is the latest fork, such as `cancun`. `accounts`
         accounts have `balance` ether each. Blocks are `block_interval` seconds apart, from `timestamp` on.
+
+        `fork` is the URL of a node. The chain continues that node's chain from `block` on, and fetches state when it is
+        first read.
         """
-        if fork is not None or block is not None:
-            raise ChainError("Chain(fork=URL) is not supported yet. Chain.connect(URL) uses a running node.")
+        if block is not None and fork is None:
+            raise ChainError("`block` is the block of a fork: give its source with fork=URL.")
         super().__init__(
             embedded_node(
                 path=None if path is None else Path(path),
@@ -90,6 +92,8 @@ class Chain(AccountAccess):
                 mnemonic=mnemonic,
                 base_fee=base_fee,
                 gas_limit=gas_limit,
+                fork=fork,
+                fork_block=block,
             )
             if backend is None
             else backend
@@ -244,65 +248,6 @@ class Chain(AccountAccess):
         text = "0x" + found.hex() if isinstance(found, bytes) else found
         options = {"tracer": "callTracer", "tracerConfig": {"withLog": True}}
         return CallTree(self.rpc("debug_traceTransaction", text, options), self.known_contract)
-
-    # --- blocks and time ------------------------------------------------------------------------
-
-    @property
-    def chain_id(self) -> int:
-        return self.backend.chain_id()
-
-    @property
-    def block_number(self) -> int:
-        """Number of the latest block."""
-        return self.backend.block_number()
-
-    @property
-    def time(self) -> int:
-        """Timestamp of the next block. Assign a later one to move the chain's time forward."""
-        return self.backend.next_timestamp()
-
-    @time.setter
-    def time(self, timestamp: int) -> None:
-        self.backend.set_next_timestamp(timestamp)
-
-    def mine(self, count: int = 1, interval: int | None = None) -> None:
-        """Mine blocks, `interval` seconds apart."""
-        self.backend.mine(count, interval)
-
-    @contextmanager
-    def paused_mining(self) -> Iterator[None]:
-        """Pause mining in a `with` block; its transactions are mined in one block at the end."""
-        self.backend.set_automine(False)
-        try:
-            yield
-        finally:
-            self.backend.mine(1, None)
-            self.backend.set_automine(True)
-
-    @contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """Undo at the end of a `with` block what happened inside: blocks, accounts, time and pending transactions."""
-        saved = self.backend.snapshot()
-        try:
-            yield
-        finally:
-            self.backend.revert(saved)
-
-    def save(self) -> int:
-        """Save the current state and return its id, which `restore` accepts once."""
-        return self.backend.snapshot()
-
-    def restore(self, saved: int) -> None:
-        """Return to a saved state."""
-        if not self.backend.revert(saved):
-            raise ChainError(f"There is no saved state {saved}: it was restored already, or one before it was.")
-
-    def block(self, number: Block = None) -> Mapping[str, Any]:
-        """Return a block as JSON-RPC shows it."""
-        found: Mapping[str, Any] | None = self.rpc("eth_getBlockByNumber", block_tag(number), True)
-        if found is None:
-            raise ChainError(f"There is no block {number}; the latest is {self.block_number}.")
-        return found
 
     # --- time travel ----------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import orjson
 
 from ophion.chainspec.genesis import Genesis, parse_genesis
-from ophion.errors import GenesisError
+from ophion.errors import ForkSourceError, GenesisError
 from ophion.node.config import NodeConfig
 from ophion.node.dev_genesis import preset_genesis
 from ophion.node.dev_options import DevConfig, DevPreset
@@ -21,12 +22,14 @@ from ophion.peers.options import PeerConfig
 from ophion.primitives.types import ZERO_ADDRESS
 from ophion.producer.options import MinerConfig
 from ophion.runtime.options import problems_of
-from ophion.sdk.embedded_node import ChainClock, EmbeddedNode
+from ophion.sdk.embedded_core import ChainClock
+from ophion.sdk.embedded_node import EmbeddedNode
 from ophion.sdk.errors import ChainError
 
 DEFAULT_TIMESTAMP = 1_700_000_000
 """Timestamp of the genesis block, the same in every run."""
 
+_FORKING = threading.Lock()
 _GROUPS = tuple(ApiGroup)
 _ENGINES = {"ethash", "clique", "ibft2", "ibft", "qbft", "terminalTotalDifficulty"}
 
@@ -44,6 +47,8 @@ def embedded_node(
     mnemonic: str | None,
     base_fee: int | None,
     gas_limit: int | None,
+    fork: str | None,
+    fork_block: int | None,
 ) -> EmbeddedNode:
     """Build a node for these arguments. Raises `ChainError` for invalid values."""
     overrides = () if chain_id is None else (("chainId", chain_id),)
@@ -57,6 +62,10 @@ def embedded_node(
             timestamp=timestamp,
             base_fee=base_fee,
             gas_limit=gas_limit,
+            fork_url=fork,
+            fork_block=fork_block,
+            # a fixed block never changes, so that a later run can use what this one has fetched
+            fork_cache=fork_block is not None,
         ),
         http=HttpConfig(enabled=True, groups=_GROUPS, port=0),
         websocket=WebSocketConfig(enabled=True, groups=_GROUPS, port=0),
@@ -69,8 +78,33 @@ def embedded_node(
         problems = problems_of(config)
         if problems:
             raise ChainError("; ".join(problems))
+    if fork is None:
+        return _built(config, genesis, path, timestamp, interval)
+    if path is not None or genesis is not None:
+        raise ChainError("A fork is in memory and has the genesis of its source: leave out `path` and `genesis`.")
+    # imported here: few chains fork another one
+    from ophion.node.dev_fork import opened_fork
+
+    with _FORKING:
+        # each chain has a fork of its own: its block may be the latest, and it is closed with its chain
+        opened_fork.cache_clear()
+        try:
+            return _built(config, None, None, timestamp, interval)
+        except ForkSourceError as error:
+            raise ChainError(f"The chain cannot be forked: {error}") from error
+        finally:
+            opened_fork.cache_clear()
+
+
+def _built(
+    config: NodeConfig,
+    genesis: Mapping[str, Any] | str | os.PathLike[str] | None,
+    path: Path | None,
+    timestamp: int,
+    interval: int,
+) -> EmbeddedNode:
     try:
-        chosen = preset_genesis(config) if genesis is None else own_genesis(genesis, overrides)
+        chosen = preset_genesis(config) if genesis is None else own_genesis(genesis, config.network.overrides)
     except GenesisError as error:
         raise ChainError(f"The genesis cannot be used: {error}") from error
     return EmbeddedNode(config, chosen, path, ChainClock(timestamp), interval)

@@ -1,44 +1,34 @@
-"""`EmbeddedNode`: the parts of a development node, without listeners and without threads.
+"""`EmbeddedNode`: the operations of a development node for synchronous callers.
 
-It is built by `node/build.py` like every node. Its lanes run their jobs in the calling thread. Its time does not follow
-the wall clock: each block is one second after its parent, so that runs are repeatable.
+A transaction of a chain in memory takes the fast path: it is executed in the calling thread, without event loop, pool
+and database (uncommitted_blocks.py). Everything else commits these blocks first and runs on the event loop.
+`tests/unit/sdk/test_uncommitted_blocks.py` compares both paths.
 """
 
 from __future__ import annotations
 
-import gc
-import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import finalize
 
 import orjson
 from msgspec.structs import replace
 
 from ophion.abi.addresses import checksum_address
-from ophion.chainspec.genesis import Genesis
 from ophion.errors import PoolRejected, RpcError
 from ophion.native.crypto import PrivateKey, keccak256
 from ophion.native.executor import AccountOverride, BlockEnv, CallRequest, State, call, estimate_gas
 from ophion.native.transactions import Transaction
-from ophion.node.build import Core, build_core
-from ophion.node.config import NodeConfig
 from ophion.primitives import rlp
+from ophion.primitives.block import Header
 from ophion.primitives.types import BlockTag, Hash32
-from ophion.runtime.clock import SystemClock, SystemEntropy
-from ophion.runtime.lanes import InlineLanes
 from ophion.sdk.backend import AccountEdit, Block, CallResult, CallSpec, SentTransaction
-from ophion.sdk.database import close_database, open_database
+from ophion.sdk.embedded_core import EmbeddedCore
 from ophion.sdk.errors import ChainError, TransactionRefused
-from ophion.sdk.loop_runner import LoopRunner
-from ophion.wallet.unsigned import DYNAMIC_FEE, LEGACY, UnsignedTransaction
+from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 
 if TYPE_CHECKING:
-    from ophion.dev.node import DevNode
     from ophion.sdk.branch import Branch
-    from ophion.sdk.rpc_dispatch import RpcDispatch
 
 _CALL_DEADLINE_S = 30.0
 _PRIORITY_FEE = 1_000_000_000
@@ -46,59 +36,22 @@ _SHARES_OF_FAILING = 16
 """Share of a block for a pending transaction that would fail now: others must fit beside it."""
 
 
-class ChainClock:
-    """A clock whose wall time stands still. Monotonic time is real."""
-
-    def __init__(self, wall: float) -> None:
-        self._wall = wall
-
-    def now(self) -> float:
-        return self._wall
-
-    monotonic = staticmethod(SystemClock().monotonic)
-
-
-class EmbeddedNode:
+class EmbeddedNode(EmbeddedCore):
     """A `Backend` in this process."""
-
-    def __init__(
-        self, config: NodeConfig, genesis: Genesis, path: Path | None, clock: ChainClock | SystemClock, interval: int
-    ) -> None:
-        self.config = config
-        self.genesis = genesis
-        self._is_on_disk = path is not None
-        self.runner = LoopRunner()
-        self.store, release = open_database(path)
-        self._finalizer = finalize(self, close_database, self.runner, self.store, release)
-        self.lanes = InlineLanes()
-        self.clock = clock
-        self.node_key = PrivateKey(b"\1" * 32)  # a public test key: this node has no peers
-        self.core: Core = self.runner.run(self._build())
-        dev = self.core.dev
-        assert dev is not None, "the configuration enables the cheat codes"
-        self.dev: DevNode = dev
-        if isinstance(clock, ChainClock):
-            dev.clock.interval = interval
-        self._keys = {key.address: key for key in (PrivateKey(one.private_key) for one in config.accounts)}
-        self._dispatch: RpcDispatch | None = None
-        self._creation = threading.RLock()
-
-    async def _build(self) -> Core:
-        entropy = SystemEntropy()
-        return build_core(self.config, self.genesis, self.store, self.node_key, self.lanes, self.clock, entropy)
 
     # --- calls ----------------------------------------------------------------------------------
 
     def call(self, spec: CallSpec, block: Block = None) -> CallResult:
         self.runner.check()
         state, env = self._state_and_env(block)
-        gas = self.core.queries.head.header.gas_limit if spec.gas is None else spec.gas
+        gas = self._blocks.head.header.gas_limit if spec.gas is None else spec.gas
         request = CallRequest(sender=spec.sender, to=spec.to, gas=gas, value=spec.value, input=spec.data)
         return call(state, env, request, (), _CALL_DEADLINE_S)
 
     def estimate_gas(self, spec: CallSpec) -> int:
+        self.runner.check()
         state, env = self._state_and_env(None)
-        gas = self.core.queries.head.header.gas_limit if spec.gas is None else spec.gas
+        gas = self._blocks.head.header.gas_limit if spec.gas is None else spec.gas
         request = CallRequest(sender=spec.sender, to=spec.to, gas=gas, value=spec.value, input=spec.data)
         found, outcome = estimate_gas(state, env, request, (), gas, _CALL_DEADLINE_S)
         if not found:
@@ -109,10 +62,19 @@ class EmbeddedNode:
         return found
 
     def _state_and_env(self, block: Block) -> tuple[State, BlockEnv]:
-        queries = self.core.queries
+        queries, blocks = self.core.queries, self._blocks
         if block is None or block == "latest":
+            top = blocks.top
+            if top is not None:
+                return top.state, blocks.call_env(top)
             view = queries.latest
             return view.state, view.free_env
+        if isinstance(block, int):
+            uncommitted = blocks.find(block)
+            if uncommitted is not None:
+                return uncommitted.state, blocks.call_env(uncommitted)
+        else:
+            self.commit_blocks()
         if block == "pending":
             return queries.head_state, queries.next_block().env
         found = queries.view(_reference(block))
@@ -123,15 +85,43 @@ class EmbeddedNode:
     # --- transactions ---------------------------------------------------------------------------
 
     def send(self, spec: CallSpec) -> SentTransaction:
-        return self.runner.run(self._send(spec))
+        self.runner.check()
+        with self._lock:
+            sent = self._send_directly(spec) if self._is_direct else None
+        # a transaction that cannot be included takes the slow path, which explains why
+        return self.run(self._send(spec)) if sent is None else sent
+
+    def _send_directly(self, spec: CallSpec) -> SentTransaction | None:
+        blocks, sender = self._blocks, spec.sender
+        draft = blocks.draft()
+        nonce = blocks.state.nonce(sender) if spec.nonce is None else spec.nonce
+        transaction = self._signed(spec, nonce, draft.gas_limit if spec.gas is None else spec.gas, draft)
+        block = blocks.add(draft, transaction)
+        if block is None:
+            return None
+        if blocks.is_full:
+            self.commit_blocks()
+        succeeded, gas_used, output = block.built.execution.receipt_statuses()[0]
+        created = None if spec.to is not None else contract_address(sender, nonce)
+        position = block.header.hash, 0
+        return SentTransaction(
+            transaction.hash, created, succeeded, gas_used, output, position, block.header.header.number
+        )
 
     async def _send(self, spec: CallSpec) -> SentTransaction:
-        transaction = self._signed(spec)
-        dev, pool = self.dev, self.core.pool
-        created = None if spec.to is not None else contract_address(spec.sender, transaction.nonce)
+        dev, pool, queries = self.dev, self.core.pool, self.core.queries
+        nonce = spec.nonce
+        if nonce is None:
+            nonce = pool.next_nonce(spec.sender) if len(pool) else None
+        if nonce is None:
+            nonce = queries.head_state.nonce(spec.sender)
+        header = queries.next_block().header
+        gas = self._gas_of(spec, header.gas_limit) if spec.gas is None else spec.gas
+        transaction = self._signed(spec, nonce, gas, header)
+        created = None if spec.to is not None else contract_address(spec.sender, nonce)
         if dev.sealer.is_automatic and not len(pool):
             built = await dev.add_block(transaction)
-            if not built.skipped:
+            if built.body.transaction_count:
                 succeeded, gas_used, output = built.execution.receipt_statuses()[0]
                 head = self.core.chain.head
                 position = head.hash, 0
@@ -162,19 +152,22 @@ class EmbeddedNode:
             block_number=number,
         )
 
-    def _signed(self, spec: CallSpec) -> Transaction:
-        queries, pool, sender = self.core.queries, self.core.pool, spec.sender
-        nonce = spec.nonce
-        if nonce is None:
-            nonce = pool.next_nonce(sender) if len(pool) else None
-        if nonce is None:
-            nonce = queries.head_state.nonce(sender)
-        header = queries.next_block().header
-        base_fee = header.base_fee_per_gas
-        chain_id = self.core.chain.spec.chain_id
-        gas = self._gas_of(spec, header.gas_limit) if spec.gas is None else spec.gas
+    def _signed(self, spec: CallSpec, nonce: int, gas: int, header: Header) -> Transaction:
+        """Return the transaction, signed with the key of its sender if that is known."""
+        sender, base_fee = spec.sender, header.base_fee_per_gas
+        secret, chain_id = self._secrets.get(sender), self.core.chain.spec.chain_id
+        if secret is None and not self.dev.impersonates(sender):
+            raise TransactionRefused(
+                f"There is no key of {checksum_address(sender)}."
+                " Use one of chain.accounts, or chain.impersonate(address)."
+            )
+        if base_fee is not None:
+            max_fee = 2 * base_fee + _PRIORITY_FEE
+            return Transaction.dynamic_fee(
+                secret, sender, chain_id, nonce, gas, spec.to, spec.value, spec.data, max_fee, _PRIORITY_FEE
+            )
         unsigned = UnsignedTransaction(
-            type=LEGACY if base_fee is None else DYNAMIC_FEE,
+            type=LEGACY,
             chain_id=chain_id,
             nonce=nonce,
             gas=gas,
@@ -182,31 +175,27 @@ class EmbeddedNode:
             value=spec.value,
             input=spec.data,
             gas_price=_PRIORITY_FEE,
-            max_fee_per_gas=2 * (base_fee or 0) + _PRIORITY_FEE,
-            max_priority_fee_per_gas=_PRIORITY_FEE,
         )
-        key = self._keys.get(sender)
-        if key is not None:
-            # signed here, so the sender is known and need not be recovered
-            return Transaction.impersonated(unsigned.signed_by(key), sender)
-        if self.dev.impersonates(sender):
+        if secret is None:
             return self.dev.unsigned(unsigned, sender)
-        raise TransactionRefused(
-            f"There is no key of {checksum_address(sender)}. Use one of chain.accounts, or chain.impersonate(address)."
-        )
+        return Transaction.impersonated(unsigned.signed_by(PrivateKey(secret)), sender)
 
     def _gas_of(self, spec: CallSpec, block_limit: int) -> int:
         """Return a gas limit: that of the block if the transaction is mined alone, otherwise twice the estimate."""
         if self.dev.sealer.is_automatic:
             return block_limit
-        state, env = self._state_and_env("pending")
+        queries = self.core.queries
+        state, env = queries.head_state, queries.next_block().env
         request = CallRequest(sender=spec.sender, to=spec.to, gas=block_limit, value=spec.value, input=spec.data)
         found, _ = estimate_gas(state, env, request, (), block_limit, _CALL_DEADLINE_S)
         return min(block_limit, found * 2) if found else block_limit // _SHARES_OF_FAILING
 
     def receipt(self, sent: SentTransaction) -> Mapping[str, Any] | None:
         self.runner.check()
-        if sent.position is None:
+        block = None if sent.position is None else self._blocks.by_hash(sent.position[0])
+        if block is not None:
+            text = block.receipt_json()
+        elif sent.position is None:
             text = self.store.receipt_json(sent.hash, True)
         else:
             text = self.store.receipt_at_json(*sent.position, True)
@@ -216,19 +205,6 @@ class EmbeddedNode:
         return found
 
     # --- JSON-RPC -------------------------------------------------------------------------------
-
-    @property
-    def dispatch(self) -> RpcDispatch:
-        """The methods of the node; created at first use."""
-        self.runner.check()
-        # a lock of its own: the runner's lock may be needed by the helper thread that this thread waits for
-        with self._creation:
-            if self._dispatch is None:
-                # imported here: a chain that is used by its own methods starts faster
-                from ophion.sdk.rpc_dispatch import RpcDispatch
-
-                self._dispatch = RpcDispatch(self)
-        return self._dispatch
 
     def request(self, method: str, params: Sequence[Any]) -> Any:
         reply = orjson.loads(self.dispatch.answer_request(method, params))
@@ -240,11 +216,19 @@ class EmbeddedNode:
     # --- state ----------------------------------------------------------------------------------
 
     def accounts(self) -> Sequence[bytes]:
-        return list(self._keys)
+        return list(self._secrets)
 
     def private_key(self, address: bytes) -> bytes | None:
-        found = next((one for one in self.config.accounts if one.address == address), None)
-        return None if found is None else found.private_key
+        return self._secrets.get(address)
+
+    def add_key(self, secret: bytes) -> bytes:
+        """Let the chain sign for one more account. Returns its address."""
+        address = PrivateKey(secret).address
+        self._secrets[address] = secret
+        accounts = self.dispatch.interface.context.accounts
+        assert accounts is not None, "a development chain has accounts"
+        accounts.add(PrivateKey(secret))
+        return address
 
     def balance(self, address: bytes, block: Block = None) -> int:
         return self._state(block).balance(address)
@@ -260,7 +244,7 @@ class EmbeddedNode:
 
     def _state(self, block: Block) -> State:
         self.runner.check()
-        return self.core.queries.head_state if block is None else self._state_and_env(block)[0]
+        return self._blocks.state if block is None else self._state_and_env(block)[0]
 
     def branch(self, block: int | None, is_writable: bool) -> Branch:
         """Return a branch at a block, the latest by default."""
@@ -268,6 +252,7 @@ class EmbeddedNode:
         from ophion.sdk.branch import Branch
 
         self.runner.check()
+        self.commit_blocks()
         stored, latest = self.core.chain, self.core.queries.head_number
         number = latest if block is None else block
         header = stored.canonical(number) if 0 <= number <= latest else None
@@ -281,20 +266,19 @@ class EmbeddedNode:
 
     def block_number(self) -> int:
         self.runner.check()
-        return self.core.queries.head_number
+        return self._blocks.head.header.number
 
     # --- cheat codes ----------------------------------------------------------------------------
 
     def next_timestamp(self) -> int:
         self.runner.check()
-        return max(int(self.dev.clock.now()), self.core.queries.head.timestamp)
+        return max(int(self.dev.clock.now()), self._blocks.head.timestamp)
 
     def set_next_timestamp(self, timestamp: int) -> None:
-        self.runner.check()
-        self.runner.run(_synchronous(partial(self.dev.set_next_timestamp, timestamp)))
+        self.run(_synchronous(partial(self.dev.set_next_timestamp, timestamp)))
 
     def mine(self, count: int = 1, interval: int | None = None) -> None:
-        self.runner.run(self._mine(count, interval))
+        self.run(self._mine(count, interval))
 
     async def _mine(self, count: int, interval: int | None) -> None:
         clock, usual = self.dev.clock, self.dev.clock.interval
@@ -306,10 +290,23 @@ class EmbeddedNode:
             clock.interval = usual
 
     def snapshot(self) -> int:
-        return self.runner.run(self.dev.snapshot())
+        self.runner.check()
+        with self._lock:
+            if self._is_direct:
+                saved = self._blocks.save()
+                self._saved_runs[saved] = self._runs
+                return saved
+        return self.run(self.dev.snapshot())
 
     def revert(self, snapshot: int) -> bool:
-        return self.runner.run(self.dev.revert(snapshot))
+        self.runner.check()
+        with self._lock:
+            saved = self.dev.saved(snapshot)
+            # fast path: nothing has run on the event loop since, so that only blocks and clock can have changed
+            is_unchanged = self._saved_runs.pop(snapshot, None) == self._runs
+            if saved is not None and is_unchanged and self._is_direct and self._blocks.revert(snapshot, saved):
+                return True
+        return self.run(self.dev.revert(snapshot))
 
     def edit(self, change: AccountEdit) -> None:
         override = AccountOverride(
@@ -319,27 +316,15 @@ class EmbeddedNode:
             code=change.code,
             state_diff=change.slots,
         )
-        self.runner.run(self.dev.edit(override))
+        self.run(self.dev.edit(override))
 
     def impersonate(self, address: bytes, is_on: bool) -> None:
         self.runner.check()
         (self.dev.impersonated.add if is_on else self.dev.impersonated.discard)(address)
 
     def set_automine(self, is_on: bool) -> None:
-        self.runner.run(_synchronous(partial(self.dev.set_automine, is_on)))
-        self.runner.run(self.dev.mine_pending())
-
-    def close(self) -> None:
-        """Close loop and database; a temporary database is deleted."""
-        if self._dispatch is not None and self.runner.is_owner:
-            self._dispatch.close()
-        self._dispatch = None
-        self._finalizer()
-        # break the reference cycle now; otherwise states keep the database open until the garbage collector runs
-        for part in ("core", "dev", "lanes"):
-            self.__dict__.pop(part, None)
-        if self._is_on_disk:
-            gc.collect()
+        self.run(_synchronous(partial(self.dev.set_automine, is_on)))
+        self.run(self.dev.mine_pending())
 
 
 async def _synchronous(work: Any) -> Any:

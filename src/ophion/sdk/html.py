@@ -19,3 +19,12 @@ def table(title: str, rows: Mapping[str, object]) -> str:
 def preformatted(text: str) -> str:
     """Return text with its line breaks."""
     return f"<pre>{escape(text)}</pre>"
+
+
+def call_tree(line: str, below: str, is_failed: bool) -> str:
+    """Return a call as a line that can be opened; `below` is the HTML of its calls and events."""
+    color = "color:#b00020;" if is_failed else ""
+    text = f"<span style='font-family:monospace;{color}'>{escape(line)}</span>"
+    if not below:
+        return f"<div style='margin-left:1.2em'>{text}</div>"
+    return f"<details open style='margin-left:1.2em'><summary>{text}</summary>{below}</details>"

@@ -25,7 +25,7 @@ class ChainServer:
         self._interface = interface
         self._supervisor: Supervisor | None = None
         self._task: asyncio.Task[None] | None = None
-        node.runner.start_thread()
+        node.start_thread()
         try:
             node.runner.run(self._start())
         except BaseException:

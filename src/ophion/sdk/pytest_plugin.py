@@ -6,6 +6,7 @@
     deploy           `deploy("Token", *args)`: deploy an artifact by name, or by path
     contracts        artifacts of the project: `contracts.Token`
     w3               the chain as a `Web3` of web3.py
+    network          `network(validators=4, seed=1)`: simulated validators with virtual time
 
 Each worker of pytest-xdist has its own chain. A failed test shows the call tree of its last transaction.
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ophion.sdk.chain import Chain
     from ophion.sdk.contract import Contract
     from ophion.sdk.gas_report import GasReport
+    from ophion.testing.validator_network import ValidatorNetwork
 
 _REPORT = pytest.StashKey["GasReport"]()
 _GAS_KEY = "ophion_gas"
@@ -111,6 +113,22 @@ def deploy(chain: Chain, contracts: ArtifactFolder) -> Callable[..., Contract]:
 def w3(chain: Chain) -> Web3:
     """The chain as a `Web3` of web3.py."""
     return chain.web3
+
+
+@pytest.fixture
+def network() -> Iterator[Callable[..., ValidatorNetwork]]:
+    """Start a simulated network: `network(validators=4, seed=1)`. The end of the test checks the consensus rules."""
+    from ophion.testing.validator_network import ValidatorNetwork
+
+    started: list[ValidatorNetwork] = []
+
+    def start(validators: int = 4, seed: int = 0, **options: Any) -> ValidatorNetwork:
+        started.append(ValidatorNetwork(validators, seed, **options))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.check()
 
 
 def _arguments(lines: list[str]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from ophion.rpc.transport.streaming import StreamedAnswer
 from ophion.runtime.clock import SystemEntropy
 
 if TYPE_CHECKING:
-    from ophion.sdk.embedded_node import EmbeddedNode
+    from ophion.sdk.embedded_core import EmbeddedCore
 
 _MAX_RESPONSE_BYTES = 1024 * 1024 * 1024
 _MAX_INTEGER = 2**63
@@ -33,7 +33,7 @@ _TIMEOUT_S = 600.0
 class RpcDispatch:
     """Methods of an embedded node."""
 
-    def __init__(self, node: EmbeddedNode) -> None:
+    def __init__(self, node: EmbeddedCore) -> None:
         self._node = node
         self._runner = node.runner
         self.interface: Interface = node.runner.run(self._build())
@@ -54,7 +54,7 @@ class RpcDispatch:
 
     def answer(self, body: bytes) -> bytes:
         """Answer a message: a request or a batch, as JSON text."""
-        return self._runner.run(self._answer(body))
+        return self._node.run(self._answer(body))
 
     async def answer_async(self, body: bytes) -> bytes:
         """Do the same as `answer`, without blocking the event loop of the caller."""

@@ -27,3 +27,7 @@ class Keyring:
     def get(self, address: Address) -> PrivateKey | None:
         """Return the key of an account; None when this node cannot sign for it."""
         return self._keys.get(address)
+
+    def add(self, key: PrivateKey) -> None:
+        """Sign for one more account."""
+        self._keys[key.address] = key

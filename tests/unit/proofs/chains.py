@@ -60,8 +60,8 @@ def voted_blocks(text: str, blocks: int, votes: dict[int, Vote]) -> Iterator[byt
         # Clique signers wait until others have signed
         author = next(one for one in (*members[number % len(members) :], *members) if one not in recent)
         authors.append(author)
-        wishes = BlockPreferences(START + 100 + number, author, vote=votes.get(number))
-        draft = replace(engine.prepare(parent, wishes, headers), state_root=headers.in_order[0].header.state_root)
+        preferences = BlockPreferences(START + 100 + number, author, vote=votes.get(number))
+        draft = replace(engine.prepare(parent, preferences, headers), state_root=headers.in_order[0].header.state_root)
         header = _sealed(engine, draft, members, author)
         headers.add(header)
         yield body.encode_block(header.header.encode())

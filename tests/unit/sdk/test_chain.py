@@ -249,8 +249,10 @@ def test_choices() -> None:
         assert one.time == 2_000_000_012
     with pytest.raises(ChainError, match="Unknown fork nowhere"):
         Chain(hardfork="nowhere")
-    with pytest.raises(ChainError, match="not supported yet"):
+    with pytest.raises(ChainError, match="cannot be forked.*Connection refused"):
         Chain(fork="http://localhost:1")
+    with pytest.raises(ChainError, match="fork=URL"):
+        Chain(block=5)
 
 
 def test_nothing_remains_of_a_chain_in_memory() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ophion.testing.validator_network import ValidatorNetwork
 from tests.conftest import ROOT
 from tests.unit.sdk.contracts import TOKEN
 
@@ -19,4 +20,8 @@ def test_examples_of_the_page() -> None:
     names: dict[str, Any] = {"TOKEN": TOKEN}
     for example in examples:
         exec(compile(example, "docs/python.md", "exec"), names)
+    tests = [test for name, test in names.items() if name.startswith("test_")]
+    assert len(tests) >= 3
+    for test in tests:
+        test(ValidatorNetwork)
     names["chain"].close()

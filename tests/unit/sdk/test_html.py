@@ -11,9 +11,15 @@ def test_objects_have_html() -> None:
     with Chain() as chain:
         token = chain.deploy(TOKEN, "Coin", 5)
         receipt = token.transfer(chain.accounts[1], 1)
-        shown = [one._repr_html_() for one in (chain, chain.accounts[0], token, receipt, receipt.trace())]
-    assert all(one.startswith(("<table>", "<pre>")) for one in shown)
+        block, transaction = chain.block(), chain.transaction(receipt)
+        objects = (chain, chain.accounts[0], token, receipt, receipt.trace(), block, transaction)
+        shown = [one._repr_html_() for one in objects]
+    assert all(one.startswith(("<table>", "<details")) for one in shown)
     assert "Transfer(" in shown[3]
+    assert "Token.transfer(" in shown[4]
+    assert receipt.hash in shown[5]
+    assert "5 wei" not in shown[6]
+    assert f"<td style='text-align:left;font-family:monospace'>{receipt.hash}</td>" in shown[6]
 
 
 def test_text_is_escaped() -> None:

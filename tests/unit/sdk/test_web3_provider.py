@@ -33,6 +33,38 @@ def test_a_contract_through_web3() -> None:
         assert chain.contract(token.address, ARTIFACT["abi"]).balanceOf(bob) == 5
 
 
+def test_fees_and_errors_are_those_of_all_middleware() -> None:
+    def story(chain: Chain, w3: web3.Web3) -> list[object]:
+        alice, bob = w3.eth.accounts[:2]
+        w3.eth.default_account = alice
+        seen: list[object] = []
+        for given in (
+            {"gasPrice": 3 * 10**9},
+            {"maxPriorityFeePerGas": 2 * 10**9},
+            {"maxPriorityFeePerGas": 10**9, "maxFeePerGas": 9 * 10**9},
+            {"gas": 50_000},
+        ):
+            sent = w3.eth.send_transaction({"to": bob, "value": 5, **given})
+            found = w3.eth.get_transaction(sent)
+            seen.append((found["type"], found.get("maxFeePerGas"), found["gasPrice"]))
+        for wrong in (
+            {"gasPrice": 10**9, "maxFeePerGas": 10**9},
+            {"maxFeePerGas": 10**9},
+            {"maxPriorityFeePerGas": 2, "maxFeePerGas": 1},
+        ):
+            with pytest.raises((web3.exceptions.Web3Exception, ValueError)) as caught:
+                w3.eth.send_transaction({"to": bob, "value": 5, **wrong})
+            seen.append(type(caught.value))
+        w3.eth.set_gas_price_strategy(lambda *_: 7 * 10**9)
+        seen.append(w3.eth.get_transaction(w3.eth.send_transaction({"to": bob, "value": 5}))["gasPrice"])
+        return seen
+
+    with Chain() as first, Chain() as second:
+        from ophion.sdk.web3_provider import ChainProvider
+
+        assert story(first, first.web3) == story(second, web3.Web3(ChainProvider(second)))
+
+
 def test_asynchronous_web3() -> None:
     async def story(chain: Chain) -> int:
         w3 = chain.async_web3

@@ -47,20 +47,19 @@ pub struct TakeResult {
 
 pub struct IncrementalBuilder {
     run: Paused,
+    content: Content,
+}
+
+/// Transactions of a block.
+#[derive(Default)]
+struct Content {
     txs: Vec<Tx>,
     known: Vec<Known>,
     root: OrderedRoot,
 }
 
-impl IncrementalBuilder {
-    pub fn start(parent: &StateData, env: &BlockEnv, keep_revert_data: bool) -> Result<Self> {
-        let run = Run::start(parent, env, keep_revert_data)?.pause();
-        Ok(IncrementalBuilder { run, txs: Vec::new(), known: Vec::new(), root: OrderedRoot::default() })
-    }
-
-    /// Run candidates in the given order until gas or time runs out.
-    pub fn take(mut self, candidates: &[Candidate], deadline: Instant) -> Result<(Self, TakeResult)> {
-        let mut run = self.run.resume();
+impl Content {
+    fn take(&mut self, run: &mut Run, candidates: &[Candidate], deadline: Instant) -> Result<TakeResult> {
         run.watch(deadline);
         let mut result = TakeResult::default();
         for (index, candidate) in candidates.iter().enumerate() {
@@ -86,6 +85,42 @@ impl IncrementalBuilder {
             }
         }
         result.is_full = run.gas_left() < MIN_GAS;
+        Ok(result)
+    }
+
+    fn into_body(self, withdrawals: Option<Vec<Withdrawal>>) -> BodyData {
+        BodyData::new(self.txs, Vec::new(), withdrawals).with_known(self.known).with_root(self.root.finish())
+    }
+}
+
+/// Build a whole block at once. Gives the same block as an `IncrementalBuilder`, but sets up the EVM only once.
+pub fn build(
+    parent: &StateData,
+    env: &BlockEnv,
+    candidates: &[Candidate],
+    keep_revert_data: bool,
+    withdrawals: Option<Vec<Withdrawal>>,
+    rewards: &[(Address, U256)],
+    deadline: Instant,
+) -> Result<(TakeResult, BodyData, ExecutionData)> {
+    let mut run = Run::start(parent, env, keep_revert_data)?;
+    let mut content = Content::default();
+    let result = content.take(&mut run, candidates, deadline)?;
+    run.unwatch();
+    let execution = run.finish(withdrawals.as_deref(), rewards)?;
+    Ok((result, content.into_body(withdrawals), execution))
+}
+
+impl IncrementalBuilder {
+    pub fn start(parent: &StateData, env: &BlockEnv, keep_revert_data: bool) -> Result<Self> {
+        let run = Run::start(parent, env, keep_revert_data)?.pause();
+        Ok(IncrementalBuilder { run, content: Content::default() })
+    }
+
+    /// Run candidates in the given order until gas or time runs out.
+    pub fn take(mut self, candidates: &[Candidate], deadline: Instant) -> Result<(Self, TakeResult)> {
+        let mut run = self.run.resume();
+        let result = self.content.take(&mut run, candidates, deadline)?;
         self.run = run.pause();
         Ok((self, result))
     }
@@ -101,8 +136,6 @@ impl IncrementalBuilder {
         rewards: &[(Address, U256)],
     ) -> Result<(BodyData, ExecutionData)> {
         let execution = self.run.resume().finish(withdrawals.as_deref(), rewards)?;
-        let body =
-            BodyData::new(self.txs, Vec::new(), withdrawals).with_known(self.known).with_root(self.root.finish());
-        Ok((body, execution))
+        Ok((self.content.into_body(withdrawals), execution))
     }
 }

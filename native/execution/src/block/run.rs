@@ -168,6 +168,11 @@ impl Run {
         self.watching = Some(deadline_watch::until(deadline));
     }
 
+    /// Remove the deadline: the system calls at the end of a block must not be aborted.
+    pub fn unwatch(&mut self) {
+        self.watching = None;
+    }
+
     /// Stop here, to resume later. The deadline is removed.
     pub fn pause(self) -> Paused {
         Paused { db: self.evm.ctx.journaled_state.database, progress: self.progress }
@@ -402,6 +407,6 @@ pub fn execute(
     for (index, (tx, Known { sender, .. })) in body.txs.iter().zip(known).enumerate() {
         run.transact(tx, *sender).map_err(|refusal| refusal.at(index))?;
     }
-    run.watching = None; // system calls at the end of a block must not be aborted
+    run.unwatch();
     run.finish(body.withdrawals.as_deref(), rewards)
 }

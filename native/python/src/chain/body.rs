@@ -4,15 +4,19 @@ use std::io::Write;
 use std::sync::Arc;
 
 use alloy_consensus::transaction::Transaction as _;
+use alloy_consensus::{SignableTransaction, TxEip1559};
+use alloy_eips::eip2718::Encodable2718;
+use alloy_eips::eip2930::AccessList;
 use alloy_eips::eip4895::Withdrawal as WithdrawalData;
 use alloy_primitives::map::AddressSet;
-use alloy_primitives::{Bytes, TxKind, U256, hex};
+use alloy_primitives::{Bytes, Signature, TxKind, U256, hex};
 use ophion_execution::block::plain_check;
 use ophion_execution::block::rules;
 use ophion_execution::evm::env::Fork;
 use ophion_primitives::errors::{Error, Result};
+use ophion_primitives::keys;
 use ophion_rendering::objects;
-use ophion_storage::chain::body::{self, BodyData, Known, Tx};
+use ophion_storage::chain::body::{self, BodyData, Envelope, Known, Tx};
 use ophion_storage::chain::decoder::{self, Decoded};
 use ophion_storage::chain::sender_cache;
 use pyo3::IntoPyObjectExt;
@@ -38,6 +42,51 @@ impl Transaction {
         let tx = Tx::decode(raw.0)?;
         let known = Known { hash: tx.hash(), sender: sender.0 };
         Ok(Transaction { tx: Arc::new(tx), known })
+    }
+
+    /// A dynamic-fee transaction of a development network. Without a secret, its signature is that of an impersonated
+    /// sender: r is the sender, s is 1.
+    #[staticmethod]
+    #[pyo3(signature = (secret, sender, chain_id, nonce, gas, to, value, input, max_fee, max_priority_fee, /))]
+    #[allow(clippy::too_many_arguments)]
+    fn dynamic_fee(
+        secret: Option<&[u8]>,
+        sender: Addr,
+        chain_id: u64,
+        nonce: u64,
+        gas: u64,
+        to: Option<Addr>,
+        value: Wide,
+        input: Raw,
+        max_fee: u128,
+        max_priority_fee: u128,
+    ) -> Answer<Self> {
+        let fields = TxEip1559 {
+            chain_id,
+            nonce,
+            gas_limit: gas,
+            max_fee_per_gas: max_fee,
+            max_priority_fee_per_gas: max_priority_fee,
+            to: to.map_or(TxKind::Create, |to| TxKind::Call(to.0)),
+            value: value.0,
+            access_list: AccessList::default(),
+            input: input.0,
+        };
+        let signature = match secret {
+            Some(secret) => {
+                let signed = keys::sign(&keys::secret_key(secret)?, fields.signature_hash().0);
+                Signature::from_bytes_and_parity(&signed[..64], signed[64] == 1)
+            }
+            None => {
+                let r = U256::from_be_slice(sender.0.as_slice());
+                Signature::new(if r.is_zero() { U256::ONE } else { r }, U256::ONE, false)
+            }
+        };
+        let signed = fields.into_signed(signature);
+        let known = Known { hash: *signed.hash(), sender: sender.0 };
+        let envelope = Envelope::Eip1559(signed);
+        let raw = envelope.encoded_2718().into();
+        Ok(Transaction { tx: Arc::new(Tx { envelope, raw }), known })
     }
 
     #[getter]

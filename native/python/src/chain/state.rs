@@ -6,7 +6,7 @@ use alloy_primitives::{KECCAK256_EMPTY, U256, keccak256};
 use ophion_execution::block::run::ExecutionData;
 use ophion_primitives::errors::Result;
 use ophion_storage::chain::receipts::Outcome;
-use ophion_storage::state::{StateData, View};
+use ophion_storage::state::{StateData, View, merge_layers};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -42,6 +42,12 @@ impl State {
     #[getter]
     fn root<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         to_bytes(py, self.data.root)
+    }
+
+    /// The same state with fewer layers of uncommitted blocks.
+    fn merged(&self, py: Python<'_>) -> State {
+        let layers = py.detach(|| merge_layers(&self.data.layers));
+        State { data: StateData { layers, ..self.data.clone() } }
     }
 
     #[pyo3(signature = (address, /))]

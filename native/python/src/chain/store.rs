@@ -50,6 +50,12 @@ impl NewBlock {
             }),
         }
     }
+
+    #[pyo3(signature = (index, with_revert_reason, /))]
+    fn receipt_json<'py>(&self, py: Python<'py>, index: usize, with_revert_reason: bool) -> PyJson<'py> {
+        let found = blocks::new_receipt_json(&self.record, index, with_revert_reason)?;
+        Ok(found.map(|text| to_bytes(py, text)))
+    }
 }
 
 /// JSON text; None if the object does not exist.

@@ -73,8 +73,7 @@ impl OpenBlock {
 
     #[pyo3(signature = (candidates, deadline_s, /))]
     fn take(&self, py: Python<'_>, candidates: Vec<Py<Transaction>>, deadline_s: f64) -> Answer<TakeResult> {
-        let candidates: Vec<Candidate> =
-            candidates.iter().map(|one| Candidate { tx: one.get().tx.clone(), known: one.get().known }).collect();
+        let candidates = candidates_of(&candidates);
         let deadline = deadline::after(deadline_s);
         let result = py.detach(|| {
             self.with(|builder| builder.take(&candidates, deadline).map(|(builder, result)| (Some(builder), result)))
@@ -98,6 +97,34 @@ impl OpenBlock {
             py.detach(|| self.with(|builder| builder.seal(withdrawals, &rewards).map(|sealed| (None, sealed))))?;
         Ok((Body { data: Arc::new(body) }, Execution { data: Arc::new(execution) }))
     }
+}
+
+/// Build a whole block at once: faster than an `OpenBlock` for a few transactions.
+#[pyfunction]
+#[pyo3(signature = (state, env, candidates, keep_revert_data, withdrawals, rewards, deadline_s, /))]
+#[allow(clippy::too_many_arguments)]
+fn build_block(
+    py: Python<'_>,
+    state: &Bound<'_, State>,
+    env: &Bound<'_, BlockEnv>,
+    candidates: Vec<Py<Transaction>>,
+    keep_revert_data: bool,
+    withdrawals: Option<Vec<Py<Withdrawal>>>,
+    rewards: Vec<(Addr, Wide)>,
+    deadline_s: f64,
+) -> Answer<(TakeResult, Body, Execution)> {
+    let (state, env) = (&state.get().data, &env.get().env);
+    let candidates = candidates_of(&candidates);
+    let (withdrawals, rewards) = (withdrawals_of(withdrawals), rewards_of(rewards));
+    let deadline = deadline::after(deadline_s);
+    let (result, body, execution) = py.detach(|| {
+        incremental_builder::build(state, env, &candidates, keep_revert_data, withdrawals, &rewards, deadline)
+    })?;
+    Ok((result.into(), Body { data: Arc::new(body) }, Execution { data: Arc::new(execution) }))
+}
+
+fn candidates_of(transactions: &[Py<Transaction>]) -> Vec<Candidate> {
+    transactions.iter().map(|one| Candidate { tx: one.get().tx.clone(), known: one.get().known }).collect()
 }
 
 pub fn rewards_of(rewards: Vec<(Addr, Wide)>) -> Vec<(Address, U256)> {
@@ -159,6 +186,7 @@ fn edit_state(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<TakeResult>()?;
     module.add_class::<OpenBlock>()?;
+    module.add_function(wrap_pyfunction!(build_block, module)?)?;
     module.add_function(wrap_pyfunction!(execute, module)?)?;
     module.add_function(wrap_pyfunction!(edit_state, module)?)?;
     module.add_function(wrap_pyfunction!(genesis_state, module)?)

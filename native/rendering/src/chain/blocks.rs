@@ -4,7 +4,7 @@ use alloy_consensus::Header;
 use alloy_primitives::{B256, keccak256};
 use ophion_primitives::errors::{Error, Result};
 use ophion_storage::chain::body::{self, BodyData, Known, Tx};
-use ophion_storage::store::{Snapshot, decode_header};
+use ophion_storage::store::{BlockRecord, Snapshot, decode_header};
 
 use crate::objects::{self, BlockParts, BlockReceipts, Place, ReceiptParts, Transactions};
 
@@ -116,6 +116,29 @@ fn receipt_of(
     };
     let mut out = Vec::new();
     objects::write_receipt(&mut out, &parts, &Place::new(*block, &header, index), with_revert_reason);
+    Ok(Some(out))
+}
+
+/// Receipt of a block that is not written yet.
+pub fn new_receipt_json(block: &BlockRecord, index: usize, with_revert_reason: bool) -> Result<Option<Vec<u8>>> {
+    let receipts = &block.effects.receipts;
+    let known = block.body.known()?;
+    let (Some(tx), Some(known), Some(receipt)) = (block.body.txs.get(index), known.get(index), receipts.get(index))
+    else {
+        return Ok(None);
+    };
+    let header = decode_header(&block.header)?;
+    let earlier = &receipts[..index];
+    let parts = ReceiptParts {
+        tx: &tx.envelope,
+        known,
+        receipt,
+        gas_before: earlier.last().map_or(0, |before| before.cumulative_gas),
+        logs_before: earlier.iter().map(|before| before.logs.len() as u64).sum(),
+        blob_price: Some(block.effects.blob_price).filter(|price| *price > 0),
+    };
+    let mut out = Vec::new();
+    objects::write_receipt(&mut out, &parts, &Place::new(block.hash, &header, index), with_revert_reason);
     Ok(Some(out))
 }
 

@@ -39,6 +39,7 @@ impl Layer {
 /// chain that runs ahead of its commits does not accumulate them.
 pub type Layers = Arc<[Arc<Layer>]>;
 
+#[derive(Clone)]
 pub struct LayerAccount {
     pub account: Option<FlatAccount>,
     /// Whether the old storage was deleted, so that slots that are not listed are zero.

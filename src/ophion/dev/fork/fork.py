@@ -65,6 +65,8 @@ class Fork:
         self.source = source
         self.point = point
         self.state = ForkState(point.number, self._on_missing)
+        self.waits_always = False
+        """Whether every thread waits for the source, as in a chain without threads of its own."""
         self._cache: ForkCache | None = None
         self._responses: dict[bytes, Any] = {}
         self._nonces: dict[bytes, int] = {}
@@ -109,7 +111,7 @@ class Fork:
 
     def _on_missing(self, address: bytes | None, slot: bytes | None, number: int | None) -> bool:
         key = (address, slot, number)
-        if not threading.current_thread().name.startswith(_WAITING_THREADS):
+        if not self.waits_always and not threading.current_thread().name.startswith(_WAITING_THREADS):
             self._wanted[key] = None
             return False
         self.load((key,))

@@ -13,9 +13,8 @@ from typing import Any
 import orjson
 from msgspec import Struct
 
-from ophion.abi.codec import AbiError
 from ophion.abi.interface import SELECTOR_BYTES, Abi, decode_error
-from ophion.errors import OphionError
+from ophion.errors import AbiError, OphionError
 from ophion.sdk.execution_log.source_map import SourceFile, SourceLine, location_at
 
 _KEY_BYTES = 8

@@ -1,0 +1,82 @@
+"""`BlockAccess`: reads and mines blocks, and sets the time of a chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from ophion.sdk.account_access import AccountAccess
+from ophion.sdk.backend import Block, block_tag
+from ophion.sdk.errors import ChainError
+from ophion.sdk.receipt import Receipt
+from ophion.sdk.rpc_objects import BlockObject, TransactionObject
+
+
+class BlockAccess(AccountAccess):
+    """The part of `Chain` that is about blocks, time and snapshots."""
+
+    @property
+    def chain_id(self) -> int:
+        return self.backend.chain_id()
+
+    @property
+    def block_number(self) -> int:
+        """Number of the latest block."""
+        return self.backend.block_number()
+
+    @property
+    def time(self) -> int:
+        """Timestamp of the next block. Assign a later one to move the chain's time forward."""
+        return self.backend.next_timestamp()
+
+    @time.setter
+    def time(self, timestamp: int) -> None:
+        self.backend.set_next_timestamp(timestamp)
+
+    def mine(self, count: int = 1, interval: int | None = None) -> None:
+        """Mine blocks, `interval` seconds apart."""
+        self.backend.mine(count, interval)
+
+    @contextmanager
+    def paused_mining(self) -> Iterator[None]:
+        """Pause mining in a `with` block; its transactions are mined in one block at the end."""
+        self.backend.set_automine(False)
+        try:
+            yield
+        finally:
+            self.backend.mine(1, None)
+            self.backend.set_automine(True)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Undo at the end of a `with` block what happened inside: blocks, accounts, time and pending transactions."""
+        saved = self.backend.snapshot()
+        try:
+            yield
+        finally:
+            self.backend.revert(saved)
+
+    def save(self) -> int:
+        """Save the current state and return its id, which `restore` accepts once."""
+        return self.backend.snapshot()
+
+    def restore(self, saved: int) -> None:
+        """Return to a saved state."""
+        if not self.backend.revert(saved):
+            raise ChainError(f"There is no saved state {saved}: it was restored already, or one before it was.")
+
+    def block(self, number: Block = None) -> BlockObject:
+        """Return a block as JSON-RPC shows it."""
+        found: Mapping[str, Any] | None = self.backend.request("eth_getBlockByNumber", [block_tag(number), True])
+        if found is None:
+            raise ChainError(f"There is no block {number}; the latest is {self.block_number}.")
+        return BlockObject(found)
+
+    def transaction(self, transaction: Receipt | str) -> TransactionObject:
+        """Return a transaction as JSON-RPC shows it."""
+        hash = transaction.hash if isinstance(transaction, Receipt) else transaction
+        found: Mapping[str, Any] | None = self.backend.request("eth_getTransactionByHash", [hash])
+        if found is None:
+            raise ChainError(f"There is no transaction {hash}.")
+        return TransactionObject(found)
