@@ -22,6 +22,7 @@ from ophion.chainspec.forks import Fork, Milestone
 from ophion.chainspec.genesis import Genesis
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.engine import Engine
+from ophion.consensus.migration import MigrationEngine
 from ophion.consensus.registry import engine_for
 from ophion.consensus.voting import LocalProposals
 from ophion.errors import ConfigError
@@ -142,12 +143,19 @@ def build_core(
         from ophion.consensus.clique import CliqueEngine
         from ophion.producer.clique_sealer import CliqueSealer
 
-        assert isinstance(engine, CliqueEngine)
+        clique = engine.clique if isinstance(engine, MigrationEngine) else engine
+        assert isinstance(clique, CliqueEngine)
 
         # not a secret: it only varies how long out-of-turn signers wait
         randomness = Random(entropy.token(16))
         parameters = spec.clique or CliqueParameters()
-        sealer = CliqueSealer(assembler, engine, parameters, node_key, proposals, randomness)
+        last = None if spec.migration_block is None else spec.migration_block - 1
+        sealer = early = CliqueSealer(assembler, clique, parameters, node_key, proposals, randomness, last)
+        if isinstance(engine, MigrationEngine):
+            from ophion.producer.migration_sealer import MigrationSealer
+
+            bft = _bft(config, engine.bft, assembler, importer, node_key, proposals, lanes, clock.now())
+            sealer = MigrationSealer(chain, engine.first, early, bft)
     else:
         sealer = bft = _bft(config, engine, assembler, importer, node_key, proposals, lanes)
     mining = MiningControl(settings, floor, sealer, None, node_key.address, engine.name)
@@ -193,7 +201,12 @@ def _is_authority(spec: ChainSpec) -> bool:
 def _earner(spec: ChainSpec, engine: Engine, node_address: Address) -> Callable[[Header], Address]:
     """Return a function that finds who earns the fees of a block that this node has not sealed yet."""
     if spec.engine is EngineKind.CLIQUE:
-        return lambda draft: node_address
+        first = spec.migration_block
+        return lambda draft: (
+            node_address
+            if first is None or draft.number < first
+            else engine.beneficiary(HashedHeader(draft, draft.parent_hash))
+        )
     return lambda draft: engine.beneficiary(HashedHeader(draft, draft.parent_hash))
 
 
@@ -205,6 +218,7 @@ def _bft(
     node_key: PrivateKey,
     proposals: LocalProposals,
     lanes: Lanes,
+    running_since: float | None = None,
 ) -> BftDriver:
     # imported here, so that networks without BFT start faster
     from ophion.consensus.bft.engine import BftEngine
@@ -219,7 +233,9 @@ def _bft(
         chosen.wire_profile,
         chosen.header_form,
     )
-    return BftDriver(assembler, importer, engine, node_key, proposals, lanes, tuning=tuning)
+    return BftDriver(
+        assembler, importer, engine, node_key, proposals, lanes, tuning=tuning, running_since=running_since
+    )
 
 
 def _mining(

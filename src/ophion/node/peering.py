@@ -76,7 +76,9 @@ def build_network(
     eth = EthProtocol(core.chain, core.importer, core.pool, lanes, clock, Random(entropy.token(16)), network_id)
     sync = Synchroniser(core.chain, core.importer, eth, lanes)
     sync.changed.listen(core.mining.follow)
-    core.mining.watch_peers(lambda: [(peer.peer.address, peer.height) for peer in eth.peers if peer.is_usable])
+    core.mining.watch_peers(
+        lambda: [(peer.peer.address, peer.height) for peer in eth.peers if peer.is_usable], eth.announced_rules.items
+    )
     bootnodes = core.chain.spec.bootnodes
     subprotocols = (eth, *_consensus(core, sync, clock), *_priv(enclave, key, clock, entropy, eth))
     peers = build_peers(

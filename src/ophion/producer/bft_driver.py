@@ -124,7 +124,9 @@ class BftDriver:
         lanes: Lanes,
         gossip: Gossip = _ALONE,
         tuning: BftTuning = _DEFAULT_TUNING,
+        running_since: float | None = None,
     ) -> None:
+        """`running_since` is the start of this node, if its chain may still be under another engine."""
         self.engine = engine
         self.proposals = proposals
         self._assembler = assembler
@@ -134,6 +136,7 @@ class BftDriver:
         self._signer = signer
         self._gossip = gossip
         self._tuning = tuning
+        self._running_since = running_since
         self._queue: deque[_Item] = deque()
         self._woken = asyncio.Event()
         self._timers = BftTimers(self._clock, self._post)
@@ -317,7 +320,9 @@ class BftDriver:
         self._timers.cancel_all()
 
     def _on_chain_event(self, event: ChainEvent) -> None:
-        self._post(event.head)
+        # before a migration is final, the head may go back to a block that Clique continues
+        if event.head.number + 1 >= self.engine.schedule.first:
+            self._post(event.head)
 
     def _post(self, item: _Item) -> None:
         self._queue.append(item)
@@ -375,6 +380,7 @@ class BftDriver:
     def _guarded(self, event: NewHead) -> NewHead:
         """Set the time before which nothing may be signed, and schedule the next check of the peers."""
         head, validators, now = event.head, event.validators, self._clock.now()
+        self.guard.check_rules(head.number, validators)
         needed = quorum_of(len(validators)) - 1
         begins_at = self.guard.begins_at(head.number, validators, needed, event.timing.timeout(0), now)
         if begins_at > now:
@@ -415,7 +421,14 @@ class BftDriver:
         tuning = self._tuning
         is_blank = self._vote_store.is_blank
         machine = BftStateMachine(
-            protocol, factory, limits, tuning.follows_others, memory, tuning.passes_over, is_blank
+            protocol,
+            factory,
+            limits,
+            tuning.follows_others,
+            memory,
+            tuning.passes_over,
+            is_blank,
+            self._running_since,
         )
         return factory, machine
 

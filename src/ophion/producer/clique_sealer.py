@@ -79,7 +79,9 @@ class CliqueSealer:
         signer: DigestSigner,
         proposals: LocalProposals,
         randomness: Random,
+        last: int | None = None,
     ) -> None:
+        """`last` is the last Clique block of a chain that moves to QBFT."""
         self._assembler = assembler
         self._chain = assembler.chain
         self._clock = assembler.clock
@@ -89,6 +91,7 @@ class CliqueSealer:
         self._me = signer.address
         self._proposals = proposals
         self._randomness = randomness
+        self._last = last
         self.guard = PeerHeightGuard(signer.address)
         self._woken = asyncio.Event()
         self._wants_transactions = False
@@ -138,11 +141,14 @@ class CliqueSealer:
 
     def _guarded_s(self, turn: _Turn) -> float:
         """Return the seconds for which this signer must not sign, because peers report a higher head."""
+        self.guard.check_rules(turn.parent.number, turn.snapshot.signers)
         now, timeout_s = self._clock.now(), _GUARD_PERIODS * max(turn.period_s, 1)
         return self.guard.begins_at(turn.parent.number, turn.snapshot.signers, 1, timeout_s, now) - now
 
     def _turn(self, parent: HashedHeader) -> _Turn | None:
         """Return this signer's turn on a head, or None if it may not sign."""
+        if self._last is not None and parent.number >= self._last:
+            return None
         snapshot = self._engine.snapshot(parent, self._chain)
         number = parent.number + 1
         self._note_role(self._me in snapshot.signers, number)
@@ -173,6 +179,8 @@ class CliqueSealer:
         if not turn.may_be_empty and not built.body.transaction_count:
             return False
         if not self._is_overtaken(turn):
+            # a peer may have connected while this block was built
+            self.guard.check_rules(turn.parent.number, turn.snapshot.signers)
             await self._commit(built, started_at)
         return True
 
