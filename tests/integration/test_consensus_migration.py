@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ophion.testing.network import TestNetwork
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.integration.command import ophion
 
 FIRST = 8
 PERIOD_S = 1
+only_long = pytest.mark.skipif(os.environ.get("OPHION_FAULTS") != "long", reason="needs OPHION_FAULTS=long")
 _QBFT: dict[str, Any] = {"blockperiodseconds": PERIOD_S, "epochlength": 30000, "requesttimeoutseconds": 2}
 
 
@@ -42,6 +47,7 @@ def _times(node: NodeProcess, numbers: range) -> list[int]:
     return [int(node.rpc("eth_getBlockByNumber", hex(number), False)["timestamp"], 16) for number in numbers]
 
 
+@only_long
 def test_clique_becomes_qbft_with_the_same_members(tmp_path: Path) -> None:
     network = TestNetwork(tmp_path, "clique", validators=4, followers=1)
     _migrate(network)
@@ -101,6 +107,7 @@ def test_a_signer_with_the_old_genesis_file_stops_before_the_block(tmp_path: Pat
         assert network.agrees()
 
 
+@only_long
 def test_ibft2_becomes_qbft_with_other_validators_at_the_same_block(tmp_path: Path) -> None:
     network = TestNetwork(tmp_path, "ibft2", validators=4, followers=2)
     # the two followers replace the first two validators
@@ -128,3 +135,40 @@ def test_an_ibft2_node_with_the_old_genesis_file_stops(tmp_path: Path) -> None:
         network.wait(lambda: min(network.heights((0, 1, 2))) >= FIRST + 1, 90, "QBFT blocks")
         network.wait(lambda: not node.is_running, 60, "the stop")
         assert f"moved from ibft2 to QBFT at block {FIRST}" in node.output()
+
+
+def test_a_running_clique_network_is_moved_by_the_plan(tmp_path: Path) -> None:
+    """The plan is made on a running network; every node is restarted with the new file, one after the other."""
+    network, new = TestNetwork(tmp_path, "clique", validators=4), tmp_path / "new.json"
+    with _running(network):
+        nodes = network.nodes
+        network.wait(lambda: min(network.heights()) >= 2, 60, "the second block")
+
+        def urls() -> str:
+            return ",".join(f"http://127.0.0.1:{node.ports['json-rpc']}" for node in nodes)
+
+        first = max(network.heights()) + 25
+        plan = ("operator", "plan-migration", f"--rpc={urls()}")
+        early = ophion(*plan, f"--genesis-file={network.genesis_file}", f"--to={new}", "--start-block=3")
+        early.failed("--start-block 3 is too early")
+        said = ophion(*plan, f"--genesis-file={network.genesis_file}", f"--to={new}", f"--start-block={first}")
+        assert f"moves from clique to QBFT at block {first}" in said.succeeded().out
+        check = ophion("operator", "plan-migration", f"--rpc={urls()}", f"--genesis-file={new}")
+        assert "0 of 4 nodes have QBFT" in check.out
+        assert check.code == 1
+        network.genesis_file.write_text(new.read_text())
+        for node in nodes:
+            node.kill()
+            node.start()
+        doctor = ophion("doctor", f"--rpc={urls()}", "--wait=30").out
+        assert f"A migration to QBFT at block {first} is under way" in doctor
+        assert "4 of 4 nodes have the new genesis file" in doctor
+        done = ophion("operator", "plan-migration", f"--rpc={urls()}", f"--genesis-file={new}").succeeded().out
+        assert f"All 4 nodes have QBFT from block {first} on." in done
+        network.wait(lambda: min(network.heights()) >= first + 2, 120, "QBFT blocks")
+        assert network.agrees()
+        times = _times(nodes[0], range(first - 1, first + 1))
+        print(f"seconds between the last Clique and the first QBFT block: {times[1] - times[0]}")
+        assert (
+            f"The network has moved to QBFT at block {first}." in ophion("doctor", f"--rpc={urls()}", "--wait=30").out
+        )
