@@ -19,8 +19,9 @@ from ophion.chain.block_environment import EnvOverrides, block_env
 from ophion.chain.builder import BuiltBlock
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
-from ophion.consensus.engine import BlockPreferences, Finality
+from ophion.consensus.engine import BlockPreferences
 from ophion.consensus.header_rules import GAS_PER_BLOB, blob_base_fee
+from ophion.consensus.migration import is_final_at
 from ophion.errors import OphionError
 from ophion.native.executor import BlockEnv, LatestBlock, State
 from ophion.native.transactions import Body
@@ -166,7 +167,7 @@ class Queries:
 
     def _final(self, tag: BlockTag) -> HashedHeader:
         """Return the `safe` or `finalized` block: the head under BFT, after the merge and on development networks."""
-        is_immediate = self.engine.finality is Finality.IMMEDIATE or self.spec.is_dev
+        is_immediate = is_final_at(self.engine, self.head.number) or self.spec.is_dev
         if is_immediate or self.spec.terminal_total_difficulty is not None:
             return self.head
         raise UnknownBlock(tag)

@@ -122,13 +122,14 @@ def _forks(spec: ChainSpec) -> Iterator[tuple[str, Rule]]:
 
 def _engine(spec: ChainSpec) -> Rules:
     """Return the engine rules that all nodes must share. Periods, timeouts and limits may change at any time."""
-    if spec.engine is EngineKind.CLIQUE:
-        return _epoch("clique", spec.clique or CliqueParameters(), 1)
     rules: dict[str, Rule] = {}
     first = 1
-    if spec.engine is EngineKind.IBFT2:
-        rules.update(_bft(spec, "ibft2", spec.ibft2 or BftParameters(), first))
-        first = spec.qbft.start_block if spec.qbft is not None else 0
+    if spec.engine in (EngineKind.CLIQUE, EngineKind.IBFT2):
+        if spec.engine is EngineKind.CLIQUE:
+            rules.update(_epoch("clique", spec.clique or CliqueParameters(), first))
+        else:
+            rules.update(_bft(spec, "ibft2", spec.ibft2 or BftParameters(), first))
+        first = spec.migration_block or 0
         rules["qbft.startblock"] = Rule(first or None, first or None)
     if spec.qbft is not None and first:
         rules.update(_bft(spec, "qbft", spec.qbft, first))

@@ -25,7 +25,10 @@ BFT_MIX_HASH: Final = b"ctical byzantine fault tolerance"
 
 
 class EngineKind(Enum):
-    """Consensus engine of a genesis. If a genesis names several, the first in this order applies."""
+    """Consensus engine of a genesis. If a genesis names several, the first in this order applies.
+
+    Exception: `clique` applies before `qbft` if `qbft` has a start block.
+    """
 
     ETHASH = "ethash"
     IBFT2 = "ibft2"
@@ -134,7 +137,7 @@ class BftParameters(Struct, frozen=True):
     validator_contract: Address | None = None
     """Contract that lists the validators of a QBFT network."""
     start_block: int = 0
-    """First QBFT block after a migration from IBFT 2.0. 0 means no migration."""
+    """First QBFT block after a migration from IBFT 2.0 or Clique. 0 means no migration."""
     header_form: HeaderForm | None = None
     """Form of the first header from Shanghai on. None: not specified."""
     transitions: tuple[BftTransition, ...] = ()

@@ -98,6 +98,18 @@ class ChainSpec(Struct, frozen=True):
     config: dict[str, Any] = field(default_factory=dict)
     """The `config` object as written, for display only."""
 
+    @property
+    def migrates_from_clique(self) -> bool:
+        """Whether the chain moves from Clique to QBFT at `qbft.start_block`."""
+        return self.engine is EngineKind.CLIQUE and self.qbft is not None and self.qbft.start_block > 0
+
+    @property
+    def migration_block(self) -> int | None:
+        """First QBFT block of a chain that begins with another engine. None without a migration."""
+        if self.engine not in (EngineKind.CLIQUE, EngineKind.IBFT2) or self.qbft is None:
+            return None
+        return self.qbft.start_block or None
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ChainSpec):
             return NotImplemented
@@ -156,8 +168,14 @@ def read_spec(config: Members, raw: Folded, initial_base_fee: int | None, is_dev
 def _engine(config: Members) -> EngineKind:
     for kind in EngineKind:
         if config.has(kind.value):
-            return kind
+            is_late = kind is EngineKind.QBFT and config.has(EngineKind.CLIQUE.value) and _start_block(config) > 0
+            return EngineKind.CLIQUE if is_late else kind
     raise GenesisError("Unknown consensus mechanism defined", "config")
+
+
+def _start_block(config: Members) -> int:
+    qbft = config.child(EngineKind.QBFT.value)
+    return (0 if qbft is None else qbft.number("startblock", bits=63)) or 0
 
 
 def _schedule(config: Members) -> tuple[ForkSchedule, int | None, tuple[int, ...], tuple[int, ...]]:
@@ -263,6 +281,17 @@ def _refuse_what_cannot_be(config: Members, spec: ChainSpec) -> None:
         # a Clique header has no fields for withdrawals and later additions (consensus.md 1.3)
         first = next(key for key, milestone in TIME_FORKS if milestone in spec.forks.times)
         raise config.invalid(first, config.get(first), "Clique networks end with London")
+    _check_migration(config, spec)
+
+
+def _check_migration(config: Members, spec: ChainSpec) -> None:
+    """Refuse a migration to QBFT whose transitions come before its start block."""
+    qbft, first = spec.qbft, spec.migration_block
+    if qbft is None or first is None:
+        return
+    early = next((one.block for one in qbft.transitions if one.block < first), None)
+    if early is not None:
+        raise config.invalid("transitions.qbft", early, f"comes before qbft.startBlock, which is {first}")
 
 
 def _unfolded(value: Any) -> Any:

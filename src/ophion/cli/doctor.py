@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.consensus_status import ReportedConsensus, read_consensus_status
+from ophion.cli.known_migration import NOT_REPORTED, KnownMigration, known_migration, migration_lines
 from ophion.cli.node_client import RpcNode, read_token, read_url
 from ophion.cli.untrusted_text import escape_untrusted
 from ophion.errors import CommandError, ConfigError
@@ -61,6 +62,8 @@ class CheckedNode:
     is_syncing: bool = False
     status: ReportedConsensus | None = None
     """Consensus status. None if the node does not report it."""
+    migration: KnownMigration = NOT_REPORTED
+    """The migration to QBFT in the node's genesis file."""
     problem: str | None = None
     """Why the node cannot be used."""
     new_blocks: int = 0
@@ -90,6 +93,7 @@ def examine(url: str, now: float, token: str | None = None) -> CheckedNode:
     except (ValueError, LookupError, TypeError):
         checked.problem = "its responses are not those of an Ethereum node"
         return checked
+    checked.migration = known_migration(node)
     for method in _STATUS:
         try:
             checked.status = read_consensus_status(node.ask(method))
@@ -134,6 +138,7 @@ def verdict(nodes: Sequence[CheckedNode]) -> tuple[bool, list[str]]:
             lines.append(f"{node.url} is synchronising and does not take part until it has caught up.")
         elif node.peers == 0 and len(nodes) > 1:
             lines.append(f"{node.url} has no peers: check static-nodes.json, --bootnodes and firewalls.")
+    lines += migration_lines([(node.url, node.height, node.migration) for node in online])
     lines += _about_validators(online)
     if any(node.new_blocks for node in online) and not forked:
         return True, [*lines, "The network is producing blocks."]

@@ -13,6 +13,7 @@ from msgspec import Struct
 from ophion.chainspec.genesis import parse_genesis
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.input_output import kind_of_json, parse_json, read_input
+from ophion.cli.plan_migration import PLAN_COMMAND
 from ophion.cli.replaced_commands import OPERATOR_COMMANDS
 from ophion.cli.rlp import ExtraDataType, extra_data
 from ophion.consensus.registry import engine_for
@@ -178,5 +179,6 @@ COMMANDS = (
         GenerateOptions,
         examples=("ophion operator generate-blockchain-config --config-file=network.json --to=network",),
     ),
+    PLAN_COMMAND,
     *OPERATOR_COMMANDS,
 )

@@ -24,6 +24,11 @@ def engine_for(spec: ChainSpec, verifies_work: bool = True, equal_timestamps: bo
         from ophion.consensus.clique import CliqueEngine
 
         engine = CliqueEngine(spec)
+        if spec.migrates_from_clique:
+            from ophion.consensus.bft.engine import BftEngine
+            from ophion.consensus.migration import MigrationEngine
+
+            engine = MigrationEngine(engine, BftEngine(spec))
     elif spec.engine in (EngineKind.IBFT2, EngineKind.QBFT):
         from ophion.consensus.bft.engine import BftEngine
 

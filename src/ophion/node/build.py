@@ -22,6 +22,7 @@ from ophion.chainspec.forks import Fork, Milestone
 from ophion.chainspec.genesis import Genesis
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.engine import Engine
+from ophion.consensus.migration import MigrationEngine
 from ophion.consensus.registry import engine_for
 from ophion.consensus.voting import LocalProposals
 from ophion.errors import ConfigError
@@ -145,14 +146,21 @@ def build_core(
         from ophion.consensus.clique import CliqueEngine
         from ophion.producer.clique_sealer import CliqueSealer
 
-        assert isinstance(engine, CliqueEngine)
+        clique = engine.clique if isinstance(engine, MigrationEngine) else engine
+        assert isinstance(clique, CliqueEngine)
 
         # not a secret: it only varies how long out-of-turn signers wait
         randomness = Random(entropy.token(16))
         parameters = spec.clique or CliqueParameters()
-        sealer = CliqueSealer(
-            assembler, engine, parameters, signer, proposals, randomness, config.security_module.is_used
+        last = None if spec.migration_block is None else spec.migration_block - 1
+        sealer = early = CliqueSealer(
+            assembler, clique, parameters, signer, proposals, randomness, config.security_module.is_used, last
         )
+        if isinstance(engine, MigrationEngine):
+            from ophion.producer.migration_sealer import MigrationSealer
+
+            bft = _bft(config, engine.bft, assembler, importer, signer, proposals, lanes, clock.now())
+            sealer = MigrationSealer(chain, engine.first, early, bft)
     else:
         sealer = bft = _bft(config, engine, assembler, importer, signer, proposals, lanes)
     mining = MiningControl(settings, floor, sealer, None, signer.address, engine.name)
@@ -201,7 +209,12 @@ def _is_authority(spec: ChainSpec) -> bool:
 def _earner(spec: ChainSpec, engine: Engine, node_address: Address) -> Callable[[Header], Address]:
     """Return a function that finds who earns the fees of a block that this node has not sealed yet."""
     if spec.engine is EngineKind.CLIQUE:
-        return lambda draft: node_address
+        first = spec.migration_block
+        return lambda draft: (
+            node_address
+            if first is None or draft.number < first
+            else engine.beneficiary(HashedHeader(draft, draft.parent_hash))
+        )
     return lambda draft: engine.beneficiary(HashedHeader(draft, draft.parent_hash))
 
 
@@ -213,6 +226,7 @@ def _bft(
     signer: DigestSigner,
     proposals: LocalProposals,
     lanes: Lanes,
+    running_since: float | None = None,
 ) -> BftDriver:
     # imported here, so that networks without BFT start faster
     from ophion.consensus.bft.engine import BftEngine
@@ -243,6 +257,7 @@ def _bft(
         tuning=tuning,
         shared_votes=shared_votes,
         signs_in_thread=config.security_module.is_used,
+        running_since=running_since,
     )
 
 

@@ -81,7 +81,10 @@ def build_network(
     eth = EthProtocol(core.chain, core.importer, core.pool, lanes, clock, Random(entropy.token(16)), network_id)
     sync = Synchroniser(core.chain, core.importer, eth, lanes)
     sync.changed.listen(core.mining.follow)
-    core.mining.watch_peers(lambda: [(one.peer.validator_address, one.height) for one in eth.peers if one.is_usable])
+    core.mining.watch_peers(
+        lambda: [(one.peer.validator_address, one.height) for one in eth.peers if one.is_usable],
+        eth.announced_rules.items,
+    )
     bootnodes = core.chain.spec.bootnodes
     subprotocols = (eth, *_consensus(core, key, validator_key, sync, clock), *_priv(enclave, key, clock, entropy, eth))
     peers = build_peers(

@@ -25,8 +25,9 @@ def read_contracts(chain: Chain, state_after: Callable[[HashedHeader], State]) -
     # imported here, so that networks without BFT start faster
     from ophion.consensus.bft.engine import BftEngine
     from ophion.consensus.bft.validators import GET_VALIDATORS, decode_addresses
+    from ophion.consensus.migration import MigrationEngine
 
-    engine = chain.engine
+    engine = chain.engine.bft if isinstance(chain.engine, MigrationEngine) else chain.engine
     if not isinstance(engine, BftEngine):
         return
 

@@ -130,10 +130,12 @@ class BftDriver:
         tuning: BftTuning = _DEFAULT_TUNING,
         shared_votes: SharedVotes | None = None,
         signs_in_thread: bool = False,
+        running_since: float | None = None,
     ) -> None:
         """`shared_votes`: the store that this node shares with the other nodes of its validator key, if any.
 
-        `signs_in_thread`: the key is slow, because it is in a security module.
+        `signs_in_thread`: the key is slow, because it is in a security module. `running_since`: the start of this node,
+        if its chain may still be under another engine.
         """
         self.engine = engine
         self.proposals = proposals
@@ -144,6 +146,7 @@ class BftDriver:
         self._signer = signer
         self._gossip = gossip
         self._tuning = tuning
+        self._running_since = running_since
         self._queue: deque[_Item] = deque()
         self._woken = asyncio.Event()
         self._timers = BftTimers(self._clock, self._post)
@@ -349,7 +352,9 @@ class BftDriver:
         self._timers.cancel_all()
 
     def _on_chain_event(self, event: ChainEvent) -> None:
-        self._post(event.head)
+        # before a migration is final, the head may go back to a block that Clique continues
+        if event.head.number + 1 >= self.engine.schedule.first:
+            self._post(event.head)
 
     def _post(self, item: _Item) -> None:
         self._queue.append(item)
@@ -409,6 +414,7 @@ class BftDriver:
     def _guarded(self, event: NewHead) -> NewHead:
         """Set the time before which nothing may be signed, and schedule the next check of the peers."""
         head, validators, now = event.head, event.validators, self._clock.now()
+        self.guard.check_rules(head.number, validators)
         needed = quorum_of(len(validators)) - 1
         begins_at = self.guard.begins_at(head.number, validators, needed, event.timing.timeout(0), now)
         if begins_at > now:
@@ -456,6 +462,7 @@ class BftDriver:
             memory,
             tuning.passes_over,
             is_blank,
+            self._running_since,
             defers_votes=self.caster is not None,
             shares_key=self._shares_key,
         )

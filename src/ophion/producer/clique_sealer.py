@@ -82,8 +82,12 @@ class CliqueSealer:
         proposals: LocalProposals,
         randomness: Random,
         signs_in_thread: bool = False,
+        last: int | None = None,
     ) -> None:
-        """`signs_in_thread`: the key is slow, because it is in a security module."""
+        """`signs_in_thread`: the key is slow, because it is in a security module.
+
+        `last`: the last Clique block of a chain that moves to QBFT.
+        """
         self._assembler = assembler
         self._chain = assembler.chain
         self._clock = assembler.clock
@@ -94,6 +98,7 @@ class CliqueSealer:
         self._proposals = proposals
         self._randomness = randomness
         self._signs_in_thread = signs_in_thread
+        self._last = last
         self.guard = PeerHeightGuard(signer.address)
         self._woken = asyncio.Event()
         self._wants_transactions = False
@@ -143,11 +148,14 @@ class CliqueSealer:
 
     def _guarded_s(self, turn: _Turn) -> float:
         """Return the seconds for which this signer must not sign, because peers report a higher head."""
+        self.guard.check_rules(turn.parent.number, turn.snapshot.signers)
         now, timeout_s = self._clock.now(), _GUARD_PERIODS * max(turn.period_s, 1)
         return self.guard.begins_at(turn.parent.number, turn.snapshot.signers, 1, timeout_s, now) - now
 
     def _turn(self, parent: HashedHeader) -> _Turn | None:
         """Return this signer's turn on a head, or None if it may not sign."""
+        if self._last is not None and parent.number >= self._last:
+            return None
         snapshot = self._engine.snapshot(parent, self._chain)
         number = parent.number + 1
         self._note_role(self._me in snapshot.signers, number)
@@ -180,6 +188,8 @@ class CliqueSealer:
         if not turn.may_be_empty and not built.body.transaction_count:
             return False
         if not self._is_overtaken(turn):
+            # a peer may have connected while this block was built
+            self.guard.check_rules(turn.parent.number, turn.snapshot.signers)
             await self._commit(built, started_at)
         return True
 

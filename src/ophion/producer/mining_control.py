@@ -13,7 +13,7 @@ from ophion.primitives.types import Address, Hash32
 from ophion.producer.block_assembly import MinerSettings
 from ophion.producer.instant_sealer import InstantSealer
 from ophion.producer.options import MAX_EXTRA_DATA
-from ophion.producer.peer_height_guard import PeerHeightGuard, ReportedHeights
+from ophion.producer.peer_height_guard import AnnouncedRules, PeerHeightGuard, ReportedHeights
 from ophion.producer.pow_miner import Work, WorkPackages
 
 log = logging.getLogger(__name__)
@@ -112,11 +112,14 @@ class MiningControl:
         self._is_behind = not is_in_sync
         self._changed.set()
 
-    def watch_peers(self, reported: ReportedHeights) -> None:
-        """Delay signing while these peers report a higher head, so that they can send their blocks."""
+    def watch_peers(self, reported: ReportedHeights, announced: AnnouncedRules = lambda: ()) -> None:
+        """Delay signing while these peers report a higher head, so that they can send their blocks.
+
+        Stop before a block for which validators announce rules that this node does not know.
+        """
         guard = None if self._sealer is None else self._sealer.guard
         if guard is not None:
-            guard.watch(reported)
+            guard.watch(reported, announced)
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Run the sealer while mining is enabled. Raises its failure."""

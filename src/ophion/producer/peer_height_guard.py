@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import TypeAlias
 
+from ophion.consensus.missed_migration import unknown_rules
 from ophion.primitives.types import Address
 
 ReportedHeights: TypeAlias = Callable[[], Iterable[tuple[Address, int]]]
 """Returns address and height of every connected peer whose best block is known."""
+
+AnnouncedRules: TypeAlias = Callable[[], Iterable[tuple[Address, int]]]
+"""Returns address and block of every peer that announced rules from that block on which this node does not know."""
 
 
 class PeerHeightGuard:
@@ -22,6 +26,7 @@ class PeerHeightGuard:
     def __init__(self, me: Address) -> None:
         self._me = me
         self._reported: ReportedHeights | None = None
+        self._announced: AnnouncedRules = lambda: ()
         self._is_settled = False
         """Whether the check of peers after the start is over."""
         self._head = 0
@@ -30,9 +35,16 @@ class PeerHeightGuard:
         self._distrusted: set[Address] = set()
         """Validators that reported a height and sent no block for one timeout. They delay nothing a second time."""
 
-    def watch(self, reported: ReportedHeights) -> None:
+    def watch(self, reported: ReportedHeights, announced: AnnouncedRules = lambda: ()) -> None:
         """Set the peers to check."""
         self._reported = reported
+        self._announced = announced
+
+    def check_rules(self, head: int, validators: Collection[Address]) -> None:
+        """Raise `UnknownRules` if validators announce rules for the block after `head` that this node does not know."""
+        error = unknown_rules(self._announced(), validators, head + 1)
+        if error is not None:
+            raise error
 
     def begins_at(self, head: int, validators: Collection[Address], needed: int, timeout_s: float, now: float) -> float:
         """Return the wall time before which nothing may be signed on `head`, or 0 if it may be signed now.

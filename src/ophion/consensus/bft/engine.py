@@ -64,8 +64,8 @@ class BftEngine:
 
     @property
     def name(self) -> str:
-        """Protocol at block 0."""
-        return self.schedule.era(0).protocol.name
+        """Protocol of the first block."""
+        return self.schedule.era(self.schedule.first).protocol.name
 
     def protocol(self, number: int) -> BftProtocol:
         """Return the protocol of a block and of the messages about it."""
@@ -105,6 +105,10 @@ class BftEngine:
 
         In contract mode the header lists no validators; the contract at that block lists them (consensus.md 4.1).
         """
+        predecessor = self.validators.predecessor
+        if predecessor is not None and 0 < header.number < self.schedule.first:
+            parent = chain.header(header.parent_hash)
+            return () if parent is None else predecessor(parent, chain)
         listed = self.validators.extra(header.header).validators
         if not listed and self._settings(header.header).contract is not None:
             return self.validators.after(header, chain)
@@ -291,6 +295,7 @@ class BftEngine:
             Head(block.number, header.hash, block.timestamp, block.coinbase),
             self.members(header, chain),
             self.timing(header, max_timeout_s),
+            is_provisional=header.number < self.schedule.first,
         )
 
     def timing(self, parent: HashedHeader, max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S) -> RoundTiming:

@@ -46,6 +46,8 @@ class NewHead(Struct, frozen=True):
     """Wall time before which this validator must not sign at the next height, because peers report a higher head. An
     event with the same head and an earlier time ends the wait.
     """
+    is_provisional: bool = False
+    """Whether another head of the same number may replace this one: it is the last Clique block of a migration."""
 
 
 class MessageReceived(Struct, frozen=True):

@@ -42,8 +42,9 @@ _ROUNDS_APART: Final = 4
 class LostStateRecovery:
     """State of a validator that has no stored votes, until it may vote."""
 
-    def __init__(self) -> None:
-        self._came_back_at: float | None = None
+    def __init__(self, came_back_at: float | None = None) -> None:
+        """`came_back_at` is the wall time since which this node has been running. None: since the first height."""
+        self._came_back_at = came_back_at
         self._entered_at = 0.0
         self._height = 0
         self._reached: dict[Address, int] = {}

@@ -1,4 +1,4 @@
-"""Parameters by block: transitions, and the move from IBFT 2.0 to QBFT (consensus.md 2.13, 3.7).
+"""Parameters by block: transitions, and the move from IBFT 2.0 or Clique to QBFT (consensus.md 2.13, 3.7).
 
 A transition inherits from the previous one. Its `block` is a number, or a timestamp if the nearest fork before it
 starts at a time (consensus.md 5.5).
@@ -63,10 +63,15 @@ class BftSchedule:
     def __init__(self, spec: ChainSpec) -> None:
         self._spec = spec
         self._eras = _eras(spec)
-        """Ascending; the first one begins at block 0."""
+        """Ascending. The first one begins at block 0, or after the last Clique block."""
         # cached, because `era` is called a dozen times per block and most networks have one era
         self._only_era = self._eras[0] if len(self._eras) == 1 else None
         self._first_settings = {era.first: _first_settings(era.parameters) for era in self._eras}
+
+    @property
+    def first(self) -> int:
+        """First block of these rules. Above 0 on a chain that began with Clique."""
+        return self._eras[0].first
 
     @property
     def protocols(self) -> tuple[BftProtocol, ...]:
@@ -131,6 +136,8 @@ def _eras(spec: ChainSpec) -> tuple[Era, ...]:
         if qbft is not None and qbft.start_block > 0:
             return (first, Era(qbft.start_block, Qbft(), qbft))
         return (first,)
+    if spec.migrates_from_clique and qbft is not None:
+        return (Era(qbft.start_block, Qbft(), qbft),)
     return (Era(0, Qbft(), qbft if qbft is not None else BftParameters()),)
 
 

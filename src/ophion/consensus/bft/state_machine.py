@@ -71,10 +71,14 @@ class BftStateMachine:
         memory: DurableVotes | None = None,
         passes_over: bool = True,
         is_blank: bool = False,
+        running_since: float | None = None,
+        *,
         defers_votes: bool = False,
         shares_key: bool = False,
     ) -> None:
         """`memory` holds the votes that the last `Remember` of an earlier run stored; `is_blank` means there are none.
+
+        `running_since` is the wall time since which the node follows the chain. None: since its first height.
 
         With `follows_others`, the validator moves to a later round as soon as f + 1 validators request it, without
         waiting for its own timeout (consensus.md 3.5, early round change). With `passes_over`, it does not wait for
@@ -105,7 +109,7 @@ class BftStateMachine:
         self._recalled = memory
         self._sent: set[_Statement] = set()
         """Messages that this validator has sent at the current height since it started."""
-        self._recovery = LostStateRecovery() if is_blank else None
+        self._recovery = LostStateRecovery(running_since) if is_blank else None
         self._new_head: NewHead | None = None
         self._proposed_at: float | None = None
         """When the proposal of the head arrived here, if this validator voted for it."""
@@ -177,7 +181,10 @@ class BftStateMachine:
             self._hold_or_enter(event, False, now)
             return
         if self._is_running and known is not None and event.head.number <= known.number:
-            if event.head.number == known.number and event.head.hash != known.hash:
+            is_other = event.head.number == known.number and event.head.hash != known.hash
+            if is_other and event.is_provisional:
+                self._change_head(event, now)
+            elif is_other:
                 # blocks are final: a fork needs 2Q - n validators that misbehave or lost their votes (consensus.md
                 # 2.10)
                 self.fork_note = (
@@ -186,6 +193,10 @@ class BftStateMachine:
             return
         if known is None or known.number != event.head.number:
             self._sent.clear()
+        self._change_head(event, now)
+
+    def _change_head(self, event: NewHead, now: float) -> None:
+        """Leave the running height and enter the one after this head. Votes of an equal height stay in force."""
         self.head = event.head
         self.has_twin = False
         self._is_running = True

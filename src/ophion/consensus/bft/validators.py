@@ -25,6 +25,9 @@ GET_VALIDATORS: Final = bytes.fromhex("b7ab4db5")
 ContractReader: TypeAlias = Callable[[HashedHeader, Address], Sequence[Address]]
 """Calls the validator contract in the state after a block. Raises `OphionError` if the call fails."""
 
+MembersAfter: TypeAlias = Callable[[HashedHeader, HeaderReader], tuple[Address, ...]]
+"""Returns the members that may produce the block after a header."""
+
 _EXTRAS_KEPT: Final = 32
 _WORD: Final = 32
 
@@ -35,6 +38,8 @@ class ValidatorProvider:
     def __init__(self, schedule: BftSchedule) -> None:
         self.contract_reader: ContractReader | None = None
         """Set if calls are possible; a network in contract mode cannot be followed without it."""
+        self.predecessor: MembersAfter | None = None
+        """Returns the signers after a Clique block. Set on a chain that began with Clique."""
         self._schedule = schedule
         self._tallies = HeaderFold(self._fresh, self._applied, Tally.encode, Tally.decode)
         # a header's extra data is read several times in a row, for its hash, rules and seals; this cache reduces the
@@ -90,6 +95,9 @@ class ValidatorProvider:
         override = schedule.override(number + 1, following, header.timestamp)
         if override is None and not is_epoch:
             return None
+        if self.predecessor is not None and number < schedule.first:
+            # the last Clique block: its header has no extra data of this protocol
+            return Tally.of(self.predecessor(header, chain) if override is None else override)
         extra = self.extra(header.header)
         if override is None:
             return Tally.of(extra.validators)

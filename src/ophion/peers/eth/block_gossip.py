@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from math import isqrt
 from random import Random
 from typing import Final
@@ -47,7 +47,8 @@ from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.peers import EthPeers
 from ophion.peers.peer import Peer
 from ophion.peers.peer_lane import PeerLane
-from ophion.primitives.block import HashedHeader
+from ophion.primitives import rlp
+from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32
 from ophion.runtime.clock import Clock
 
@@ -123,6 +124,8 @@ class BlockGossip:
         self._unknown_bytes = 0
         self._foreign = RecentHashes(_FOREIGN)
         """Blocks from peers. They are not announced as own blocks."""
+        self.refused: Callable[[Sequence[Header]], None] = lambda headers: None
+        """Called for announced headers that do not follow the rules of this node."""
         self._fetcher = BlockFetcher(self._fetched, self._is_settled, self._coming.__contains__, is_member)
 
     # --- announcements of peers -----------------------------------------------------------------
@@ -170,6 +173,8 @@ class BlockGossip:
         try:
             header = peek_header(encoded.message, self._chain.engine, encoded.start, encoded.end)
         except InvalidBlock as error:
+            start = rlp.head(encoded.message, encoded.start)[1]
+            self.refused([Header.decode(encoded.message[start : rlp.item_end(encoded.message, start)])])
             raise PeerMisbehaved(DisconnectReason.BREACH, str(error)) from error
         block = header.header
         if block.difficulty.bit_length() > _DIFFICULTY_BITS or total_difficulty < block.difficulty:
@@ -296,6 +301,7 @@ class BlockGossip:
                     await asyncio.sleep(max(lead_s, 0.0))
                     continue
                 if not error.transient:
+                    self.refused([header.header])
                     log.warning("announced block refused peer=%r error=%s", peer, error)
                     peer.peer.disconnect(DisconnectReason.BREACH, f"announced block {header}: {error}")
                 return False

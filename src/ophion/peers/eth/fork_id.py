@@ -66,7 +66,9 @@ class ForkIds:
     @classmethod
     def of(cls, spec: ChainSpec, genesis: Hash32, genesis_time: int) -> ForkIds:
         """The fork identifiers of a chain specification."""
-        return cls(genesis, genesis_time, spec.fork_blocks, spec.fork_times)
+        # only Ophion moves from Clique to QBFT, so it can announce that block; Besu leaves out IBFT 2.0 to QBFT
+        migration = (spec.migration_block or 0,) if spec.migrates_from_clique else ()
+        return cls(genesis, genesis_time, (*spec.fork_blocks, *migration), spec.fork_times)
 
     def at(self, number: int, timestamp: int) -> ForkId:
         """The fork identifier of a node with this head."""
@@ -88,6 +90,16 @@ class ForkIds:
         if remote.hash in self._sums[passed + 1 :]:
             return None
         return f"its fork hash 0x{remote.hash.hex()} does not match this network"
+
+    def first_unknown(self, remote: ForkId, number: int, timestamp: int) -> int | None:
+        """Return the first block of remote rules that this network does not have. None if there is no such block.
+
+        0: the remote node is past it. Forks at a time are left out, because their block is unknown.
+        """
+        if remote.hash not in self._sums:
+            return 0
+        is_known = remote.next == 0 or remote.next in self._forks or remote.next > _FIRST_TIME
+        return None if is_known else remote.next
 
     def _passed(self, number: int, timestamp: int) -> int:
         """Number of forks that a head has passed. Timestamp forks follow all block forks."""

@@ -35,7 +35,7 @@ from ophion.peers.eth.response_validation import SizedBody, read_bodies, read_he
 from ophion.peers.eth.versions import NAME, EthVersion
 from ophion.peers.peer import Peer
 from ophion.peers.peer_lane import PeerLane
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import ZERO_HASH, Hash32
 
 STATUS_S: Final = 5.0
@@ -73,6 +73,12 @@ class Host(Protocol):
 
     def problem(self, status: Status, version: EthVersion) -> str | None:
         """Explain why a peer with this Status is incompatible. Returns None when it is compatible."""
+
+    def note_rules(self, peer: EthPeer, status: Status) -> None:
+        """Remember the rules that a peer announces and that this node does not know."""
+
+    def refused(self, headers: Sequence[Header]) -> None:
+        """Look at headers that do not follow the rules of this node. May run in any thread."""
 
     def became_ready(self, peer: EthPeer) -> None: ...
 
@@ -171,6 +177,7 @@ class EthPeer:
 
     def _take_status(self, payload: bytes) -> None:
         status = self.version.read_status(payload)
+        self._host.note_rules(self, status)
         problem = self._host.problem(status, self.version)
         if problem is not None:
             raise PeerMisbehaved(DisconnectReason.SUBPROTOCOL, problem)
@@ -238,9 +245,9 @@ class EthPeer:
 
     async def headers(self, request: GetHeaders) -> list[HashedHeader]:
         """Request headers. Returns them validated and in order; the list may be short or empty."""
-        engine = self._host.chain.engine
+        engine, refused = self._host.chain.engine, self._host.refused
         return await self._exchange(
-            Code.GET_BLOCK_HEADERS, request.encode, lambda body: read_headers(body, request, engine)
+            Code.GET_BLOCK_HEADERS, request.encode, lambda body: read_headers(body, request, engine, refused)
         )
 
     async def bodies(self, headers: Sequence[HashedHeader]) -> list[SizedBody]:

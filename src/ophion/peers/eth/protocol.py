@@ -7,6 +7,7 @@ that outlive connections: block imports and periodic announcements of the head a
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
@@ -16,6 +17,8 @@ from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
 from ophion.chain.importer import Importer
 from ophion.consensus.engine import Finality
+from ophion.consensus.missed_migration import missed_migration, unknown_rules
+from ophion.errors import OphionError
 from ophion.peers.eth.block_gossip import BlockGossip
 from ophion.peers.eth.detached_tasks import DetachedTasks
 from ophion.peers.eth.fork_id import ForkId, ForkIds
@@ -30,9 +33,12 @@ from ophion.peers.peer import Peer
 from ophion.peers.peer_lane import PeerLane
 from ophion.peers.rlpx.capability import Capability
 from ophion.pool.pool import TxPool
-from ophion.primitives.types import ZERO_HASH
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import ZERO_HASH, Address
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes
+
+log = logging.getLogger(__name__)
 
 REANNOUNCE_S: Final = 3.0
 """Seconds without a new head after which the head is announced again."""
@@ -63,12 +69,16 @@ class EthProtocol:
         self.versions = offered(chain.engine.finality is Finality.IMMEDIATE)
         self.capabilities: Sequence[Capability] = tuple(version.capability for version in self.versions)
         self.fork_ids = ForkIds.of(chain.spec, chain.genesis.hash, chain.genesis.timestamp)
+        self.announced_rules: dict[Address, int] = {}
+        """First block of the rules that a peer announced and that this node does not know, by the peer's address."""
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.is_accepting: Callable[[], bool] = lambda: True
         """Whether to process transactions of peers. Set by the synchroniser."""
         self._tasks = DetachedTasks(self.is_member)
         self._max_block_bytes = max_block_bytes(chain.head.header.gas_limit)
         self._answers = ResponseReader(chain, pool)
         self.blocks = BlockGossip(chain, importer, self.peers, self._tasks, self.lane, clock, random, self.is_member)
+        self.blocks.refused = self.refused
         self.makers = BlockProducers(chain)
         """Producers of the next blocks."""
         self.transactions = TransactionGossip(
@@ -87,7 +97,8 @@ class EthProtocol:
     # --- Service --------------------------------------------------------------------------------
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Run the detached tasks."""
+        """Run the detached tasks. Raises an error when the network has rules that this node does not know."""
+        self._loop = asyncio.get_running_loop()
 
         def begin() -> None:
             self._tasks.spawn(self._announce_range_periodically())
@@ -150,6 +161,48 @@ class EthProtocol:
         head = self.chain.head
         return self.fork_ids.problem(status.fork_id, head.number, head.timestamp)
 
+    def note_rules(self, peer: EthPeer, status: Status) -> None:
+        """Remember which members announce rules that this node does not know. Called before the status is checked."""
+        address = peer.peer.address
+        if status.genesis != self.chain.genesis.hash or status.network_id != self.network_id:
+            return
+        if address not in self.makers:
+            return
+        head = self.chain.head
+        first = self.fork_ids.first_unknown(status.fork_id, head.number, head.timestamp)
+        if first is None:
+            self.announced_rules.pop(address, None)
+        elif self.announced_rules.get(address) != first:
+            self.announced_rules[address] = first
+            log.warning("member announces rules that the genesis file does not have peer=%r block=%d", peer, first)
+            self._check_announced(head)
+
+    def _check_announced(self, head: HashedHeader) -> None:
+        """Stop the node if enough members announce rules for the next block that it does not know."""
+        if self.announced_rules:
+            members = self.chain.engine.members(head, self.chain)
+            error = unknown_rules(self.announced_rules.items(), members, head.number + 1)
+            if error is not None:
+                self._stop(error)
+
+    def refused(self, headers: Sequence[Header]) -> None:
+        """Stop the node if a refused header proves that the network has moved to QBFT. May run in any thread."""
+        if self._loop is None:
+            return
+        for header in headers:
+            found = missed_migration(header, self.chain.engine, self.chain)
+            if found is not None:
+                self._loop.call_soon_threadsafe(self._stop, found)
+                return
+
+    def _stop(self, error: OphionError) -> None:
+        """End this service, and so the node, with an error."""
+
+        async def fail() -> None:
+            raise error
+
+        self._tasks.spawn(fail())
+
     def became_ready(self, peer: EthPeer) -> None:
         self.peers.add(peer)
         self.blocks.joined(peer)
@@ -166,6 +219,7 @@ class EthProtocol:
     # --- chain events ---------------------------------------------------------------------------
 
     def _on_chain_event(self, event: ChainEvent) -> None:
+        self._check_announced(event.head)
         self.blocks.on_chain_event(event)
         self.transactions.on_chain_event(event)
         self._limit_blocks(event.head.header.gas_limit)

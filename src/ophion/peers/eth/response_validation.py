@@ -5,7 +5,7 @@ They raise `PeerMisbehaved` for responses that no honest node sends, such as unl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from typing import Final
@@ -32,19 +32,30 @@ _FEW_TRANSACTIONS: Final = 64
 """The minimum average size does not apply to messages with at most this many transactions."""
 
 
-def read_headers(body: bytes, request: GetHeaders, engine: Engine) -> list[HashedHeader]:
-    """Decode headers and check them against the request."""
+def read_headers(
+    body: bytes,
+    request: GetHeaders,
+    engine: Engine,
+    refused: Callable[[Sequence[Header]], None] = lambda headers: None,
+) -> list[HashedHeader]:
+    """Decode headers and check them against the request. Calls `refused` for headers in the form of other rules."""
     with decoding("headers"):
         encoded = split_list(body, request.limit)
     longest = max(map(len, encoded), default=0)
     if longest > MAX_HEADER_BYTES:
         raise _wrong(f"a header of {longest} bytes")
+    decoded = [Header.decode(item) for item in encoded]
     try:
-        headers = [engine.hashed(Header.decode(item)) for item in encoded]
+        headers = [engine.hashed(header) for header in decoded]
     except InvalidBlock as error:
+        refused(decoded)
         raise _wrong(str(error)) from error
     if headers:
-        _check_order(headers, request)
+        try:
+            _check_order(headers, request)
+        except PeerMisbehaved:
+            refused(decoded)
+            raise
     return headers
 
 

@@ -252,4 +252,6 @@ def chain_config(spec: ChainSpec) -> dict[str, Any]:
                 _ENGINE_MEMBERS[name.lower()]: value for name, value in members if name.lower() in _ENGINE_MEMBERS
             }
             break
+    if spec.migration_block is not None:
+        config["qbft"] = {**config.get("qbft", {}), "startBlock": spec.migration_block}
     return config

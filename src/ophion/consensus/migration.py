@@ -1,0 +1,110 @@
+"""`MigrationEngine`: a chain that moves from Clique to QBFT at a block (decision 170).
+
+The genesis file names both engines; `qbft.startBlock` is the first QBFT block. Each header follows the rules of the
+engine of its number. The signers after the last Clique block are the first validators, unless a QBFT transition at the
+start block sets others.
+
+Clique blocks are not final, so two nodes may have different blocks at the last Clique height. A sealed QBFT block
+settles which one is canonical: it is preferred over every Clique block and is never replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ophion.consensus.engine import BlockPreferences, Engine, Finality, HeaderReader, Tip
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import Address, Hash32, Signature
+
+if TYPE_CHECKING:
+    from ophion.consensus.bft.engine import BftEngine
+    from ophion.consensus.clique import CliqueEngine
+
+
+class MigrationEngine:
+    """Applies the rules of Clique before a block, and those of QBFT from it on."""
+
+    finality = Finality.HEAVIEST
+
+    def __init__(self, clique: CliqueEngine, bft: BftEngine) -> None:
+        self.clique = clique
+        self.bft = bft
+        self.first = bft.schedule.first
+        """First QBFT block."""
+        self.name = f"{clique.name}+{bft.name}"
+        bft.validators.predecessor = clique.members
+
+    def hashed(self, header: Header) -> HashedHeader:
+        """Hash the header as the engine of its number does."""
+        return self._at(header.number).hashed(header)
+
+    def author(self, header: HashedHeader) -> Address:
+        """Return the signer or the proposer."""
+        return self._at(header.number).author(header)
+
+    def beneficiary(self, header: HashedHeader) -> Address:
+        """Return the address that earns the fees."""
+        return self._at(header.number).beneficiary(header)
+
+    def check_genesis(self, header: Header) -> None:
+        """Check the Clique genesis."""
+        self.clique.check_genesis(header)
+
+    def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
+        """Check the rules of the engine of this number."""
+        self._at(header.number).verify(header, parent, chain, now)
+
+    def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
+        """Recover the signatures of both kinds of headers."""
+        self.clique.look_ahead([header for header in headers if header.number < self.first])
+        self.bft.look_ahead([header for header in headers if header.number >= self.first])
+
+    def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
+        """Check that the block has no ommers."""
+        self._at(header.number).verify_ommers(header, ommers, chain)
+
+    def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
+        """Return the configured QBFT reward. Clique has none."""
+        return self._at(header.number).rewards(header, ommers)
+
+    def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
+        """Prefer a QBFT block to any Clique block. Between blocks of one engine, its own rule applies."""
+        is_tip_final, is_head_final = self.is_final(tip.header.number), self.is_final(head.header.number)
+        if is_tip_final != is_head_final:
+            return is_tip_final
+        return self._at(tip.header.number).prefers(tip, head, chain)
+
+    def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
+        """Return the header of the next block."""
+        return self._at(parent.number + 1).prepare(parent, wishes, chain)
+
+    def signing_hash(self, header: Header) -> Hash32:
+        """Return the hash that the signer or the validators sign."""
+        return self._at(header.number).signing_hash(header)
+
+    def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
+        """Return the header with these seals."""
+        return self._at(header.number).attach(header, seals)
+
+    def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
+        """Return the signers or validators of the next block."""
+        return self._at(after.number + 1).members(after, chain)
+
+    def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
+        """Return the snapshot of the signers or the vote tally after a block."""
+        return self._at(header.number).checkpoint(header, chain)
+
+    def is_final(self, number: int) -> bool:
+        """Whether blocks of this number are never replaced."""
+        return number >= self.first
+
+    def _at(self, number: int) -> CliqueEngine | BftEngine:
+        return self.bft if number >= self.first else self.clique
+
+
+def is_final_at(engine: Engine, number: int) -> bool:
+    """Whether a committed block of this number is never replaced."""
+    if isinstance(engine, MigrationEngine):
+        return engine.is_final(number)
+    return engine.finality is Finality.IMMEDIATE

@@ -1,0 +1,77 @@
+"""Recognises a block that proves a migration to QBFT which this node's genesis file does not have.
+
+A node with the old genesis file refuses the first QBFT block as malformed. If a quorum of the members it knows has
+sealed that block as QBFT, the network has moved on, and the node must stop instead of waiting or sealing alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from ophion.consensus.engine import Engine, HeaderReader
+from ophion.errors import DecodeError, OphionError
+from ophion.primitives.block import Header
+from ophion.primitives.types import Address
+
+
+class MissedMigration(OphionError):
+    """The network has moved to QBFT at a block, and this node's genesis file does not say so."""
+
+    def __init__(self, number: int, engine: str) -> None:
+        self.number = number
+        super().__init__(
+            f"The network has moved from {engine} to QBFT at block {number}: a quorum of its validators has sealed that"
+            " block. The genesis file of this node has no such migration. Get the genesis file with"
+            f" config.qbft.startBlock {number} from the operators, and start again with it; the data stays valid."
+        )
+
+
+class UnknownRules(OphionError):
+    """Validators announce rules from a block on that this node's genesis file does not have."""
+
+    def __init__(self, number: int, announcers: int, members: int) -> None:
+        self.number = number
+        super().__init__(
+            f"{announcers} of {members} validators announce new rules from block {number} on or before, and the genesis"
+            " file of this node does not have them. Without them it cannot follow the chain, and signing would start a"
+            " fork. Get the current genesis file from the operators, and start again with it; the data stays valid."
+        )
+
+
+def unknown_rules(
+    announced: Iterable[tuple[Address, int]], members: Collection[Address], number: int
+) -> UnknownRules | None:
+    """Return the error if more members than may be faulty announce unknown rules for block `number`, otherwise None.
+
+    `announced` has the address of a peer and the first block of its rules (0: before its head). A single member or a
+    stranger cannot stop this node.
+    """
+    blocks = [block for address, block in announced if address in members and block <= number]
+    if len(blocks) <= max(0, (len(members) - 1) // 3):
+        return None
+    return UnknownRules(max(blocks) or number, len(blocks), len(members))
+
+
+def missed_migration(header: Header, engine: Engine, chain: HeaderReader) -> MissedMigration | None:
+    """Return the error if a quorum of the known members has sealed a refused header as QBFT, otherwise None."""
+    # imported here: only a refused block needs it
+    from ophion.consensus.bft.extra_data import ExtraForm
+    from ophion.consensus.bft.message_encoding import header_digest
+    from ophion.consensus.bft.qbft import Qbft
+    from ophion.consensus.bft.validator_set import quorum_of
+    from ophion.native.crypto import recover_addresses
+
+    protocol = Qbft()
+    if engine.name == protocol.name:
+        return None
+    try:
+        extra = protocol.decode_extra(header.extra_data)
+        parent = chain.header(header.parent_hash)
+        members: tuple[Address, ...] = () if parent is None else engine.members(parent, chain)
+    except (DecodeError, OphionError):
+        return None
+    if not members or not quorum_of(len(members)) <= len(extra.seals) <= len(members):
+        return None
+    digest = header_digest(protocol, header, extra, ExtraForm.FOR_SEAL)
+    sealers = set(recover_addresses([(digest, seal) for seal in extra.seals])) & set(members)
+    return MissedMigration(header.number, engine.name) if len(sealers) >= quorum_of(len(members)) else None
