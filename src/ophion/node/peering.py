@@ -43,6 +43,7 @@ from ophion.version import client_version
 if TYPE_CHECKING:
     from ophion.consensus.bft.signatures import DigestSigner
     from ophion.enclave.interface import Enclave
+    from ophion.peers.consensus.validators import Validators
     from ophion.runtime.host_names import HostNames
 
 
@@ -86,7 +87,13 @@ def build_network(
         eth.announced_rules.items,
     )
     bootnodes = core.chain.spec.bootnodes
-    subprotocols = (eth, *_consensus(core, key, validator_key, sync, clock), *_priv(enclave, key, clock, entropy, eth))
+    validators = _validators(core, sync, clock)
+    consensus = () if validators is None else _consensus(core, key, validator_key, validators)
+    subprotocols = (eth, *consensus, *_priv(enclave, key, clock, entropy, eth))
+
+    def is_member(node: Address) -> bool:
+        return (node if validators is None else validators.nodes.validator_of(node)) in eth.makers
+
     peers = build_peers(
         config.peers,
         key,
@@ -97,7 +104,7 @@ def build_network(
         rules=rules,
         chain=_mark(eth),
         bootnodes=bootnodes,
-        is_member=eth.makers.__contains__,
+        is_member=is_member,
     )
     if rules is not None and peers.host_names is not None:
         rules.use_host_names(peers.host_names)
@@ -106,21 +113,27 @@ def build_network(
     return PeerNetwork(eth, sync, peers)
 
 
-def _consensus(
-    core: Core, key: PrivateKey, validator_key: DigestSigner | None, sync: Synchroniser, clock: Clock
-) -> tuple[Subprotocol, ...]:
-    """Return the consensus protocols of a BFT chain; every node offers them (networking.md 0)."""
-    driver = core.bft
-    if driver is None:
-        return ()
-    from ophion.peers.consensus.identity import IdentityProtocol
-    from ophion.peers.consensus.protocol import ConsensusProtocol
+def _validators(core: Core, sync: Synchroniser, clock: Clock) -> Validators | None:
+    """Return the connections of consensus. None if the chain has no BFT consensus."""
+    if core.bft is None:
+        return None
     from ophion.peers.consensus.validators import Validators
 
-    validators = Validators(driver, clock, sync.catch_up)
-    driver.join(validators)
+    validators = Validators(core.bft, clock, sync.catch_up)
+    core.bft.join(validators)
+    return validators
+
+
+def _consensus(
+    core: Core, key: PrivateKey, validator_key: DigestSigner | None, validators: Validators
+) -> tuple[Subprotocol, ...]:
+    """Return the consensus protocols of a BFT chain; every node offers them (networking.md 0)."""
+    assert core.bft is not None
+    from ophion.peers.consensus.identity import IdentityProtocol
+    from ophion.peers.consensus.protocol import ConsensusProtocol
+
     identity = IdentityProtocol(validators, core.chain.genesis.hash, key.public_key, validator_key)
-    return (*(ConsensusProtocol(one, validators) for one in driver.engine.schedule.protocols), identity)
+    return (*(ConsensusProtocol(one, validators) for one in core.bft.engine.schedule.protocols), identity)
 
 
 def _priv(

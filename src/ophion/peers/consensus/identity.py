@@ -64,10 +64,15 @@ class IdentityPeer:
     def __init__(self, peer: Peer, protocol: IdentityProtocol) -> None:
         self._peer = peer
         self._protocol = protocol
+        self._has_proof = False
 
     def received(self, code: int, payload: bytes) -> None:
-        """Assign the peer to the validator that signed its node id. Only the first proof counts."""
+        """Assign the peer to the validator that signed its node id. A node sends one proof."""
         peer, protocol = self._peer, self._protocol
+        if self._has_proof:
+            # each proof costs a signature recovery on the event loop
+            raise PeerMisbehaved(DisconnectReason.BREACH, "second proof of a validator key")
+        self._has_proof = True
         items = rlp.decode_list(payload)
         signature = items[0] if len(items) == 1 else None
         validator = None
@@ -75,13 +80,13 @@ class IdentityPeer:
             validator = message_author(identity_digest(protocol.genesis, peer.id), signature)
         if validator is None:
             raise PeerMisbehaved(DisconnectReason.BREACH, "the proof of a validator key is not a signature")
-        if peer.validator_address == peer.address:
-            log.debug("peer acts for a validator enode=%s validator=0x%s", peer.enode, validator.hex())
-            protocol.validators.identified(peer, validator)
+        log.debug("peer acts for a validator enode=%s validator=0x%s", peer.enode, validator.hex())
+        protocol.validators.identified(peer, validator)
 
     def oversized(self, code: int, size: int) -> None:
         """Disconnect: a proof is small."""
         raise PeerMisbehaved(DisconnectReason.BREACH, f"proof of a validator key of {size} bytes")
 
     def closed(self) -> None:
-        """Nothing to release: the consensus protocol removes the peer."""
+        """Free the place of the node. The consensus protocol removes the peer."""
+        self._protocol.validators.released(self._peer)

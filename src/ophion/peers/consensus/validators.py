@@ -8,6 +8,7 @@ get a large proposal from its author, so this node relays it later, and only to 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
@@ -15,10 +16,13 @@ from typing import Final
 from msgspec import Struct
 
 from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RawMessage
+from ophion.peers.consensus.validator_nodes import ValidatorNodes
 from ophion.peers.peer import Peer
 from ophion.primitives.types import Address, Hash32
 from ophion.producer.bft_driver import BftDriver
 from ophion.runtime.clock import Clock
+
+log = logging.getLogger(__name__)
 
 _MIN_DELAYED_BYTES: Final = 4096
 """Bytes. A larger proposal is relayed after `_RELAY_DELAY_S`."""
@@ -39,6 +43,8 @@ class Validators:
     def __init__(self, driver: BftDriver, clock: Clock, catch_up: Callable[[Address | None, int], None]) -> None:
         self.dropped = 0
         """Messages dropped by a size or rate limit."""
+        self.nodes = ValidatorNodes()
+        """Nodes that have proved to act for a validator."""
         self._driver = driver
         driver.malformed = self._blame
         self._clock = clock
@@ -77,8 +83,11 @@ class Validators:
                 self._driver.disconnected(address)
 
     def identified(self, peer: Peer, validator: Address) -> None:
-        """Assign a peer to the validator that it has proved to act for."""
+        """Assign a peer to the validator that it has proved to act for, unless that has enough nodes."""
         if validator == peer.validator_address:
+            return
+        if not self.nodes.connected(peer.address, validator):
+            log.debug("too many nodes for a validator enode=%s validator=0x%s", peer.enode, validator.hex())
             return
         attached = [
             (variant, connection.capability)
@@ -92,6 +101,10 @@ class Validators:
         peer.validator_address = validator
         for variant, capability in attached:
             self.came(peer, variant, capability)
+
+    def released(self, peer: Peer) -> None:
+        """Free the place of a disconnected peer among the nodes of its validator."""
+        self.nodes.disconnected(peer.address, is_kept=self.is_validator(peer.validator_address))
 
     def received(self, variant: str, raw: RawMessage, peer: Address) -> None:
         """Hand a message to the driver. Ignores a protocol variant that the current height does not use."""

@@ -8,11 +8,12 @@ from pathlib import Path
 from ophion.consensus.bft.signatures import DigestSigner
 from ophion.native.crypto import PrivateKey
 from ophion.peers.consensus.identity import NAME, IdentityProtocol
+from ophion.peers.consensus.validator_nodes import MAX_NODES
 from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.primitives import rlp
 from ophion.testing.memory_connection import Host, MemoryConnection
 from tests.unit.peers.consensus.circle import Party, told
-from tests.unit.producer.authority import KEYS
+from tests.unit.producer.authority import KEYS, running
 
 NODES = [PrivateKey(bytes([n]) * 32) for n in range(101, 105)]
 GENESIS = b"\x0c" * 32
@@ -78,5 +79,60 @@ def test_a_malformed_proof_ends_the_connection(tmp_path: Path) -> None:
             peer.send(NAME, 0, proof)
             await asyncio.sleep(3)
             assert not peer.is_open
+
+    told(tmp_path, "qbft", story, nodes=2)
+
+
+def test_a_second_proof_ends_the_connection(tmp_path: Path) -> None:
+    async def story(parties: list[Party]) -> None:
+        first, second = parties[:2]
+        for signer in (NODES[0], KEYS[1]):
+            # a proof by the node key names the address that the node has anyway
+            center, stranger = _host(first, KEYS[0], None), _host(second, NODES[0], None)
+            proof = IdentityProtocol(second.validators, GENESIS, NODES[0].public_key, signer)._proof
+            assert proof is not None
+            _, peer = await MemoryConnection(center, stranger).peers()
+            peer.send(NAME, 0, proof)
+            await asyncio.sleep(0.1)
+            assert peer.is_open
+            peer.send(NAME, 0, proof)
+            await asyncio.sleep(3)
+            assert not peer.is_open
+
+    told(tmp_path, "qbft", story, nodes=2)
+
+
+def test_a_validator_has_a_limited_number_of_nodes(tmp_path: Path) -> None:
+    async def story(parties: list[Party]) -> None:
+        first, second = parties[:2]
+        center = _host(first, KEYS[0], None)
+        nodes = [PrivateKey(bytes([n]) * 32) for n in range(110, 110 + MAX_NODES + 2)]
+        for node in nodes:
+            await MemoryConnection(center, _host(second, node, KEYS[1])).peers()
+            await asyncio.sleep(0.1)
+        assert len(first.validators._of(KEYS[1].address)) == MAX_NODES
+        refused = center.peers.by_address(nodes[-1].address)
+        assert refused is not None
+        assert refused.validator_address == refused.address
+        assert first.validators.nodes.validator_of(nodes[0].address) == KEYS[1].address
+        assert first.validators.nodes.validator_of(nodes[-1].address) == nodes[-1].address
+
+    told(tmp_path, "qbft", story, nodes=2)
+
+
+def test_nodes_of_validators_are_remembered_and_others_are_not(tmp_path: Path) -> None:
+    async def story(parties: list[Party]) -> None:
+        first, second = parties[:2]
+        center = _host(first, KEYS[0], None)
+        async with running(first.driver):
+            for node, validator, expected in ((NODES[0], KEYS[1], KEYS[1]), (NODES[1], NODES[2], NODES[1])):
+                await MemoryConnection(center, _host(second, node, validator)).peers()
+                await asyncio.sleep(0.1)
+                peer = center.peers.by_address(node.address)
+                assert peer is not None
+                assert peer.validator_address == validator.address
+                peer.disconnect(DisconnectReason.REQUESTED, "")
+                await asyncio.sleep(3)
+                assert first.validators.nodes.validator_of(node.address) == expected.address
 
     told(tmp_path, "qbft", story, nodes=2)

@@ -1,0 +1,59 @@
+"""`ValidatorNodes`: which nodes have proved that they act for a validator with a key of its own.
+
+A validator can sign proofs for any number of node ids. So only `MAX_NODES` of them count, and the others stay unknown
+peers. Nodes of current validators are remembered after they disconnect, because they have reserved slots.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ophion.primitives.types import Address
+
+MAX_NODES: Final = 8
+"""Nodes of one validator with the limits of validators."""
+
+
+class ValidatorNodes:
+    """Nodes by the address of their node key."""
+
+    def __init__(self) -> None:
+        self._validators: dict[Address, Address] = {}
+        self._nodes: dict[Address, dict[Address, bool]] = {}
+        """For each validator its nodes, and whether each is connected."""
+
+    def validator_of(self, node: Address) -> Address:
+        """Return the validator of a node. A node without a proof can only act for its own address."""
+        return self._validators.get(node, node)
+
+    def connected(self, node: Address, validator: Address) -> bool:
+        """Add a connected node. Returns False if the validator has enough connected nodes."""
+        self._forget(node)
+        nodes = self._nodes.setdefault(validator, {})
+        if len(nodes) >= MAX_NODES:
+            unused = next((one for one, is_connected in nodes.items() if not is_connected), None)
+            if unused is None:
+                return False
+            self._forget(unused)
+            nodes = self._nodes.setdefault(validator, {})
+        nodes[node] = True
+        self._validators[node] = validator
+        return True
+
+    def disconnected(self, node: Address, is_kept: bool) -> None:
+        """Mark a node as disconnected, or forget it."""
+        validator = self._validators.get(node)
+        if validator is None:
+            return
+        if is_kept:
+            self._nodes[validator][node] = False
+        else:
+            self._forget(node)
+
+    def _forget(self, node: Address) -> None:
+        validator = self._validators.pop(node, None)
+        if validator is not None:
+            nodes = self._nodes[validator]
+            del nodes[node]
+            if not nodes:
+                del self._nodes[validator]
