@@ -18,6 +18,7 @@ from ophion.node.config import NodeConfig
 from ophion.runtime.interrupts import raise_again
 from ophion.runtime.options import misspelt_variables, specs_of, warnings_of
 from ophion.runtime.options.sources import PREFIXES
+from ophion.runtime.terminal_text import escape_text
 from ophion.version import client_version
 
 _BESU = "besu"
@@ -126,13 +127,13 @@ def _report(error: BaseException, with_traceback: bool) -> int:
         traceback.print_exception(error)
     if isinstance(error, _Misused):
         if not with_traceback:
-            print(error.message, file=sys.stderr)
+            print(escape_text(error.message), file=sys.stderr)
         called = error.usage_line.removeprefix("Usage: ").partition(" [")[0].removesuffix(" COMMAND")
         print(f"\n{error.usage_line}\nTry `{called} --help`.", file=sys.stderr)
         return EXIT_FAILURE
     if isinstance(error, OphionError | NativeError):
         if not with_traceback:
-            print(error, file=sys.stderr)
+            print(escape_text(str(error)), file=sys.stderr)
         return EXIT_FAILURE
     if isinstance(error, OSError) and error.filename is not None:
         # a system error about a given file, such as a missing permission or a name that is too long
@@ -145,7 +146,7 @@ def _report(error: BaseException, with_traceback: bool) -> int:
         return EXIT_FAILURE
     if not with_traceback:
         print(
-            f"Internal error: {type(error).__name__}: {error}\n"
+            f"Internal error: {type(error).__name__}: {escape_text(str(error))}\n"
             "This is a mistake in Ophion; run again with --logging=DEBUG to see where it happened.",
             file=sys.stderr,
         )

@@ -14,9 +14,18 @@ def escape_line(text: str) -> str:
     return "".join(char if char.isprintable() else _escaped(char) for char in text)
 
 
+def escape_text(text: str) -> str:
+    """Escape a text of several lines. Line feeds and tabs stay."""
+    return text if text.isprintable() else "\n".join(map(_escape_but_tabs, text.split("\n")))
+
+
 def escape_lines(text: str, indent: str = "    ") -> str:
     """Escape each line of a longer text, such as a traceback. Indented lines do not look like log records."""
     return "\n".join(indent + escape_line(line.expandtabs(4)) for line in text.split("\n"))
+
+
+def _escape_but_tabs(line: str) -> str:
+    return "\t".join(map(escape_line, line.split("\t")))
 
 
 def _escaped(char: str) -> str:

@@ -186,6 +186,16 @@ def test_a_current_directory_that_is_gone_is_one_clear_error(
     assert f"There is no network in {tmp_path}/network" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("error", [StorageError("of a node: \x1b]0;title\x07\nnext"), ValueError("\x1b]0;title\x07")])
+def test_terminal_escapes_in_an_error_are_visible(
+    error: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, error)
+    _, _, err = run(capsys)
+    assert r"\x1b]0;title\x07" in err
+    assert err.replace("\n", "").isprintable()
+
+
 def test_an_unexpected_error_is_no_traceback_either(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ophion.runtime.terminal_text import escape_line, escape_lines
+from ophion.runtime.terminal_text import escape_line, escape_lines, escape_text
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,7 @@ def test_any_text_becomes_one_printable_line(text: str) -> None:
 
 def test_lines_of_a_longer_text_are_indented_and_escaped() -> None:
     assert escape_lines("first\n\tsecond\x1b[31m") == "    first\n        second\\x1b[31m"
+
+
+def test_a_text_keeps_its_lines_and_tabs() -> None:
+    assert escape_text("first\n\tsecond\x1b[31m\r") == "first\n\tsecond\\x1b[31m\\r"
