@@ -34,7 +34,7 @@ _HEADERS: Final = {"Content-Type": "application/json"}
 
 class _Entry(Struct):
     value: str = ""
-    mod_revision: str = "0"
+    mod_revision: int = 0
 
 
 class _Range(Struct):
@@ -46,7 +46,7 @@ class _Response(Struct):
 
 
 class _Header(Struct):
-    revision: str = "0"
+    revision: int = 0
 
 
 class _Reply(Struct):
@@ -93,7 +93,7 @@ class EtcdVotes:
         put = [{"requestPut": {"key": self._key, "value": b64encode(value).decode()}}]
         reply = await self._transact(put)
         if reply.succeeded:
-            self._stored, self._revision = record, int(reply.header.revision)
+            self._stored, self._revision = record, reply.header.revision
         return reply.succeeded
 
     async def _is_current(self) -> bool:
@@ -124,7 +124,7 @@ class EtcdVotes:
             stored = VoteRecord.decode(b64decode(entry.value))
         except (DecodeError, ValueError) as error:
             raise VotesUnavailable(f"{self.name}: the stored value is not a vote record ({error})") from error
-        self._stored, self._revision = stored, int(entry.mod_revision)
+        self._stored, self._revision = stored, entry.mod_revision
 
     async def _request(self, body: bytes) -> _Reply:
         """Send a transaction to the member that replied last, then to the others."""
@@ -134,7 +134,7 @@ class EtcdVotes:
                 reply = await client.request("POST", "/v3/kv/txn", body, _HEADERS)
                 if reply.status != 200:
                     raise HttpError(f"status {reply.status}: {bytes(reply.body[:200]).decode(errors='replace')}")
-                return msgspec.json.decode(reply.body, type=_Reply)
+                return msgspec.json.decode(reply.body, type=_Reply, strict=False)
             except (HttpError, msgspec.DecodeError) as error:
                 client.close()
                 problems.append(f"{client.url}: {error}")

@@ -16,15 +16,16 @@ from ophion.consensus.bft.vote_record import VoteRecord
 from ophion.producer.etcd_votes import EtcdVotes
 from ophion.producer.shared_votes import VotesUnavailable
 from tests.faults.etcd_cluster import ETCD, REASON, EtcdCluster
+from tests.unit.hostile_node import hostile_node
 
 CHAIN, VALIDATOR, OTHER = b"\x0c" * 32, b"\x0a" * 20, b"\x0b" * 20
 X, Y = b"\x01" * 32, b"\x02" * 32
 
-pytestmark = pytest.mark.skipif(ETCD is None, reason=REASON)
-
 
 @pytest.fixture
 def etcd(tmp_path: Path) -> Iterator[EtcdCluster]:
+    if ETCD is None:
+        pytest.skip(REASON)
     with EtcdCluster(tmp_path / "etcd") as cluster:
         yield cluster
 
@@ -114,3 +115,24 @@ def test_a_value_that_is_no_record_stops_the_votes(etcd: EtcdCluster) -> None:
         votes.close()
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b'{"header":{"revision":"x"},"succeeded":true}',
+        b'{"header":{"revision":null},"succeeded":true}',
+        b'{"header":{},"responses":[{"response_range":{"kvs":[{"value":"AA==","mod_revision":"x"}]}}]}',
+        b'{"succeeded":true}',
+    ],
+)
+def test_a_reply_of_another_service_allows_no_vote(reply: bytes) -> None:
+    async def story(url: str) -> None:
+        votes = EtcdVotes([url], "test", CHAIN, VALIDATOR)
+        with pytest.raises(VotesUnavailable):
+            await votes.promise(VoteRecord(5, 0, X))
+        votes.close()
+
+    with hostile_node() as node:
+        node.body = reply
+        asyncio.run(story(node.url))
