@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from ophion.chain.chain import Chain
@@ -24,7 +24,13 @@ WantedAccounts: TypeAlias = Mapping[Address, Sequence[Hash32]]
 """Accounts to prove, with their storage slots."""
 
 
-def transaction_bundle(chain: Chain, tx_hash: Hash32, accounts: WantedAccounts, is_checkpoint: bool) -> ProofBundle:
+def transaction_bundle(
+    chain: Chain,
+    tx_hash: Hash32,
+    accounts: WantedAccounts,
+    is_checkpoint: bool,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> ProofBundle:
     """Return a proof of a mined transaction and its receipt, and of accounts after its block."""
     position = chain.store.transaction_position(tx_hash)
     if position is None or position[1] > chain.head.number:
@@ -40,15 +46,21 @@ def transaction_bundle(chain: Chain, tx_hash: Hash32, accounts: WantedAccounts, 
     if (root, receipts_root) != (header.header.transactions_root, header.header.receipts_root):
         raise StorageError(f"The body of block {number} does not match its header; run `ophion storage check`.")
     transaction = TransactionProof(tx_hash, index, tuple(nodes), tuple(receipt_nodes))
-    return _bundle(chain, header, transaction, accounts, is_checkpoint)
+    return _bundle(chain, header, transaction, accounts, is_checkpoint, is_stopped)
 
 
-def account_bundle(chain: Chain, number: int, accounts: WantedAccounts, is_checkpoint: bool) -> ProofBundle:
+def account_bundle(
+    chain: Chain,
+    number: int,
+    accounts: WantedAccounts,
+    is_checkpoint: bool,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> ProofBundle:
     """Return a proof of accounts after a block."""
     header = chain.canonical(number) if 0 < number <= chain.head.number else None
     if header is None:
         raise ProofError(f"Block {number} cannot be proven: the node has the blocks 1 to {chain.head.number}.")
-    return _bundle(chain, header, None, accounts, is_checkpoint)
+    return _bundle(chain, header, None, accounts, is_checkpoint, is_stopped)
 
 
 def _bundle(
@@ -57,6 +69,7 @@ def _bundle(
     transaction: TransactionProof | None,
     accounts: WantedAccounts,
     is_checkpoint: bool,
+    is_stopped: Callable[[], bool],
 ) -> ProofBundle:
     votes_of(chain)  # refuses a consensus without validators
     if sum(1 + len(slots) for slots in accounts.values()) > MAX_SLOTS:
@@ -67,7 +80,9 @@ def _bundle(
         consensus=_protocol(engine, header.number),
         number=header.number,
         hash=header.hash,
-        votes=() if is_checkpoint else tuple(_encoded(engine, vote) for vote in vote_headers(chain, header)),
+        votes=()
+        if is_checkpoint
+        else tuple(_encoded(engine, vote) for vote in vote_headers(chain, header, is_stopped)),
         header=_encoded(engine, header.header),
         confirmations=() if is_checkpoint else tuple(one.encode() for one in _confirmations(chain, header)),
         transaction=transaction,

@@ -144,8 +144,8 @@ class ProofBundle(Struct, frozen=True):
         )
         if form != FORMAT:
             raise ProofError(f"format: expected {FORMAT} but was {form!r}")
-        if not isinstance(consensus, str):
-            raise ProofError("consensus: a string is expected")
+        if not isinstance(consensus, str) or not consensus.isalnum():
+            raise ProofError("consensus: a name of letters and digits is expected")
         number, block_hash = _members(block, "block", ("number", "hash"))
         return ProofBundle(
             chain_id=_number(chain_id, "chainId"),

@@ -6,7 +6,8 @@ both ends are the same, and otherwise all its headers with votes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 from ophion.chain.chain import Chain
@@ -21,6 +22,8 @@ from ophion.primitives.types import ZERO_ADDRESS, Address
 MAX_VOTE_HEADERS: Final = 10_000
 """Limit of vote headers in one bundle: several thousand changes of validators."""
 _FAR_BLOCK: Final = 2**62
+_HEADERS_PER_STEP: Final = 64
+"""Headers that are read before other threads get a turn."""
 
 
 class Votes(Protocol):
@@ -127,25 +130,42 @@ def votes_of(chain: Chain) -> Votes:
     raise ProofError(f"Blocks of {engine.name} have no validators' seals; proofs need IBFT 2.0, QBFT or Clique.")
 
 
-def vote_headers(chain: Chain, target: HashedHeader) -> list[Header]:
-    """Return the headers with votes that lead from the genesis validators to those of `target`."""
+def vote_headers(chain: Chain, target: HashedHeader, is_stopped: Callable[[], bool] = lambda: False) -> list[Header]:
+    """Return the headers with votes that lead from the genesis validators to those of `target`.
+
+    May read all headers of the chain. Raises `ProofError` soon after `is_stopped` returns True.
+    """
     votes = votes_of(chain)
     found: list[Header] = []
     starts = votes.restarts(target.number - 1)
     for start, end in zip(starts, [*starts[1:], target.number], strict=True):
+        _pause(is_stopped)
         if votes.replaces_validators(start) and votes.has_vote(canonical(chain, start).header):
             found.append(canonical(chain, start).header)
         if end == start + 1 or votes.validators(canonical(chain, start + 1)) == votes.validators(canonical(chain, end)):
             continue
-        found.extend(header for header in _between(chain, start, end) if votes.has_vote(header))
-        if len(found) > MAX_VOTE_HEADERS:
-            raise ProofError(f"The validators changed too often: more than {MAX_VOTE_HEADERS} headers with votes.")
+        for header in _between(chain, start, end, is_stopped):
+            if votes.has_vote(header):
+                found.append(header)
+                if len(found) > MAX_VOTE_HEADERS:
+                    raise ProofError(
+                        f"The validators changed too often: more than {MAX_VOTE_HEADERS} headers with votes."
+                    )
     return found
 
 
-def _between(chain: Chain, start: int, end: int) -> Iterator[Header]:
+def _between(chain: Chain, start: int, end: int, is_stopped: Callable[[], bool]) -> Iterator[Header]:
     for number in range(start + 1, end):
+        if number % _HEADERS_PER_STEP == 0:
+            _pause(is_stopped)
         yield canonical(chain, number).header
+
+
+def _pause(is_stopped: Callable[[], bool]) -> None:
+    """Give other threads a turn. Raises `ProofError` if the client does not wait any more."""
+    if is_stopped():
+        raise ProofError("The proof was cancelled.")
+    time.sleep(0)
 
 
 def canonical(chain: Chain, number: int) -> HashedHeader:

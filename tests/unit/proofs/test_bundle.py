@@ -45,6 +45,7 @@ def test_a_bundle_survives_its_file() -> None:
         (b"eeee", b"ee", r"accounts\[0\].address: 19 bytes instead of 20"),
         (b"qbft", "qbf\u00e9".encode(), "not JSON in ASCII"),
         (b'"qbft"', b'"q\\u0062ft"', "not in canonical form"),
+        (b'"qbft"', b'"\\u001b[31m"', "consensus: a name"),
     ],
 )
 def test_any_other_text_is_refused(old: bytes, new: bytes, problem: str) -> None:

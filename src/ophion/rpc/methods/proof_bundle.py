@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from threading import Event
 from typing import Annotated, Any
 
 from ophion.errors import ProofError, RpcError
@@ -60,17 +62,20 @@ async def get_proof_bundle(
     if transaction is None and block is None:
         raise invalid_params("a transaction hash or a block number is expected")
     if transaction is not None:
-        return await _built(ctx, lambda: transaction_bundle(chain, transaction, wanted, is_checkpoint))
+        return await _built(ctx, lambda stop: transaction_bundle(chain, transaction, wanted, is_checkpoint, stop))
     assert block is not None
     header = header_at(ctx, block)
     number = -1 if header is None else header.number
-    return await _built(ctx, lambda: account_bundle(chain, number, wanted, is_checkpoint))
+    return await _built(ctx, lambda stop: account_bundle(chain, number, wanted, is_checkpoint, stop))
 
 
-async def _built(ctx: RpcContext, build: Any) -> dict[str, Any]:
-    """Build in the read lane, because headers of many epochs may be read."""
+async def _built(ctx: RpcContext, build: Callable[[Callable[[], bool]], ProofBundle]) -> dict[str, Any]:
+    """Build in the read lane, because headers of many epochs may be read. Stops with the request."""
+    is_over = Event()
     try:
-        bundle: ProofBundle = await ctx.lanes.read.run(build)
+        bundle = await ctx.lanes.read.run(lambda: build(is_over.is_set))
     except ProofError as error:
         raise RpcError(SERVER_ERROR_CODE, str(error)) from error
+    finally:
+        is_over.set()
     return bundle.as_object()
