@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ophion.chain.block import peek_header
 from ophion.consensus.engine import Engine
-from ophion.errors import CommandError, DecodeError
+from ophion.errors import CommandError, OphionError
 from ophion.migration.block_source import SourceHead, missing_block
 from ophion.migration.rpc_block import encode_json_block
 from ophion.primitives.types import Hash32
@@ -41,12 +41,15 @@ class RpcSource:
         block = self._rpc.call("eth_getBlockByNumber", "latest", False)
         if not isinstance(block, dict):
             raise CommandError(f"The node at {self._rpc.address} has no latest block.")
-        return SourceHead(int(block["number"], 16), bytes.fromhex(block["hash"][2:]))
+        try:
+            return SourceHead(int(block["number"], 16), self._hash(block))
+        except (LookupError, TypeError, ValueError):
+            raise CommandError(f"The latest block of {self._rpc.address} has no number.") from None
 
     def hash_at(self, number: int) -> Hash32 | None:
         """Return the hash of the canonical block with this number."""
         block = self._rpc.call("eth_getBlockByNumber", hex(number), False)
-        return bytes.fromhex(block["hash"][2:]) if isinstance(block, dict) else None
+        return self._hash(block) if isinstance(block, dict) else None
 
     def blocks(self, first: int, last: int) -> Iterator[bytes]:
         """Yield the RLP of the canonical blocks; some batches are fetched ahead."""
@@ -71,14 +74,30 @@ class RpcSource:
 
     def _raw_blocks(self, numbers: range) -> list[bytes]:
         found = self._rpc.batch([("debug_getRawBlock", [hex(number)]) for number in numbers])
-        return [bytes.fromhex(self._checked(number, raw, str)[2:]) for number, raw in zip(numbers, found, strict=True)]
+        return [
+            self._decoded(number, self._checked(number, raw, str)) for number, raw in zip(numbers, found, strict=True)
+        ]
+
+    def _decoded(self, number: int, raw: str) -> bytes:
+        try:
+            return bytes.fromhex(raw.removeprefix("0x"))
+        except ValueError:
+            raise CommandError(f"Block {number} of {self._rpc.address} is not hexadecimal.") from None
+
+    def _hash(self, block: dict[str, Any]) -> Hash32:
+        found = block.get("hash")
+        try:
+            return bytes.fromhex(found.removeprefix("0x"))  # type: ignore[union-attr]
+        except (AttributeError, ValueError):
+            raise CommandError(f"A block of {self._rpc.address} has no hash.") from None
 
     def _json_blocks(self, numbers: range) -> list[bytes]:
         found = self._rpc.batch([("eth_getBlockByNumber", [hex(number), True]) for number in numbers])
         return [self._encoded(self._checked(number, block, dict)) for number, block in zip(numbers, found, strict=True)]
 
     def _encoded(self, block: dict[str, Any]) -> bytes:
-        count = len(block.get("uncles") or ())
+        listed = block.get("uncles")
+        count = len(listed) if isinstance(listed, list) else 0
         uncles: list[Any] = []
         if count:
             calls = [("eth_getUncleByBlockNumberAndIndex", [block["number"], hex(index)]) for index in range(count)]
@@ -86,9 +105,9 @@ class RpcSource:
         try:
             raw = encode_json_block(block, uncles)
             found = peek_header(raw, self._engine).hash
-        except (DecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
+        except (OphionError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise CommandError(
-                f"Block {block.get('number')} of {self._rpc.address} cannot be encoded: {error}"
+                f"Block {block.get('number')} of {self._rpc.address} cannot be encoded: {str(error)!a}"
             ) from error
         if f"0x{found.hex()}" != block.get("hash"):
             raise CommandError(

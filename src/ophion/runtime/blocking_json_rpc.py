@@ -154,7 +154,9 @@ class JsonRpcClient:
         error = reply.get("error") if isinstance(reply, dict) else None
         if isinstance(error, dict):
             code = error.get("code")
-            return Failure(code if isinstance(code, int) else 0, str(error.get("message")), error.get("data"))
+            return Failure(
+                code if isinstance(code, int) else 0, escape_line(str(error.get("message"))), error.get("data")
+            )
         if error is not None or not isinstance(reply, dict) or "result" not in reply:
             raise NoAnswer(self.address, _NOT_JSON_RPC)
         return reply["result"]

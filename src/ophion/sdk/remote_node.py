@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ophion.errors import RpcError
+from ophion.primitives.types import ADDRESS_LENGTH
 from ophion.runtime.blocking_json_rpc import Failure, JsonRpcClient, NoAnswer
 from ophion.sdk.backend import AccountEdit, Block, CallResult, CallSpec, PlainResult, SentTransaction, block_tag
 from ophion.sdk.errors import ChainError, TransactionRefused
@@ -35,79 +36,120 @@ class RemoteNode:
             raise RpcError(found.code, found.message, found.data)
         return found
 
+    def _number(self, method: str, *params: Any) -> int:
+        """Return the quantity that a method answers with."""
+        return self._quantity(method, self.request(method, params))
+
+    def _quantity(self, method: str, answer: Any) -> int:
+        try:
+            return int(answer, 16)
+        except (TypeError, ValueError):
+            raise self._invalid(method, answer) from None
+
+    def _data(self, method: str, *params: Any) -> bytes:
+        """Return the bytes that a method answers with."""
+        answer = self.request(method, params)
+        try:
+            return _bytes(answer)
+        except ValueError:
+            raise self._invalid(method, answer) from None
+
+    def _block(self, tag: str) -> Mapping[str, Any]:
+        answer = self.request("eth_getBlockByNumber", [tag, False])
+        if not isinstance(answer, dict):
+            raise self._invalid("eth_getBlockByNumber", answer)
+        return answer
+
+    def _invalid(self, method: str, answer: Any) -> ChainError:
+        return ChainError(f"The node at {self._rpc.address} gives an invalid answer to {method}: {str(answer)[:80]!a}")
+
     # --- calls and transactions -----------------------------------------------------------------
 
     def call(self, spec: CallSpec, block: Block = None) -> CallResult:
         try:
-            output = self.request("eth_call", [_call_object(spec), block_tag(block)])
+            output = self._data("eth_call", _call_object(spec), block_tag(block))
         except RpcError as error:
             data = _revert_data(error.data)
             if data or error.code == _REVERTED or "revert" in error.message.lower():
                 return PlainResult("reverted", data)
             return PlainResult("halted", b"", reason=error.message)
-        return PlainResult("returned", _bytes(output))
+        return PlainResult("returned", output)
 
     def send(self, spec: CallSpec) -> SentTransaction:
         fields = _call_object(spec)
         # set a gas limit: otherwise the node estimates gas and refuses a transaction that would fail
-        fields.setdefault("gas", self.request("eth_getBlockByNumber", ["latest", False])["gasLimit"])
+        fields.setdefault("gas", self._block("latest").get("gasLimit"))
         try:
-            sent = _bytes(self.request("eth_sendTransaction", [fields]))
+            sent = self._data("eth_sendTransaction", fields)
         except RpcError as error:
             raise TransactionRefused(error.message) from error
         found = self.receipt(SentTransaction(sent))
         if found is None:
             return SentTransaction(sent)
         succeeded = found.get("status") == "0x1"
-        number = int(found["blockNumber"], 16)
+        number = self._quantity("eth_getTransactionReceipt", found.get("blockNumber"))
         created = found.get("contractAddress")
         output = b"" if succeeded else self.call(spec, number - 1).output
         return SentTransaction(
             hash=sent,
-            created=_bytes(created) if created else None,
+            created=self._address(created) if created else None,
             succeeded=succeeded,
-            gas_used=int(found["gasUsed"], 16),
+            gas_used=self._quantity("eth_getTransactionReceipt", found.get("gasUsed")),
             output=output,
             block_number=number,
         )
 
     def estimate_gas(self, spec: CallSpec) -> int:
-        return int(self.request("eth_estimateGas", [_call_object(spec)]), 16)
+        return self._number("eth_estimateGas", _call_object(spec))
 
     def receipt(self, sent: SentTransaction) -> Mapping[str, Any] | None:
-        found: Mapping[str, Any] | None = self.request("eth_getTransactionReceipt", [_hex(sent.hash)])
+        found = self.request("eth_getTransactionReceipt", [_hex(sent.hash)])
+        if not isinstance(found, dict | None):
+            raise self._invalid("eth_getTransactionReceipt", found)
         return found
 
     # --- state ----------------------------------------------------------------------------------
 
     def accounts(self) -> Sequence[bytes]:
-        return [_bytes(one) for one in self.request("eth_accounts", [])]
+        answer = self.request("eth_accounts", [])
+        if not isinstance(answer, list):
+            raise self._invalid("eth_accounts", answer)
+        return [self._address(one) for one in answer]
+
+    def _address(self, answer: Any) -> bytes:
+        try:
+            address = _bytes(answer)
+        except ValueError:
+            address = b""
+        if len(address) != ADDRESS_LENGTH:
+            raise ChainError(f"The node at {self._rpc.address} gives an invalid address: {str(answer)[:80]!a}")
+        return address
 
     def private_key(self, address: bytes) -> bytes | None:
         return None
 
     def balance(self, address: bytes, block: Block = None) -> int:
-        return int(self.request("eth_getBalance", [_hex(address), block_tag(block)]), 16)
+        return self._number("eth_getBalance", _hex(address), block_tag(block))
 
     def nonce(self, address: bytes, block: Block = None) -> int:
-        return int(self.request("eth_getTransactionCount", [_hex(address), block_tag(block)]), 16)
+        return self._number("eth_getTransactionCount", _hex(address), block_tag(block))
 
     def code(self, address: bytes, block: Block = None) -> bytes:
-        return _bytes(self.request("eth_getCode", [_hex(address), block_tag(block)]))
+        return self._data("eth_getCode", _hex(address), block_tag(block))
 
     def storage(self, address: bytes, slot: bytes, block: Block = None) -> bytes:
-        return _bytes(self.request("eth_getStorageAt", [_hex(address), _hex(slot), block_tag(block)])).rjust(32, b"\0")
+        return self._data("eth_getStorageAt", _hex(address), _hex(slot), block_tag(block)).rjust(32, b"\0")
 
     def chain_id(self) -> int:
-        return int(self.request("eth_chainId", []), 16)
+        return self._number("eth_chainId")
 
     def block_number(self) -> int:
-        return int(self.request("eth_blockNumber", []), 16)
+        return self._number("eth_blockNumber")
 
     # --- cheat codes ----------------------------------------------------------------------------
 
     def next_timestamp(self) -> int:
-        return int(self.request("eth_getBlockByNumber", ["pending", False])["timestamp"], 16)
+        return self._quantity("eth_getBlockByNumber", self._block("pending").get("timestamp"))
 
     def set_next_timestamp(self, timestamp: int) -> None:
         self.request("evm_setNextBlockTimestamp", [timestamp])
@@ -116,7 +158,7 @@ class RemoteNode:
         self.request("hardhat_mine", [hex(count)] if interval is None else [hex(count), hex(interval)])
 
     def snapshot(self) -> int:
-        return int(self.request("evm_snapshot", []), 16)
+        return self._number("evm_snapshot")
 
     def revert(self, snapshot: int) -> bool:
         return bool(self.request("evm_revert", [hex(snapshot)]))

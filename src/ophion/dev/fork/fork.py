@@ -27,6 +27,7 @@ from ophion.dev.fork.siblings import Siblings
 from ophion.dev.fork.source import METHOD_NOT_FOUND_CODES, ForkSource
 from ophion.dev.fork.state_calls import Answers, StateCalls
 from ophion.errors import ForkSourceError
+from ophion.native.exceptions import NativeError
 from ophion.native.fork import ForkState
 from ophion.primitives.hexcodec import data
 from ophion.runtime.blocking_json_rpc import Call, Failure
@@ -150,7 +151,7 @@ class Fork:
         except ForkSourceError as error:
             for job in jobs:
                 job.error = error
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
+        except (ArithmeticError, AttributeError, LookupError, NativeError, TypeError, ValueError) as error:
             for job in jobs:
                 job.error = ForkSourceError(
                     f"The source of the fork, {self.source.name}, gave a wrong answer: {error!r}"

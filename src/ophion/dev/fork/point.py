@@ -11,6 +11,7 @@ from ophion.dev.fork.settings import ForkSettings
 from ophion.dev.fork.source import ForkSource
 from ophion.errors import ForkSourceError
 from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import HASH_LENGTH
 from ophion.runtime.blocking_json_rpc import Failure
 
 
@@ -43,10 +44,21 @@ def find(settings: ForkSettings, source: ForkSource) -> ForkPoint:
         reason = f": {block.message}" if isinstance(block, Failure) else ""
         raise ForkSourceError(f"The source of the fork, {source.name}, has no block {tag}{reason}")
     header = header_of(block)
+    number_of_chain = _chain_id(source, chain_id)
     if folder is not None:
         kept = {name: value for name, value in block.items() if name != "transactions"}
-        keep_point(folder, settings.url, header.number, int(chain_id, 16), kept)
-    return ForkPoint(int(chain_id, 16), header, is_cached=False)
+        keep_point(folder, settings.url, header.number, number_of_chain, kept)
+    return ForkPoint(number_of_chain, header, is_cached=False)
+
+
+def _chain_id(source: ForkSource, answer: Any) -> int:
+    try:
+        found = int(answer, 16)
+    except (TypeError, ValueError):
+        found = -1
+    if not 0 <= found < 2**64:
+        raise ForkSourceError(f"The source of the fork, {source.name}, has no valid chain id: {str(answer)[:80]!a}")
+    return found
 
 
 def header_of(block: dict[str, Any]) -> HashedHeader:
@@ -75,13 +87,22 @@ def header_of(block: dict[str, Any]) -> HashedHeader:
             parent_beacon_block_root=_optional(block, "parentBeaconBlockRoot"),
             requests_hash=_optional(block, "requestsHash"),
         )
-        return HashedHeader(header, _data(block, "hash"))
+        if not 0 <= header.number < 2**64:
+            raise ValueError(f"number {block['number'][:80]}")
+        return HashedHeader(header, _word(block, "hash"))
     except (KeyError, TypeError, ValueError) as error:
         raise ForkSourceError(f"The forked block cannot be read: {error}") from None
 
 
 def _data(block: dict[str, Any], name: str) -> bytes:
     return bytes.fromhex(block[name][2:])
+
+
+def _word(block: dict[str, Any], name: str) -> bytes:
+    found = _data(block, name)
+    if len(found) != HASH_LENGTH:
+        raise ValueError(f"{name} of {len(found)} bytes")
+    return found
 
 
 def _optional(block: dict[str, Any], name: str) -> bytes | None:
