@@ -38,6 +38,7 @@ ELSEWHERE = {
     "privacy/late_payloads.py": "tests/unit/privacy/test_private_executor.py",
     "privacy/marker_settings.py": "tests/unit/privacy/test_private_executor.py",
     "enclave/catch_up.py": "tests/unit/peers/priv/test_peer.py",
+    "peers/eth/held_blocks.py": "tests/unit/peers/eth/test_block_gossip.py",
     "peers/ports.py": "tests/unit/peers/test_service.py",
     "cli/arguments.py": "tests/unit/cli/test_main.py",
     "cli/blocks.py": "tests/integration/test_cli_blocks.py",

@@ -20,8 +20,10 @@ from ophion.native.exceptions import NativeError, translated
 from ophion.node.datadir import DataConfig, DataDirectory
 from ophion.node.interface_options import AccessConfig
 from ophion.node.network import NetworkConfig, load_genesis
+from ophion.node.privacy import check_no_private_states
 from ophion.node.storage_options import StorageConfig
 from ophion.node.validator_contract import read_contracts
+from ophion.producer.block_script import BlockScript
 from ophion.runtime.clock import SystemClock
 from ophion.runtime.options import Options, at_least, option
 
@@ -99,8 +101,6 @@ def _upkeep(chain: Chain, states_kept: int | None) -> Callable[[], None] | None:
     """Return the pruning step that runs after each commit. None if every state is stored."""
     if states_kept is None:
         return None
-    from ophion.node.privacy import check_no_private_states  # imported here, because pruning during an import is rare
-
     check_no_private_states(chain.store)
     rounds = PruningRounds(chain.store, states_kept)
     return lambda: rounds.catch_up(chain.head.number)
@@ -134,8 +134,6 @@ def _run(options: BlockImportOptions, chain: Chain, keeps_revert_data: bool, upk
 
 def _make(options: BlockImportOptions, chain: Chain, upkeep: Callable[[], None] | None) -> None:
     """Produce blocks from descriptions. Each file continues the chain of the previous file."""
-    from ophion.producer.block_script import BlockScript  # imported here, because it is a test tool
-
     clock = SystemClock()
     script = BlockScript(ImportCore(chain, clock), clock, not options.skip_pow, upkeep)
     began, done = clock.monotonic(), ImportProgress()

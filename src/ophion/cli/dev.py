@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from ophion.cli.command import Command, CommandSession
 from ophion.errors import ConfigError
-from ophion.node.config import NodeConfig
+from ophion.node.config import PERM_WITHOUT_PERMISSIONS, NodeConfig
 from ophion.node.dev_options import DevOrder, DevPreset
 from ophion.node.dev_preset import command_line, with_dev_preset, with_tokens
 from ophion.node.launch import launch
-from ophion.runtime.options import Options, load, misspelt_variables, option, specs_of, warnings_of
+from ophion.runtime.options import Options, misspelt_variables, option, specs_of, warnings_of
 
 if TYPE_CHECKING:
     from ophion.node.build import Core
@@ -140,10 +140,8 @@ def start(options: DevOptions, session: CommandSession) -> int:
     if options.print_command:
         print(command_line(loaded.given.values()))
         return 0
-    found = warnings_of(loaded)
-    # do not show warnings about the preset itself
-    expected = warnings_of(with_dev_preset(load(NodeConfig, ()))) if found else []
-    unexpected = (warning for warning in found if warning not in expected)
+    # the preset itself causes this warning
+    unexpected = (warning for warning in warnings_of(loaded) if warning != PERM_WITHOUT_PERMISSIONS)
     for warning in (*misspelt_variables(os.environ, specs_of(NodeConfig)), *session.warnings, *unexpected):
         print(f"Warning: {warning}", file=sys.stderr)
     return launch(loaded, _attach_execution_log)

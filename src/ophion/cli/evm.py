@@ -20,6 +20,7 @@ from ophion.cli.progress import Progress
 from ophion.errors import CommandError, ConfigError, OphionError
 from ophion.native import vectors
 from ophion.native.exceptions import NativeError
+from ophion.vectors.block_test import run_file  # imported only in the worker processes
 from ophion.vectors.outcome import Outcome
 
 Run = Callable[[Path], list[Outcome]]
@@ -50,8 +51,6 @@ def _native(run: NativeRunner, path: Path) -> list[Outcome]:
 
 
 def _blocks(path: Path) -> list[Outcome]:
-    from ophion.vectors.block_test import run_file  # imported only in the worker processes
-
     try:
         return run_file(path)
     except (OphionError, NativeError) as error:

@@ -20,12 +20,15 @@ from ophion.consensus.registry import engine_for
 from ophion.errors import CommandError, ConfigError, OphionError
 from ophion.migration.block_source import BlockSource
 from ophion.migration.chain_migration import ChainMigration, Migrated
+from ophion.migration.rlp_file import RlpFileSource
+from ophion.migration.rpc_source import RpcSource
 from ophion.migration.takeover import BESU_LAYOUT, GETH_LAYOUT, OldLayout, Takeover, take_over
 from ophion.native.exceptions import NativeError
 from ophion.node.datadir import DataConfig, DataDirectory
 from ophion.node.network import NetworkConfig, load_genesis
 from ophion.node.storage_options import StorageConfig
 from ophion.node.validator_contract import read_contracts
+from ophion.runtime.blocking_json_rpc import JsonRpcClient
 from ophion.runtime.clock import SystemClock
 from ophion.runtime.options import Options, at_least, option, problems_of
 
@@ -160,13 +163,8 @@ def _open_source(options: MigrateOptions, engine: Engine, target: Path) -> Block
 
         return GethSource(options.geth, options.ancient)
     if options.rlp_file is not None:
-        from ophion.migration.rlp_file import RlpFileSource
-
         return RlpFileSource(options.rlp_file, engine)
     if options.rpc is not None:
-        from ophion.migration.rpc_source import RpcSource
-        from ophion.runtime.blocking_json_rpc import JsonRpcClient
-
         return RpcSource(JsonRpcClient(options.rpc, read_token(options.token_file)), engine)
     raise ConfigError(_ONE_SOURCE)
 

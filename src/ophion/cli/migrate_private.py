@@ -14,10 +14,14 @@ from ophion.enclave.encoding import base64_text
 from ophion.enclave.key_loading import DEFAULT_KEY_FILE, open_keys
 from ophion.enclave.options import EnclaveConfig
 from ophion.errors import CommandError, ConfigError
+from ophion.migration.private.comparison import PrivateComparison
+from ophion.migration.private.old_enclaves import read_orion, read_tessera
+from ophion.migration.private.payload_import import PayloadImport
 from ophion.native.enclave import EnclaveKeyring
 from ophion.native.exceptions import translated
 from ophion.native.privacy import PrivateLedger
 from ophion.node.datadir import DataConfig, DataDirectory
+from ophion.runtime.blocking_json_rpc import JsonRpcClient
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.options import Options, option, problems_of
 
@@ -62,9 +66,6 @@ def migrate_private(options: PrivateOptions, session: CommandSession) -> int:
 
 
 def _import(options: PrivateOptions, session: CommandSession) -> int:
-    from ophion.migration.private.old_enclaves import read_orion, read_tessera
-    from ophion.migration.private.payload_import import PayloadImport
-
     path, config = session.part(DataConfig).data_path, session.part(EnclaveConfig)
     if not config.key_files and not (path / DEFAULT_KEY_FILE).exists():
         raise ConfigError("Give the keys of the old enclave: --privacy-enclave-key-file=FILE.")
@@ -94,9 +95,6 @@ def _given(path: Path | None) -> Path:
 
 
 def _compare(old: str, new: str) -> int:
-    from ophion.migration.private.comparison import PrivateComparison
-    from ophion.runtime.blocking_json_rpc import JsonRpcClient
-
     comparison = PrivateComparison(JsonRpcClient(old), JsonRpcClient(new))
     progress = Progress("Blocks", 0)
     is_equal = comparison.run(lambda number, _head: progress.update(number))

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from ophion.chain.pruning import has_dropped_states
 from ophion.cli.command import Command, CommandSession, NoOptions
 from ophion.cli.node_client import NodeOptions, RpcNode
 from ophion.cli.privacy_keygen import KEYGEN
@@ -13,13 +14,17 @@ from ophion.enclave import encoding
 from ophion.enclave.encoding import base64_text
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.interface import KEY_SIZE
+from ophion.enclave.purge import purge_unmarked
+from ophion.enclave.store_writer import CURSORS, PAYLOADS, damaged_payloads
 from ophion.errors import CommandError
 from ophion.native.exceptions import translated
 from ophion.native.privacy import PrivateLedger, sign_private_transaction
 from ophion.node.datadir import DataConfig, DataDirectory
 from ophion.node.node_key_file import load_key
+from ophion.node.privacy import ANOTHER_DATABASE
 from ophion.primitives.hexcodec import HexError, data, parse_data_lenient
 from ophion.primitives.types import Address
+from ophion.privacy.marker_settings import known_keys
 from ophion.runtime.options import at_least, option, read_address
 
 _POLL_S: Final = 0.1
@@ -148,11 +153,6 @@ def call(options: CallOptions, session: CommandSession) -> int:
 
 def rebuild(options: NoOptions, session: CommandSession) -> int:
     """Delete private states. The node rebuilds them from chain and payloads when it starts."""
-    # imported here, because the other commands open no database
-    from ophion.chain.pruning import has_dropped_states
-    from ophion.enclave.store_writer import CURSORS, PAYLOADS, damaged_payloads
-    from ophion.node.privacy import ANOTHER_DATABASE
-
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, translated():
         store = directory.store()
@@ -175,10 +175,6 @@ def rebuild(options: NoOptions, session: CommandSession) -> int:
 
 def purge(options: NoOptions, session: CommandSession) -> int:
     """Delete payloads and groups of other enclaves that no marker on the chain refers to."""
-    # imported here, because the other commands call a node and open no database
-    from ophion.enclave.purge import purge_unmarked
-    from ophion.privacy.marker_settings import known_keys
-
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, translated():
         store = directory.store()

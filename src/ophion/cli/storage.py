@@ -11,6 +11,7 @@ from pathlib import Path
 from ophion.cli.command import Command, CommandSession, NoOptions
 from ophion.cli.progress import Progress
 from ophion.cli.replaced_commands import STORAGE_COMMANDS
+from ophion.enclave.key_loading import DEFAULT_KEY_FILE
 from ophion.native.exceptions import translated
 from ophion.node.database_copy import CopyStep, OnProgress, back_up, compact, damage
 from ophion.node.datadir import DataConfig, DataDirectory
@@ -83,8 +84,6 @@ def backup(options: BackupOptions, session: CommandSession) -> int:
     # the key may be in another place: this command does not read the node's --node-private-key-file
     key = data.key_file if data.key_file.exists() else "it"
     print(f"The node's key is not part of it: store {key} separately in a safe place.")
-    from ophion.enclave.key_loading import DEFAULT_KEY_FILE  # imported here, because few nodes have an enclave
-
     enclave_key = data.data_path / DEFAULT_KEY_FILE
     if enclave_key.exists():
         print(f"Nor is the key of the enclave, without which no private payload can be opened: {enclave_key}")

@@ -100,6 +100,9 @@ class ProcessConfig(Options):
     )
 
 
+PERM_WITHOUT_PERMISSIONS = "Permissions are disabled. Cannot enable PERM APIs when not using Permissions."
+
+
 class NodeConfig(Options):
     """A node."""
 
@@ -200,7 +203,7 @@ class NodeConfig(Options):
             )
         services = ((self.http.enabled, self.http.groups), (self.websocket.enabled, self.websocket.groups))
         if not self.permissions.is_used and any(is_on and ApiGroup.PERM in groups for is_on, groups in services):
-            yield "Permissions are disabled. Cannot enable PERM APIs when not using Permissions."
+            yield PERM_WITHOUT_PERMISSIONS
         guarded = (
             (self.http_auth.enabled, self.http.enabled or self.graphql.enabled, "--rpc-http"),
             (self.websocket_auth.enabled, self.websocket.enabled, "--rpc-ws"),

@@ -7,7 +7,7 @@ The preset is a list of ordinary options. Settings on the command line, in the e
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 
 from msgspec.structs import replace
@@ -73,8 +73,10 @@ _LEFT_OUT_WITH = {
 """For an option of the preset: the options that, when given, remove it."""
 
 
-def with_tokens(loaded: Loaded[NodeConfig], tokens: Iterable[str]) -> Loaded[NodeConfig]:
+def with_tokens(loaded: Loaded[NodeConfig], tokens: Sequence[str]) -> Loaded[NodeConfig]:
     """Add options of the `dev` command in the node's spelling. Options that are already given stay as they are."""
+    if not tokens:
+        return loaded
     options = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
     given = dict(loaded.given)
     for token in tokens:

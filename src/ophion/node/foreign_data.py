@@ -6,6 +6,8 @@ block 0 and, with the validator key found there, seal a second block 1.
 
 from __future__ import annotations
 
+import fnmatch
+import os
 from pathlib import Path
 
 from msgspec import Struct
@@ -60,13 +62,20 @@ FOREIGN_LAYOUTS = (
 
 def find_foreign_data(path: Path) -> tuple[ForeignLayout, Path] | None:
     """Find the data of another client by file names. Returns its layout and the file that matched."""
+    try:
+        names = os.listdir(path)
+    except OSError:  # not a directory or not readable: the caller reports that
+        return None
     for layout in FOREIGN_LAYOUTS:
         for pattern in layout.patterns:
+            first = pattern.partition("/")[0]
+            if first not in names and not ("*" in first and fnmatch.filter(names, first)):
+                continue
             try:
                 found = next(iter(sorted(path.glob(pattern))), None) if "*" in pattern else path / pattern
                 if found is not None and found.exists():
                     return layout, found
-            except OSError:  # not a directory or not readable: the caller reports that
+            except OSError:
                 continue
     return None
 

@@ -14,6 +14,7 @@ from typing import Any
 from ophion.abi.addresses import checksum_address
 from ophion.abi.interface import SELECTOR_BYTES, Abi, decode_error
 from ophion.errors import AbiError
+from ophion.sdk.console_log import console_text
 
 CONSOLE_ADDRESS = bytes.fromhex("000000000000000000636f6e736f6c652e6c6f67")
 """The address that `console.log` of Hardhat and Foundry calls."""
@@ -81,8 +82,6 @@ class CallTree:
     @property
     def console(self) -> list[str]:
         """Output of `console.log` in this call and in the calls inside of it."""
-        from ophion.sdk.console_log import console_text
-
         lines = []
         for call in self.walk():
             if _bytes(call.to) == CONSOLE_ADDRESS:

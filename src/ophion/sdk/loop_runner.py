@@ -45,11 +45,6 @@ class LoopRunner:
         """Whether this process has created the loop."""
         return os.getpid() == self._owner
 
-    @property
-    def has_thread(self) -> bool:
-        """Whether a thread runs the loop all the time."""
-        return self._thread is not None
-
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine and return its result."""
         try:

@@ -16,6 +16,7 @@ from ophion.sdk.account import raw_address
 from ophion.sdk.backend import CallSpec
 from ophion.sdk.call_tree import CallTree
 from ophion.sdk.errors import ChainError
+from ophion.sdk.html import preformatted
 from ophion.sdk.receipt import Receipt
 
 if TYPE_CHECKING:
@@ -44,8 +45,6 @@ class Replay(Struct, frozen=True):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from ophion.sdk.html import preformatted
-
         return preformatted(str(self))
 
 

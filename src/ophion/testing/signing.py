@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from ophion.chainspec.dev import DEV_CHAIN_ID, ORIGINAL_ACCOUNTS
-from ophion.native.crypto import PrivateKey
+from ophion.native.crypto import PrivateKey, keccak256
 from ophion.primitives import rlp
 from ophion.primitives.types import WEI_PER_GWEI, Address, Hash32
 from ophion.wallet.unsigned import BLOB, DYNAMIC_FEE, LEGACY, SET_CODE, Authorization, UnsignedTransaction
@@ -97,3 +97,11 @@ def set_code_transaction(
         max_priority_fee_per_gas=WEI_PER_GWEI,
         authorizations=authorizations,
     ).signed_by(key)
+
+
+def signed_authorization(key: PrivateKey, chain_id: int, address: Address, nonce: int) -> Authorization:
+    """Sign an authorization (EIP-7702): the key's account gets the code of `address`."""
+    payload = rlp.encode([rlp.scalar(chain_id), address, rlp.scalar(nonce)])
+    signature = key.sign(keccak256(b"\x05" + payload))
+    r, s = (int.from_bytes(part, "big") for part in (signature[:32], signature[32:64]))
+    return chain_id, address, nonce, signature[64], r, s

@@ -102,14 +102,6 @@ class UnsignedTransaction(Struct, frozen=True, kw_only=True):
         return fields
 
 
-def signed_authorization(key: PrivateKey, chain_id: int, address: Address, nonce: int) -> Authorization:
-    """Sign an authorization (EIP-7702): the key's account gets the code of `address`."""
-    payload = rlp.encode([rlp.scalar(chain_id), address, rlp.scalar(nonce)])
-    signature = key.sign(keccak256(b"\x05" + payload))
-    r, s = (int.from_bytes(part, "big") for part in _r_and_s(signature))
-    return chain_id, address, nonce, signature[64], r, s
-
-
 def _authorization(one: Authorization) -> rlp.Encodable:
     chain_id, address, nonce, parity, r, s = one
     return [rlp.scalar(chain_id), address, rlp.scalar(nonce), rlp.scalar(parity), rlp.scalar(r), rlp.scalar(s)]

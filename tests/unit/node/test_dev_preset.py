@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from ophion.node.dev_preset import command_line, with_dev_preset
+from ophion.node.config import PERM_WITHOUT_PERMISSIONS
+from ophion.node.dev_preset import command_line, with_dev_preset, with_tokens
 from ophion.runtime.options import problems_of, warnings_of
 from tests.unit.node.command_line import loaded
 
@@ -54,3 +55,14 @@ def test_what_belongs_to_something_that_is_switched_off_is_left_out() -> None:
     assert "rpc-http-api" not in off.given
     given = warnings_of(with_dev_preset(loaded("--rpc-http-enabled=false", "--rpc-http-port=1")))
     assert "--rpc-http-port will have no effect unless --rpc-http-enabled is defined on the command line." in given
+
+
+def test_the_preset_causes_one_warning_which_the_command_hides() -> None:
+    assert warnings_of(with_dev_preset(loaded())) == [PERM_WITHOUT_PERMISSIONS]
+
+
+def test_options_of_the_command_are_added_unless_given() -> None:
+    given = loaded("--rpc-http-port=9")
+    assert with_tokens(given, []) is given
+    assert with_tokens(given, ["--rpc-http-port=8", "--rpc-ws-port=7"]).config.http.port == 9
+    assert with_tokens(given, ["--rpc-http-port=8", "--rpc-ws-port=7"]).config.websocket.port == 7

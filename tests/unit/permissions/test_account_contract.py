@@ -23,8 +23,13 @@ from ophion.permissions.options import PermissionConfig
 from ophion.primitives import rlp
 from ophion.testing.core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.permissioned import calldata, permissioned_genesis
-from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction, set_code_transaction
-from ophion.wallet.unsigned import signed_authorization
+from ophion.testing.signing import (
+    DEV_KEYS,
+    fee_transaction,
+    legacy_transaction,
+    set_code_transaction,
+    signed_authorization,
+)
 
 ADMIN, LISTED, OTHER = DEV_KEYS
 FORKS = ["petersburg", "osaka"]

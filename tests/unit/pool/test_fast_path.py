@@ -18,8 +18,13 @@ from ophion.pool.events import Admission, Admitted, Rejected
 from ophion.pool.fast_path import admit_plain
 from ophion.pool.options import PoolConfig
 from ophion.pool.queue import Queue
-from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction, set_code_transaction
-from ophion.wallet.unsigned import signed_authorization
+from ophion.testing.signing import (
+    DEV_KEYS,
+    fee_transaction,
+    legacy_transaction,
+    set_code_transaction,
+    signed_authorization,
+)
 
 A, B, C = DEV_KEYS
 GWEI = 10**9

@@ -33,9 +33,9 @@ from ophion.testing.signing import (
     fee_transaction,
     legacy_transaction,
     set_code_transaction,
+    signed_authorization,
     with_empty_blobs,
 )
-from ophion.wallet.unsigned import signed_authorization
 
 A, B, C = DEV_KEYS
 RICH = 10**24

@@ -10,6 +10,7 @@
     request_handler  answers the requests of one peer; response_reader: reads the responses from chain and pool
 
     block_gossip         imports and announces blocks; block_fetcher: fetches blocks announced by hash
+    held_blocks          limits of received blocks that are not imported yet
     transaction_gossip   announces transactions; transaction_fetcher, transaction_intake: receive those of peers
 
 Messages are dispatched in order on the event loop. Long work, such as decoding large messages, runs in the lane

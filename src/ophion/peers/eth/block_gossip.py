@@ -19,8 +19,6 @@ from math import isqrt
 from random import Random
 from typing import Final
 
-from msgspec import Struct
-
 from ophion.chain.block import decode_block, encode_block, peek_header
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock, ChainEvent, Reorged
@@ -32,6 +30,7 @@ from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.block_fetcher import BlockFetcher
 from ophion.peers.eth.detached_tasks import DetachedTasks
 from ophion.peers.eth.head import PeerHead
+from ophion.peers.eth.held_blocks import HeldBlocks
 from ophion.peers.eth.known_hashes import RecentHashes
 from ophion.peers.eth.messages import (
     MAX_EXTRA_DATA,
@@ -58,32 +57,12 @@ OLDEST: Final = 10
 """Accepted distance below the head, in blocks."""
 NEWEST: Final = 30
 """Accepted distance above the head, in blocks."""
-MAX_HELD: Final = 64
-"""Limit of held blocks per peer. Held blocks wait for their parent, their timestamp or the import of other blocks."""
-MAX_HELD_BYTES: Final = 16 * 1024 * 1024
-MAX_UNKNOWN_BYTES: Final = 32 * 1024 * 1024
-"""Limit of held bytes of all unknown peers together. Blocks from members do not count."""
 _MAX_FULL_RECIPIENTS: Final = 25
 """With more peers than this, only a random sample gets a block in full."""
 _MAX_LEAD_S: Final = 30.0
 """Seconds that a timestamp may be in the future. Blocks further in the future are dropped."""
 _DIFFICULTY_BITS: Final = 80
 _FOREIGN: Final = 8192
-
-
-class _Coming(Struct, frozen=True):
-    """A held block with the peer that sent it."""
-
-    peer: EthPeer
-    size: int
-    is_unknown: bool
-
-
-class _Held(Struct):
-    """The held blocks of one peer."""
-
-    blocks: int = 0
-    size: int = 0
 
 
 class BlockGossip:
@@ -115,18 +94,14 @@ class BlockGossip:
         self._is_final = chain.engine.finality is Finality.IMMEDIATE
         # after the merge, nodes disconnect peers that announce blocks: only the consensus layer announces them
         self._is_open = chain.spec.terminal_total_difficulty is None
-        self._coming: dict[Hash32, _Coming] = {}
-        """Blocks between their arrival and the end of their import."""
+        self._held = HeldBlocks(is_member)
         self._orphans: dict[Hash32, list[ChainBlock]] = {}
         """Held blocks by the missing parent."""
-        self._is_member = is_member
-        self._held: dict[EthPeer, _Held] = {}
-        self._unknown_bytes = 0
         self._foreign = RecentHashes(_FOREIGN)
         """Blocks from peers. They are not announced as own blocks."""
         self.refused: Callable[[Sequence[Header]], None] = lambda headers: None
         """Called for announced headers that do not follow the rules of this node."""
-        self._fetcher = BlockFetcher(self._fetched, self._is_settled, self._coming.__contains__, is_member)
+        self._fetcher = BlockFetcher(self._fetched, self._is_settled, self._held.__contains__, is_member)
 
     # --- announcements of peers -----------------------------------------------------------------
 
@@ -145,14 +120,14 @@ class BlockGossip:
             peer.raise_head(PeerHead(block.parent_hash, before, block.number - 1))
         if not self._is_near(block.number) or self._is_settled(header.hash):
             return
-        if header.hash in self._coming:
+        if header.hash in self._held:
             # the copy in progress may have a wrong body; then the fetcher asks this peer
             self._fetcher.want(header.hash, block.number, peer)
             return
-        if self._hold(peer, header.hash, encoded.size):
+        if self._held.add(peer, header.hash, encoded.size):
             if self._tasks.spawn(self._take_full(peer, encoded, header), peer):
                 return
-            self._finish(header.hash)
+            self._held.remove(header.hash)
         # the peer does not send a dropped block again, so synchronisation must fetch it
         self.dropped += 1
         peer.raise_head(PeerHead(header.hash, weight, block.number))
@@ -164,7 +139,7 @@ class BlockGossip:
         for hash, number in decode_new_hashes(payload):
             peer.known_blocks.add(hash)
             peer.raise_height(number)
-            if self._is_near(number) and hash not in self._coming and not self._is_settled(hash):
+            if self._is_near(number) and hash not in self._held and not self._is_settled(hash):
                 self._fetcher.want(hash, number, peer)
 
     def _checked_header(self, encoded: EncodedBlock, total_difficulty: int) -> HashedHeader:
@@ -191,32 +166,6 @@ class BlockGossip:
         """Whether a block is in the chain or known to be invalid."""
         return self._chain.header(hash) is not None or self._importer.bad_blocks.get(hash) is not None
 
-    def _hold(self, peer: EthPeer, hash: Hash32, size: int) -> bool:
-        """Count a block against its sender's quota. Returns False when the quota is used up."""
-        held = self._held.get(peer, _Held())
-        is_unknown = not self._is_member(peer)
-        if held.blocks >= MAX_HELD or (held.blocks and held.size + size > MAX_HELD_BYTES):
-            return False
-        if is_unknown and self._unknown_bytes and self._unknown_bytes + size > MAX_UNKNOWN_BYTES:
-            return False
-        self._held[peer] = held
-        held.blocks += 1
-        held.size += size
-        self._unknown_bytes += size * is_unknown
-        self._coming[hash] = _Coming(peer, size, is_unknown)
-        return True
-
-    def _finish(self, hash: Hash32) -> None:
-        coming = self._coming.pop(hash, None)
-        if coming is not None and coming.is_unknown:
-            self._unknown_bytes -= coming.size
-        held = None if coming is None else self._held.get(coming.peer)
-        if coming is not None and held is not None:
-            held.blocks -= 1
-            held.size -= coming.size
-            if not held.blocks:
-                del self._held[coming.peer]  # the peer may have left before the block arrived
-
     def joined(self, peer: EthPeer) -> None:
         """Announce the head to a new peer if the head has changed since this node sent its Status.
 
@@ -231,12 +180,12 @@ class BlockGossip:
         self._fetcher.left(peer)
         for parent, waiting in tuple(self._orphans.items()):
             for block in tuple(waiting):
-                if self._coming[block.header.hash].peer is peer:
+                if self._held.sender(block.header.hash) is peer:
                     waiting.remove(block)
-                    self._finish(block.header.hash)
+                    self._held.remove(block.header.hash)
             if not waiting:
                 del self._orphans[parent]
-        self._held.pop(peer, None)
+        self._held.left(peer)
 
     # --- verify and import ----------------------------------------------------------------------
 
@@ -245,14 +194,14 @@ class BlockGossip:
         parent = self._chain.header(header.parent_hash)
         # verify the seal before the body: an unknown peer can invent a body, but not a seal
         if parent is not None and not await self._is_good(peer, header, parent):
-            self._finish(header.hash)
+            self._held.remove(header.hash)
             return
         try:
             block = await self._lane.run(peer.peer, lambda: self._decoded(encoded))
         except OphionError as error:
             # only this body is wrong: another peer may send the right one
             log.warning("announced block ignored peer=%r block=%s error=%s", peer, header, error)
-            self._finish(header.hash)
+            self._held.remove(header.hash)
             return
         await self._bring_in(peer, block, is_verified=parent is not None)
 
@@ -263,22 +212,22 @@ class BlockGossip:
 
     def _fetched(self, peer: EthPeer, block: ChainBlock) -> None:
         hash = block.header.hash
-        if hash in self._coming or self._is_settled(hash):
+        if hash in self._held or self._is_settled(hash):
             return
-        if self._hold(peer, hash, len(encode_block(block))) and not self._tasks.spawn(
+        if self._held.add(peer, hash, len(encode_block(block))) and not self._tasks.spawn(
             self._bring_in(peer, block), peer
         ):
-            self._finish(hash)
+            self._held.remove(hash)
 
     async def _bring_in(self, peer: EthPeer, block: ChainBlock, is_verified: bool = False) -> None:
         header = block.header
         parent = self._chain.header(header.parent_hash)
         if parent is None and not peer.peer.is_open:
-            self._finish(header.hash)  # the peer has left, and `left` has already run, so remove the orphan here
+            self._held.remove(header.hash)  # the peer has left, and `left` has already run, so remove the orphan here
             return
         if parent is None:
             self._orphans.setdefault(header.parent_hash, []).append(block)
-            if header.parent_hash not in self._coming and self._is_near(header.number - 1):
+            if header.parent_hash not in self._held and self._is_near(header.number - 1):
                 self._fetcher.want(header.parent_hash, header.number - 1, peer, wait_s=0.0)
             return
         try:
@@ -286,7 +235,7 @@ class BlockGossip:
                 self._pass_on(block)
                 await self._import(block)
         finally:
-            self._finish(header.hash)
+            self._held.remove(header.hash)
         self._continue(header)
 
     async def _is_good(self, peer: EthPeer, header: HashedHeader, parent: HashedHeader) -> bool:
@@ -333,16 +282,16 @@ class BlockGossip:
         is_here = self._chain.header(parent.hash) is not None
         for block in self._orphans.pop(parent.hash, ()):
             hash = block.header.hash
-            peer = self._coming[hash].peer
+            peer = self._held.sender(hash)
             if not is_here or not self._tasks.spawn(self._bring_in(peer, block), peer):
-                self._finish(hash)
+                self._held.remove(hash)
 
     def _forget_old_orphans(self) -> None:
         for parent, waiting in tuple(self._orphans.items()):
             if not self._is_near(waiting[0].header.number):
                 del self._orphans[parent]
                 for block in waiting:
-                    self._finish(block.header.hash)
+                    self._held.remove(block.header.hash)
 
     # --- announcing -----------------------------------------------------------------------------
 
@@ -354,7 +303,7 @@ class BlockGossip:
             self._announce_own(head)
         for block in blocks:
             self._fetcher.came(block.header.hash)
-            if block.header.hash in self._orphans and block.header.hash not in self._coming:
+            if block.header.hash in self._orphans and block.header.hash not in self._held:
                 self._continue(block.header)
         self._forget_old_orphans()
 

@@ -76,12 +76,12 @@ class OptionSpec(Struct, frozen=True, dict=True):
         """Return the spelling used in messages."""
         return self.declaration.flags[0]
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Return the TOML key: the first long flag without its dashes."""
         return self.names[0]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Return all names for files and, in capitals, for the environment. These are the long flags."""
         return tuple(flag[2:] for flag in self.declaration.flags if flag.startswith("--"))

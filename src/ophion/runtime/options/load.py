@@ -94,8 +94,10 @@ def warnings_of(loaded: Loaded[Any]) -> list[str]:
     by_flag = {flag: spec for spec in specs for flag in spec.declaration.flags}
     idle: dict[str, list[str]] = {}
     for spec in specs:
+        if spec.declaration.needs is None:
+            continue
         given = loaded.given.get(spec.name)
-        if spec.declaration.needs is None or given is None or given.source is OptionSource.PROFILE:
+        if given is None or given.source is OptionSource.PROFILE:
             continue
         main, wanted = spec.declaration.needs
         if _value(loaded.config, by_flag[main]) != wanted:

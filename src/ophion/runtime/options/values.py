@@ -12,7 +12,7 @@ import types
 import typing
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -91,9 +91,13 @@ def read_host(text: str) -> str:
     return read_text(text)
 
 
+_LOOPBACK: Final = ("127.0.0.1", "::1", "[::1]")
+
+
 def is_loopback(host: str) -> bool:
     """Return whether only this machine can reach a host to listen on. An unknown name counts as reachable by others."""
-    if host.lower() == "localhost":
+    # the common cases do not need ipaddress, which takes milliseconds to load
+    if host in _LOOPBACK or host.lower() == "localhost":
         return True
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback

@@ -11,7 +11,7 @@ from ophion.chain.block import decode_block, encode_block
 from ophion.native.crypto import PrivateKey
 from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.eth.block_fetcher import MAX_FETCHES, MAX_PASSED_OVER, MAX_TRACKED
-from ophion.peers.eth.block_gossip import MAX_HELD, MAX_HELD_BYTES, MAX_UNKNOWN_BYTES
+from ophion.peers.eth.held_blocks import MAX_HELD, MAX_HELD_BYTES, MAX_UNKNOWN_BYTES
 from ophion.peers.eth.messages import Code, decode_new_hashes, encode_new_block, encode_new_hashes
 from ophion.peers.eth.protocol import REANNOUNCE_S
 from ophion.primitives import rlp
@@ -154,7 +154,7 @@ def test_blocks_in_the_wrong_order_are_imported_in_order(tmp_path: Path) -> None
             there.deliver(Code.NEW_BLOCK, full(one, block.hash))
         await asyncio.sleep(0.1)
         assert other.height == 5
-        assert other.eth.blocks._coming == {}
+        assert len(other.eth.blocks._held) == 0
         assert other.eth.blocks._orphans == {}
 
     run_nodes(tmp_path, 2, scenario)
@@ -277,7 +277,7 @@ def test_held_blocks_of_a_peer_are_bounded(tmp_path: Path) -> None:
         assert sum(map(len, other.eth.blocks._orphans.values())) == MAX_HELD
         there.close()
         assert other.eth.blocks._orphans == {}
-        assert other.eth.blocks._coming == {}
+        assert len(other.eth.blocks._held) == 0
 
     run_nodes(tmp_path, 2, scenario)
 
@@ -294,7 +294,7 @@ def test_an_orphan_of_a_disconnected_peer_is_not_held(tmp_path: Path) -> None:
             there.close()
             await asyncio.sleep(1)
         blocks = other.eth.blocks
-        assert (blocks._orphans, blocks._coming, blocks._held) == ({}, {}, {})
+        assert (blocks._orphans, len(blocks._held)) == ({}, 0)
         assert (len(blocks._fetcher), blocks._fetcher._announcers) == (0, {})
 
     run_nodes(tmp_path, 2, scenario)
@@ -318,7 +318,7 @@ def test_a_fetched_orphan_is_dropped_with_its_sender(tmp_path: Path) -> None:
         await asyncio.sleep(2)
         assert not there.is_open
         gossip = other.eth.blocks
-        assert (gossip._orphans, gossip._coming, gossip._held) == ({}, {}, {})
+        assert (gossip._orphans, len(gossip._held)) == ({}, 0)
         assert (len(gossip._fetcher), gossip._fetcher._announcers) == (0, {})
 
     run_nodes(tmp_path, 2, scenario, synchronises=False)
@@ -496,11 +496,11 @@ def test_blocks_of_all_unknown_peers_together_are_bounded(tmp_path: Path) -> Non
         blocks, peers = other.eth.blocks, list(other.eth.peers)
         peers[0].peer.is_static = True
         size = MAX_HELD_BYTES // 2
-        held = [blocks._hold(peer, bytes((index, 1)) * 16, size) for index, peer in enumerate(peers[1:])]
+        held = [blocks._held.add(peer, bytes((index, 1)) * 16, size) for index, peer in enumerate(peers[1:])]
         assert held.count(True) == MAX_UNKNOWN_BYTES // size
-        assert blocks._hold(peers[0], bytes(32), size), "a member has its own quota"
-        for hash in tuple(blocks._coming):
-            blocks._finish(hash)
-        assert (blocks._unknown_bytes, blocks._held) == (0, {})
+        assert blocks._held.add(peers[0], bytes(32), size), "a member has its own quota"
+        for hash in tuple(blocks._held._blocks):
+            blocks._held.remove(hash)
+        assert (blocks._held._unknown_bytes, len(blocks._held)) == (0, 0)
 
     run_nodes(tmp_path, 3, scenario, synchronises=False)

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from ophion.testing.signing import DEV_KEYS
-from ophion.wallet.unsigned import signed_authorization
+from ophion.testing.signing import DEV_KEYS, signed_authorization
 from tests.unit.rpc.interface import Interface
 
 RICH, POOR = "0x" + "c0" * 20, "0x" + "c1" * 20
