@@ -232,7 +232,8 @@ def _bft(
         from ophion.producer.etcd_votes import EtcdVotes
 
         store, genesis_hash = chosen.vote_store, assembler.chain.genesis.hash
-        shared_votes = EtcdVotes(store.endpoints, store.prefix, genesis_hash, signer.address)
+        tls = chosen.vote_store_tls()
+        shared_votes = EtcdVotes(store.endpoints, store.prefix, genesis_hash, signer.address, tls)
     return BftDriver(
         assembler,
         importer,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
@@ -23,6 +23,9 @@ from ophion.errors import DecodeError
 from ophion.primitives.types import Address, Hash32
 from ophion.producer.shared_votes import VotesUnavailable
 from ophion.runtime.http_client import HttpClient, HttpError
+
+if TYPE_CHECKING:
+    import ssl
 
 ETCD_TIMEOUT_S: Final = 1.0
 """Timeout of one request to one member. Another member is then tried."""
@@ -60,13 +63,20 @@ class _Reply(Struct):
 class EtcdVotes:
     """The record of one validator on one chain."""
 
-    def __init__(self, endpoints: Sequence[str], prefix: str, chain: Hash32, validator: Address) -> None:
-        """`endpoints` are HTTP URLs of the members; `chain` is the hash of the genesis block."""
+    def __init__(
+        self,
+        endpoints: Sequence[str],
+        prefix: str,
+        chain: Hash32,
+        validator: Address,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """`endpoints` are URLs of the members; `chain` is the hash of the genesis block."""
         path = "/".join(part for part in (prefix.strip("/"), f"0x{chain.hex()}", f"0x{validator.hex()}") if part)
         self.name = f"etcd {', '.join(endpoints)} key /{path}"
         self._key = b64encode(f"/{path}".encode()).decode()
         self._clients = [
-            HttpClient(url, timeout_s=ETCD_TIMEOUT_S, max_reply_bytes=_MAX_REPLY_BYTES) for url in endpoints
+            HttpClient(url, tls, timeout_s=ETCD_TIMEOUT_S, max_reply_bytes=_MAX_REPLY_BYTES) for url in endpoints
         ]
         self._stored: VoteRecord | None = None
         self._revision = 0
