@@ -128,3 +128,21 @@ def test_partners_take_over_when_half_of_the_nodes_die(tmp_path: Path) -> None:
         etcd.start()
         network.wait(lambda: network.height(KEYS) > height, 60, "a block after the return of etcd")
         assert _conflicts(tmp_path) == []
+
+
+def test_partners_of_clique_signers_take_over(tmp_path: Path) -> None:
+    with EtcdCluster(tmp_path / "etcd") as etcd, _network(tmp_path, "clique", etcd.address, relayed=False) as network:
+        network.wait(lambda: min(network.heights()) >= 3, 120, "the third block")
+        network.kill(0, 1, 2, 3)
+        partners = range(KEYS, 2 * KEYS)
+        network.grow(4, 60, partners)
+        etcd.stop()
+        height = network.height(KEYS)
+
+        def is_reported() -> bool:
+            """Return whether a signer whose turn it is has reported the outage."""
+            return any("nothing is signed" in network.nodes[index].output() for index in partners)
+
+        network.wait(is_reported, 60, "the log line")
+        etcd.start()
+        network.wait(lambda: min(network.heights(partners)) > height + 2, 60, "blocks after the return of etcd")

@@ -96,11 +96,10 @@ def json_rpc_port(
         shared=shared,
     )
     table = None if context.peers is None else context.peers.peers
-    bft = context.ibft or context.qbft
     health = Health(
         context.sync_status,
         None if table is None else table.__len__,
-        lambda: None if bft is None else bft.vote_store_problem,
+        lambda: context.mining.vote_store_problem,
     )
     return http_service(context, settings, health, measured)
 

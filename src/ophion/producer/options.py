@@ -130,8 +130,9 @@ class ConsensusConfig(Options):
         default=None,
         parse=read_vote_store,
         metavar="etcd://HOST:PORT[,HOST:PORT…]/PREFIX",
-        help="IBFT 2.0 and QBFT: store each vote in this etcd cluster before it is sent. Several nodes may then use "
-        "one validator key: at most one of two conflicting messages is sent. (default: votes only in the database)",
+        help="IBFT 2.0, QBFT and Clique: store each vote in this etcd cluster before it is sent. Several nodes may "
+        "then use one validator key: at most one of two conflicting messages is sent. (default: votes only in the "
+        "database)",
     )
 
     vote_store_ca_file: Path | None = option(

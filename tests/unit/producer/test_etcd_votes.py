@@ -65,6 +65,23 @@ def test_two_nodes_agree_on_one_record(etcd: EtcdCluster) -> None:
     asyncio.run(story())
 
 
+def test_a_block_is_stored_with_its_record(etcd: EtcdCluster) -> None:
+    async def story() -> None:
+        one, two = (EtcdVotes(etcd.urls, "test", CHAIN, VALIDATOR) for _ in range(2))
+        await _until_available(one, VoteRecord(1))
+        assert await two.block() is None
+        block = bytes(range(256)) * 3900
+        assert await one.promise(VoteRecord(5, 0, X), block) is None
+        assert await two.promise(VoteRecord(5, 0, Y), b"other") == VoteRecord(5, 0, X)
+        assert await two.block() == block
+        assert await two.promise(VoteRecord(6, 0, Y), b"") is None
+        assert await one.block() is None, "a block that was too large"
+        one.close()
+        two.close()
+
+    asyncio.run(story())
+
+
 def test_of_many_nodes_one_wins_each_round(etcd: EtcdCluster) -> None:
     async def story() -> None:
         nodes = [EtcdVotes([etcd.urls[0]], "test", CHAIN, VALIDATOR) for _ in range(4)]
