@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -17,9 +18,11 @@ REASON = "ETCD does not name an etcd program"
 class EtcdCluster:
     """Some members; each can be signalled, stopped and started again."""
 
-    def __init__(self, path: Path, members: int = 1) -> None:
+    def __init__(self, path: Path, members: int = 1, tls: Sequence[str] = ()) -> None:
+        """`tls`: options of etcd for encrypted client connections."""
         ports = free_ports(2 * members)
-        self.urls = [f"http://127.0.0.1:{port}" for port in ports[:members]]
+        self.urls = [f"{'https' if tls else 'http'}://127.0.0.1:{port}" for port in ports[:members]]
+        self._tls = tls
         self.address = "etcd://" + ",".join(url.removeprefix("http://") for url in self.urls) + "/test"
         """The value of `--vote-store`."""
         self._peer_urls = [f"http://127.0.0.1:{port}" for port in ports[members:]]
@@ -41,6 +44,7 @@ class EtcdCluster:
                 f"--listen-peer-urls={peer}",
                 f"--initial-advertise-peer-urls={peer}",
                 f"--initial-cluster={cluster}",
+                *self._tls,
             ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

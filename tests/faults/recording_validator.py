@@ -10,6 +10,7 @@ import json
 import os
 import runpy
 import sys
+import time
 from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from ophion.primitives.types import Address
 from ophion.producer.bft_driver import BftDriver
 from ophion.producer.clique_sealer import CliqueSealer
 from ophion.producer.validator_gossip import Gossip
+from ophion.runtime.clock import SystemClock
 from tests.faults.gossip_tap import GossipTap
 
 
@@ -32,10 +34,11 @@ class Signed(NamedTuple):
     digest: str
 
 
-def recording_command(file: Path) -> tuple[str, ...]:
-    """Return the command that starts such a node."""
+def recording_command(file: Path, clock_ahead_s: float = 0.0) -> tuple[str, ...]:
+    """Return the command that starts such a node, with a clock that is ahead by some seconds."""
     root = Path(__file__).parents[2]
-    script = f"import sys; sys.path.insert(0, {str(root)!r}); import tests.faults.recording_validator as it; it.main()"
+    script = f"import sys; sys.path.insert(0, {str(root)!r}); import tests.faults.recording_validator as it; "
+    script += f"it.main({clock_ahead_s!r})"
     return sys.executable, "-c", script, str(file)
 
 
@@ -91,9 +94,11 @@ def record(file: str, signed: Signed) -> None:
         os.close(handle)
 
 
-def main() -> None:
+def main(clock_ahead_s: float) -> None:
     """Record what the node of this process signs."""
     file = sys.argv.pop(1)
+    if clock_ahead_s:
+        SystemClock.now = staticmethod(lambda: time.time() + clock_ahead_s)  # type: ignore[method-assign, assignment]
     join, commit = BftDriver.join, CliqueSealer._commit
 
     async def recording_commit(sealer: CliqueSealer, built: BuiltBlock, started_at: float) -> None:

@@ -1,6 +1,6 @@
 """Two real nodes per validator key with a real etcd cluster: random faults, and no key contradicts itself.
 
-SHARED_KEY_FAULTS sets the number of faults.
+SHARED_KEY_FAULTS sets the number of faults, SHARED_KEY_ENGINES the consensus engines.
 """
 
 from __future__ import annotations
@@ -28,10 +28,19 @@ pytestmark = pytest.mark.skipif(ETCD is None, reason=REASON)
 def _network(path: Path, engine: str, store: str, relayed: bool = True) -> TestNetwork:
     """Return a network of four keys. Nodes 4 to 7 have their own node keys and share the validator keys of 0 to 3."""
     own = {KEYS + key: (f"--validator-private-key-file={path / f'node{key}' / 'key'}",) for key in range(KEYS)}
-    launchers = {index: recording_command(path / f"signed{index}") for index in range(2 * KEYS)}
-    options = (f"--vote-store={store}",)
+    # partners disagree about the time
+    clocks = {1: 0.4, KEYS + 2: -0.4}
+    launchers = {index: recording_command(path / f"signed{index}", clocks.get(index, 0.0)) for index in range(2 * KEYS)}
     return TestNetwork(
-        path, engine, KEYS, KEYS, timeout_s=1, relayed=relayed, options=options, own=own, launchers=launchers
+        path,
+        engine,
+        KEYS,
+        KEYS,
+        timeout_s=1,
+        relayed=relayed,
+        options=(f"--vote-store={store}",),
+        own=own,
+        launchers=launchers,
     )
 
 
@@ -52,7 +61,7 @@ def _restart(network: TestNetwork, index: int) -> None:
     network.nodes[index].start()
 
 
-@pytest.mark.parametrize("engine", ["qbft"])
+@pytest.mark.parametrize("engine", os.environ.get("SHARED_KEY_ENGINES", "qbft").split())
 def test_random_faults_cause_no_conflicting_messages(tmp_path: Path, engine: str) -> None:
     chance = random.Random(36)
     with EtcdCluster(tmp_path / "etcd", 3) as etcd, _network(tmp_path, engine, etcd.address) as network:
@@ -119,3 +128,21 @@ def test_partners_take_over_when_half_of_the_nodes_die(tmp_path: Path) -> None:
         etcd.start()
         network.wait(lambda: network.height(KEYS) > height, 60, "a block after the return of etcd")
         assert _conflicts(tmp_path) == []
+
+
+def test_partners_of_clique_signers_take_over(tmp_path: Path) -> None:
+    with EtcdCluster(tmp_path / "etcd") as etcd, _network(tmp_path, "clique", etcd.address, relayed=False) as network:
+        network.wait(lambda: min(network.heights()) >= 3, 120, "the third block")
+        network.kill(0, 1, 2, 3)
+        partners = range(KEYS, 2 * KEYS)
+        network.grow(4, 60, partners)
+        etcd.stop()
+        height = network.height(KEYS)
+
+        def is_reported() -> bool:
+            """Return whether a signer whose turn it is has reported the outage."""
+            return any("nothing is signed" in network.nodes[index].output() for index in partners)
+
+        network.wait(is_reported, 60, "the log line")
+        etcd.start()
+        network.wait(lambda: min(network.heights(partners)) > height + 2, 60, "blocks after the return of etcd")

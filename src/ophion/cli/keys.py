@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.input_output import read_password
+from ophion.cli.key_rotation import RotationOptions, check_rotation
 from ophion.errors import CommandError, KeyFileError
 from ophion.node.node_key_file import is_encrypted, load_key, read_key_file, read_password_file, write_text
 from ophion.primitives.hexcodec import data
@@ -154,5 +155,12 @@ COMMANDS = (
         list_keys,
         words="FILE ...",
         examples=("ophion keys list network/keys",),
+    ),
+    Command(
+        "check-rotation",
+        "Check the steps of a validator key rotation. Exit code 1 until it is complete.",
+        check_rotation,
+        RotationOptions,
+        examples=("ophion keys check-rotation --rpc=http://127.0.0.1:8545 --old=0x… --new=0x…",),
     ),
 )

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ophion.consensus.bft.signatures import DigestSigner
     from ophion.dev.node import DevNode
     from ophion.producer.bft_driver import BftDriver
+    from ophion.producer.etcd_votes import EtcdVotes
 
 JOURNAL_NAME = "local-transactions.journal"
 
@@ -145,6 +146,7 @@ def build_core(
 
         from ophion.consensus.clique import CliqueEngine
         from ophion.producer.clique_sealer import CliqueSealer
+        from ophion.producer.shared_seals import SharedSeals
 
         clique = engine.clique if isinstance(engine, MigrationEngine) else engine
         assert isinstance(clique, CliqueEngine)
@@ -153,8 +155,17 @@ def build_core(
         randomness = Random(entropy.token(16))
         parameters = spec.clique or CliqueParameters()
         last = None if spec.migration_block is None else spec.migration_block - 1
+        seals = _etcd_votes(config, chain, signer.address)
         sealer = early = CliqueSealer(
-            assembler, clique, parameters, signer, proposals, randomness, config.security_module.is_used, last
+            assembler,
+            clique,
+            parameters,
+            signer,
+            proposals,
+            randomness,
+            config.security_module.is_used,
+            None if seals is None else SharedSeals(seals),
+            last,
         )
         if isinstance(engine, MigrationEngine):
             from ophion.producer.migration_sealer import MigrationSealer
@@ -192,9 +203,8 @@ def _blob_limit(fork: Fork, block_limit: int) -> int:
 
 
 def _check_production(config: NodeConfig, spec: ChainSpec) -> None:
-    has_bft = spec.engine in (EngineKind.IBFT2, EngineKind.QBFT)
-    if config.consensus.vote_store is not None and not has_bft:
-        raise ConfigError("--vote-store belongs to IBFT 2.0 and QBFT: this network has no votes to store.")
+    if config.consensus.vote_store is not None and not _is_authority(spec):
+        raise ConfigError("--vote-store belongs to IBFT 2.0, QBFT and Clique: this network has no votes to store.")
     if config.miner.block_period_s and not spec.is_dev:
         raise ConfigError("--block-period belongs to --network=dev: other networks decide themselves when blocks come.")
     if config.miner.equal_timestamps and not spec.is_dev:
@@ -241,12 +251,6 @@ def _bft(
         chosen.wire_profile,
         chosen.header_form,
     )
-    shared_votes = None
-    if chosen.vote_store is not None:
-        from ophion.producer.etcd_votes import EtcdVotes
-
-        store, genesis_hash = chosen.vote_store, assembler.chain.genesis.hash
-        shared_votes = EtcdVotes(store.endpoints, store.prefix, genesis_hash, signer.address)
     return BftDriver(
         assembler,
         importer,
@@ -255,10 +259,21 @@ def _bft(
         proposals,
         lanes,
         tuning=tuning,
-        shared_votes=shared_votes,
+        shared_votes=_etcd_votes(config, assembler.chain, signer.address),
         signs_in_thread=config.security_module.is_used,
         running_since=running_since,
     )
+
+
+def _etcd_votes(config: NodeConfig, chain: Chain, validator: Address) -> EtcdVotes | None:
+    """Return the shared vote store, if an option names one."""
+    store = config.consensus.vote_store
+    if store is None:
+        return None
+    # imported here: few validators share their key
+    from ophion.producer.etcd_votes import EtcdVotes
+
+    return EtcdVotes(store.endpoints, store.prefix, chain.genesis.hash, validator, config.consensus.vote_store_tls())
 
 
 def _mining(

@@ -137,9 +137,9 @@ class NodeConfig(Options):
 
     @property
     def speaks_tls(self) -> bool:
-        """Return whether any connection may use TLS: a service with TLS, or connections between enclaves."""
+        """Return whether any connection may use TLS: services, enclaves, the vote store."""
         services = (self.http_tls, self.websocket_tls, self.graphql_tls, self.metrics_tls)
-        return self.privacy.enabled or any(service.enabled for service in services)
+        return self.privacy.enabled or self.consensus.votes_over_tls or any(service.enabled for service in services)
 
     @property
     def accounts(self) -> tuple[DevAccount, ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from ophion.errors import ConfigError
 from ophion.node.config import NodeConfig
 from ophion.node.security_options import AuthConfig, TlsConfig
 from ophion.rpc.endpoints.health import Health
@@ -21,11 +23,14 @@ from ophion.runtime.supervisor import Service
 if TYPE_CHECKING:
     import ssl
 
+    from ophion.chain.chain import Chain
     from ophion.enclave.interface import Enclave
     from ophion.gateway.service import GatewayService
     from ophion.metrics.node_metrics import NodeMetrics
+    from ophion.metrics.otlp import OtlpService, OtlpSettings
     from ophion.metrics.push import PushService
     from ophion.metrics.requests import RequestMetrics
+    from ophion.primitives.types import Address
     from ophion.rpc.auth.auth_setup import AuthSetup
 
 PortService: TypeAlias = "HttpService | WebSocketService | GatewayService"
@@ -91,11 +96,10 @@ def json_rpc_port(
         shared=shared,
     )
     table = None if context.peers is None else context.peers.peers
-    bft = context.ibft or context.qbft
     health = Health(
         context.sync_status,
         None if table is None else table.__len__,
-        lambda: None if bft is None else bft.vote_store_problem,
+        lambda: context.mining.vote_store_problem,
     )
     return http_service(context, settings, health, measured)
 
@@ -179,6 +183,36 @@ def metrics_push(config: NodeConfig, metrics: NodeMetrics) -> PushService:
 
     metrics.declare()
     return PushService(metrics.registry, config.metrics)
+
+
+def otlp_settings() -> OtlpSettings | None:
+    """Return the settings of the `OTEL_*` variables, or None if they name no collector. Raises `ConfigError`."""
+    if not any(name.startswith("OTEL_") for name in os.environ):
+        return None
+    # imported here: few nodes need it
+    from ophion.metrics.otlp import read_otlp_settings
+
+    try:
+        return read_otlp_settings(os.environ)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+
+
+def otlp_export(
+    config: NodeConfig,
+    settings: OtlpSettings,
+    metrics: NodeMetrics,
+    chain: Chain,
+    clock: Clock,
+    entropy: Entropy,
+    node: Address,
+) -> OtlpService:
+    """Build the service that sends metrics and spans to an OpenTelemetry collector."""
+    from ophion.metrics.otlp import OtlpService
+
+    metrics.declare()
+    categories = frozenset(config.metrics.categories)
+    return OtlpService(settings, metrics.registry, categories, chain, clock, entropy, node)
 
 
 def tools_port(config: NodeConfig, enclave: Enclave, port: int, shared: SharedResources) -> HttpService:

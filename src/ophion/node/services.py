@@ -27,6 +27,8 @@ from ophion.node.listeners import (
     json_rpc_port,
     metrics_port,
     metrics_push,
+    otlp_export,
+    otlp_settings,
     share_port,
     tools_port,
     websocket_port,
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from ophion.chain.pruning import PruningRounds
     from ophion.enclave.interface import Enclave
     from ophion.metrics.node_metrics import NodeMetrics
+    from ophion.metrics.requests import RequestMetrics
     from ophion.node.peering import PeerNetwork
     from ophion.peers.service import PeerService
     from ophion.privacy.service import Privacy
@@ -168,6 +171,9 @@ def build_interface(
     private_filters, private_subscriptions = _private_services(privacy, lanes, clock, entropy, limits.max_filters)
     listening: dict[str, PortService] = {}
 
+    otlp = otlp_settings()
+    is_measured = config.metrics.is_on or otlp is not None
+
     @cache
     def metrics() -> NodeMetrics:
         """Return the metrics. They are created when an option or `debug_metrics` first needs them."""
@@ -190,7 +196,7 @@ def build_interface(
             core.permissions,
             None if core.bft is None else core.bft.caster,
         )
-        return NodeMetrics(watched, config.metrics.is_on)
+        return NodeMetrics(watched, is_measured)
 
     context = RpcContext(
         queries=queries,
@@ -226,7 +232,10 @@ def build_interface(
     services: list[Service] = [subscriptions, Trimming(), CacheWarmup(listening)]
     if private_subscriptions is not None:
         services.append(private_subscriptions)
-    services += _listeners(config, genesis, context, enclave, clock, entropy, metrics, listening)
+    requests = metrics().requests if is_measured else None
+    services += _listeners(config, genesis, context, enclave, clock, entropy, metrics, requests, listening)
+    if otlp is not None:
+        services.append(otlp_export(config, otlp, metrics(), core.chain, clock, entropy, node_key.address))
     return Interface(tuple(services), listening, context, peers)
 
 
@@ -238,6 +247,7 @@ def _listeners(
     clock: Clock,
     entropy: Entropy,
     metrics: Callable[[], NodeMetrics],
+    requests: RequestMetrics | None,
     listening: dict[str, PortService],
 ) -> list[Service]:
     """Build the services for clients, and add those with a port to `listening`."""
@@ -250,7 +260,6 @@ def _listeners(
     lanes = context.lanes
     scheduler = FairScheduler(priority=lanes.block_priority)
     shared = SharedResources(Budget(config.limits.max_held_bytes), scheduler, lanes.pack)
-    requests = metrics().requests if config.metrics.is_on else None
     without_port: list[Service] = []
     if config.http.enabled:
         listening["jsonrpc"] = json_rpc_port(config, context, shared, requests, http_auth())

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ophion.chain.builder import Builder, BuiltBlock
 from ophion.chain.chain import Chain
+from ophion.chain.events import ChainBlock
 from ophion.chain.gas_price import FeeFloor
 from ophion.chain.importer import Importer
 from ophion.chain.validation import MAX_BLOCK_SIZE
@@ -19,7 +20,7 @@ from ophion.consensus.engine import BlockPreferences, Vote
 from ophion.errors import OphionError
 from ophion.native.exceptions import NativeError
 from ophion.native.executor import State
-from ophion.native.transactions import Transaction
+from ophion.native.transactions import Body, Transaction
 from ophion.permissions.permissions import Permissions
 from ophion.pool.events import DropReason
 from ophion.pool.pool import TxPool
@@ -219,6 +220,10 @@ class Assembler:
             self.clock.monotonic() - started_at,
         )
         self._note_lead(header)
+
+    async def commit_sealed(self, header: Header, body: Body) -> None:
+        """Import a block that another node of this signer has built."""
+        await self._importer.import_block(ChainBlock(self.chain.engine.hashed(header), body))
 
     def _note_lead(self, header: Header) -> None:
         """Warn once that timestamps of the development network run ahead of the clock."""

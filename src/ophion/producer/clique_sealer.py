@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from ophion.chain.block import decode_block
 from ophion.chain.builder import BuiltBlock
 from ophion.chain.events import ChainEvent
 from ophion.chainspec.consensus_parameters import CliqueParameters
@@ -25,12 +26,15 @@ from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.clique_snapshot import Snapshot
 from ophion.consensus.engine import BlockPreferences, Vote
 from ophion.consensus.voting import LocalProposals
-from ophion.errors import InvalidBlock, SignerUnavailable
+from ophion.errors import DecodeError, InvalidBlock, SignerUnavailable
 from ophion.native.executor import State
 from ophion.pool.events import Added, PoolEvent
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import Hash32
 from ophion.producer.block_assembly import Assembler
 from ophion.producer.peer_height_guard import PeerHeightGuard
+from ophion.producer.shared_seals import Claim, SharedSeals
+from ophion.producer.shared_votes import VotesUnavailable
 
 if TYPE_CHECKING:
     from ophion.consensus.bft.signatures import DigestSigner
@@ -43,6 +47,10 @@ _EMPTY_RETRY_S: Final = 1.0
 """Seconds between attempts to build a block that must not be empty."""
 _SIGNER_RETRY_S: Final = 1.0
 """Seconds between attempts to seal a block while the security module is unavailable."""
+_PARTNER_WAIT_S: Final = 2.0
+"""Seconds to wait for a block that another node of this signer has claimed."""
+_STORE_RETRY_S: Final = 0.2
+"""Seconds between attempts to seal a block while the vote store is unavailable."""
 _MAX_WAIT_S: Final = 1.0
 """Maximum seconds until the clock is read again. It may have been set forward."""
 _BUILD_SHARE: Final = 0.75
@@ -82,11 +90,11 @@ class CliqueSealer:
         proposals: LocalProposals,
         randomness: Random,
         signs_in_thread: bool = False,
+        shared_seals: SharedSeals | None = None,
         last: int | None = None,
     ) -> None:
-        """`signs_in_thread`: the key is slow, because it is in a security module.
-
-        `last`: the last Clique block of a chain that moves to QBFT.
+        """`signs_in_thread`: the key is slow, because it is in a security module. `shared_seals`: other nodes have the
+        same key. `last`: the last Clique block of a chain that moves to QBFT.
         """
         self._assembler = assembler
         self._chain = assembler.chain
@@ -99,6 +107,9 @@ class CliqueSealer:
         self._randomness = randomness
         self._signs_in_thread = signs_in_thread
         self._last = last
+        self._shared_seals = shared_seals
+        self.vote_store_problem: str | None = None
+        """Why the shared vote store is unavailable; None if it is available or not used."""
         self.guard = PeerHeightGuard(signer.address)
         self._woken = asyncio.Event()
         self._wants_transactions = False
@@ -115,6 +126,8 @@ class CliqueSealer:
             self._assembler.discard_early()
             ignore_pool()
             ignore_chain()
+            if self._shared_seals is not None:
+                self._shared_seals.close()
 
     def _on_chain_event(self, event: ChainEvent) -> None:
         self._woken.set()
@@ -207,15 +220,11 @@ class CliqueSealer:
             )
 
     async def _commit(self, built: BuiltBlock, started_at: float) -> None:
-        digest = self._engine.signing_hash(built.header)
-        try:
-            sign = self._signer.sign
-            seal = await asyncio.to_thread(sign, digest) if self._signs_in_thread else sign(digest)
-        except SignerUnavailable as error:
-            log.error("block not sealed number=%d error=%s", built.header.number, error)
-            await self._wake_up(_SIGNER_RETRY_S)
+        if self._shared_seals is not None and not await self._claim(self._shared_seals, built):
             return
-        header = self._engine.attach(built.header, [seal])
+        header = await self._sealed(built.header)
+        if header is None:
+            return
         following = self._turn(self._engine.hashed(header))
         if following is not None and following.is_in_turn:
             self._begin_early(following, built.state, float(header.timestamp + following.period_s))
@@ -226,6 +235,67 @@ class CliqueSealer:
                 raise
             # the clock was set back: the next attempt waits until it has caught up
             log.warning("block not imported number=%d error=%s", built.header.number, error)
+
+    async def _sealed(self, header: Header) -> Header | None:
+        """Return the header with its seal, or None if the security module is unavailable."""
+        digest, sign = self._engine.signing_hash(header), self._signer.sign
+        try:
+            seal = await asyncio.to_thread(sign, digest) if self._signs_in_thread else sign(digest)
+        except SignerUnavailable as error:
+            log.error("block not sealed number=%d error=%s", header.number, error)
+            await self._wake_up(_SIGNER_RETRY_S)
+            return None
+        return self._engine.attach(header, [seal])
+
+    # --- nodes that share the key ---------------------------------------------------------------
+
+    async def _claim(self, shared: SharedSeals, built: BuiltBlock) -> bool:
+        """Claim a block before it is sealed. Returns False if another node of this signer has claimed another one."""
+        header = built.header
+        weight = self._chain.total_difficulty(header.parent_hash) or 0
+        block = built.body.encode_block(header.encode())
+        try:
+            answer = await shared.claim(weight, self._engine.signing_hash(header), block)
+            self._note_store(None)
+            if answer.claim is Claim.OURS:
+                return True
+            # the other node sends its block soon, unless it has stopped
+            await self._wake_up(_PARTNER_WAIT_S)
+            if answer.claim is Claim.PARTNER and self._chain.head.hash == header.parent_hash:
+                await self._adopt(shared, header.parent_hash, answer.digest)
+        except VotesUnavailable as error:
+            self._note_store(str(error))
+            await self._wake_up(_STORE_RETRY_S)
+        return False
+
+    async def _adopt(self, shared: SharedSeals, parent: Hash32, digest: Hash32 | None) -> None:
+        """Seal the block that another node of this signer has claimed and not sent."""
+        block = await shared.claimed_block()
+        if block is None:
+            return
+        try:
+            found = decode_block(block, self._engine)
+        except DecodeError as error:
+            log.error("claimed block unreadable error=%s", error)
+            return
+        header = found.header.header
+        if header.parent_hash != parent or self._engine.signing_hash(header) != digest:
+            return
+        log.info("sealing the claimed block of another node number=%d", header.number)
+        sealed = await self._sealed(header)
+        if sealed is None:
+            return
+        try:
+            await self._assembler.commit_sealed(sealed, found.body)
+        except InvalidBlock as error:
+            log.error("claimed block not imported number=%d error=%s", header.number, error)
+
+    def _note_store(self, problem: str | None) -> None:
+        if problem is not None and self.vote_store_problem is None:
+            log.error("nothing is signed reason=the vote store is unavailable: %s", problem)
+        elif problem is None and self.vote_store_problem is not None:
+            log.info("signing again")
+        self.vote_store_problem = problem
 
     def _vote(self, turn: _Turn) -> Vote | None:
         """Return a proposal that would change the signers and is not cast yet. None in an epoch block."""

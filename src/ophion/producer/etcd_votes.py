@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
@@ -24,11 +24,14 @@ from ophion.primitives.types import Address, Hash32
 from ophion.producer.shared_votes import VotesUnavailable
 from ophion.runtime.http_client import HttpClient, HttpError
 
+if TYPE_CHECKING:
+    import ssl
+
 ETCD_TIMEOUT_S: Final = 1.0
 """Timeout of one request to one member. Another member is then tried."""
 _MAX_RACES: Final = 16
 """Maximum number of attempts while other nodes write the record."""
-_MAX_REPLY_BYTES: Final = 64 * 1024
+_MAX_REPLY_BYTES: Final = 4 * 1024 * 1024
 _HEADERS: Final = {"Content-Type": "application/json"}
 
 
@@ -60,24 +63,33 @@ class _Reply(Struct):
 class EtcdVotes:
     """The record of one validator on one chain."""
 
-    def __init__(self, endpoints: Sequence[str], prefix: str, chain: Hash32, validator: Address) -> None:
-        """`endpoints` are HTTP URLs of the members; `chain` is the hash of the genesis block."""
+    def __init__(
+        self,
+        endpoints: Sequence[str],
+        prefix: str,
+        chain: Hash32,
+        validator: Address,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """`endpoints` are URLs of the members; `chain` is the hash of the genesis block."""
         path = "/".join(part for part in (prefix.strip("/"), f"0x{chain.hex()}", f"0x{validator.hex()}") if part)
         self.name = f"etcd {', '.join(endpoints)} key /{path}"
         self._key = b64encode(f"/{path}".encode()).decode()
+        self._block_key = b64encode(f"/{path}/block".encode()).decode()
         self._clients = [
-            HttpClient(url, timeout_s=ETCD_TIMEOUT_S, max_reply_bytes=_MAX_REPLY_BYTES) for url in endpoints
+            HttpClient(url, tls, timeout_s=ETCD_TIMEOUT_S, max_reply_bytes=_MAX_REPLY_BYTES) for url in endpoints
         ]
         self._stored: VoteRecord | None = None
         self._revision = 0
         """Revision of `_stored`. 0 if the key does not exist."""
 
-    async def promise(self, wanted: VoteRecord) -> VoteRecord | None:
+    async def promise(self, wanted: VoteRecord, block: bytes | None = None) -> VoteRecord | None:
+        """Store a record, and with it the block that it is about (`SharedSeals`)."""
         for _ in range(_MAX_RACES):
             stored = self._stored
             record = replacement(stored, wanted)
             # a record that is already stored allows the message: the same votes were promised before
-            if record is not None and (record == stored or await self._swap(record)):
+            if record is not None and (record == stored or await self._swap(record, block)):
                 return None
             if record is None and await self._is_current():
                 return self._stored
@@ -87,10 +99,18 @@ class EtcdVotes:
         for client in self._clients:
             client.close()
 
-    async def _swap(self, record: VoteRecord) -> bool:
+    async def block(self) -> bytes | None:
+        """Return the block of the stored record, or None if it was too large to store."""
+        body = {"success": [{"requestRange": {"key": self._block_key}}]}
+        reply = await self._request(msgspec.json.encode(body))
+        found = reply.responses[0].response_range if reply.responses else None
+        return b64decode(found.kvs[0].value) or None if found is not None and found.kvs else None
+
+    async def _swap(self, record: VoteRecord, block: bytes | None) -> bool:
         """Replace the record that this node knows. Returns False if it has changed, and reads it."""
-        value = record.encode()
-        put = [{"requestPut": {"key": self._key, "value": b64encode(value).decode()}}]
+        put = [_put(self._key, record.encode())]
+        if block is not None:
+            put.append(_put(self._block_key, block))
         reply = await self._transact(put)
         if reply.succeeded:
             self._stored, self._revision = record, reply.header.revision
@@ -140,3 +160,7 @@ class EtcdVotes:
                 problems.append(f"{client.url}: {error}")
                 self._clients.append(self._clients.pop(self._clients.index(client)))
         raise VotesUnavailable("; ".join(problems))
+
+
+def _put(key: str, value: bytes) -> dict[str, dict[str, str]]:
+    return {"requestPut": {"key": key, "value": b64encode(value).decode()}}

@@ -112,6 +112,12 @@ class MiningControl:
         self._is_behind = not is_in_sync
         self._changed.set()
 
+    @property
+    def vote_store_problem(self) -> str | None:
+        """Why a validator cannot sign; None if it can, or if it shares no vote store. Other sealers sign no votes."""
+        problem: str | None = getattr(self._sealer, "vote_store_problem", None)
+        return problem
+
     def watch_peers(self, reported: ReportedHeights, announced: AnnouncedRules = lambda: ()) -> None:
         """Delay signing while these peers report a higher head, so that they can send their blocks.
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ophion.consensus.bft.client_profiles import ProfileChoice
 from ophion.consensus.header_form import HeaderFormChoice
+from ophion.errors import ConfigError
 from ophion.primitives.types import Address
 from ophion.producer.vote_store_address import VoteStoreAddress, read_vote_store
 from ophion.runtime.options import Options, at_least, hex_bytes, option, read_address
+
+if TYPE_CHECKING:
+    import ssl
 
 MAX_EXTRA_DATA = 32
 
@@ -124,10 +130,45 @@ class ConsensusConfig(Options):
         default=None,
         parse=read_vote_store,
         metavar="etcd://HOST:PORT[,HOST:PORT…]/PREFIX",
-        help="IBFT 2.0 and QBFT: store each vote in this etcd cluster before it is sent. Several nodes may then use "
-        "one validator key: at most one of two conflicting messages is sent. (default: votes only in the database)",
+        help="IBFT 2.0, QBFT and Clique: store each vote in this etcd cluster before it is sent. Several nodes may "
+        "then use one validator key: at most one of two conflicting messages is sent. (default: votes only in the "
+        "database)",
     )
 
+    vote_store_ca_file: Path | None = option(
+        "--vote-store-ca-file",
+        default=None,
+        help="Certificates (PEM) of the authorities that sign the vote store's certificate. (default: of the system)",
+    )
+    vote_store_certificate_file: Path | None = option(
+        "--vote-store-certificate-file", default=None, help="Certificate (PEM) that this node shows to the vote store."
+    )
+    vote_store_key_file: Path | None = option(
+        "--vote-store-key-file", default=None, help="Private key (PEM) of that certificate."
+    )
+
+    @property
+    def votes_over_tls(self) -> bool:
+        """Whether the connection to the vote store is encrypted."""
+        return self.vote_store is not None and self.vote_store.speaks_tls
+
+    def vote_store_tls(self) -> ssl.SSLContext | None:
+        """Return the TLS context of the vote store, or None without TLS. Raises `ConfigError`."""
+        if not self.votes_over_tls:
+            return None
+        import ssl  # imported here: few nodes need it
+
+        try:
+            context = ssl.create_default_context(cafile=self.vote_store_ca_file)
+            if self.vote_store_certificate_file is not None:
+                context.load_cert_chain(self.vote_store_certificate_file, self.vote_store_key_file)
+        except OSError as error:  # errors of OpenSSL too
+            raise ConfigError(f"The certificates of the vote store cannot be used: {error}") from error
+        return context
+
     def problems(self) -> Iterator[str]:
+        files = (self.vote_store_ca_file, self.vote_store_certificate_file, self.vote_store_key_file)
+        if any(file is not None for file in files) and not self.votes_over_tls:
+            yield "--vote-store-ca-file, --vote-store-certificate-file and --vote-store-key-file need --vote-store=etcds://…"
         if not self.max_round_timeout_s > 0:
             yield f"Invalid value for option '--bft-max-round-timeout': {self.max_round_timeout_s} is not above 0"

@@ -93,18 +93,32 @@ class VoteCaster:
             return None
         votes = order.votes(message)
         started_at = self._clock.monotonic()
-        stored, is_promised = await self._promise(order, VoteRecord.of(votes, isinstance(message, RoundChange)))
+        writing = self._write(protocol, votes)
+        try:
+            stored, is_promised = await self._promise(order, VoteRecord.of(votes, isinstance(message, RoundChange)))
+        finally:
+            await writing
         if stored is not None:
             self.refused += 1
             log.debug("vote refused kind=%s %s", _kind(message), stored)
             return VoteRefused(order, stored)
         if not is_promised:
             return None
-        if votes is not self._written:
-            await self._database.remember(protocol, votes)
-            self._written = votes
         self.durations.record(self._clock.monotonic() - started_at)
         return VoteStored(order, message, votes)
+
+    def _write(self, protocol: BftProtocol, votes: DurableVotes) -> asyncio.Future[None]:
+        """Begin to write the votes to the database, while the shared votes are asked.
+
+        If the vote is refused, the database holds a vote that was not sent. After a restart the validator then begins
+        with the next round, which is always allowed.
+        """
+        if votes is self._written:
+            written = asyncio.get_running_loop().create_future()
+            written.set_result(None)
+            return written
+        self._written = votes
+        return asyncio.ensure_future(self._database.remember(protocol, votes))
 
     async def _signed(self, order: CastVote) -> BftMessage | None:
         """Return the signed message, or None if its round ends before the security module signs."""

@@ -1,4 +1,7 @@
-"""Address of a shared vote store, as `--vote-store` writes it: `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`."""
+"""Address of a shared vote store, as `--vote-store` writes it: `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`.
+
+`etcds://` uses TLS.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +11,34 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 DEFAULT_PREFIX: Final = "ophion"
-_SCHEME: Final = "etcd://"
-_FORM: Final = "expected etcd://HOST:PORT[,HOST:PORT…]/PREFIX"
+_SCHEMES: Final = {"etcd": "http", "etcds": "https"}
+_FORM: Final = "expected etcd://HOST:PORT[,HOST:PORT…]/PREFIX, or etcds:// for TLS"
 
 
 class VoteStoreAddress(Struct, frozen=True):
     """An etcd cluster and the prefix of the keys."""
 
     endpoints: tuple[str, ...]
-    """HTTP URLs of the members."""
+    """URLs of the members: http or https."""
     prefix: str = DEFAULT_PREFIX
 
+    @property
+    def speaks_tls(self) -> bool:
+        return self.endpoints[0].startswith("https://")
+
     def __str__(self) -> str:
-        members = ",".join(url.removeprefix("http://") for url in self.endpoints)
-        return f"{_SCHEME}{members}/{self.prefix}"
+        members = ",".join(url.partition("://")[2] for url in self.endpoints)
+        return f"{'etcds' if self.speaks_tls else 'etcd'}://{members}/{self.prefix}"
 
 
 def read_vote_store(text: str) -> VoteStoreAddress:
     """Read the address of a vote store. Raises `ValueError`."""
-    if not text.startswith(_SCHEME):
+    name, _, rest = text.partition("://")
+    scheme = _SCHEMES.get(name)
+    if scheme is None:
         raise ValueError(f"'{text}' is not a vote store: {_FORM}")
-    members, _, prefix = text.removeprefix(_SCHEME).partition("/")
-    urls = tuple(f"http://{member}" for member in members.split(","))
+    members, _, prefix = rest.partition("/")
+    urls = tuple(f"{scheme}://{member}" for member in members.split(","))
     for url in urls:
         parts = urlsplit(url)
         if not parts.hostname or parts.port is None or parts.username is not None:

@@ -254,6 +254,12 @@ class MetricsRegistry:
                 lines += [f"{family}{label} {_number(value)}" for label, value in samples]
         return "\n".join(lines) + "\n" if lines else ""
 
+    def each(self, categories: frozenset[Category]) -> Iterator[tuple[str, str, Metric]]:
+        """Yield name, help and metric of each family of the chosen categories."""
+        for (category, name), (help, metric) in self._metrics.items():
+            if category in categories:
+                yield full_name(category, name), help, metric
+
     def families(self) -> dict[str, str]:
         """Return name and kind of every family."""
         return {

@@ -41,6 +41,11 @@ class LoopRunner:
             raise ChainError("This chain is closed. Create a new Chain.")
 
     @property
+    def has_thread(self) -> bool:
+        """Whether a thread runs the loop all the time."""
+        return self._thread is not None
+
+    @property
     def is_owner(self) -> bool:
         """Whether this process has created the loop."""
         return os.getpid() == self._owner

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
+import ipaddress
 import os
 import shutil
 import signal
@@ -11,10 +13,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from ophion.consensus.bft.vote_record import VoteRecord
 from ophion.producer.etcd_votes import EtcdVotes
+from ophion.producer.options import ConsensusConfig
 from ophion.producer.shared_votes import VotesUnavailable
+from ophion.producer.vote_store_address import read_vote_store
+from ophion.runtime.options import problems_of
 from tests.faults.etcd_cluster import ETCD, REASON, EtcdCluster
 from tests.unit.hostile_node import hostile_node
 
@@ -54,6 +62,23 @@ def test_two_nodes_agree_on_one_record(etcd: EtcdCluster) -> None:
         assert await stranger.promise(VoteRecord(1, 0, Y)) is None, "each key has its own record"
         for votes in (one, two, stranger):
             votes.close()
+
+    asyncio.run(story())
+
+
+def test_a_block_is_stored_with_its_record(etcd: EtcdCluster) -> None:
+    async def story() -> None:
+        one, two = (EtcdVotes(etcd.urls, "test", CHAIN, VALIDATOR) for _ in range(2))
+        await _until_available(one, VoteRecord(1))
+        assert await two.block() is None
+        block = bytes(range(256)) * 3900
+        assert await one.promise(VoteRecord(5, 0, X), block) is None
+        assert await two.promise(VoteRecord(5, 0, Y), b"other") == VoteRecord(5, 0, X)
+        assert await two.block() == block
+        assert await two.promise(VoteRecord(6, 0, Y), b"") is None
+        assert await one.block() is None, "a block that was too large"
+        one.close()
+        two.close()
 
     asyncio.run(story())
 
@@ -136,3 +161,62 @@ def test_a_reply_of_another_service_allows_no_vote(reply: bytes) -> None:
     with hostile_node() as node:
         node.body = reply
         asyncio.run(story(node.url))
+
+
+def _certificate(path: Path) -> tuple[Path, Path]:
+    """Write a certificate of 127.0.0.1 that signs itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "etcd of a test")])
+    now = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now)
+        .not_valid_after(now + datetime.timedelta(days=36500))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    public, private = path / "cert.pem", path / "key.pem"
+    public.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    private.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return public, private
+
+
+def test_votes_over_tls_need_the_certificate_of_the_client(tmp_path: Path) -> None:
+    certificate, key = _certificate(tmp_path)
+    options = (
+        f"--cert-file={certificate}",
+        f"--key-file={key}",
+        f"--trusted-ca-file={certificate}",
+        "--client-cert-auth",
+    )
+
+    async def story(etcd: EtcdCluster) -> None:
+        store = read_vote_store("etcds://127.0.0.1:1")
+        config = ConsensusConfig(
+            vote_store=store,
+            vote_store_ca_file=certificate,
+            vote_store_certificate_file=certificate,
+            vote_store_key_file=key,
+        )
+        assert problems_of(config) == []
+        votes = EtcdVotes(etcd.urls, "test", CHAIN, VALIDATOR, config.vote_store_tls())
+        assert await _until_available(votes, VoteRecord(1, 0, X)) is None
+        assert await votes.promise(VoteRecord(1, 0, Y)) == VoteRecord(1, 0, X)
+        votes.close()
+        without = ConsensusConfig(vote_store=store, vote_store_ca_file=certificate)
+        stranger = EtcdVotes(etcd.urls, "test", CHAIN, VALIDATOR, without.vote_store_tls())
+        with pytest.raises(VotesUnavailable):
+            await stranger.promise(VoteRecord(2))
+        distrusting = EtcdVotes(etcd.urls, "test", CHAIN, VALIDATOR, ConsensusConfig(vote_store=store).vote_store_tls())
+        with pytest.raises(VotesUnavailable, match="certificate"):
+            await distrusting.promise(VoteRecord(2))
+
+    with EtcdCluster(tmp_path / "etcd", tls=options) as etcd:
+        asyncio.run(story(etcd))

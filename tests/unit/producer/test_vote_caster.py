@@ -62,8 +62,8 @@ def test_without_the_store_nothing_is_sent_and_blocks_come_soon_after_its_return
             sent = [len(machine.sent) for machine in machines]
             await asyncio.sleep(31)
             assert [len(machine.sent) for machine in machines] == sent
-            assert (
-                machines[0].driver.vote_store_problem == "the vote store is unavailable: the test has switched it off"
+            assert machines[0].driver.vote_store_problem == (
+                "the vote store is unavailable: the test has switched it off"
             )
             assert "vote store is unavailable" in machines[0].driver.status().explanation[0]
             cluster.is_away = False

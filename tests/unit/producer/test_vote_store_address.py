@@ -13,6 +13,9 @@ def test_members_and_prefix_are_read() -> None:
     )
     assert read_vote_store("etcd://[::1]:2379").prefix == "ophion"
     assert str(read_vote_store("etcd://a:1,b:2/p/")) == "etcd://a:1,b:2/p"
+    encrypted = read_vote_store("etcds://a:1,b:2/p")
+    assert encrypted.endpoints == ("https://a:1", "https://b:2")
+    assert (encrypted.speaks_tls, str(encrypted)) == (True, "etcds://a:1,b:2/p")
 
 
 @pytest.mark.parametrize(

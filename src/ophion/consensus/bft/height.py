@@ -256,8 +256,11 @@ class Height:
 
     def on_stored(self, event: VoteStored) -> None:
         """Send and count an own message whose votes are stored. It is not sent after its round."""
-        message = event.message
-        self.memory = event.votes
+        message, votes, known = event.message, event.votes, self.memory.prepared
+        if known is not None and (votes.prepared is None or votes.prepared.round < known.round):
+            # a commit was stored after this vote was written
+            votes = DurableVotes(votes.height, votes.round, votes.vote, known)
+        self.memory = votes
         if message.round == self.current:
             self._send(message)
             event.order.then(message)

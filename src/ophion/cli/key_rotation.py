@@ -1,0 +1,164 @@
+"""`ophion keys check-rotation`: which steps of a validator key rotation are done, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ophion.cli.command import CommandSession
+from ophion.cli.node_client import RpcNode, read_token, read_url
+from ophion.errors import CommandError, ConfigError
+from ophion.primitives.hexcodec import data as hex_text
+from ophion.primitives.types import Address
+from ophion.runtime.options import Options, option, problems_of, read_address
+
+_BLOCKS_PER_VALIDATOR: Final = 4
+"""Number of rounds of proposers in which the new validator must have produced a block."""
+
+
+class RotationOptions(Options):
+    """Options."""
+
+    urls: tuple[str, ...] = option(
+        "--rpc",
+        default=(),
+        metavar="URL",
+        parse=read_url("http", "https"),
+        help="JSON-RPC of the validators, with the group IBFT, QBFT or CLIQUE; separate several by commas.",
+    )
+    old: Address = option("--old", parse=read_address, metavar="ADDRESS", help="Address of the key to retire.")
+    new: Address = option("--new", parse=read_address, metavar="ADDRESS", help="Address of the key that replaces it.")
+    token_file: Path | None = option(
+        "--token-file", default=None, help="File with a token, for nodes with authentication."
+    )
+
+    def problems(self) -> Iterator[str]:
+        if not self.urls:
+            yield "Missing required option: '--rpc=URL[,URL...]'"
+        if self.old == self.new:
+            yield "--old and --new are the same address."
+
+
+class Methods(Struct, frozen=True):
+    """Names of the methods of one consensus engine."""
+
+    validators: str
+    propose: str
+    pending: str
+    discard: str
+    metrics: str
+
+
+def _bft(prefix: str) -> Methods:
+    return Methods(
+        f"{prefix}_getValidatorsByBlockNumber",
+        f"{prefix}_proposeValidatorVote",
+        f"{prefix}_getPendingVotes",
+        f"{prefix}_discardValidatorVote",
+        f"{prefix}_getSignerMetrics",
+    )
+
+
+ENGINES: Final = (
+    _bft("qbft"),
+    _bft("ibft"),
+    Methods("clique_getSigners", "clique_propose", "clique_proposals", "clique_discard", "clique_getSignerMetrics"),
+)
+
+
+class RotationView(Struct, frozen=True):
+    """What one node reports."""
+
+    url: str
+    validators: frozenset[str]
+    pending: dict[str, bool]
+    """Votes that the node casts: true adds an address, false removes it."""
+    producers: frozenset[str]
+    """Validators that produced one of the latest blocks."""
+
+
+class Step(Struct, frozen=True):
+    """One step of the procedure."""
+
+    name: str
+    is_done: bool
+    action: str
+    """What to do if the step is not done."""
+
+
+def rotation_steps(methods: Methods, views: Sequence[RotationView], old: str, new: str) -> list[Step]:
+    """Return the steps in order. The old key is removed after the new key has produced a block."""
+    validators = views[0].validators
+    needed = len(validators) // 2 + 1
+    is_agreed = all(view.validators == validators for view in views)
+
+    def votes(address: str, adds: bool) -> str:
+        cast = [view.url for view in views if view.pending.get(address) is adds]
+        call = f"{methods.propose}({address}, {str(adds).lower()})"
+        return f"{len(cast)} of {needed} votes are cast. Call {call} on {max(needed - len(cast), 0)} more validators."
+
+    is_producing = any(new in view.producers for view in views)
+    left = sorted({view.url for view in views if {old, new} & view.pending.keys()})
+    return [
+        Step("The nodes agree on the validators.", is_agreed, "Wait until all nodes have the same head."),
+        Step("The new key is a validator.", new in validators, votes(new, True)),
+        Step(
+            "The new key produces blocks.",
+            is_producing,
+            "Start the node with the new key and connect it. Do not remove the old key before this step is done.",
+        ),
+        Step("The old key is no validator.", old not in validators, votes(old, False)),
+        Step("No vote is left.", not left, f"Call {methods.discard} for both addresses on {', '.join(left)}."),
+    ]
+
+
+def check_rotation(options: RotationOptions, session: CommandSession) -> int:
+    """Print the steps. Returns 0 if the rotation is complete."""
+    if problems := problems_of(options):
+        raise ConfigError(problems)
+    token = read_token(options.token_file)
+    methods = _methods(options.urls[0], RpcNode(options.urls[0], token))
+    views = [_view(url, RpcNode(url, token), methods) for url in options.urls]
+    steps = rotation_steps(methods, views, hex_text(options.old), hex_text(options.new))
+    is_complete = True
+    for step in steps:
+        print(f"{'done' if step.is_done else 'next' if is_complete else 'later'}  {step.name}")
+        if not step.is_done:
+            if is_complete:
+                print(f"      {step.action}")
+            is_complete = False
+    print("The rotation is complete. Destroy the old key." if is_complete else "The rotation is not complete.")
+    return 0 if is_complete else 1
+
+
+def _methods(url: str, node: RpcNode) -> Methods:
+    """Return the methods of the node's consensus engine."""
+    reasons = []
+    for methods in ENGINES:
+        try:
+            if node.ask(methods.validators, "latest") is not None:
+                return methods
+        except CommandError as error:
+            reasons.append(str(error))
+    raise CommandError(f"The node at {url} reports no validators: {reasons[0]}")
+
+
+def _view(url: str, node: RpcNode, methods: Methods) -> RotationView:
+    try:
+        validators = _texts(node.ask(methods.validators, "latest"))
+        head = int(node.ask("eth_blockNumber"), 16)
+        first = max(1, head - _BLOCKS_PER_VALIDATOR * len(validators))
+        found = node.ask(methods.metrics, hex(first), "latest") or []
+        producers = {str(one["address"]).lower() for one in found if int(one["proposedBlockCount"], 16) > 0}
+        votes = node.ask(methods.pending)
+        pending = {str(address).lower(): bool(adds) for address, adds in votes.items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CommandError(f"The node at {url} sends an unexpected answer: {error!r}") from error
+    return RotationView(url, frozenset(validators), pending, frozenset(producers))
+
+
+def _texts(answer: Any) -> list[str]:
+    return [str(address).lower() for address in answer]

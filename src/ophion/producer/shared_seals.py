@@ -1,0 +1,74 @@
+"""`SharedSeals`: the nodes of one Clique signer agree on the block that they seal on a parent.
+
+The height of a record is the total difficulty of the parent, which only grows on the chain of an honest signer. So a
+signer seals one block per parent, and may seal again after a reorganisation to a heavier branch, as Clique allows.
+
+The store keeps the block beside the record. If a node stops between its claim and its seal, another node of the signer
+seals the same block. Without the block, a network with one signer would stop.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from ophion.consensus.bft.vote_record import VoteRecord
+from ophion.primitives.types import Hash32
+
+MAX_SHARED_BLOCK_BYTES: Final = 1_000_000
+"""Larger blocks are claimed but not stored: etcd refuses requests above 1.5 MB."""
+
+
+class SealStore(Protocol):
+    """A store of vote records with blocks."""
+
+    async def promise(self, wanted: VoteRecord, block: bytes | None = None) -> VoteRecord | None:
+        """Store a record and its block. See `SharedVotes.promise`."""
+
+    async def block(self) -> bytes | None:
+        """Return the block of the stored record, if it was stored. Raises `VotesUnavailable`."""
+
+    def close(self) -> None:
+        """Close connections."""
+
+
+class Claim(Enum):
+    """Answer to a claim."""
+
+    OURS = "ours"
+    PARTNER = "partner"
+    """Another node of this signer has claimed a block on the same parent."""
+    BEHIND = "behind"
+    """Another node of this signer has a heavier chain."""
+
+
+class ClaimResult(Struct, frozen=True):
+    """The answer, and the digest that the other node has claimed."""
+
+    claim: Claim
+    digest: Hash32 | None = None
+
+
+class SharedSeals:
+    """Claims of one signer."""
+
+    def __init__(self, store: SealStore) -> None:
+        self._store = store
+
+    async def claim(self, parent_weight: int, digest: Hash32, block: bytes) -> ClaimResult:
+        """Claim a block by the digest that its seal signs. Raises `VotesUnavailable`."""
+        kept = block if len(block) <= MAX_SHARED_BLOCK_BYTES else b""
+        stored = await self._store.promise(VoteRecord(parent_weight, 0, digest), kept)
+        if stored is None:
+            return ClaimResult(Claim.OURS)
+        return ClaimResult(Claim.PARTNER if stored.height == parent_weight else Claim.BEHIND, stored.vote)
+
+    async def claimed_block(self) -> bytes | None:
+        """Return the claimed block, if it was stored. Raises `VotesUnavailable`."""
+        return await self._store.block()
+
+    def close(self) -> None:
+        """Close connections."""
+        self._store.close()
