@@ -20,6 +20,7 @@
     follow       exports blocks as they become final, and joins small files
     frames       `open_chain`: datasets as Arrow tables and data frames
     sql          DuckDB over the chain
+    spark        the format `ophion` of Apache Spark
 
 The packages of the extra `ophion[data]` are imported when they are needed (docs/data.md).
 """
