@@ -106,6 +106,16 @@ def main() -> None:
                     compare(chain.name, dataset, head, url, data, genesis, work, options)
 
 
+def run_cryo(python: str, dataset: str, head: int, url: str, to: Path) -> float:
+    """Export by cryo; returns its seconds. cryo crashes now and then, while it ends or before, so try three times."""
+    for _ in range(3):
+        out, _, _ = run(python, "-c", CRYO, dataset, 1, head + 1, url, to, may_crash_at_exit=True)
+        seconds = [line for line in out.splitlines() if re.fullmatch(r"[0-9]+\.[0-9e-]+", line)]
+        if seconds:
+            return float(seconds[-1])
+    raise SystemExit(f"cryo {dataset}: {out}")
+
+
 def compare(
     chain: str, dataset: str, head: int, url: str, data: Path, genesis: str, work: Path, options: argparse.Namespace
 ) -> None:
@@ -120,8 +130,7 @@ def compare(
         )  # fmt: skip
         ours_s.append(seconds)
         inner_s.append(float(re.search(r"([0-9.]+) s\)", out).group(1)))  # type: ignore[union-attr]
-        out, _, _ = run(options.cryo, "-c", CRYO, dataset, 1, head + 1, url, theirs, may_crash_at_exit=True)
-        cryo_s.append(float(out.splitlines()[-1]))
+        cryo_s.append(run_cryo(options.cryo, dataset, head, url, theirs))
     files = list(theirs.rglob("*.parquet"))
     rows = sum(parquet.read_metadata(file).num_rows for file in ours.rglob("*.parquet"))
     found = differences(ours, theirs) if files else {"cryo": "no file"}
