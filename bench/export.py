@@ -17,12 +17,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.dataset as arrow_dataset
 import pyarrow.parquet as parquet
 
-from ophion.testing.process import NodeProcess
+from ophion.testing.process import NodeProcess, processor_s
 
 DATASETS = (
     "blocks", "transactions", "logs", "erc20_transfers", "traces", "native_transfers", "contracts",
@@ -42,8 +42,18 @@ print(json.dumps(time.perf_counter() - began))
 """
 
 
-def run(*command: Any, may_crash_at_exit: bool = False) -> tuple[str, float, float]:
-    """Run a command; returns its output, the seconds and the peak memory in MB, at least that of this process."""
+class Ran(NamedTuple):
+    """A command that has ended."""
+
+    out: str
+    seconds: float
+    cpu_s: float
+    memory_mb: float
+    """Peak memory, at least that of this process."""
+
+
+def run(*command: Any, may_crash_at_exit: bool = False) -> Ran:
+    """Run a command and wait for it."""
     began = time.perf_counter()
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen([str(one) for one in command], stdout=out, stderr=out)
@@ -54,7 +64,7 @@ def run(*command: Any, may_crash_at_exit: bool = False) -> tuple[str, float, flo
         text = out.read().decode()
     if process.returncode != 0 and not may_crash_at_exit:
         raise SystemExit(f"{command}: {text}")
-    return text, seconds, usage.ru_maxrss / 1024
+    return Ran(text, seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
 def rows_of(path: Path, names: list[str]) -> list[tuple[Any, ...]]:
@@ -103,25 +113,49 @@ def main() -> None:
                 head = node.height
                 url = f"http://127.0.0.1:{node.ports['json-rpc']}"
                 for dataset in options.datasets.split(","):
-                    compare(chain.name, dataset, head, url, data, genesis, work, options)
+                    compare(chain.name, dataset, head, url, data, genesis, work, options, node.pid)
+
+
+def run_cryo(python: str, dataset: str, head: int, url: str, to: Path) -> tuple[float, float]:
+    """Export by cryo; returns its seconds without its start, and its processor time.
+
+    cryo crashes now and then, while it ends or before, so try three times.
+    """
+    for _ in range(3):
+        ran = run(python, "-c", CRYO, dataset, 1, head + 1, url, to, may_crash_at_exit=True)
+        seconds = [line for line in ran.out.splitlines() if re.fullmatch(r"[0-9]+\.[0-9e-]+", line)]
+        if seconds:
+            return float(seconds[-1]), ran.cpu_s
+    raise SystemExit(f"cryo {dataset}: {ran.out}")
 
 
 def compare(
-    chain: str, dataset: str, head: int, url: str, data: Path, genesis: str, work: Path, options: argparse.Namespace
+    chain: str,
+    dataset: str,
+    head: int,
+    url: str,
+    data: Path,
+    genesis: str,
+    work: Path,
+    options: argparse.Namespace,
+    node: int,
 ) -> None:
-    """Export one dataset by both tools and print the comparison."""
-    ours_s, inner_s, cryo_s = [], [], []
+    """Export one dataset by both tools and print the comparison. `node` is the process that cryo asks."""
+    ours_s, inner_s, cryo_s, ours_cpu, cryo_cpu = [], [], [], [], []
     for turn in range(options.rounds):
         ours, theirs = work / f"ours-{dataset}-{turn}", work / f"cryo-{dataset}-{turn}"
         theirs.mkdir()
-        out, seconds, memory = run(
+        ran = run(
             *OPHION, "export", "parquet", f"--data-path={data}", genesis, f"--datasets={dataset}", f"--to={ours}",
             "--start-block=1", "--u256=binary,string,f64",
         )  # fmt: skip
-        ours_s.append(seconds)
-        inner_s.append(float(re.search(r"([0-9.]+) s\)", out).group(1)))  # type: ignore[union-attr]
-        out, _, _ = run(options.cryo, "-c", CRYO, dataset, 1, head + 1, url, theirs, may_crash_at_exit=True)
-        cryo_s.append(float(out.splitlines()[-1]))
+        ours_s.append(ran.seconds)
+        ours_cpu.append(ran.cpu_s)
+        inner_s.append(float(re.search(r"([0-9.]+) s\)", ran.out).group(1)))  # type: ignore[union-attr]
+        before = processor_s(node)
+        seconds, own_cpu = run_cryo(options.cryo, dataset, head, url, theirs)
+        cryo_s.append(seconds)
+        cryo_cpu.append(own_cpu + processor_s(node) - before)
     files = list(theirs.rglob("*.parquet"))
     rows = sum(parquet.read_metadata(file).num_rows for file in ours.rglob("*.parquet"))
     found = differences(ours, theirs) if files else {"cryo": "no file"}
@@ -136,7 +170,9 @@ def compare(
                 "cryo_s": round(min(cryo_s), 3),
                 "ratio": round(min(cryo_s) / min(inner_s), 1),
                 "ratio_with_start": round(min(cryo_s) / min(ours_s), 1),
-                "memory_mb": round(memory),
+                "cpu_s": round(min(ours_cpu), 3),
+                "cryo_and_node_cpu_s": round(min(cryo_cpu), 3),
+                "memory_mb": round(ran.memory_mb),
                 "differences": found,
             }
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
@@ -15,7 +15,7 @@ pytest.importorskip("s3fs", reason="s3fs is not installed")
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     # public test credentials: the server accepts any
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
@@ -28,8 +28,13 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
     s3fs.S3FileSystem.clear_instance_cache()
     s3fs.S3FileSystem().makedirs("tables", exist_ok=True)  # buckets outlive the server
-    yield "s3://tables/chain"
+    yield server
     server.stop()
+
+
+@pytest.fixture
+def bucket(server: Any) -> str:
+    return "s3://tables/chain"
 
 
 def test_objects_are_whole_or_absent(bucket: str) -> None:
@@ -59,3 +64,31 @@ def test_objects_are_whole_or_absent(bucket: str) -> None:
 def test_a_missing_bucket_is_one_error(bucket: str) -> None:
     with pytest.raises(CommandError, match="s3://elsewhere/chain/part"):
         open_target("s3://elsewhere/chain").write("part", lambda file: None)
+
+
+def test_a_server_that_fails_half_way_leaves_no_object(
+    server: Any, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server stops while a file is being written: one error, and the first file is still the only one."""
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    target = open_target(bucket)
+    host, port = server.get_host_and_port()
+    first, second = (f"logs/from=00000000/part-{at}.parquet" for at in (1, 2))
+    target.write(first, lambda file: _fill(file))
+
+    def stop_server(file: IO[bytes]) -> None:
+        _fill(file)
+        server.stop()
+
+    with pytest.raises(CommandError, match=r"s3://tables/chain/logs/.*part-2.parquet: Could not connect"):
+        target.write(second, stop_server)
+    again = moto_server.ThreadedMotoServer(ip_address=host, port=port)
+    again.start()
+    try:
+        assert open_target(bucket).list("logs") == [first]  # objects outlive the server
+    finally:
+        again.stop()
+
+
+def _fill(file: IO[bytes]) -> None:
+    file.write(bytes(range(256)) * 4096)

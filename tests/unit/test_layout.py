@@ -76,6 +76,7 @@ ELSEWHERE = {
     "data/reader.py": "a protocol and plain records",
     "data/rpc.py": "tests/integration/test_cli_export.py",
     "data/rpc_rows.py": "tests/integration/test_cli_export.py",
+    "data/spark.py": "tests/integration/test_spark.py",
     "data/selection.py": "tests/integration/test_cli_export.py",
     "data/writers.py": "tests/integration/test_cli_export.py",
     "native/tables.py": "names of the extension, passed on; used by the tests of data",

@@ -19,7 +19,9 @@
     export       the plan of an export, and its execution
     follow       exports blocks as they become final, and joins small files
     frames       `open_chain`: datasets as Arrow tables and data frames
+    read_ahead   reads block ranges ahead in other threads
     sql          DuckDB over the chain
+    spark        the format `ophion` of Apache Spark
 
 The packages of the extra `ophion[data]` are imported when they are needed (docs/data.md).
 """

@@ -130,8 +130,8 @@ class DatabaseReader:
             state = self._store.state(parent.header.state_root)
         except MissingState as error:
             raise MissingStateError(
-                f"The state before block {number} is pruned. Export blocks whose states are stored (--first), or use a"
-                " node that keeps every state (--state-history)."
+                f"The state before block {number} is pruned. Export blocks whose states are stored (--start-block), or"
+                " use a node that keeps every state (--state-history)."
             ) from error
         return TracedBlock(parent=state, env=env, body=body, hash=header.hash, rewards=rewards)
 

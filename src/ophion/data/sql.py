@@ -7,6 +7,7 @@ not limit the read only cost time.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -16,6 +17,7 @@ from msgspec import Struct
 from ophion.data.datasets import ALL, Dataset
 from ophion.data.frames import ChainTables
 from ophion.data.packages import require
+from ophion.data.read_ahead import read_ahead
 from ophion.data.selection import NUMBER_FORMS, Format, Rows, columns_of
 from ophion.errors import CommandError
 
@@ -107,11 +109,16 @@ def _scan(
     bounds = bounds_of(text, dataset, reader.head().number)
     selected = columns_of(dataset, _FORMS, wanted or (dataset.columns[0].name,) if columns is not None else None)
     schema = chain.dataset(dataset.name, columns=[column.name for column in selected]).schema
-    batches = (
-        reader.batches(dataset, selected, bounds.first, bounds.last, bounds.rows, False)
-        if bounds.first <= bounds.last
-        else iter(())
-    )
+
+    def read(first: int, last: int) -> list[Any]:
+        return list(reader.batches(dataset, selected, first, last, bounds.rows, False))
+
+    batches: Iterator[Any] = iter(())
+    if bounds.first <= bounds.last and bounds.rows == Rows():
+        batches = read_ahead(reader.ranges(dataset, bounds.first, bounds.last), read, os.cpu_count() or 1)
+    elif bounds.first <= bounds.last:
+        # conditions on addresses and topics find their blocks by an index, which is faster than planning ranges
+        batches = reader.batches(dataset, selected, bounds.first, bounds.last, bounds.rows, False)
     return arrow.Scanner.from_batches(batches, schema=schema, columns=columns, filter=filter)
 
 

@@ -1,0 +1,45 @@
+"""Ranges are read ahead in other threads, in order and within a limit."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from ophion.data.read_ahead import read_ahead
+
+RANGES = [(at, at + 1) for at in range(0, 40, 2)]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_batches_are_in_order(workers: int) -> None:
+    found = list(read_ahead(RANGES, lambda first, last: [first, last], workers))
+    assert found == list(range(40))
+
+
+def test_few_ranges_are_held_and_a_closed_iterator_reads_no_more() -> None:
+    begun: list[int] = []
+
+    def read(first: int, last: int) -> list[int]:
+        begun.append(first)
+        return [first]
+
+    batches = read_ahead(RANGES, read, 2)
+    assert next(batches) == 0
+    batches.close()  # type: ignore[attr-defined]
+    assert len(begun) <= 4
+
+
+def test_an_error_reaches_the_reader() -> None:
+    def read(first: int, last: int) -> list[int]:
+        if first == 6:
+            raise ValueError("range 6")
+        return [first]
+
+    with pytest.raises(ValueError, match="range 6"):
+        list(read_ahead(RANGES, read, 2))
+
+
+def test_two_ranges_are_read_at_once() -> None:
+    both = threading.Barrier(2, timeout=60)
+    assert len(list(read_ahead(RANGES[:2], lambda first, last: [both.wait()], 2))) == 2
