@@ -181,5 +181,7 @@ def test_a_source_that_goes_away_is_one_error(source: tuple[Node, Proxy], tmp_pa
 
 
 def test_a_fork_address_that_is_away_is_one_clear_error(tmp_path: Path) -> None:
-    given = ("--fork-url=http://127.0.0.1:9", "--retries=0", "--no-storage-caching")
-    assert "does not answer" in refusal("dev", *given)
+    given = ("--fork-url=http://127.0.0.1:9", "--retries=1", "--fork-retry-backoff=10", "--no-storage-caching")
+    said = refusal("dev", *given)
+    assert "source of the fork does not answer, trying again source=127.0.0.1:9 reason=Connection refused" in said
+    assert "The source of the fork, http://127.0.0.1:9, does not answer" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import os
 import socket
@@ -26,6 +27,12 @@ QUIET = ("--rpc-ws-port=0", "--graphql-http-enabled=false", "--page-http-enabled
 def dev(data: Path, *options: str, level: str = "WARN") -> Iterator[tuple[Node, NodeProcess]]:
     with NodeProcess(data, *QUIET, f"--logging={level}", *options, command=("dev",)) as process:
         yield Node(f"http://127.0.0.1:{process.ports['json-rpc']}"), process
+
+
+@pytest.fixture(scope="module")
+def dev_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with dev(tmp_path_factory.mktemp("dev")) as (_, process):
+        yield process.ports["json-rpc"]
 
 
 def refusal(*arguments: str) -> str:
@@ -244,7 +251,26 @@ def test_websocket_clients_are_taken_on_the_port_of_http(tmp_path: Path) -> None
         assert upgraded(port, None) == b"HTTP/1.1 101 Switching Protocols"
         assert upgraded(port, "http://localhost:3000") == b"HTTP/1.1 101 Switching Protocols"
         assert upgraded(port, "https://stranger.example") == b"HTTP/1.1 403 Forbidden"
+        assert upgraded(port, "null") == b"HTTP/1.1 403 Forbidden"
         assert node.number() == 0
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("Titanoboa", 200),
+        ("http://localhost:3000", 200),
+        ("https://titanoboa", 403),
+        ("https://stranger.example", 403),
+        ("null", 403),
+    ],
+)
+def test_only_tools_and_local_pages_are_answered(dev_port: int, origin: str, status: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", dev_port, timeout=30)
+    body = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}'
+    connection.request("POST", "/", body, {"Content-Type": "application/json", "Origin": origin})
+    assert connection.getresponse().status == status
+    connection.close()
 
 
 # --- what went wrong -----------------------------------------------------------------------------

@@ -101,9 +101,12 @@ class ImportCore:
     # --- HeaderReader: committed blocks and staged ones ---
 
     def header(self, block_hash: Hash32) -> HashedHeader | None:
-        """Return a header on any branch."""
+        """Return the header of a staged or committed block."""
         staged = self._pending(block_hash)
-        return staged.header if staged is not None else self.chain.header(block_hash)
+        if staged is not None:
+            return staged.header
+        # the head is asked for with every block; the database would have to be read for it
+        return self._tip.header if block_hash == self._tip.header.hash else self.chain.header(block_hash)
 
     def _pending(self, block_hash: Hash32) -> Staged | None:
         """Return an uncommitted block. Callers look here before the database, so a commit in between hides no block."""

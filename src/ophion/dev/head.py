@@ -22,7 +22,7 @@ from ophion.native.transactions import Transaction
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Hash32
 
-_BLOCKS_PER_COMMIT = 128
+_BLOCKS_PER_COMMIT = 64
 _EDIT_KEY = "edited head"
 _HASH_BYTES = 32
 
@@ -178,7 +178,7 @@ class HeadControl:
             for _ in range(count):
                 draft = drafts.after(parent)
                 if idle is None or not drafts.is_steady:
-                    built = builder.open(draft, state).complete(draft)
+                    built = builder.empty(draft, state)
                     idle = built if built.execution.state_root == root else None
                     state, root = built.state, built.execution.state_root
                     header, body, execution = built.header, built.body, built.execution

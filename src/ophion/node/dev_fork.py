@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
+import logging
+import socket
 from functools import cache
+from typing import Final
+from urllib.parse import urlsplit
 
 from ophion.chainspec.dev import DEFAULT_DEV_FORK
+from ophion.dev.fork.cache import find_point
 from ophion.dev.fork.fork import Fork
 from ophion.dev.fork.settings import ForkSettings
+
+log = logging.getLogger(__name__)
+
+_PROBE_TIMEOUT_S: Final = 2.0
 
 
 @cache
 def opened_fork(settings: ForkSettings) -> Fork:
     """Open a fork, once: genesis and chain of a node share it."""
+    _warn_if_away(settings)
     return Fork.open(settings)
+
+
+def _warn_if_away(settings: ForkSettings) -> None:
+    """Say at once that the source does not listen: its requests are repeated for a while before they fail."""
+    number, folder = settings.block_number, settings.cache_path
+    if number is not None and folder is not None and find_point(folder, settings.url, number) is not None:
+        return
+    parts = urlsplit(settings.url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection((parts.hostname or "", port), _PROBE_TIMEOUT_S).close()
+    except OSError as error:
+        log.warning(
+            "source of the fork does not answer, trying again source=%s:%d reason=%s retries=%d",
+            parts.hostname,
+            port,
+            error.strerror or error,
+            settings.retries,
+        )
 
 
 def fork_name(fork: Fork) -> str:

@@ -26,9 +26,13 @@ _LOCAL_PAGES = ",".join(
         "https://127.0.0.1:*",
         "chrome-extension://*",
         "moz-extension://*",
+        "titanoboa",
     )
 )
-"""Only local origins: a foreign page in the developer's browser must not control the node."""
+"""Only local origins: a foreign page in the developer's browser must not control the node.
+
+titanoboa sends its name as origin. No page can do so: browsers send `scheme://host`, or `null`.
+"""
 
 DEV_OPTIONS = (
     "--network=dev",

@@ -18,6 +18,7 @@ from ophion.chain.validation import MAX_BLOCK_SIZE
 from ophion.chainspec.consensus_parameters import HeaderForm
 from ophion.consensus.engine import BlockPreferences, Vote
 from ophion.errors import OphionError
+from ophion.native.crypto import keccak256
 from ophion.native.exceptions import NativeError
 from ophion.native.executor import State
 from ophion.native.transactions import Body, Transaction
@@ -174,8 +175,9 @@ class Assembler:
         built = filled.built
         if filled.skipped or filled.refused or not built.body.transaction_count:
             return False
-        hashed = self.chain.engine.hashed(built.header)
-        self._importer.import_built_inline(hashed, built.body, built.execution)
+        encoded = built.header.encode()
+        hashed = HashedHeader(built.header, keccak256(encoded))
+        self._importer.import_built_inline(hashed, built.body, built.execution, encoded)
         self._report_produced(hashed, built, started_at)
         return True
 
