@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 from ophion.abi.artifact import Artifact
 from ophion.abi.interface import Abi, Function, decode_error
+from ophion.primitives.hexcodec import data as hex_text
 from ophion.sdk.account import raw_address
-from ophion.sdk.backend import Backend, Block, CallResult, CallSpec, PlainResult, raw_data
+from ophion.sdk.backend import Backend, Block, CallResult, CallSpec, PlainResult, block_tag, raw_data
 from ophion.sdk.block_access import BlockAccess
 from ophion.sdk.contract import Contract
 from ophion.sdk.embedded_chain import DEFAULT_TIMESTAMP, embedded_node
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from web3 import AsyncWeb3, Web3
 
     from ophion.sdk.call_tree import CallTree
+    from ophion.sdk.coverage import Coverage
     from ophion.sdk.gas_report import GasReport
     from ophion.sdk.http_server import ChainServer
     from ophion.sdk.replay import Replay
@@ -100,6 +102,8 @@ class Chain(BlockAccess):
         )
         self.gas_report: GasReport | None = None
         """Records the gas of every transaction of a contract, while it is set."""
+        self.coverage: Coverage | None = None
+        """Records the executed lines of transactions and calls, while it is set."""
         self.last_receipt: Receipt | None = None
         """The newest transaction, also when it failed."""
         self._contracts: dict[bytes, tuple[str, Abi]] = {}
@@ -200,6 +204,8 @@ class Chain(BlockAccess):
         receipt = self.last_receipt = Receipt(self, sent)
         if self.gas_report is not None and function is not None:
             self.gas_report.add(name, function.name, receipt.gas_used)
+        if self.coverage is not None and sent.succeeded is not None:
+            self.coverage.add(self.backend.request("trace_replayTransaction", [receipt.hash, ["vmTrace"]]))
         if sent.succeeded is False:
             raise self._failure(spec, receipt, sent.output, f"{name}.{function.name}" if function is not None else "")
         return receipt
@@ -216,10 +222,19 @@ class Chain(BlockAccess):
     ) -> bytes:
         """Run a call without a transaction and return its output."""
         recipient = None if to is None else raw_address(to)
-        outcome = self.backend.call(CallSpec(self.sender_of(sender), recipient, raw_data(data), value, gas), block)
+        outcome = self.run_call(CallSpec(self.sender_of(sender), recipient, raw_data(data), value, gas), block)
         if outcome.kind != "returned":
             raise self.call_error(outcome)
         return outcome.output
+
+    def run_call(self, spec: CallSpec, block: Block) -> CallResult:
+        """Run a call and return its outcome, also when it failed."""
+        if self.coverage is not None:
+            request = {"from": hex_text(spec.sender), "value": hex(spec.value), "data": hex_text(spec.data)}
+            if spec.to is not None:
+                request["to"] = hex_text(spec.to)
+            self.coverage.add(self.backend.request("trace_call", [request, ["vmTrace"], block_tag(block)]))
+        return self.backend.call(spec, block)
 
     def call_error(self, outcome: CallResult, what: str = "", receipt: Receipt | None = None) -> Reverted:
         """Return the error of a failed call."""

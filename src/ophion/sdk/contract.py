@@ -101,7 +101,7 @@ class ContractMethod:
         chain = self._chain
         data = function.encode(function.inputs.bind(args, named))
         spec = CallSpec(chain.sender_of(sender), self._to, data, value, gas)
-        outcome = chain.backend.call(spec, block)
+        outcome = chain.backend.call(spec, block) if chain.coverage is None else chain.run_call(spec, block)
         if outcome.kind != "returned":
             raise chain.call_error(outcome, f"{self._contract.contract_name}.{self.name}")
         output = outcome.output

@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     from ophion.sdk.account import Account
     from ophion.sdk.chain import Chain
     from ophion.sdk.contract import Contract
+    from ophion.sdk.coverage import Coverage
     from ophion.sdk.gas_report import GasReport
     from ophion.testing.validator_network import ValidatorNetwork
 
 _REPORT = pytest.StashKey["GasReport"]()
+_COVERAGE = pytest.StashKey["Coverage"]()
 _GAS_KEY = "ophion_gas"
+_COVERAGE_KEY = "ophion_coverage"
 _DEFAULT_GAS_FILE = ".ophion-gas.json"
 _MAX_TREE_LINES = 200
 
@@ -51,6 +54,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="With --ophion-gas: fail where the gas differs from the file, and keep the file.",
     )
+    group.addoption(
+        "--ophion-coverage", action="store_true", help="Show executed lines and branches of contract source."
+    )
+    group.addoption(
+        "--ophion-coverage-file", default=None, metavar="FILE", help="With --ophion-coverage: file to write, for lcov."
+    )
     parser.addini("ophion_artifacts", "Folders with compiled contracts, relative to the root.", type="linelist")
     parser.addini("ophion_chain", "Arguments of Chain, as lines name=value.", type="linelist")
 
@@ -66,6 +75,8 @@ def chain_session(pytestconfig: pytest.Config) -> Iterator[Chain]:
     with Chain(**_arguments(pytestconfig.getini("ophion_chain"))) as made:
         if pytestconfig.getoption("--ophion-gas"):
             made.gas_report = _report_of(pytestconfig)
+        if pytestconfig.getoption("--ophion-coverage"):
+            made.coverage = _coverage_of(pytestconfig)
         yield made
 
 
@@ -89,12 +100,7 @@ def accounts(chain: Chain) -> list[Account]:
 @pytest.fixture(scope="session")
 def contracts(pytestconfig: pytest.Config) -> ArtifactFolder:
     """Compiled contracts of the project, by name."""
-    from ophion.abi.artifact import ArtifactFolder
-
-    folders = pytestconfig.getini("ophion_artifacts")
-    if folders:
-        return ArtifactFolder([pytestconfig.rootpath / one for one in folders])
-    return ArtifactFolder.of_project(pytestconfig.rootpath)
+    return _artifacts(pytestconfig)
 
 
 @pytest.fixture
@@ -129,6 +135,15 @@ def network() -> Iterator[Callable[..., ValidatorNetwork]]:
     yield start
     for one in started:
         one.check()
+
+
+def _artifacts(config: pytest.Config) -> ArtifactFolder:
+    from ophion.sdk.abi.artifact import ArtifactFolder
+
+    folders = config.getini("ophion_artifacts")
+    if folders:
+        return ArtifactFolder([config.rootpath / one for one in folders])
+    return ArtifactFolder.of_project(config.rootpath)
 
 
 def _arguments(lines: list[str]) -> dict[str, Any]:
@@ -184,12 +199,24 @@ def _report_of(config: pytest.Config) -> GasReport:
     return config.stash[_REPORT]
 
 
+def _coverage_of(config: pytest.Config) -> Coverage:
+    if _COVERAGE not in config.stash:
+        from ophion.sdk.coverage import Coverage
+
+        artifacts = _artifacts(config)
+        found = [(artifacts[name], artifacts._paths[name]) for name in artifacts]
+        config.stash[_COVERAGE] = Coverage(found, config.rootpath)
+    return config.stash[_COVERAGE]
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Send the gas report of a worker to the controller. Without workers, fail the session if gas has changed."""
     config = session.config
+    output: dict[str, Any] | None = getattr(config, "workeroutput", None)
+    if output is not None and config.getoption("--ophion-coverage"):
+        output[_COVERAGE_KEY] = _coverage_of(config).as_json()
     if not config.getoption("--ophion-gas"):
         return
-    output: dict[str, Any] | None = getattr(config, "workeroutput", None)
     if output is not None:
         output[_GAS_KEY] = _report_of(config).as_json()
     elif config.getoption("--ophion-gas-check") and _report_of(config).differences(_gas_file(config)):
@@ -198,8 +225,10 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
-    """Add the gas report of a pytest-xdist worker to that of the controller."""
+    """Add gas and coverage of a pytest-xdist worker to those of the controller."""
     output: Mapping[str, Any] = getattr(node, "workeroutput", None) or {}
+    if output.get(_COVERAGE_KEY):
+        _coverage_of(node.config).merge(output[_COVERAGE_KEY])
     uses = output.get(_GAS_KEY)
     if uses:
         from ophion.sdk.gas_report import GasUse
@@ -214,7 +243,14 @@ def _gas_file(config: pytest.Config) -> Path:
 
 
 def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
-    """Show the gas report and its differences from the file of an earlier run."""
+    """Show coverage, and the gas report with its differences from the file of an earlier run."""
+    if config.getoption("--ophion-coverage") and not hasattr(config, "workeroutput"):
+        coverage = _coverage_of(config)
+        terminalreporter.section("coverage of contracts")
+        terminalreporter.line(coverage.text())
+        file = config.getoption("--ophion-coverage-file")
+        if file:
+            coverage.write_lcov(config.rootpath / file)
     if not config.getoption("--ophion-gas") or hasattr(config, "workeroutput"):
         return
     report, path = _report_of(config), _gas_file(config)

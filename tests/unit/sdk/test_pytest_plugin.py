@@ -34,6 +34,11 @@ def test_web3(w3, chain):
     pytest.importorskip("web3")
     assert w3.eth.chain_id == chain.chain_id
 
+def test_network(network):
+    net = network(validators=4, seed=1)
+    net.run(blocks=2)
+    assert min(net.heights) >= 2
+
 def test_failing(shared, chain, accounts):
     shared.transfer(accounts[1], 5)
     assert shared.balanceOf(accounts[1]) == 6
@@ -57,7 +62,7 @@ def _run(project: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 def test_fixtures_isolate_tests_and_failures_show_the_call_tree(project: Path) -> None:
     done = _run(project)
-    assert "1 failed, 6 passed" in done.stdout, done.stdout + done.stderr
+    assert "1 failed, 7 passed" in done.stdout, done.stdout + done.stderr
     assert "Ophion: last transaction" in done.stdout
     assert "Token.transfer(to=" in done.stdout
     assert "emit Transfer(" in done.stdout
@@ -65,9 +70,10 @@ def test_fixtures_isolate_tests_and_failures_show_the_call_tree(project: Path) -
 
 def test_workers_have_chains_of_their_own_and_share_the_gas_report(project: Path) -> None:
     pytest.importorskip("xdist", reason="pytest-xdist runs workers")
-    done = _run(project, "-p", "xdist", "-n", "2", "--ophion-gas", "-k", "not failing")
-    assert "6 passed" in done.stdout, done.stdout + done.stderr
+    done = _run(project, "-p", "xdist", "-n", "2", "--ophion-gas", "--ophion-coverage", "-k", "not failing")
+    assert "7 passed" in done.stdout, done.stdout + done.stderr
     assert "Token.transfer" in done.stdout
+    assert "Token.sol:Token" in done.stdout.partition("coverage of contracts")[2]
     assert (project / ".ophion-gas.json").exists()
     again = _run(project, "--ophion-gas", "--ophion-gas-check", "-k", "isolation")
     assert again.returncode == 1
