@@ -79,3 +79,11 @@ def test_host_names_need_the_option(tmp_path: Path, where: str) -> None:
     else:
         (tmp_path / "static-nodes.json").write_text(f'["{url}"]')
     ophion(*options).failed("Invalid ip address 'validator-1'; host names are not accepted without --dns-enabled.")
+
+
+def test_the_advertised_address_may_be_a_name(tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.0.9 validator-1\n")
+    named = ("--p2p-host=validator-1", "--dns-enabled", f"--dns-hosts-file={hosts}")
+    with node(tmp_path / "a", "--discovery-enabled=false", "--p2p-port=0", "--p2p-interface=127.0.0.1", *named) as a:
+        assert "@127.0.0.9:" in a.rpc("net_enode")

@@ -134,6 +134,7 @@ def test_the_development_node_opens_no_port_for_peers(tmp_path: Path) -> None:
     [
         (("--p2p-interface=192.0.2.1",), "The provided --p2p-interface is not available: 192.0.2.1"),
         (("--p2p-host=node.example.org",), "'node.example.org' is not an IP address"),
+        (("--p2p-host=no.such.invalid", "--dns-enabled"), "no.such.invalid of --p2p-host does not resolve"),
         (("--bootnodes=enode://aa@127.0.0.1:1",), "Invalid enode URL syntax"),
         (("--net-restrict=10.0.0.0/99",), "is not a subnet"),
         (("--static-nodes-file=nowhere.json",), "Static nodes file nowhere.json does not exist"),

@@ -69,6 +69,12 @@ class Partner(ABC):
     def height(self) -> int:
         return int(self.rpc("eth_blockNumber"), 16)
 
+    def stop(self) -> None:
+        """Stop it in order, so that its database is closed."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait(120)
+
     def kill(self) -> None:
         if self._process is not None and self._process.poll() is None:
             os.kill(self._process.pid, signal.SIGKILL)

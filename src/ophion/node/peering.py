@@ -32,7 +32,7 @@ from ophion.peers.sync.synchroniser import Synchroniser
 from ophion.permissions.node_rules import NodeRules
 from ophion.permissions.permissions import Permissions
 from ophion.primitives import rlp
-from ophion.primitives.enode import Enode
+from ophion.primitives.enode import Enode, is_host_name
 from ophion.primitives.rlp import RlpError
 from ophion.primitives.types import Address
 from ophion.runtime.clock import Clock, Entropy
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ophion.consensus.bft.signatures import DigestSigner
     from ophion.enclave.interface import Enclave
     from ophion.peers.consensus.validators import Validators
-    from ophion.runtime.host_names import HostNames
+    from ophion.runtime.host_names import HostNames, Lookup
 
 
 class PeerNetwork(Struct, frozen=True):
@@ -190,11 +190,29 @@ def build_peers(
 
 def _host_names(config: PeerConfig, clock: Clock) -> HostNames:
     # imported here: most nodes have none
-    from ophion.runtime.host_names import HostNames, hosts_file_lookup, system_lookup
+    from ophion.runtime.host_names import HostNames
+
+    return HostNames(clock, _lookup(config), is_updated=config.dns_update_enabled)
+
+
+def _lookup(config: PeerConfig) -> Lookup:
+    from ophion.runtime.host_names import hosts_file_lookup, system_lookup
 
     chosen = config.dns_hosts_file
-    lookup = system_lookup if chosen is None else hosts_file_lookup(chosen)
-    return HostNames(clock, lookup, is_updated=config.dns_update_enabled)
+    return system_lookup if chosen is None else hosts_file_lookup(chosen)
+
+
+def _advertised_address(config: PeerConfig) -> str:
+    """Return the address of --p2p-host. Resolves a host name once; the node must be restarted when it changes."""
+    if not (config.dns_enabled and is_host_name(config.host)):
+        return config.host
+    try:
+        found = _lookup(config)(config.host)
+    except OSError as error:
+        raise ConfigError(f"The host name {config.host} of --p2p-host does not resolve: {error}") from error
+    if not found:
+        raise ConfigError(f"The host name {config.host} of --p2p-host does not resolve: it has no address")
+    return found[0]
 
 
 def open_permissions(config: NodeConfig, spec: ChainSpec, data_path: Path, key: PrivateKey) -> Permissions:
@@ -212,7 +230,7 @@ def peer_settings(config: PeerConfig, data_path: Path, bootnodes: Sequence[str] 
         data_path / NAME if chosen is None else chosen, must_exist=chosen is not None, host_names=config.dns_enabled
     )
     return PeerSettings(
-        host=config.host,
+        host=_advertised_address(config),
         interface=config.interface,
         port=config.port,
         limits=PeerLimits.of(config.max_peers, config.max_remote_percentage if config.limit_remote else None),

@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 
 from ophion.peers.policy.addresses import Subnet, read_subnet
-from ophion.primitives.enode import Enode, EnodeError, socket_ip
+from ophion.primitives.enode import Enode, EnodeError, is_host_name, socket_ip
 from ophion.runtime.options import Options, at_least, between, hex_bytes, option
 from ophion.runtime.options import port as valid_port
 
@@ -22,6 +22,11 @@ def read_ip(text: str) -> str:
         return socket_ip(text.removeprefix("[").removesuffix("]"))
     except ValueError:
         raise ValueError(f"'{text}' is not an IP address; host names are not accepted") from None
+
+
+def read_host(text: str) -> str:
+    """Parse an IP address or a host name. A host name needs --dns-enabled."""
+    return text.lower() if is_host_name(text) else read_ip(text)
 
 
 def read_bootnode(text: str, *, host_names: bool = True) -> Enode:
@@ -71,10 +76,11 @@ class PeerConfig(Options):
     host: str = option(
         "--p2p-host",
         default="127.0.0.1",
-        parse=read_ip,
+        parse=read_host,
         metavar="IP",
         needs="--p2p-enabled",
-        help="Advertised address, not the one to listen on. Peers on other machines need, for example, 10.0.0.5.",
+        help="Advertised address, not the one to listen on. Peers on other machines need, for example, 10.0.0.5. "
+        "With --dns-enabled also a host name, which is resolved at start.",
     )
     interface: str = option(
         "--p2p-interface",
@@ -189,6 +195,11 @@ class PeerConfig(Options):
 
     def problems(self) -> Iterator[str]:
         if not self.dns_enabled:
+            if is_host_name(self.host):
+                yield (
+                    f"Invalid value for option '--p2p-host': '{self.host}' is not an IP address; host names are not"
+                    " accepted without --dns-enabled"
+                )
             for bootnode in self.bootnodes or ():
                 if bootnode.host:
                     try:

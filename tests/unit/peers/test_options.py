@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.peers.options import PeerConfig, read_bootnode, read_identity, read_ip
+from ophion.peers.options import PeerConfig, read_bootnode, read_host, read_identity, read_ip
 
 NODE_ID = "ab" * 64
 
@@ -26,6 +26,15 @@ def test_addresses(text: str, ip: str) -> None:
 def test_names_are_no_addresses(text: str) -> None:
     with pytest.raises(ValueError, match="is not an IP address"):
         read_ip(text)
+
+
+def test_the_advertised_host_may_be_a_name() -> None:
+    assert [read_host(text) for text in ("Node.example.org", "[::1]")] == ["node.example.org", "::1"]
+    with pytest.raises(ValueError, match="is not an IP address"):
+        read_host("10.0.0")
+    named = PeerConfig(host="node.example.org")
+    assert "host names are not accepted without --dns-enabled" in next(iter(named.problems()))
+    assert not list(PeerConfig(host="node.example.org", dns_enabled=True).problems())
 
 
 def test_a_bootnode_must_be_askable() -> None:
