@@ -32,9 +32,12 @@ from ophion.testing.core import TestCore, open_core
 from ophion.testing.process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
-GAS_PRICE: Final = 10**12
+GAS_PRICE: Final = 10**10
 CALLS_A_BLOCK: Final = 4
 RARE_EVERY: Final = 1000
+NEW_A_CALL: Final = 250
+"""Accounts or slots that one call creates."""
+CALL_GAS: Final = 16_000_000
 FREQUENT, RARE = 0xF1, 0xA7
 SENDERS: Final = [PrivateKey((0xACC0 + number).to_bytes(32, "big")) for number in range(16)]
 MEASURED: Final = 200
@@ -81,7 +84,7 @@ class Builder:
 
     async def fund(self) -> None:
         """Give every sender enough for its gas."""
-        await self.core.mine(*(self.sign(DEV_KEYS[1], key.address, value=10**24) for key in SENDERS))
+        await self.core.mine(*(self.sign(DEV_KEYS[1], key.address, value=10**21) for key in SENDERS))
 
 
 async def build_blocks(core: TestCore, count: int, notes: dict[str, Any]) -> None:
@@ -108,9 +111,9 @@ async def build_accounts(core: TestCore, count: int, notes: dict[str, Any]) -> N
     began = time.perf_counter()
     for first in range(0, count, 10_000):
         raws = []
-        for start in range(first, min(first + 10_000, count), 1_000):
-            raws.append(builder.sign(SENDERS[0], payer, words((1 << 64) + start, 1_000), 1_000, 60_000_000))
-            raws.append(builder.sign(SENDERS[1], keeper, words(1 + start, 1_000), 0, 60_000_000))
+        for start in range(first, min(first + 10_000, count), NEW_A_CALL):
+            raws.append(builder.sign(SENDERS[0], payer, words((1 << 64) + start, NEW_A_CALL), NEW_A_CALL, CALL_GAS))
+            raws.append(builder.sign(SENDERS[1], keeper, words(1 + start, NEW_A_CALL), 0, CALL_GAS))
         await core.mine(*raws)
     notes["build_s"] = round(time.perf_counter() - began, 1)
 
@@ -298,7 +301,7 @@ def main() -> None:
             if size == "blocks":
                 row = measure_chain(place, count, notes)
             else:
-                row = measure_state(place, chosen.keep / "scratch", count, notes)
+                row = measure_state(place, chosen.keep / f"scratch-{count}", count, notes)
             rows.append({**row, "build_s": notes["build_s"]})
             print(json.dumps(rows[-1]), flush=True)
         tables.append((size, rows))

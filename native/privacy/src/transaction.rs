@@ -6,6 +6,8 @@ use alloy_rlp::{Decodable, Encodable, Header};
 use ophion_enclave::group_id;
 use ophion_primitives::errors::{Error, Result};
 use ophion_primitives::keys;
+use ophion_primitives::signers::{TASK, recover_signers};
+use ophion_storage::chain::sender_cache::senders_of;
 use rayon::prelude::*;
 
 pub const RESTRICTED: &[u8] = b"restricted";
@@ -250,11 +252,16 @@ impl PrivateTx {
     }
 
     pub fn recover(&self) -> Result<Address> {
+        self.signed()?.signer()
+    }
+
+    /// The signature and the digest it signs.
+    fn signed(&self) -> Result<keys::Signed> {
         let (chain_id, parity) = self.parity()?;
         let mut r_s = [0u8; 64];
         r_s[..32].copy_from_slice(&self.r.to_be_bytes::<32>());
         r_s[32..].copy_from_slice(&self.s.to_be_bytes::<32>());
-        keys::recover_signer(&self.fields.signing_hash(chain_id), &r_s, parity)
+        Ok(keys::Signed { digest: self.fields.signing_hash(chain_id), r_s, parity })
     }
 }
 
@@ -266,20 +273,33 @@ pub struct Decoded {
     pub sender: Option<Address>,
 }
 
-/// Up to this number, transactions are decoded on one core, because waking other cores takes as long.
-const FEW: usize = 4;
-
 pub fn decode(raw: &[u8]) -> Result<Decoded> {
-    let tx = PrivateTx::decode(raw)?;
-    let hash = keccak256(raw);
-    let sender = ophion_storage::chain::sender_cache::sender_of(hash, || tx.recover()).ok();
-    Ok(Decoded { tx, hash, sender })
+    decode_some(&[raw]).pop().expect("one for one")
 }
 
-/// Decode many transactions in parallel. Results are in the same order.
+/// Decode transactions and recover their senders together; uses the sender cache.
+fn decode_some<R: AsRef<[u8]>>(raws: &[R]) -> Vec<Result<Decoded>> {
+    let txs: Vec<Result<PrivateTx>> = raws.iter().map(|raw| PrivateTx::decode(raw.as_ref())).collect();
+    let decoded: Vec<&PrivateTx> = txs.iter().flatten().collect();
+    let hashes: Vec<B256> =
+        raws.iter().zip(&txs).filter(|(_, tx)| tx.is_ok()).map(|(raw, _)| keccak256(raw.as_ref())).collect();
+    let senders = senders_of(&hashes, |unknown| {
+        // decoding has checked the parity, so every transaction has a signature
+        let signed = |place: &usize| decoded[*place].signed().expect("checked while decoding");
+        recover_signers(&unknown.iter().map(signed).collect::<Vec<_>>())
+    });
+    let mut found = hashes.into_iter().zip(senders);
+    let with_sender = |tx: Result<PrivateTx>| {
+        let tx = tx?;
+        let (hash, sender) = found.next().expect("one for each that is a transaction");
+        Ok(Decoded { tx, hash, sender: sender.ok() })
+    };
+    txs.into_iter().map(with_sender).collect()
+}
+
+/// Decode many transactions, in order; on all cores above a threshold.
 pub fn decode_all<R: AsRef<[u8]> + Sync>(raws: &[R]) -> Vec<Result<Decoded>> {
-    let one = |raw: &R| decode(raw.as_ref());
-    if raws.len() <= FEW { raws.iter().map(one).collect() } else { raws.par_iter().map(one).collect() }
+    if raws.len() <= TASK { decode_some(raws) } else { raws.par_chunks(TASK).flat_map_iter(decode_some).collect() }
 }
 
 #[cfg(test)]

@@ -126,3 +126,23 @@ fn contract_addresses_differ_by_group() {
     let other = b256!("9137894b84c8ee69d6849ac422d9a31ded620dea40b9444f99e31573240e82bd");
     assert_eq!(contract_address(&sender, 0, &other), address!("8220ca987f7bb7f99815d0ef64e1d8a072a2c167"));
 }
+
+#[test]
+fn many_are_decoded_like_one() {
+    let mut raws: Vec<Vec<u8>> = (0..40u128)
+        .map(|price| unsigned(price, Recipients::Keys(Vec::new())).sign(&ACCOUNT, Some(7)).unwrap().encode())
+        .collect();
+    raws[3].truncate(20);
+    let mut unsigned_by_anyone = PrivateTx::decode(&raws[5]).unwrap();
+    unsigned_by_anyone.r = U256::ZERO;
+    raws[5] = unsigned_by_anyone.encode();
+    for (place, (many, raw)) in decode_all(&raws).into_iter().zip(&raws).enumerate() {
+        match (many, PrivateTx::decode(raw)) {
+            (Ok(many), Ok(tx)) => {
+                assert_eq!(many.sender, tx.recover().ok(), "{place}");
+                assert_eq!((many.hash, many.tx), (keccak256(raw), tx), "{place}");
+            }
+            (many, one) => assert!(many.is_err() && one.is_err() && place == 3, "{place}"),
+        }
+    }
+}

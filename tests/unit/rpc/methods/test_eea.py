@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from ophion.enclave.group_ids import legacy_id
+from ophion.errors import PrivacyRefused
 from ophion.native.crypto import keccak256
 from ophion.native.privacy import decode_private_transaction
 from ophion.rpc.methods import all_methods
@@ -51,6 +53,21 @@ def test_a_contract_is_created_and_used(private: PrivateInterface) -> None:
     assert private.ask("priv_call", text(bytes(32)), call) == "0x", "another group has no such contract"
     assert private.ask("eth_call", call, "latest") == "0x", "nor has the public state"
     assert private.ask("eth_getCode", CONTRACT, "latest") == "0x"
+
+
+def test_transactions_that_arrive_together_are_checked_like_single_ones(private: PrivateInterface) -> None:
+    raws = [bytes.fromhex(private.signed(nonce=nonce)[2:]) for nonce in range(20)]
+    raws[12] = raws[12][:-1]
+
+    async def send_all() -> list[Any]:
+        return await asyncio.gather(*(private.privacy.send(raw) for raw in raws), return_exceptions=True)
+
+    results = private.run(send_all())
+    assert [index for index, one in enumerate(results) if not isinstance(one, bytes)] == [12]
+    assert isinstance(results[12], PrivacyRefused)
+    private.seal()
+    receipts = [private.ask("priv_getTransactionReceipt", "0x" + one.hex()) for one in results[:12]]
+    assert [receipt["status"] for receipt in receipts] == ["0x1"] * 12
 
 
 def test_a_private_receipt_has_the_fields_of_both_eras(private: PrivateInterface) -> None:

@@ -276,6 +276,45 @@ def test_many_subscribers_are_notified_in_batches(dev: Interface) -> None:
     tell(dev, story)
 
 
+def test_logs_of_a_block_reach_a_subscriber_together(dev: Interface) -> None:
+    async def story(subscriptions: Subscriptions, listener: Listener) -> None:
+        order: list[int] = []
+
+        class Noting(Listener):
+            def notify(self, message: bytes) -> None:
+                super().notify(message)
+                order.append(int(self.client))
+
+        some = [Noting(str(number)) for number in range(3)]
+        for one in some:
+            subscriptions.subscribe(one, "logs", {})
+        await dev.node.mine(legacy_transaction(DEV_KEYS[1], 0, to=None, gas=3_000_000, data=many_logs(5)))
+        await settle()
+        assert order == [0] * 5 + [1] * 5 + [2] * 5
+        assert [log["logIndex"] for log in some[2].take()] == [hex(number) for number in range(5)]
+
+    tell(dev, story)
+
+
+def test_notifications_wait_while_the_node_works_on_its_own_block(dev: Interface) -> None:
+    async def story(subscriptions: Subscriptions, listener: Listener) -> None:
+        counting = [Counting() for _ in range(200)]
+        for one in counting:
+            subscriptions.subscribe(one, "newHeads", None)
+        priority = dev.context.lanes.block_priority
+        priority._longest_s = 60.0  # so that a slow machine does not end it
+        await dev.node.seal()
+        priority.begin()
+        await settle()
+        assert sum(one.count for one in counting) < 200
+        priority.end()
+        await asyncio.sleep(0.02)
+        await settle()
+        assert [one.count for one in counting] == [1] * 200
+
+    tell(dev, story)
+
+
 def test_a_wide_filter_is_read_with_the_parameters_and_not_again_on_the_loop(dev: Interface) -> None:
     """Long parameters are decoded in a thread, because 100,000 addresses took a tenth of a second on the event loop."""
     assert get_type_hints(eth_filters.subscribe, include_extras=True)["options"] is OptionsParam
