@@ -75,9 +75,9 @@ class MigrationEngine:
             return is_tip_final
         return self._at(tip.header.number).prefers(tip, head, chain)
 
-    def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
+    def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
         """Return the header of the next block."""
-        return self._at(parent.number + 1).prepare(parent, wishes, chain)
+        return self._at(parent.number + 1).prepare(parent, preferences, chain)
 
     def signing_hash(self, header: Header) -> Hash32:
         """Return the hash that the signer or the validators sign."""

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 from msgspec import Struct, field
 
-from ophion.sdk.abi.artifact import Artifact
+from ophion.abi.artifact import Artifact
 from ophion.sdk.source_map import SourceMap
 
 _SOURCE_FOLDERS = ("", "src", "contracts")

@@ -138,7 +138,7 @@ def network() -> Iterator[Callable[..., ValidatorNetwork]]:
 
 
 def _artifacts(config: pytest.Config) -> ArtifactFolder:
-    from ophion.sdk.abi.artifact import ArtifactFolder
+    from ophion.abi.artifact import ArtifactFolder
 
     folders = config.getini("ophion_artifacts")
     if folders:

@@ -71,8 +71,8 @@ class Story:
         if number < self.engine.first:
             snapshot = self.engine.clique.snapshot(self.head, self.chain)
             author = next(one for one in (author, *members) if snapshot.may_sign(one, number))
-        wishes = BlockPreferences(self.head.timestamp + 1, author, vote=vote)
-        header = self.engine.prepare(self.head, wishes, self.chain)
+        preferences = BlockPreferences(self.head.timestamp + 1, author, vote=vote)
+        header = self.engine.prepare(self.head, preferences, self.chain)
         header = replace(header, state_root=self.head.header.state_root)
         signers = [author] if number < self.engine.first else members
         seals = [self.keys[one].sign(self.engine.signing_hash(header)) for one in signers]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ophion import Chain, Reverted
-from ophion.sdk.abi.artifact import Artifact
+from ophion.abi.artifact import Artifact
 from ophion.sdk.coverage import Coverage
 from tests.unit.sdk.contracts import FOLDER, TOKEN
 
