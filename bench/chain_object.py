@@ -68,7 +68,7 @@ def own_test(chain: Chain, artifact: Any) -> None:
 
 
 def web3_test(w3: Any) -> None:
-    """Run the same test with web3.py."""
+    """Run the contract test of `own_test` with web3.py."""
     alice, bob = w3.eth.accounts[:2]
     wait = w3.eth.wait_for_transaction_receipt
     factory = w3.eth.contract(abi=ARTIFACT["abi"], bytecode=ARTIFACT["bytecode"])

@@ -37,7 +37,7 @@ class Client:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
 
     def batch(self, method: str, params: list[Any], count: int) -> list[Any]:
-        """The results of many requests in one body."""
+        """Return the results of many requests that are sent in one body."""
         calls = [{"jsonrpc": "2.0", "id": number, "method": method, "params": params} for number in range(count)]
         return [one["result"] for one in self._send(calls)]
 
@@ -52,13 +52,13 @@ class Client:
 
 
 def resident_mib(pid: int) -> float:
-    """Memory of a process (Linux)."""
+    """Return the resident memory of a process in MiB (Linux)."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * 4096 / 2**20
 
 
 def pairs(client: Client, count: int) -> tuple[float, float]:
-    """Milliseconds of a snapshot and of a revert, measured by one client that waits for each."""
+    """Return the milliseconds of a snapshot and of a revert, for one client that waits for each answer."""
     taken = reverted = 0.0
     for _ in range(count):
         begun = time.perf_counter()
@@ -99,7 +99,7 @@ def deploy_token(client: Client) -> str:
 
 
 def token_transfers(client: Client, token: str, count: int) -> float:
-    """Transfers a second of a plain client that signs, sends and asks for the receipt."""
+    """Return the transfers per second of a plain client that signs, sends and requests the receipt."""
     from eth_account import Account
 
     nonce = int(client.ask("eth_getTransactionCount", FIRST, "latest"), 16)
@@ -129,7 +129,7 @@ def token_transfers(client: Client, token: str, count: int) -> float:
 
 
 def web3_transfers(port: int, token: str, count: int) -> float:
-    """As `token_transfers`, by web3.py with its own defaults; the node signs."""
+    """Same as `token_transfers`, with web3.py and its own defaults; the node signs."""
     from web3 import Web3
 
     web3 = Web3(Web3.HTTPProvider(f"http://127.0.0.1:{port}"))

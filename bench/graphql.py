@@ -167,7 +167,7 @@ request = function() n = n + 1; return wrk.format(nil, "/graphql", nil, {work.lu
 
 
 def plain(value: Any) -> Any:
-    """Return an answer with all numbers as hex text, as geth writes them."""
+    """Convert an answer to geth's form, in which all numbers are hex text."""
     if isinstance(value, dict):
         return {name: plain(member) for name, member in value.items()}
     if isinstance(value, list):

@@ -148,7 +148,7 @@ async def watch(port: int, late: list[float], count: int | None) -> None:
 
 
 async def load(port: int, bodies: list[bytes], seconds: int, found: Figures, is_dev: bool) -> None:
-    """Post transactions for some seconds. Each connection sends the next one after an answer."""
+    """Post transactions for some seconds. Each connection sends the next transaction after an answer."""
     todo = iter(bodies)
     sent = 0
     asking = await Client.to(port)

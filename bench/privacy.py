@@ -154,7 +154,7 @@ def flood(seconds: int, most: int, connections: int) -> dict[str, object]:
 
 
 async def imports(folder: Path, blocks: int = 20) -> dict[str, object]:
-    """Return the import times of both kinds of blocks."""
+    """Return the import times of blocks with markers and of blocks with plain transfers."""
     lanes, entropy = ThreadLanes(), SystemEntropy()
     found: dict[str, list[float]] = {"transfers": [], "markers": [], "markers, followed": []}
     config = replace(DEV_CONFIG, privacy=PrivacyConfig(enabled=True))

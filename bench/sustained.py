@@ -262,7 +262,9 @@ def children_s() -> float:
 
 
 def drained(client: Client) -> int:
-    """Wait until all transactions are mined; return the last block. Processor time is counted until then."""
+    """Wait until all transactions are mined; return the last block. The caller counts processor time up to this
+    point.
+    """
     height, until = client.height(), time.perf_counter() + STILL_S
     while time.perf_counter() < until:
         time.sleep(0.05)

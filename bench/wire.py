@@ -47,7 +47,7 @@ def handshake() -> tuple[Session, Session]:
 
 
 def frames(payload: bytes, seconds: float) -> tuple[float, float, float]:
-    """Return frames per second: written, read, and both in batches of up to 64."""
+    """Return the rates of written frames, of read frames, and of both in batches of up to 64, in frames per second."""
     ours, _ = handshake()
     sealed = per_second(lambda: ours.seal([(0x17, payload)]), seconds)
     ours, theirs = handshake()

@@ -70,7 +70,7 @@ def is_usable(tag: Tag) -> bool:
 
 
 def wheels_of(index: str, name: str, version: str) -> list[str]:
-    """Return the hashes of the wheels of one version. Raises `SystemExit` when there is none."""
+    """Return the hashes of the wheels of one version. Raises `SystemExit` when the version has no wheel."""
     found = []
     for file, digest in files_of(index, name).items():
         try:

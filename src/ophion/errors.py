@@ -134,7 +134,9 @@ class InvalidBlock(OphionError):
         super().__init__(self._sentence())
 
     def at(self, number: int, hash: bytes) -> InvalidBlock:
-        """Return the same error with the number and hash of its block, if it has none yet."""
+        """Return the same error with the number and hash of its block. An error that already has them stays
+        unchanged.
+        """
         return type(self)(
             self.rule,
             self.got,

@@ -320,7 +320,7 @@ async def row_of(attack: Attack, scene: Scene, rest_s: float, limits: Limits) ->
 
 
 async def run_on(scene: Scene, names: list[str], rest_s: float) -> list[Row]:
-    """Run those attacks that work on any node against a running one."""
+    """Run the attacks that work on any node, against a running node."""
     prepare()
     await asyncio.sleep(1)
     wanted = [attack for attack in ATTACKS if attack.scene == OPEN and attack.is_one_of(names)]

@@ -76,7 +76,7 @@ async def _noted(target: peer_target.Target, name: str, found: list[tuple[str, R
 
 
 async def said(enode: Enode, code: int, payload: bytes, noted: AbstractAsyncContextManager[None] | None = None) -> None:
-    """Connect as a peer, send one message after Status, and ignore disconnects."""
+    """Connect as a peer, exchange Status, send one message, and ignore a disconnect."""
     with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, wire.WireError, TimeoutError):
         async with joined(enode) as peer, noted or _unmeasured():
             await peer.send(ETH + code, payload)
@@ -91,7 +91,7 @@ async def said_to_validator(enode: Enode, code: int, payload: bytes, noted: Abst
 
 @asynccontextmanager
 async def sharing(enode: Enode, capabilities: rlp.Encodable) -> AsyncIterator[RawPeer]:
-    """Open a connection that offers these capabilities, up to the Hellos."""
+    """Connect with these capabilities and return after the Hellos."""
     async with shaken(enode) as peer:
         await peer.send(HELLO, hello(peer.key, capabilities=capabilities))
         await peer.expect(HELLO)

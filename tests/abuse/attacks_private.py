@@ -75,7 +75,7 @@ class UnknownEnclave:
         return EnclaveKeyring([ENTROPY.token(32)])
 
     async def push(self, ring: EnclaveKeyring, path: str, bodies: Sequence[bytes]) -> list[str]:
-        """Push bodies; return the refusal of each, empty if it was accepted."""
+        """Push bodies; return the refusal of each body, empty for an accepted body."""
         assert self._target.enclave is not None
         sender = ring.public_keys[0]
         sealed = seal_request(ring, ENTROPY, sender, self._victim, path.encode(), rlp.encode(list(bodies)))
@@ -224,7 +224,7 @@ async def payloads(target: Target) -> None:
 
 
 async def tenants(target: Target) -> None:
-    """A tenant calls every method for a group of another tenant and for one that does not exist."""
+    """A tenant calls every method for a group of another tenant and for a group that does not exist."""
     mine, other = ENCLAVE_KEYS[:2]
     foreign = legacy_id([mine])
     raw = sign_private_transaction(

@@ -46,7 +46,7 @@ async def endless_calls(target: Target) -> None:
 
 
 async def unknown_functions(target: Target) -> None:
-    """1,500 connections that call endless functions, a new one each time."""
+    """1,500 connections that call endless functions, a new function each time."""
     contract = await make_contract(target, bytes.fromhex(ENDLESS[2:]))
     if contract is None:
         return

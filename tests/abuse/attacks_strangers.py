@@ -99,8 +99,8 @@ async def _height(target: Target) -> int:
 
 
 async def _longest_gap(target: Target, since: int) -> int:
-    """Return the longest gap between blocks. It is read from their timestamps, because this process is too busy to
-    measure it.
+    """Return the longest gap between blocks, computed from their timestamps. This process is too busy to measure
+    the gap itself.
     """
     times = []
     for number in range(since, await _height(target) + 1):

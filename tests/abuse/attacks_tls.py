@@ -48,7 +48,7 @@ async def silent_handshakes(target: Target) -> None:
 
 
 async def half_handshakes(target: Target) -> None:
-    """2,000 connections that send a part of their first message, or all of it, and nothing more."""
+    """2,000 connections that send a part or all of their first message, and then nothing more."""
     first = hello()
     async with crowd(target, target.count(2000, 20)) as streams:
         for number, (_, writer) in enumerate(streams):

@@ -58,7 +58,7 @@ async def forged_tokens(target: Target) -> None:
 
 
 async def forged_json(target: Target) -> None:
-    """Expensive JSON with a forged token and without a token. The node must not parse it."""
+    """Expensive JSON with a forged token and without a token. The node must not parse this JSON."""
     body = dear_bodies()["numbers"]
     for extra in (b"", b"Authorization: Bearer e30.e30.AAAA\r\n"):
         results = await asyncio.gather(

@@ -75,7 +75,7 @@ FAR_AHEAD = 2**60
 
 
 async def wrong_handshakes(target: Target) -> None:
-    """2,000 connections that send no handshake, or nothing after it."""
+    """2,000 connections that send no handshake, or send nothing after the handshake."""
     other = PrivateKey(os.urandom(32))
     foreign = wire.Handshake.initiate(os.urandom(32), other.public_key, os.urandom(wire.HANDSHAKE_ENTROPY)).auth
     openings = (
@@ -250,7 +250,7 @@ async def announced_blocks(target: Target) -> None:
 
 
 async def worthless_transactions(target: Target) -> None:
-    """Thousands of transactions that can never be included, and some invalid ones."""
+    """Thousands of transactions that can never be included, and some invalid transactions."""
     for make in (
         lambda: [legacy_transaction(PrivateKey(os.urandom(32)), 10**6 + nonce) for nonce in range(20)],
         lambda: [b"\x02" + os.urandom(120) for _ in range(100)],

@@ -61,7 +61,7 @@ def _orphan(transactions: bytes) -> bytes:
 
 
 def _long() -> bytes:
-    """Return a transaction with signature values of full length, otherwise as short as possible."""
+    """Return the shortest transaction whose signature values have full length."""
     return rlp.encode([1, 1, 21000, bytes(20), 1, b"", 28, b"\x11" * 32, b"\x11" * 32])
 
 

@@ -1,4 +1,4 @@
-"""A node that is attacked by peers: its service to honest peers, its blocks and its memory."""
+"""Target of attacks by peers. Measures its service to honest peers, its blocks and its memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Target:
     """Seconds until each honest peer had its answer."""
 
     def count(self, full: int, least: int = 4) -> int:
-        """Return a number of items at the chosen scale."""
+        """Scale a number of items: `full` is the number of a full run."""
         return max(least, int(full * self.scale))
 
     def memory_mb(self) -> float:
@@ -90,8 +90,8 @@ async def is_ready(target: Target) -> bool:
 
 
 async def longest_gap(target: Target, since: int) -> int:
-    """Return the longest gap between blocks. It is read from their timestamps, because this script may be too busy to
-    measure it.
+    """Return the longest gap between blocks, computed from their timestamps. This script may be too busy to
+    measure the gap itself.
     """
     view = Ports(target.http, target.http)
     times = []

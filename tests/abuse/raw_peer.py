@@ -48,7 +48,7 @@ async def dialled(
 
 
 async def is_closed(reader: asyncio.StreamReader) -> bool:
-    """Return whether the other side closes. Its remaining bytes are ignored."""
+    """Return whether the other side closes the connection. Ignores bytes that still arrive."""
     with contextlib.suppress(ConnectionError):
         async with asyncio.timeout(PATIENCE_S):
             while await reader.read(1 << 16):
@@ -105,7 +105,7 @@ class RawPeer:
                 return message[1]
 
     async def is_cut_off(self) -> bool:
-        """Read until the node has closed. Raises `TimeoutError` when it does not."""
+        """Read until the node has closed the connection. Raises `TimeoutError` if the node does not close it."""
         while await self.receive() is not None:
             pass
         return True

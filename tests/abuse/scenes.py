@@ -118,7 +118,7 @@ def open_node(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
 
 @contextlib.contextmanager
 def guarded_node(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
-    """Start a node that requires tokens. The honest client has one."""
+    """Start a node that requires tokens. The honest client has a token."""
     secret, users = folder / "secret", folder / "users.toml"
     secret.write_bytes(SECRET)
     hashed = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(10)).decode()
@@ -181,7 +181,7 @@ class Proxy:
         return self._log.read_text(errors="replace")
 
     def wait(self) -> None:
-        """Wait until it listens."""
+        """Wait until the gateway listens."""
         end = time.monotonic() + PROXY_LIMIT_S
         while "listening" not in self.output():
             if not self.is_running or time.monotonic() > end:
@@ -197,8 +197,8 @@ class Proxy:
 def gateway(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
     """Start the gateway of a quickstart network in front of a node. The gateway is the target.
 
-    The node does not get `options`: with fewer connection slots than the gateway has connections, it would close some
-    in use.
+    The node does not get `options`: with fewer connection slots than the gateway has connections, the node would close
+    connections in use.
     """
     with (
         NodeProcess(folder / "behind", *MINING, *SERVICES) as node,
@@ -234,7 +234,7 @@ def network_of(engine: str) -> Callable[..., contextlib.AbstractContextManager[S
 
     @contextlib.contextmanager
     def opened(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
-        """Start a network of validators. The memory of the first one is measured."""
+        """Start a network of validators. The memory of the first validator is measured."""
         with TestNetwork(folder, engine, options=("--rpc-ws-enabled", "--rpc-ws-port=0", *options)) as network:
             network.wait(lambda: min(network.heights()) >= 3, PROXY_LIMIT_S, "the third block")
             target = target_of(network.nodes[0], scale)

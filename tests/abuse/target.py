@@ -209,7 +209,7 @@ def frame(payload: bytes, first: int = 0x81) -> bytes:
 
 
 async def closing_code(reader: asyncio.StreamReader) -> int | None:
-    """Return the code with which the node closes; None if it closes without one. Earlier frames are skipped."""
+    """Return the code with which the node closes; None if the close frame has no code. Earlier frames are skipped."""
     async with asyncio.timeout(ANSWER_LIMIT_S):
         try:
             while True:

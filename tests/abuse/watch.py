@@ -5,8 +5,8 @@ every few milliseconds, over an open connection or a new one, and reads the memo
 input, it prints the figures since the last line as JSON.
 
 It records three times for each request: the wall time, the processor time of the node's event loop, and the time in
-which the loop or this client was ready but had no processor. The node causes the second one, other load on the machine
-the third.
+which the loop or this client was ready but had no processor. The node causes the second time; other load on the machine
+causes the third.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def ws_url(node: NodeProcess) -> str:
 
 @pytest.fixture(autouse=True)
 def pause(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Pause blocks while a case replaces its transactions."""
+    """Pause block production while a test case replaces its transactions."""
     name = request.node.name
     if any(word in name for word in NEEDS_BLOCKS) or not any(word in name for word in NEEDS_PENDING):
         yield
@@ -264,7 +264,7 @@ def async_keyfile_account_address(keyfile_account_address: str) -> str:
 
 @pytest.fixture
 def async_keyfile_account_address_dual_type(keyfile_account_address: str) -> str:
-    """Return the address as text, because a case compares it with text."""
+    """Return the address as text, because a test case compares the address with text."""
     return keyfile_account_address
 
 

@@ -1,7 +1,7 @@
 """cast and forge, unmodified, against `ophion dev`.
 
 `CAST` and `FORGE` name the programs, or they are on the PATH; npm has them as `@foundry-rs/cast` and
-`@foundry-rs/forge`. The compiler is the one of examples/hardhat-project.
+`@foundry-rs/forge`. The compiler is that of examples/hardhat-project.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def said_of(http: str, websocket: str, script: str, tmp_path: Path, given: dict[
 
 @cache
 def blob() -> dict[str, str]:
-    """Return a blob with commitment, proof and hash, because neither library can compute them."""
+    """Return a blob with commitment, proof and hash. Neither library can compute these values."""
     package = Path(eth_account.__file__).parent / "typed_transactions/blob_transactions"
     setup = ckzg.load_trusted_setup(str(package / "kzg_trusted_setup.txt"), 0)
     data = b"\x00" + b"ophion".ljust(31, b"\x00") + bytes(131072 - 32)

@@ -39,7 +39,7 @@ def differences(expected: Any, got: Any, lenient: bool = False, at: str = "$") -
 
 
 def answer_differences(expected: dict[str, Any], got: dict[str, Any], lenient: bool = False) -> list[str]:
-    """Compare whole answers: a result by value, an error by its code, and by its data if both have data."""
+    """Compare whole answers: results by value, errors by code, and the data of errors if both answers have data."""
     if "error" in expected:
         if "error" not in got:
             return [f"a result instead of error {expected['error']}"]

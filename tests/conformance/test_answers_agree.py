@@ -172,7 +172,7 @@ def test_an_account_is_the_same_by_every_name_of_the_block(interface: Interface,
 
 
 def short_of_detail(answer: dict[str, Any]) -> Any:
-    """Return an answer without the part of its error text that names the wrong parameter."""
+    """Return an answer without the part of the error text that names the wrong parameter."""
     error = answer.get("error")
     return answer["result"] if error is None else (error["code"], error["data"] if error["code"] == 3 else None)
 

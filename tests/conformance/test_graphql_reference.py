@@ -196,7 +196,9 @@ def test_syntax_error(client: Client, document: str) -> None:
 
 
 def test_ommers(client: Client) -> None:
-    """An ommer has no body. Its accounts are those of the canonical block with the same number, as in Pantheon."""
+    """An ommer has no body. As in Pantheon, the accounts of an ommer are those of the canonical block with the
+    same number.
+    """
     fields = "number transactionCount ommerCount totalDifficulty raw transactions{hash} ommers{hash}"
     fields += " ommerAt(index:0){hash} transactionAt(index:0){hash} logs(filter:{}){index} parent{number}"
     state = "miner{balance} account(address:$account){balance} call(data:{}){status} estimateGas(data:{})"

@@ -1,7 +1,7 @@
 """A real node with a Byzantine validator: `lying_command` replaces the `ophion` command.
 
-Strategies are names of `LiveStrategy`, separated by commas. The validator uses the next one at every height. It has
-only its own key, and otherwise behaves like any validator.
+Strategies are names of `LiveStrategy`, separated by commas. The validator uses the next strategy at every height. It
+has only its own key, and otherwise behaves like any validator.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ALL_STRATEGIES = ",".join(strategy.value for strategy in LiveStrategy)
 
 
 def lying_command(strategies: str = ALL_STRATEGIES) -> tuple[str, ...]:
-    """Return the command that starts such a node."""
+    """Return the command that starts a node with a Byzantine validator."""
     root = Path(__file__).parents[2]
     script = f"import sys; sys.path.insert(0, {str(root)!r}); import tests.faults.lying_validator as it; it.main()"
     return sys.executable, "-c", script, strategies

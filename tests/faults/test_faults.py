@@ -31,7 +31,7 @@ long_only = pytest.mark.skipif(not IS_LONG, reason="part of the long set: make f
 
 
 class Ledger:
-    """Every block that any node was seen to have."""
+    """Every block that the test has seen on any node."""
 
     def __init__(self, network: TestNetwork) -> None:
         self._network = network

@@ -52,8 +52,8 @@ class Faults:
         return [(call, int(place), Path(file).name) for call, place, file in lines]
 
     def moments(self, folder: Path, sampled: int) -> list[int]:
-        """Return the file changes of an import at which to inject a fault: the last ones and a sample, or all with
-        FAULTS=all.
+        """Return the file changes of an import at which to inject a fault: the last changes and a sample, or all
+        with FAULTS=all.
         """
         count = folder / "count"
         data = folder / "counted"

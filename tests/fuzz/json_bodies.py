@@ -124,7 +124,7 @@ def request(random: Random) -> dict[str, Any]:
 
 
 def body(random: Random) -> bytes:
-    """Return a request, a batch, or nearly one."""
+    """Return a request, a batch, or a nearly correct request or batch."""
     kind = random.randrange(16)
     if kind == 0:
         found = json.dumps([request(random) for _ in range(random.choice((0, 1, 3, LARGE)))]).encode()
@@ -148,7 +148,7 @@ def body(random: Random) -> bytes:
 
 
 async def case(target: Target, random: Random) -> bytes:
-    """Send one body over HTTP. It must be answered, and not with an internal error."""
+    """Send one body over HTTP. The node must answer, and not with an internal error."""
     sent = body(random)
     status, answer = await post(target.http, sent)
     check_answer(answer, sent)

@@ -74,7 +74,7 @@ def made_chain(folder: Path) -> ChainFiles:
 
 
 def kill_imports(chain: ChainFiles, folder: Path, kills: int, seed: int) -> Kills:
-    """Kill imports. Raises AssertionError if one leaves damage, loses blocks, or cannot be continued."""
+    """Kill imports. Raises AssertionError if a killed import leaves damage, loses blocks, or cannot be continued."""
     source = random.Random(seed)
     done = Kills()
     reach = _timed_import(chain, folder / "whole")
@@ -117,7 +117,7 @@ def _head_shown(out: str) -> str:
 
 
 def _killed(arguments: list[str], after_s: float) -> bool:
-    """Start a command and kill it. Returns False if it had ended before."""
+    """Start a command and kill it. Returns False if the command had ended before the kill."""
     process = subprocess.Popen(
         [*OPHION, *arguments], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -142,7 +142,9 @@ def _checked_head(data: Path) -> int:
 
 
 def _finish(chain: ChainFiles, data: Path, head: str) -> None:
-    """Import the rest without kills: the same head, every block, no damage."""
+    """Import the rest without kills. Checks that the head is the same, no block is missing and the database is
+    undamaged.
+    """
     assert _head_shown(_import(chain, data)) == head
     assert f"No damage found up to {head}." in ophion("storage", "check", f"--data-path={data}").succeeded().out
     exported = data.with_suffix(".rlp")

@@ -60,7 +60,7 @@ class Interval(ctypes.Structure):
 
 
 class Alarm:
-    """Dumps the stack of this thread into a file once it has used some processor time since `rearm`."""
+    """Dumps the stack of this thread into a file, once the thread has used some processor time since `rearm`."""
 
     def __init__(self, path: Path, after_s: float) -> None:
         self._path = path

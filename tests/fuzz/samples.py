@@ -53,7 +53,7 @@ def headers() -> tuple[bytes, ...]:
 
 @cache
 def transactions() -> tuple[bytes, ...]:
-    """Return signed transactions of common types, and typed ones with meaningless signatures."""
+    """Return signed transactions of common types, and typed transactions with meaningless signatures."""
     key = DEV_KEYS[0]
     target, slot = b"\x11" * 20, b"\x22" * 32
     access: rlp.Encodable = [[target, [slot, slot]]]

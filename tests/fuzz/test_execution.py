@@ -49,7 +49,7 @@ addresses = st.sampled_from([RICH, LAST, LOOPING, REVERTING, bytes(20), *(n.to_b
 
 @cache
 def world() -> State:
-    """Return a state with a full account, one with the maximum nonce, and two contracts."""
+    """Return a state with an account of maximum balance, an account of maximum nonce, and two contracts."""
     folder = tempfile.mkdtemp(prefix="ophion-fuzz-")
     store = open_store(Path(folder), durable=False)
     accounts: list[tuple[bytes, int, int, bytes, list[tuple[bytes, bytes]]]] = [

@@ -23,12 +23,12 @@ class Finished:
     err: str
 
     def succeeded(self) -> Finished:
-        """Check that the command succeeded; return it."""
+        """Check that the command succeeded; return the same result."""
         assert self.code == 0, f"exit code {self.code}\n{self.out}\n{self.err}"
         return self
 
     def failed(self, *messages: str) -> Finished:
-        """Check that the command failed with these messages and without a traceback; return it."""
+        """Check that the command failed with these messages and without a traceback; return the same result."""
         assert self.code == 1, f"exit code {self.code}\n{self.out}\n{self.err}"
         assert "Traceback" not in self.err
         assert "Internal error" not in self.err

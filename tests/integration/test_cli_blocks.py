@@ -208,7 +208,7 @@ def test_a_plain_file_is_no_data_path(tmp_path: Path) -> None:
 
 
 def namespaced(script: str) -> list[str]:
-    """Return a command that runs another one in its own mount namespace; skip if the machine forbids it."""
+    """Return a command that runs another command in a mount namespace; skip if the machine forbids that."""
     prefix = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'{script} && exec "$@"', "sh"]
     try:
         allowed = subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0

@@ -18,7 +18,7 @@ RICH = DEV_KEYS[1]
 
 
 class Transfers:
-    """Sends transfers to a node while it is open."""
+    """Sends transfers to a node during the `with` block."""
 
     def __init__(self, node: NodeProcess, first: int = 0) -> None:
         self._node = node

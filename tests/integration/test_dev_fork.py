@@ -103,7 +103,7 @@ def word(value: int) -> str:
 
 
 def use(node: Node, base: int = 6) -> list[Any]:
-    """Reads, transactions and edits on a fork of block 6."""
+    """Make reads, transactions and edits on a fork of block 6."""
     counter = counter_of(node)
     before = node.ask("eth_call", {"to": counter, "data": "0x01"}, "latest")
     sent = node.ask("eth_sendTransaction", {"from": FIRST, "to": counter, "data": "0x01", "gas": "0x100000"})

@@ -602,7 +602,7 @@ HANDSHAKE = (
 
 
 def opened(gateway: Gateway) -> socket.socket:
-    """Open a WebSocket without a library; it reads nothing by itself."""
+    """Open a WebSocket without a client library. It reads no data unless the test reads."""
     client = gateway.socket()
     client.sendall(HANDSHAKE)
     assert client.recv(13) == b"HTTP/1.1 101 "

@@ -50,7 +50,7 @@ def javascript(name: str) -> Path:
 
 @functools.cache
 def has_packages(folder: Path) -> bool:
-    """Return whether all packages are installed, after one attempt. npm writes its own list last."""
+    """Return whether all packages are installed, after one attempt to install them. npm writes its own list last."""
     complete = folder / "node_modules" / ".package-lock.json"
     # several test processes run at once, so later ones wait for the installation
     with (folder / "package-lock.json").open("rb") as lock:

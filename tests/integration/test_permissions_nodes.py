@@ -254,8 +254,8 @@ def test_rules_of_the_second_interface(tmp_path: Path) -> None:
 
 
 def test_a_change_that_stops_consensus_is_made_by_force_only(tmp_path: Path) -> None:
-    """Two validators permit only each other. Removing one leaves the other without a quorum, so it is refused unless
-    forced.
+    """Two validators permit only each other. Removing one leaves the other without a quorum, so the removal is
+    refused unless it is forced.
     """
     net = Network(tmp_path, validators=2)
     ophion(

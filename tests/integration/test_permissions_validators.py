@@ -67,7 +67,7 @@ class MethodAccess:
         return ("--permissions-nodes-config-file-enabled", f"--permissions-nodes-config-file={file}")
 
     def change(self, verb: str) -> int | None:
-        """Permit the fifth node, or remove it: one command with a contract, else one call to each node.
+        """Permit the fifth node, or remove it. With a contract this takes one command, otherwise one call to each node.
 
         Returns the block of the change, if there is one.
         """

@@ -52,7 +52,7 @@ class Evil:
         return asyncio.run(ask())
 
     def push(self, to: PrivateClient, *records: bytes) -> list[str]:
-        """Push records; return the refusal of each, empty if it was accepted."""
+        """Push records; return the refusal of each record, empty for an accepted record."""
         request = seal_request(self.ring, ENTROPY, self.key, to.enclave_key, b"/push", rlp.encode(list(records)))
         answer = self.post(to.node, "/push", request.encode())
         assert answer.status == 200, bytes(answer.body)
@@ -164,7 +164,9 @@ def test_low_order_points(story: Story) -> None:
 
 
 def test_replayed_payloads_under_another_group(story: Story) -> None:
-    """A member sends a transaction of A under its own name, then for a group that the transaction does not name."""
+    """A member sends a transaction of A under its own name. Then it sends the transaction for a group that the
+    transaction does not name.
+    """
     evil = story.evil
     stolen = sign_private_transaction(
         PrivateKey(b"\x31" * 32).secret(),

@@ -24,7 +24,7 @@ LIMIT_S = 120.0
 
 
 class Sender(threading.Thread):
-    """Sends transactions to the given member, and records the acknowledged ones."""
+    """Sends transactions to the given member, and records the acknowledged transactions."""
 
     def __init__(self, url: str, key: int, enclave_key: bytes, other: bytes, group: bytes, contract: str) -> None:
         super().__init__(daemon=True)

@@ -150,8 +150,8 @@ def test_the_terminal_does_it_too(story: Story, tmp_path: Path) -> None:
 
 
 def test_the_same_with_an_enclave_outside(tmp_path: Path) -> None:
-    """Private transactions also work if A uses the remote enclave of X and B an embedded one. X is killed and
-    restarted.
+    """Private transactions also work if A uses the remote enclave of X and B uses an embedded enclave. X is
+    killed and restarted.
     """
     (port,) = free_ports(1)
     served = (f"--privacy-enclave-http-port={port}",)

@@ -225,9 +225,7 @@ def test_everything_that_c_stores_holds_nothing_private(story: Story) -> None:
 
 
 def test_the_public_tables_of_members_hold_nothing_private(story: Story, tmp_path: Path) -> None:
-    """Searches all tables except the private ones: blocks, receipts, logs, accounts, storage, trie nodes, code,
-    preimages, names.
-    """
+    """Searches the public tables: blocks, receipts, logs, accounts, storage, trie nodes, code, preimages, names."""
     planted = story.planted
     for index, member in enumerate((story.a.node, story.b.node)):
         # control: the search finds texts in private tables, where states and code are stored in clear

@@ -28,7 +28,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def data(imported: Path, tmp_path: Path) -> Path:
-    """Return a copy of it, to be damaged."""
+    """Return a copy of the imported data path, which the test damages."""
     shutil.copytree(imported, tmp_path / "data")
     return tmp_path / "data"
 

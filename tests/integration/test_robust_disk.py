@@ -25,7 +25,7 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Faults:
 
 
 def own_file_systems(script: str) -> list[str]:
-    """Return a command that runs another one after `script`, with private mounts that end with it."""
+    """Return a command that runs `script` and then another command. Private mounts end with the command."""
     for way in (["unshare", "--mount"], ["unshare", "--user", "--map-root-user", "--mount"]):
         try:
             tried = subprocess.run([*way, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False)

@@ -14,7 +14,7 @@ SET_UP = ROOT / "scripts" / "set-up"
 
 
 def machine(folder: Path, **programs: str) -> Path:
-    """Make a directory with the only programs of a machine: the shell's helpers and these one-line scripts."""
+    """Make a directory with all programs of a machine: the shell's helpers and these one-line scripts."""
     folder.mkdir()
     for name in ("sh", "awk"):
         found = shutil.which(name)

@@ -1,4 +1,4 @@
-"""A node that stores only recent states: its answers about older ones, and no damage by kills."""
+"""A node that stores only recent states: its answers about older states, and no damage by kills."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Besu(Partner):
         )
 
     def wait(self) -> None:
-        """Wait until it answers."""
+        """Wait until the node answers."""
         wait_for(self._answers, START_LIMIT_S, "the answer of Besu")
 
     def propose(self, candidate: str, adds: bool) -> None:

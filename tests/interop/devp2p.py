@@ -15,7 +15,7 @@ _LIMIT_S = 540
 
 
 def tool(variable: str, version: str) -> Path:
-    """Return the program that the variable names; skip the test if it is not set."""
+    """Return the program that the variable names; skip the test if the variable is not set."""
     named = os.environ.get(variable)
     if not named:
         pytest.skip(f"{variable} does not name go-ethereum's devp2p tool ({version})")
@@ -44,7 +44,7 @@ def _go_module_cache() -> str:
 
 
 def run(program: Path, *arguments: str | Path) -> str:
-    """Run the tool; return its output. It must succeed."""
+    """Run the tool and return its output. The tool must succeed."""
     ran = subprocess.run(
         [program, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_LIMIT_S
     )

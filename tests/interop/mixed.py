@@ -39,7 +39,7 @@ class Mixed:
         end_all(self.network, OURS, self.theirs)
 
     def vote(self, candidate: str, adds: bool) -> None:
-        """Let all four vote, and wait for the effect."""
+        """Let all four validators vote, and wait for the effect."""
         for index in OURS[:2]:
             self.network.nodes[index].rpc(f"{self._prefix}_proposeValidatorVote", candidate, adds)
         for one in self.theirs:
@@ -51,12 +51,12 @@ class Mixed:
         return listed
 
     def makers(self, first: int, count: int) -> Counter[str]:
-        """Return who made these blocks."""
+        """Return the producers of these blocks."""
         blocks = (self.network.nodes[0].rpc("eth_getBlockByNumber", hex(first + n), False) for n in range(count))
         return Counter(block["miner"] for block in blocks)
 
     def later_rounds(self, first: int, count: int) -> Counter[str]:
-        """Return the makers of those blocks that took more than one round."""
+        """Return the producers of those blocks that took more than one round."""
         protocol = Qbft() if self.network.engine == "qbft" else Ibft2()
         blocks = (self.network.nodes[0].rpc("eth_getBlockByNumber", hex(first + n), False) for n in range(count))
         extras = ((block["miner"], protocol.decode_extra(bytes.fromhex(block["extraData"][2:]))) for block in blocks)
@@ -68,5 +68,5 @@ class Mixed:
 
 
 def address_between(low: bytes, high: bytes) -> bytes:
-    """Return an unused address that sorts between two others."""
+    """Return an unused address that sorts between two given addresses."""
     return next(key.address for key in map(member_key, range(2000, 9999)) if low < key.address < high)

@@ -42,19 +42,19 @@ class Partner(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Start or restart it."""
+        """Start or restart the client."""
 
     @abstractmethod
     def propose(self, candidate: str, adds: bool) -> None:
         """Vote for or against a validator or signer."""
 
     def command(self, *words: object) -> None:
-        """Run another command of its program and wait for it."""
+        """Run another command of the client's program and wait for it."""
         made = [self._program, *map(str, words)]
         subprocess.run(made, env=self._environment, check=True, capture_output=True, timeout=60)
 
     def launch(self, *words: object) -> None:
-        """Start it; output goes to `log` in its data path."""
+        """Start the client; its output goes to `log` in its data path."""
         command = [self._program, *map(str, words)]
         with (self.path / "log").open("ab") as log:
             self._process = subprocess.Popen(command, env=self._environment, stdout=log, stderr=subprocess.STDOUT)
@@ -93,7 +93,7 @@ class GethPartner(Partner):
         super().command("--datadir", self.path, *words)
 
     def mine(self, options: Mapping[str, object], *switches: str) -> None:
-        """Start it with these options in addition to the common ones."""
+        """Start the client with the common options and these options."""
         options = {
             "--datadir": self.path,
             "--syncmode": "full",

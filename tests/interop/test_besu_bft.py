@@ -56,8 +56,8 @@ def test_two_of_each_make_one_chain(tmp_path: Path, engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("successor", "whose"), [(1, "ours"), (2, "theirs")])
 def test_a_validator_that_is_voted_in_and_never_comes(tmp_path: Path, engine: str, successor: int, whose: str) -> None:
-    """A fifth validator is voted in but stays offline: all four others are then needed, and each of its turns falls to
-    the next proposer.
+    """A fifth validator is voted in but stays offline. Then all four others are needed, and the next proposer
+    replaces it in its rounds.
     """
     with Mixed(tmp_path, engine, Besu) as mixed:
         network = mixed.network

@@ -31,7 +31,7 @@ BY_CONTRACT = (
 
 
 class Ruled:
-    """Two validators that use the contracts, and an Ophion node that does not and is in no list."""
+    """Two validators that use the contracts, and an Ophion node that uses no contracts and is in no list."""
 
     def __init__(self, path: Path, version: int) -> None:
         rules = (*BY_CONTRACT, f"--permissions-nodes-contract-version={version}")

@@ -98,7 +98,7 @@ def test_discovery(tmp_path: Path) -> None:
 
 
 def test_eth_before_the_merge(tmp_path: Path) -> None:
-    """This suite includes block announcements, because it extends the chain."""
+    """This suite extends the chain, so it includes block announcements."""
     program = tool("DEVP2P_1135", "1.13.5")
     data = suite_data("1.13.5", tmp_path / "suite")
     options = (f"--genesis-file={data / 'genesis.json'}", "--network-id=19763")

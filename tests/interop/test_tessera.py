@@ -95,14 +95,14 @@ class Tessera:
     def ask(
         self, method: str, path: str, body: bytes = b"", *, among: bool = False, **headers: str
     ) -> tuple[int, bytes]:
-        """Send a request. With `among`, as one Tessera to another."""
+        """Send a request. With `among`, send a request that one Tessera sends to another."""
         connection = http.client.HTTPConnection("127.0.0.1", self._own_port if among else self.port, timeout=20)
         connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
         answer = connection.getresponse()
         return answer.status, answer.read()
 
     def kill(self) -> None:
-        """Kill all its processes, because the command may be a script that starts another."""
+        """Kill all processes of this Tessera, because the command may be a script that starts another process."""
         if self._process is not None and self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait(15)
@@ -250,7 +250,9 @@ def test_its_refusals_reach_the_client(story: Story) -> None:
 
 
 def test_foreign_payloads_in_the_enclave_stop_no_member(story: Story) -> None:
-    """A payload that is not a transaction, one that cannot be opened, and markers for both do not stop any member."""
+    """No member stops because of a payload that is not a transaction, a payload that cannot be opened, or markers
+    for them.
+    """
     form = {
         "payload": b64encode(b"hello").decode(),
         "from": text(story.a.enclave_key),

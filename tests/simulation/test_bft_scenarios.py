@@ -1,4 +1,4 @@
-"""Scenarios of consensus.md 6.2 and 6.3 with whole networks, in both protocols if both have them."""
+"""Scenarios of consensus.md 6.2 and 6.3 with whole networks. Scenarios of both protocols run in both."""
 
 from __future__ import annotations
 
@@ -444,7 +444,9 @@ def test_two_halves_of_a_network_go_on_as_soon_as_they_meet(rules: Rules) -> Non
 
 @both
 def test_a_network_grows_from_one_validator_to_two_by_vote_and_shrinks_again(rules: Rules) -> None:
-    """A quorum of two validators needs both. The second one was a follower, or was offline when it was voted in."""
+    """A quorum of two validators needs both. The second validator was a follower, or was offline when it was
+    voted in.
+    """
     for is_there in (True, False):
         found = world(rules, validators=1, standby=1)
         alone, second = found.members

@@ -266,7 +266,7 @@ def test_every_reason_is_about_something_that_exists() -> None:
 
 
 def test_no_package_of_the_interface_holds_a_quarter_of_it() -> None:
-    """No package of `rpc` has a quarter of its code. Methods do not count, because they are a flat list."""
+    """No package of `rpc` has a quarter of the code of `rpc`. Methods do not count, because they are a flat list."""
     lines = {path: path.read_text().count("\n") for path in (SOURCES / "rpc").rglob("*.py")}
     rooms: dict[str, int] = {}
     for path, count in lines.items():

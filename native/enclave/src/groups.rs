@@ -1,4 +1,4 @@
-//! Ids of groups, computed from their members as all enclaves do (privacy.md 4.1-4.3).
+//! Ids of groups, computed from their members by the rules that all enclaves share (privacy.md 4.1-4.3).
 
 use std::collections::HashSet;
 

@@ -44,7 +44,7 @@ impl Keyring {
         self.own.iter().find(|(known, _)| known == public).map(|(_, secret)| secret)
     }
 
-    /// The cipher between one of our keys and another key. None if a key is invalid or the first one is not ours.
+    /// The cipher between one of our keys and another key. None if a key is invalid or the first key is not ours.
     fn between(&self, own: &Key, other: &Key) -> Option<Arc<SalsaBox>> {
         let place = (*own, *other);
         if let Some(known) = self.shared.read().unwrap_or_else(PoisonError::into_inner).get(&place) {
@@ -62,7 +62,7 @@ impl Keyring {
         Some(made)
     }
 
-    /// Seal a payload from one of our keys; returns the payload's key and its record.
+    /// Seal a payload from one of our keys. Returns the key and the record of the payload.
     pub fn seal(
         &self,
         payload: &[u8],

@@ -25,8 +25,8 @@ struct Layout {
 const LEGACY: Layout = Layout { items: 12, gas_limit: 2, private_from: 9, private_for: 10 };
 const DYNAMIC_FEE: Layout = Layout { items: 14, gas_limit: 4, private_from: 11, private_for: 12 };
 
-/// Return false if the payload is a private transaction that names another sender or group than its record. Payloads
-/// that are not private transactions are accepted.
+/// Whether a payload agrees with its record. False if the payload is a private transaction that names another sender or
+/// group. Payloads that are not private transactions are accepted.
 pub fn agrees(payload: &[u8], sealed: &Sealed<'_>) -> bool {
     let Ok(rlp) = STANDARD.decode(payload) else { return true };
     match claims(&rlp) {
@@ -50,7 +50,7 @@ pub fn gas_limit(rlp: &[u8]) -> Option<u64> {
     number(items[layout.gas_limit])
 }
 
-/// The items of a possible private transaction, and their layout.
+/// The items of a list that may be a private transaction, and the positions of these items.
 fn transaction(rlp: &[u8]) -> Option<(Vec<&[u8]>, Layout)> {
     let (list, layout) = match rlp.split_first() {
         Some((&DYNAMIC_FEE_TYPE, rest)) => (rest, DYNAMIC_FEE),

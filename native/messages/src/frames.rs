@@ -207,7 +207,7 @@ impl Reader {
     }
 }
 
-/// Reserve memory for the received bytes plus half as much again. The announced length is not trusted.
+/// Reserve memory for one and a half times the received bytes. The announced length is not trusted.
 fn reserve(target: &mut Vec<u8>, size: usize, left: u64) {
     if target.capacity() - target.len() < size {
         let ahead = (target.len() / 2).min(usize::try_from(left).unwrap_or(usize::MAX) - size);
@@ -215,7 +215,7 @@ fn reserve(target: &mut Vec<u8>, size: usize, left: u64) {
     }
 }
 
-/// Length of the header, as far as its first bytes determine it.
+/// Length of the frame header, or the minimum length if more bytes are needed to know it.
 fn head_size(head: &[u8]) -> usize {
     match head.get(1) {
         None => 2,

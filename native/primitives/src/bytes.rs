@@ -36,7 +36,7 @@ impl<'a> Reader<'a> {
         Err(Error::damaged("a number is too long"))
     }
 
-    /// A varint length, then that many bytes.
+    /// Read a length as a varint, then that number of bytes.
     #[inline]
     pub fn bytes(&mut self) -> Result<&'a [u8]> {
         let length = self.varint()? as usize;

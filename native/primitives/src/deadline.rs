@@ -21,7 +21,7 @@ impl Cancellation {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// From now on, `cancel` ends the work of this thread.
+    /// From now on, `cancel` stops the work of this thread.
     pub fn enter(&self) {
         GIVEN_UP.set(Some(self.clone()));
     }

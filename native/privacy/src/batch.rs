@@ -22,7 +22,7 @@ pub struct Payload {
     pub index: u32,
     pub key: B256,
     pub group: B256,
-    /// Key of the enclave that sealed it.
+    /// Key of the enclave that sealed the payload.
     pub sender: Bytes,
     pub rlp: Bytes,
     /// Members of a created group; None when the group is unknown. For a flexible group, all recipients of the payload.
@@ -51,7 +51,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Create a batch. It starts from the stored states; `groups` holds states in memory.
+    /// Create a batch that starts from the stored states. Later states are held in memory.
     pub fn new(db: Arc<Database>) -> Self {
         Batch { db, groups: B256Map::default(), codes: Layers::default(), writes: PrivateWrites::default() }
     }

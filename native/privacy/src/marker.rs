@@ -1,4 +1,4 @@
-//! The marker: the public transaction that refers to a private one.
+//! The marker: the public transaction that refers to a private transaction.
 
 use alloy_consensus::Transaction as _;
 use alloy_primitives::{Address, B256, TxKind, U256, keccak256};

@@ -95,7 +95,7 @@ pub fn private_tx_env(fields: &Unsigned, sender: Address) -> TxEnv {
     }
 }
 
-/// The state of a group, with an account for the sender. An account has its own nonce in every group.
+/// The state of a group, with an account for the sender. Every group has its own nonce for an account.
 pub fn private_db(view: View, env: &BlockEnv, sender: &Address) -> Result<ExecDb> {
     let is_known = view.trie_account(&keccak256(sender))?.is_some();
     let mut db = ExecDb::new(view, env.ancestors());
@@ -116,13 +116,13 @@ impl<'a> Machine<'a> {
         Machine { env, evm: machine::build(env, db, private_cfg(env), Placing::default()) }
     }
 
-    /// The current state. Drops the database of the previous transaction and its changes.
+    /// The current state. Also drops the database of the previous transaction and the changes in it.
     pub fn view(&mut self) -> &mut View {
         &mut machine::db(&mut self.evm).view
     }
 
-    /// Run a transaction with the right nonce, and update the trie if it succeeds. With `founds`, it creates a flexible
-    /// group, whose contracts are installed first.
+    /// Run a transaction with the right nonce, and update the trie if it succeeds. With `founds`, the transaction
+    /// creates a flexible group, whose contracts are installed first.
     pub fn run(
         &mut self,
         trie: &mut Trie<Account>,

@@ -130,7 +130,7 @@ impl Field {
         Loose(self.0)
     }
 
-    /// 2^TIMES times the number, at most eight times, so that the result can be subtracted from `SIXTEEN_P`.
+    /// The number times 2^TIMES, at most 8 times, so that the result can be subtracted from `SIXTEEN_P`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn doubled<const TIMES: u32>(&self) -> Loose {

@@ -34,7 +34,7 @@ pub struct Signature {
     pub digest: U256,
     pub r: U256,
     pub s: U256,
-    /// Whether the y coordinate of its point is odd.
+    /// Whether the y coordinate of the point R is odd.
     pub parity: bool,
 }
 

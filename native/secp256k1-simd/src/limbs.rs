@@ -63,7 +63,7 @@ pub fn plus(a: __m512i, b: __m512i) -> __m512i {
     _mm512_add_epi64(a, b)
 }
 
-/// Carry the bits above the 52nd of each limb into the next limb. The last limb keeps them.
+/// Carry the bits above the 52nd of each limb into the next limb. The last limb keeps its carry bits.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 pub fn carry(limbs: &mut [__m512i]) {

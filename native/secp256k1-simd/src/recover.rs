@@ -16,10 +16,11 @@ use crate::Signature;
 use crate::limbs::{LANES, limbs_of};
 use crate::scalar::{BY_ORDER, BY_PRIME, ORDER, factors, halves, split};
 
-/// Bits per digit, and digits, of the factors of R.
+/// Bits per digit of the factors of R. The next constant is the number of digits.
 const POINT_WINDOW: usize = 5;
 const POINT_DIGITS: usize = 26;
-/// The same for the factors of G. More bits need fewer additions, but the tables no longer fit into the L1 cache.
+/// Bits per digit of the factors of G. More bits need fewer additions, but then the tables do not fit into the L1
+/// cache.
 const GENERATOR_WINDOW: usize = 10;
 const GENERATOR_DIGITS: usize = 13;
 const MULTIPLES: usize = 1 << (GENERATOR_WINDOW - 1);
@@ -126,7 +127,7 @@ pub fn recover(signatures: &[Signature], min_signatures: usize) -> Vec<Option<[u
     keys
 }
 
-/// Lanes with a result, as a bit mask, and their points.
+/// Return a bit mask of the lanes with a result, and the points of these lanes.
 #[target_feature(enable = "avx512f,avx512dq")]
 fn recover_group(xs: &[[u64; 4]; LANES], odd: u8, factors: &Factors) -> (u8, [[[u64; 4]; 2]; LANES]) {
     let x = Field::of(xs);

@@ -17,11 +17,11 @@ const A1_SHARE: U256 = 0x3086d221a7d46bcde86c90e49284eb153daa8a1471e8ca7fe893209
 const B1_SHARE: U256 = 0xe4437ed6010e88286f547fa90abfe4c4221208ac9df506c61571b4ae8ac47f71_U256;
 }
 
-/// A modulus, with its Montgomery constant.
+/// A modulus with its Montgomery constant, for fast multiplication.
 #[derive(Clone, Copy)]
 pub struct Modulus {
     number: U256,
-    /// Minus its inverse modulo 2^64.
+    /// Minus the inverse of the modulus, modulo 2^64.
     reduce: u64,
 }
 

@@ -9,7 +9,7 @@ use crate::mac::RunningMac;
 use crate::session::Session;
 use crate::{Error, Result, ecies, rlp};
 
-/// Maximum size prefix, in bytes. A larger message is refused before it is read.
+/// Maximum of the size prefix of a message, in bytes. A larger message is refused before it is read.
 pub const MAX_SIZE: usize = 2048;
 
 /// Random bytes that one handshake needs.
@@ -50,7 +50,7 @@ impl Entropy {
         })
     }
 
-    /// size || ecies(list || padding). The size is authenticated too.
+    /// Encrypt a list: size || ecies(list || padding). The size is authenticated too.
     fn seal(&self, to: &PublicKey, list: Vec<u8>) -> Vec<u8> {
         let mut message = list;
         message.extend_from_slice(&self.padding);
@@ -141,7 +141,7 @@ struct Transcript<'a> {
     recipient_nonce: [u8; 32],
 }
 
-/// (AES secret, MAC secret)
+/// Derive the session secrets: (AES secret, MAC secret).
 fn secrets(ephemeral: &[u8; 32], transcript: &Transcript<'_>) -> ([u8; 32], [u8; 32]) {
     let hash = |a: &[u8; 32], b: &[u8; 32]| keccak256([*a, *b].concat()).0;
     let shared = hash(ephemeral, &hash(&transcript.recipient_nonce, &transcript.initiator_nonce));

@@ -18,7 +18,7 @@ pub fn item<'a>(rest: &mut &'a [u8], place: impl Fn() -> String) -> Result<(bool
     Ok((head.list, &start[..start.len() - after.len()], payload))
 }
 
-/// (payload of the list at the front, bytes after it)
+/// Split off the list at the front. Returns (payload of the list, bytes after the list).
 pub fn list_at_front<'a>(place: &str, data: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
     let mut rest = data;
     match item(&mut rest, || place.to_owned())? {
@@ -61,7 +61,8 @@ pub fn split_list(data: &[u8], limit: usize) -> Result<Vec<Range<usize>>> {
     positions("list", data, limit, |_, encoded, _| Ok(encoded.len()))
 }
 
-/// The ranges of the EIP-2718 encodings in a list of transactions. Typed ones are wrapped in a string.
+/// The ranges of the EIP-2718 encodings in a list of transactions. In the list, typed transactions are wrapped in a
+/// string.
 pub fn split_transactions(data: &[u8], limit: usize) -> Result<Vec<Range<usize>>> {
     positions("transactions", data, limit, |is_list, encoded, payload| match payload.first() {
         _ if is_list => Ok(encoded.len()),

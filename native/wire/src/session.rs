@@ -33,7 +33,7 @@ const DISCONNECT: u8 = 1;
 /// Maximum compression ratio: three bytes of Snappy expand to at most 64.
 const SNAPPY_RATIO: usize = 22;
 
-/// A compressed frame of more bytes is decompressed while it arrives, so that no call takes long.
+/// Compressed frames larger than this are decompressed while they arrive, so that no call takes long.
 const LARGE: usize = 16 << 10;
 
 /// Bytes at the start of a large frame that hold its message id and its decompressed size.
@@ -48,7 +48,7 @@ pub enum Content {
     Payload(Vec<u8>),
     /// A large payload, in a buffer made by the caller's allocator.
     Allocated(Box<dyn Any + Send>),
-    /// The size of a payload over the limit of its message id. It was not decompressed.
+    /// A payload above the size limit of its message id, given by its size. It was not decompressed.
     Oversized(usize),
 }
 
@@ -154,12 +154,12 @@ fn split_id(body: &[u8]) -> Result<(u8, &[u8])> {
 enum Part {
     /// The header and its tag.
     Header { bytes: [u8; 32], filled: usize },
-    /// The body. It is decrypted as it arrives, but used only after its tag is verified.
+    /// The body of a frame. Its bytes are decrypted as they arrive, but used only after the tag is verified.
     Body { body: Vec<u8>, size: usize },
     /// The tag of a body.
     Tag { body: Vec<u8>, bytes: Tag, filled: usize },
-    /// The body of a large compressed message after its prefix, or its tag. It is decompressed as it arrives, but not
-    /// used before its tag is verified.
+    /// The part of a large compressed message after its prefix, or the tag of the message. The bytes are decompressed
+    /// as they arrive, but used only after the tag is verified.
     Large { large: Large, bytes: Tag, filled: usize },
 }
 
@@ -168,7 +168,7 @@ struct Large {
     id: u8,
     /// The announced size after decompression.
     size: usize,
-    /// None for a message over the limit of its id: its bytes are dropped.
+    /// None for a message above the size limit of its id. The bytes of such a message are dropped.
     decoder: Option<Decoder>,
     /// Compressed bytes that have not arrived.
     left: usize,
@@ -206,7 +206,7 @@ pub struct Ingress {
     cipher: Cipher,
     mac: RunningMac,
     part: Part,
-    /// None until the caller sets it after the first message.
+    /// Whether messages are compressed; None until the caller sets this after the first message.
     is_compressed: Option<bool>,
     max_message: usize,
     /// Maximum sizes of message ids, if below `max_message`.

@@ -17,7 +17,8 @@ pub trait Output: Send {
 
     fn append(&mut self, bytes: &[u8]);
 
-    /// Appends `size` bytes that start `distance` bytes before the end; they may overlap with what is appended.
+    /// Appends `size` bytes that start `distance` bytes before the end. The copied bytes may overlap the appended
+    /// bytes.
     fn repeat(&mut self, distance: usize, size: usize);
 
     fn into_any(self: Box<Self>) -> Box<dyn Any + Send>;
@@ -151,7 +152,7 @@ fn literal_size(upper: usize, after: [u8; 4]) -> usize {
     }
 }
 
-/// (size, length of the prefix) of the decompressed size at the start of a message.
+/// Read the decompressed size at the start of a message. Returns (size, length of its encoding).
 pub fn announced_size(data: &[u8]) -> Result<(usize, usize), &'static str> {
     let mut size = 0_u64;
     for (index, byte) in data.iter().take(5).enumerate() {

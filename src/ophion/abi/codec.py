@@ -227,7 +227,7 @@ _RAW_ADDRESS = Codec("address", _encode_address, _decode_raw_address)
 
 
 def tuple_codec(items: Sequence[Codec], names: Sequence[str] = (), type_name: str = "") -> Codec:
-    """Return the codec of a tuple. With names it takes dictionaries too, and decodes to a named tuple."""
+    """Return the codec of a tuple. With names, the codec also encodes dictionaries, and decodes to a named tuple."""
     codecs = tuple(items)
     is_dynamic = any(one.is_dynamic for one in codecs)
     head_bytes = sum(one.head_bytes for one in codecs)

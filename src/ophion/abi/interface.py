@@ -43,7 +43,9 @@ class Parameters:
         return len(self.codecs)
 
     def bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
-        """Return positional and named arguments in declared order. Raises `TypeError` for missing or unknown ones."""
+        """Return positional and named arguments in declared order. Raises `TypeError` for missing or unknown
+        arguments.
+        """
         if not named:
             if len(args) != len(self.codecs):
                 raise TypeError(f"{len(self.codecs)} arguments are expected, not {len(args)}: {self.codec.name}")
@@ -57,7 +59,7 @@ class Parameters:
         return [values[one] for one in self.names]
 
     def encode(self, values: Sequence[Any]) -> bytes:
-        """Encode values. If one does not fit its type, the `AbiError` names the argument."""
+        """Encode values. If a value does not fit its type, the `AbiError` names the argument."""
         try:
             return self.codec.encode(values)
         except AbiError as error:
@@ -91,7 +93,9 @@ class Function:
         return self.selector + self.inputs.encode(values)
 
     def decode_output(self, output: bytes) -> Any:
-        """Return the result: one value, a tuple of several, None for none."""
+        """Return the decoded result: a single value, a tuple of several values, or None for a function without
+        outputs.
+        """
         if not self.outputs.codecs:
             return None
         values = self.outputs.codec.decode(output, 0)
@@ -164,7 +168,7 @@ class Abi:
 
     @cached_property
     def functions(self) -> dict[str, list[Function]]:
-        """Functions by name; overloaded ones share a name."""
+        """Functions by name; overloaded functions share a name."""
         found: dict[str, list[Function]] = {}
         for entry in self.entries:
             if entry.get("type", "function") == "function" and entry.get("name"):
@@ -189,7 +193,7 @@ class Abi:
 
     @cached_property
     def by_topic(self) -> dict[tuple[bytes, int], EventType]:
-        """Events by their topic and number of indexed arguments, which tells ERC-20 from ERC-721 transfers."""
+        """Events by topic and number of indexed arguments. The number distinguishes ERC-20 from ERC-721 transfers."""
         made = [EventType(one) for one in self.entries if one.get("type") == "event"]
         return {(one.topic, one.indexed_count): one for one in made if not one.is_anonymous}
 

@@ -71,7 +71,7 @@ class Senders:
         return [self._next() for _ in range(count)]
 
     def move_on(self) -> None:
-        """Switch to spare accounts after the network accepted and then lost a transaction of the current ones."""
+        """Switch to spare accounts after the network has accepted and then lost a transaction of a current account."""
         if self._spare:
             self._keys = self._spare.popleft()
             self._nonces = [0] * len(self._keys)

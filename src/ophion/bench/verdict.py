@@ -17,7 +17,7 @@ _GROWTH: Final = 1.5
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:
-    """Return the value at this share of the sorted values, or None if there are none."""
+    """Return the value at this share of the sorted values, or None if the list is empty."""
     if not values:
         return None
     ordered = sorted(values)

@@ -22,7 +22,7 @@ _MAX_BAD_BLOCKS: Final = 128
 class BadBlock(Struct, frozen=True):
     """A block and the rule it broke.
 
-    Stores the arguments of the error instead of the error, because its traceback would keep the execution in memory.
+    Stores the arguments of the error, because the traceback of the error itself would hold the execution in memory.
     """
 
     header: HashedHeader

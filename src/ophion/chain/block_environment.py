@@ -62,9 +62,9 @@ def block_env(
 ) -> BlockEnv:
     """Return the environment of a block.
 
-    `beneficiary` earns the fees. The engine names it, because under Clique it is not the header's coinbase.
-    `block_hashes` are the ancestor hashes, newest first, of a block off the canonical chain. With None, the canonical
-    hashes are looked up.
+    `beneficiary` earns the fees. The engine determines this address, because under Clique it is not the header's
+    coinbase. `block_hashes` are the ancestor hashes, newest first, of a block off the canonical chain. With None, the
+    canonical hashes are looked up.
     """
     fork = spec.fork_of(header)
     blobs = fork.blobs

@@ -53,7 +53,7 @@ def split_blocks(file: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _refilled(file: BinaryIO, rest: bytes, needed: int, place: str) -> bytes:
-    """Return `rest` and the bytes after it in the file, at least `needed` in total."""
+    """Return `rest` and the bytes that follow in the file, at least `needed` bytes in total."""
     pieces = [rest]
     have = len(rest)
     while have < needed:

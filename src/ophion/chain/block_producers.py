@@ -8,7 +8,9 @@ from ophion.primitives.types import Address, Hash32
 
 
 class BlockProducers:
-    """The validators or signers after the head. Empty if they are unknown or every node may produce blocks."""
+    """The validators or signers of the block after the head. Empty if they are unknown or every node may produce
+    blocks.
+    """
 
     __slots__ = ("_at", "_chain", "_found")
 
@@ -21,7 +23,7 @@ class BlockProducers:
         return address in self.of_head()
 
     def of_head(self) -> frozenset[Address]:
-        """Return all addresses. Computed once per head."""
+        """Return the addresses that may produce the block after the head. Computed once per head."""
         head = self._chain.head
         if head.hash != self._at:
             try:

@@ -119,7 +119,9 @@ class DraftBlock:
         self._block.settle()
 
     def complete(self, draft: Header) -> BuiltBlock:
-        """Complete the block under `draft`. Fields that execution does not read may differ from the first draft."""
+        """Complete the block with the header `draft`. This header may differ from the first draft in fields that
+        execution does not read.
+        """
         body, execution = self._block.seal(*_credits(self._chain, draft))
         return BuiltBlock(completed(draft, body, execution), body, execution, self._env)
 

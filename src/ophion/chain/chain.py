@@ -123,7 +123,7 @@ class Chain:
         return 0 if self.state_history is None else max(self._tip.header.number - self.state_history, 0)
 
     def state(self, header: Header) -> State:
-        """Return the state after a committed block. Raises `MissingStateError` when it is pruned."""
+        """Return the state after a committed block. Raises `MissingStateError` when the state is pruned."""
         if not self.keeps_state(header.number):
             raise MissingStateError(f"The state of block {header.number} is not kept (--state-history).")
         try:
@@ -132,7 +132,9 @@ class Chain:
             raise as_ophion_error(error) from error
 
     def root_after(self, header: Header) -> Hash32:
-        """Return the state root for the next block: the header's, unless a development node has edited the state."""
+        """Return the state root on which the next block executes: the header's root, unless a development node has
+        edited the state.
+        """
         if not self.edited_roots:
             return header.state_root
         return self.edited_roots.get((header.number, header.state_root), header.state_root)
@@ -161,9 +163,9 @@ class Chain:
         return event
 
     def begin_at(self, header: HashedHeader, execution: Execution) -> None:
-        """Start this chain at a block of another chain, for development nodes that fork one.
+        """Start this chain at a block of another chain, for development nodes that fork another chain.
 
-        `execution` gives the state after the block. Its root differs from the state root in the header.
+        `execution` gives the state after the block. The root of this state differs from the state root in the header.
         """
         block = NewBlock(
             hash=header.hash,

@@ -77,7 +77,8 @@ class FeeOracle:
     def _required_tip(self) -> int:
         """Return the priority fee with which the pool admits a transaction now and in the next few blocks.
 
-        Clients add it to the base fee of the newest or of the next block. So it must suffice with the lower of the two.
+        Clients add this fee to the base fee of the newest block or of the next block. So the fee must suffice with the
+        lower of these base fees.
         """
         queries = self._queries
         following = queries.next_base_fee()
@@ -128,7 +129,7 @@ class FeeOracle:
         return await self._lanes.read.run(lambda: self._collect(self._headers(count, newest), after, shares, least))
 
     def _after(self, newest: HashedHeader) -> Header:
-        """Return the header after `newest`: the real one, or a draft of the next block."""
+        """Return the header after `newest`: the stored header, or a draft of the next block."""
         queries = self._queries
         following = None if newest.hash == queries.head_hash else queries.header(newest.number + 1)
         return queries.next_block().header if following is None else following.header
@@ -173,7 +174,9 @@ class FeeOracle:
         return known
 
     def _compute_rewards(self, header: HashedHeader, percentiles: tuple[float, ...]) -> list[int]:
-        """Return the effective tips of a block at these percentiles of its gas. 0 for a block without transactions."""
+        """Return the effective tips of a block at these percentiles of its gas. The tips are 0 for a block
+        without transactions.
+        """
         store = self._queries.store
         body = store.body(header.hash)
         receipts = store.raw_receipts(header.hash)

@@ -10,7 +10,7 @@ from ophion.primitives.block import HashedHeader
 
 
 class HeadChange(Struct, frozen=True):
-    """Path from the old head to the new one."""
+    """Path from the old head to the new head."""
 
     removed: tuple[HashedHeader, ...]
     """Blocks that leave the canonical chain, old head first. Empty when the chain is only extended."""

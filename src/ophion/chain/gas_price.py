@@ -52,7 +52,7 @@ _NO_PRICES = BlockPrices({}, {})
 
 
 def prices_of(body: Body) -> BlockPrices:
-    """Count the prices of a block."""
+    """Count the transactions of a block at each price."""
     if not body.transaction_count:
         return _NO_PRICES
     gas_prices: Counter[int] = Counter()
@@ -66,7 +66,7 @@ def prices_of(body: Body) -> BlockPrices:
 
 
 def percentile(counts: Mapping[int, int], share: float) -> int | None:
-    """Return element floor(n x share) of the sorted prices, or None if there are none."""
+    """Return element floor(n x share) of the sorted prices, or None without prices."""
     total = sum(counts.values())
     position = min(int(total * share), total - 1)
     for price in sorted(counts):
@@ -96,7 +96,9 @@ class PriceSamples:
         return sum(block not in self._known for block in self._sampled(number)) <= _INLINE_BLOCKS
 
     def medians(self, head: Hash32, number: int) -> tuple[int | None, int | None]:
-        """Return the median gas price and priority fee of the last blocks. None if no transaction has one."""
+        """Return the median gas price and priority fee of the last blocks. A median is None without any transaction to
+        count.
+        """
         if self._answer is not None and self._answer[0] == head:
             return self._answer[1]
         gas_prices: Counter[int] = Counter()

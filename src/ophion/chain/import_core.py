@@ -109,7 +109,9 @@ class ImportCore:
         return self._tip.header if block_hash == self._tip.header.hash else self.chain.header(block_hash)
 
     def _pending(self, block_hash: Hash32) -> Staged | None:
-        """Return an uncommitted block. Callers look here before the database, so a commit in between hides no block."""
+        """Return an uncommitted block. Callers search here before they search the database, so that a concurrent
+        commit hides no block.
+        """
         return self._staged.get(block_hash) or self._writing.get(block_hash)
 
     def canonical(self, number: int) -> HashedHeader | None:
@@ -159,7 +161,7 @@ class ImportCore:
         verify: HeaderCheck | None = None,
         limit_s: float | None = None,
     ) -> Staged:
-        """Do the same as `stage` without holding the block for `commit`.
+        """Same as `stage`, but without holding the block for `commit`.
 
         `verify` replaces the engine's check, for a proposal without seals. `limit_s` limits the execution time.
         """
@@ -265,7 +267,7 @@ class ImportCore:
         return self._window
 
     def commit(self) -> HeadChange | None:
-        """Write all staged blocks in one transaction. Returns the change of the head, or None if it stays.
+        """Write all staged blocks in one transaction. Returns the change of the head, or None if the head stays.
 
         The caller passes the change to `Chain.advance` on the thread of the chain's listeners.
         """
@@ -276,7 +278,9 @@ class ImportCore:
         return batch.change
 
     def detach(self) -> Batch | None:
-        """Move all staged blocks into a batch. None if there are none. The previous batch must already be written."""
+        """Move all staged blocks into a batch. Returns None if no block is staged. The previous batch must already be
+        written.
+        """
         assert not self._writing, "one batch at a time"
         if not self._staged:
             return None

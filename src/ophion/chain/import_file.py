@@ -85,7 +85,7 @@ class BlockFileImport:
         last: int | None = None,
         on_commit: Callable[[], None] | None = None,
     ) -> None:
-        """Skips blocks outside `first` to `last` (inclusive).
+        """Imports only blocks from `first` to `last` (inclusive).
 
         Calls `on_progress` after each block and `on_commit` after each batch.
         """
@@ -179,7 +179,7 @@ class BlockFileImport:
             self._flush()
 
     def _flush(self) -> None:
-        """Wait until the writer has written the previous batch, then pass it the staged blocks."""
+        """Wait until the writer has written the previous batch, then pass the staged blocks to the writer."""
         self._await_writer()
         batch = self._core.detach()
         if batch is not None:
@@ -266,7 +266,7 @@ def _after_header(block: bytes) -> bytes:
 
 
 def _ahead(chunks: Iterator[_Chunk]) -> Generator[_Chunk, None, None]:
-    """Yield the chunks in order, while a thread prepares the next ones."""
+    """Yield the chunks in order, while a thread prepares further chunks."""
     executor = ThreadPoolExecutor(1, thread_name_prefix="read-ahead")
     pending: deque[Future[_Chunk]] = deque()
     try:

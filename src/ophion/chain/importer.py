@@ -81,7 +81,9 @@ class Importer:
         return self._core.bad_blocks
 
     def state_after(self, header: HashedHeader) -> State:
-        """Return the state after a block, even while it is being written. Raises `MissingState` when it is pruned."""
+        """Return the state after a block, even while the block is being written. Raises `MissingState` when the
+        state is pruned.
+        """
         return self._core.state_after(header)
 
     async def check(
@@ -101,7 +103,7 @@ class Importer:
         return await self._import(block.header, block.body, None)
 
     async def import_built(self, header: HashedHeader, body: Body, execution: Execution) -> Imported:
-        """Import a block that was built or checked here, like `import_block`, and reuse its execution."""
+        """Same as `import_block`, for a block that was built or checked here. Reuses the execution of the block."""
         return await self._import(header, body, execution)
 
     def import_built_inline(self, header: HashedHeader, body: Body, execution: Execution, encoded: bytes) -> None:
@@ -120,7 +122,7 @@ class Importer:
         self._publish(change, {header.hash: body})
 
     async def import_batch(self, blocks: Sequence[ChainBlock]) -> ImportedBatch:
-        """Verify and execute blocks, each on the previous one, and commit them together.
+        """Verify and execute blocks, each on the state of the previous block, and commit them together.
 
         Commits the blocks before a failing block and returns the failure with the result. For synchronisation: many
         blocks share one write transaction and one disk flush.

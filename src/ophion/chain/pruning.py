@@ -44,7 +44,7 @@ _REST: Final = 4
 
 
 class Step:
-    """A part of a round, repeated until nothing is left to do."""
+    """A part of a pruning round, repeated until nothing is left to do."""
 
     def __init__(self, writes: bool, part: Callable[[int], bool], most: int) -> None:
         self.writes = writes
@@ -87,7 +87,9 @@ class PruningRounds:
         self._stayed = 0
 
     def is_due(self, head: int) -> bool:
-        """Whether a round would delete enough. At the first check after a start this is unknown, so it returns True."""
+        """Whether a round would delete enough states. True at the first check after a start, because the number is
+        unknown then.
+        """
         if head <= self.keep:
             return False
         if self._written_before is None:

@@ -166,7 +166,9 @@ class Queries:
         return None if found is None or self._is_ahead(found) else found
 
     def _final(self, tag: BlockTag) -> HashedHeader:
-        """Return the `safe` or `finalized` block: the head under BFT, after the merge and on development networks."""
+        """Return the `safe` or `finalized` block. It is the head under BFT, after the merge and on development
+        networks.
+        """
         is_immediate = is_final_at(self.engine, self.head.number) or self.spec.is_dev
         if is_immediate or self.spec.terminal_total_difficulty is not None:
             return self.head
@@ -190,7 +192,7 @@ class Queries:
         return self.latest if header.hash == self.head_hash else BlockView(self.chain, header.header, header.hash)
 
     async def find(self, ref: BlockRef) -> BlockView | None:
-        """Do the same as `view`, and return the real pending block for `pending`."""
+        """Same as `view`, but return the real pending block for `pending`."""
         return await self.pending() if ref is BlockTag.PENDING else self.view(ref)
 
     def total_difficulty(self, block: Hash32) -> int | None:
@@ -276,7 +278,7 @@ class Queries:
         return None if position is None or position[1] > self.head_number else position
 
     def receipt_json(self, hash: Hash32, with_revert_reason: bool, max_bytes: int | None = None) -> bytes | None:
-        """Return the receipt object of a mined transaction. Raises if it exceeds `max_bytes` in the database."""
+        """Return the receipt object of a mined transaction. Raises if the stored receipt exceeds `max_bytes`."""
         if self.transaction_position(hash) is None:
             return None
         return self.store.receipt_json(hash, with_revert_reason, max_bytes)
@@ -287,5 +289,5 @@ class Queries:
 
 
 def _beneficiary(chain: Chain, header: HashedHeader) -> Address:
-    """Return the account that earned the fees. The genesis block has no seal and returns its coinbase."""
+    """Return the account that earned the fees. For the genesis block, which has no seal, return its coinbase."""
     return header.header.coinbase if header.number == 0 else chain.engine.beneficiary(header)

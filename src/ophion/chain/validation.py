@@ -1,7 +1,7 @@
 """Checks a block's body and results against its header.
 
-The engine has verified the header, and Rust checks single transactions (`execute` raises an error that names one). The
-rules here concern the block as a whole.
+The engine has verified the header. Rust checks single transactions (`execute` raises an error that names the
+transaction). The rules here concern the block as a whole.
 """
 
 from __future__ import annotations

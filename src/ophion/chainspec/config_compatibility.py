@@ -91,7 +91,7 @@ def _shown(rule: Rule) -> str:
 
 
 def _forks(spec: ChainSpec) -> Iterator[tuple[str, Rule]]:
-    """Yield where each fork begins. Includes forks that a later fork implies, because files may omit them."""
+    """Yield the start of each fork. Includes forks that a later fork implies, because files may omit them."""
     schedule = spec.forks
     has_bomb = spec.engine is EngineKind.ETHASH and (spec.ethash is None or spec.ethash.fixed_difficulty is None)
     times: dict[Milestone, int | None] = {}

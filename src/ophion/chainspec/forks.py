@@ -1,8 +1,8 @@
 """Forks of Ethereum from Frontier to Osaka, and their activation.
 
 A `Milestone` is a change of the rules. A `ForkSchedule` maps milestones to their block or time on a network. A later
-milestone implies all earlier ones, so the active one is the latest that has begun. Glacier forks only change the
-difficulty bomb, and BPO forks only change blob parameters. The EVM uses the previous fork for both.
+milestone implies all earlier milestones, so the active milestone is the latest that has begun. Glacier forks only
+change the difficulty bomb, and BPO forks only change blob parameters. The EVM uses the previous fork for both.
 """
 
 from __future__ import annotations

@@ -122,7 +122,9 @@ def parse_genesis(text: bytes | str, is_dev: bool = False, overrides: Iterable[t
 
 
 def _unusual(genesis: Genesis) -> Iterator[str]:
-    """Yield warnings about three members that interface.md prescribes in a BFT genesis. Clients may check them."""
+    """Yield warnings about three members that interface.md prescribes in a BFT genesis. Other clients may check
+    these members.
+    """
     if genesis.spec.engine not in (EngineKind.IBFT2, EngineKind.QBFT):
         return
     required = {

@@ -103,7 +103,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _without_comments(text: str) -> tuple[str, bool]:
-    """Replace comments with blanks, so that positions stay. Raises an error for deep nesting."""
+    """Replace comments with blanks, so that all positions stay the same. Raises an error for deep nesting."""
     depth = 0
     pieces: list[str] = []
     copied = 0
@@ -157,7 +157,7 @@ class Members:
         return list(self._values)
 
     def unknown(self) -> list[str]:
-        """Return the paths of all members that were not read, including nested ones, in their original spelling."""
+        """Return the paths of all members that were not read, including nested members, in their original spelling."""
         own = [self.path(_shown(self._values.spelling[key])) for key in self._values if key not in self._asked]
         return own + [path for child in self._children.values() for path in child.unknown()]
 
@@ -200,7 +200,7 @@ class Members:
         return result
 
     def _child(self, name: str, values: Folded) -> Members:
-        """Return the same object each time, so that it records all keys that were read."""
+        """Return a nested object. All calls return the same object, so that it records all keys that were read."""
         key = name.lower()
         if key not in self._children:
             self._children[key] = Members(values, self.path(name))
@@ -287,7 +287,7 @@ class Members:
 
 
 def parse_address_lenient(text: str) -> Address:
-    """Read an address with optional prefix. Pads a shorter one with zeros on the left, as Besu does."""
+    """Read an address with optional prefix. Pads a shorter address with zeros on the left, like Besu."""
     digits = strip_prefix(text)
     return parse_data_lenient(digits.rjust(2 * ADDRESS_LENGTH, "0") if digits else text, ADDRESS_LENGTH)
 

@@ -55,7 +55,7 @@ class Arguments(Struct):
     problems: list[str] = field(default_factory=list)
 
     def asks(self, name: str) -> bool:
-        """Whether --help or --version was given, and not with the value `false`."""
+        """Whether --help or --version was given without the value `false`."""
         return any(given.spec.name == name and given.texts != ("false",) for given in self.basics)
 
 

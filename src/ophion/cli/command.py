@@ -37,11 +37,11 @@ class CommandSession(Struct, frozen=True):
 
 
 class NoOptions(Options):
-    """The options of a command that has none."""
+    """The options of a command without options."""
 
 
 class Command(Struct, frozen=True):
-    """One command. `name` is its last word, and `run` returns the exit code."""
+    """One command. `name` is the last word of the command, and `run` returns the exit code."""
 
     name: str
     summary: str
@@ -58,10 +58,10 @@ class Command(Struct, frozen=True):
 
 
 class Family(Struct, frozen=True):
-    """A first word of the command line.
+    """A family of commands: the first word of the command line.
 
-    `module` is imported when the word is used and holds `COMMANDS`. A command with the name of its family is called by
-    one word; a further word chooses another command of the family.
+    `module` is imported when the word is used; its `COMMANDS` are the commands of the family. A command with the name
+    of its family needs no second word.
     """
 
     name: str

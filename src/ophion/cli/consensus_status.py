@@ -13,7 +13,7 @@ _MAX_CLOCK_AHEAD_S: Final = 1e12
 
 
 class ReportedValidator(Struct, frozen=True):
-    """One validator as a node sees it."""
+    """One validator as the remote node sees it."""
 
     address: str
     clock_ahead_s: float | None

@@ -169,7 +169,7 @@ def _about_validators(online: Sequence[CheckedNode]) -> Iterator[str]:
 
 
 def _advice(online: Sequence[CheckedNode]) -> Iterator[str]:
-    """Yield what each validator of a stalled network waits for, and what to do."""
+    """Yield what each validator of a stalled network waits for, and what the operator can do."""
     statuses = [(node, node.status) for node in online if node.status is not None]
     if not statuses:
         yield (

@@ -141,7 +141,7 @@ def _reader(options: ExportOptions, session: CommandSession) -> TableReader:
 
 
 def _run(options: ExportOptions, session: CommandSession, file_format: FileFormat) -> int:
-    """Export missing files and verify existing ones."""
+    """Export missing files and verify existing files."""
     require("pyarrow.parquet")
     if options.end_block is not None and options.end_block <= options.start_block:
         raise ConfigError(
@@ -155,7 +155,7 @@ def _run(options: ExportOptions, session: CommandSession, file_format: FileForma
 
 
 def _decoding(options: ExportOptions, reader: TableReader) -> tuple[TableReader, tuple[Dataset, ...]]:
-    """Return a reader with the decoded datasets that the options name, and these datasets."""
+    """Return a reader that adds the decoded datasets that the options name, and a list of these datasets."""
     kinds = {DECODED[name] for name in options.datasets if name in DECODED}
     if not kinds:
         return reader, ()

@@ -30,7 +30,7 @@ T = TypeVar("T", bound=Options)
 def load_session(
     arguments: Arguments, environ: Mapping[str, str], settings: type[Options]
 ) -> tuple[Any, CommandSession]:
-    """Return the command's own options and its session. Raises `ConfigError` with all problems of both.
+    """Return the command's own options and its session. Raises `ConfigError` with all problems.
 
     Environment and file set only global options, because options of a command belong to one call.
     """

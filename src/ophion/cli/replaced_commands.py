@@ -9,7 +9,7 @@ from ophion.errors import CommandError
 
 
 def unneeded(family: str, name: str, sentence: str) -> Command:
-    """Return a command that does nothing: it prints `sentence`, the reason, and succeeds."""
+    """Return a command that prints `sentence` and succeeds. `sentence` says why Ophion does not need the command."""
 
     def run(options: NoOptions, session: CommandSession) -> int:
         print(sentence)
@@ -21,7 +21,7 @@ def unneeded(family: str, name: str, sentence: str) -> Command:
 
 
 def replaced(family: str, name: str, sentence: str) -> Command:
-    """Return a command that fails with `sentence`, which names its replacement."""
+    """Return a command that fails with `sentence`, which names its replacement in Ophion."""
 
     def run(options: NoOptions, session: CommandSession) -> int:
         raise CommandError(f"{name} is a command of Besu. {sentence}")

@@ -58,7 +58,9 @@ def validate(options: ValidateOptions, session: CommandSession) -> int:
 
 
 def _report(file: Path) -> int:
-    """Print the result for each option of file and environment. Returns 1 if a node would not start with them."""
+    """Print the result for each option of file and environment. Returns 1 if a node would not start with these
+    options.
+    """
     checked = [*_checked_file(file), *_checked_environment()]
     width = max((len(line.name) for line in checked), default=0)
     for line in checked:

@@ -40,7 +40,7 @@ class Snapshot(Struct, frozen=True):
 
     @property
     def limit(self) -> int:
-        """Number of consecutive blocks of which a signer may produce at most one."""
+        """Length of a sequence of blocks in which a signer may produce only one block."""
         return len(self.signers) // 2 + 1
 
     def in_turn(self, number: int) -> Address:
@@ -56,7 +56,9 @@ class Snapshot(Struct, frozen=True):
         return any(author == signer and seen > number - self.limit for seen, author in self.recents)
 
     def tally(self, target: Address) -> int:
-        """Count the votes on a target. All have the same direction, because only votes with an effect are stored."""
+        """Count the votes on a target. All stored votes on a target have the same direction, because only votes
+        with an effect are stored.
+        """
         return sum(vote.target == target for vote in self.votes)
 
     def is_meaningful(self, vote: Vote) -> bool:
@@ -64,7 +66,9 @@ class Snapshot(Struct, frozen=True):
         return vote.authorize == (vote.target not in self.signers)
 
     def apply(self, number: int, signer: Address, vote: Vote, is_epoch: bool) -> Snapshot:
-        """Return the state after the next block. Raises `InvalidHeader` if its author may not produce it."""
+        """Return the state after the next block. Raises `InvalidHeader` if the author of the header may not
+        produce the block.
+        """
         if signer not in self.signers:
             raise InvalidHeader("unauthorized signer", signer, "one of the signers")
         if self.signed_recently(signer, number):

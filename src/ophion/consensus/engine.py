@@ -27,7 +27,7 @@ class Finality(Enum):
 
 
 class Vote(Struct, frozen=True):
-    """A vote to add an address to the validators or signers, or to remove it."""
+    """A vote to add an address to the validators or signers, or to remove the address."""
 
     target: Address
     authorize: bool
@@ -89,7 +89,7 @@ class Engine(Protocol):
 
     @property
     def finality(self) -> Finality:
-        """When a block can no longer be replaced."""
+        """The rule that decides when a block can no longer be replaced."""
 
     def hashed(self, header: Header) -> HashedHeader:
         """Return the header with its block hash. Called once when a header enters the node."""
@@ -104,7 +104,9 @@ class Engine(Protocol):
         """Raise `GenesisError` if the genesis header is invalid."""
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Raise `InvalidHeader` if the header breaks a rule. The error is `transient` if it is only too early."""
+        """Raise `InvalidHeader` if the header breaks a rule. The error is `transient` if the header is only too
+        early.
+        """
 
     def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
         """Recover the signatures that `verify` needs for these headers, on all cores. An optional speed-up.
@@ -128,7 +130,7 @@ class Engine(Protocol):
         """Return the hash that the author signs, or for which a miner searches a nonce."""
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
-        """Return the header with these seals, which sign its signing hash."""
+        """Return the header with these seals. The seals sign the signing hash of the header."""
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
         """Return the addresses that may produce the next block, in ascending order. Empty if every node may."""

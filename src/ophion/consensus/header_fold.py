@@ -43,7 +43,9 @@ class HeaderFold(Generic[S]):
         self._known: OrderedDict[Hash32, S] = OrderedDict()
 
     def after(self, header: HashedHeader, chain: HeaderReader) -> S:
-        """Return the state after `header`. Its ancestors must be verified. Raises `UnknownParent` if one is missing."""
+        """Return the state after `header`. The ancestors must be verified. Raises `UnknownParent` if an ancestor
+        is missing.
+        """
         pending: list[HashedHeader] = []
         cursor = header
         while (state := self._found(cursor, chain)) is None:

@@ -63,13 +63,13 @@ def check_form(header: Header, fork: Fork) -> None:
 
 
 def next_form(parent: Header, fork_of_parent: Fork, choice: HeaderForm | None) -> HeaderForm:
-    """Return the form of the block after `parent`: the parent's form if its fields show one, else `choice`."""
+    """Return the form of the block after `parent`: the parent's form if its fields show the form, else `choice`."""
     open_forms = _forms_of(parent, fork_of_parent)
     return choice if choice in open_forms else open_forms[0]
 
 
 def _forms_of(parent: Header, fork: Fork) -> tuple[HeaderForm, ...]:
-    """Return the forms that fit a header. A genesis block fits all, because the node itself creates it."""
+    """Return the forms that fit a header. A genesis header fits every form, because the node itself creates it."""
     if not fork.has(Milestone.SHANGHAI) or parent.number == 0:
         return _ALL
     if parent.withdrawals_root is not None:

@@ -59,7 +59,7 @@ def check_not_future(header: Header, now: int, lead_s: int) -> None:
 
 
 def check_extra_data(header: Header) -> None:
-    """Check the length of the extra data, for engines without consensus data in it."""
+    """Check the length of the extra data. For engines that store no consensus data in the extra data."""
     if len(header.extra_data) > MAX_EXTRA_DATA:
         raise InvalidHeader("extra data length", len(header.extra_data), f"at most {MAX_EXTRA_DATA}")
 
@@ -80,7 +80,9 @@ def check_gas_used(header: Header) -> None:
 
 
 def check_gas_limit(header: Header, parent: Header, spec: ChainSpec) -> None:
-    """Check that the limit changes by less than 1/1024 of the parent's, which is doubled for the first London block."""
+    """Check that the gas limit differs from the parent's by less than 1/1024. For the first London block, the parent's
+    limit is doubled first.
+    """
     limit = header.gas_limit
     if not MIN_GAS_LIMIT <= limit <= MAX_GAS_LIMIT:
         raise InvalidHeader("gas limit", limit, f"{MIN_GAS_LIMIT} to {MAX_GAS_LIMIT}")
@@ -91,7 +93,9 @@ def check_gas_limit(header: Header, parent: Header, spec: ChainSpec) -> None:
 
 
 def next_gas_limit(parent: Header, is_first_london: bool, target: int | None) -> int:
-    """Return the gas limit of the next block: the parent's, or one step towards the target (consensus.md 5.2)."""
+    """Return the gas limit of the next block: the parent's limit, moved one step towards the target if there is
+    one (consensus.md 5.2).
+    """
     limit = parent.gas_limit
     if target is not None:
         step = max(limit // GAS_LIMIT_DIVISOR - 1, 0)

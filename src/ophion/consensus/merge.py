@@ -25,7 +25,7 @@ FUTURE_LEAD_S: Final = 15
 
 
 class MergeEngine:
-    """Uses another engine up to the terminal total difficulty, and constant fields after it."""
+    """Uses the pre-merge engine up to the terminal total difficulty, and constant header fields after the merge."""
 
     finality = Finality.HEAVIEST
 
@@ -87,7 +87,7 @@ class MergeEngine:
             raise InvalidBlock("number of ommers after the merge", len(ommers), 0)
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
-        """Return no rewards after the merge."""
+        """Return no rewards after the merge. Before the merge, return the rewards of the pre-merge engine."""
         return [] if _is_merged(header.header) else self._before.rewards(header, ommers)
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
@@ -99,7 +99,7 @@ class MergeEngine:
         return self._before.prefers(tip, head, chain)
 
     def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
-        """Return a header. After the merge it needs no seal."""
+        """Return a header to build. After the merge, the header needs no seal."""
         if not self._follows_merge(parent, chain):
             return self._before.prepare(parent, preferences, chain)
         timestamp = max(preferences.timestamp, parent.timestamp + 1)
@@ -114,7 +114,7 @@ class MergeEngine:
         return header if _is_merged(header) else self._before.attach(header, seals)
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """Return the members before the merge. Empty after it."""
+        """Return the members of the pre-merge engine. Empty after the merge."""
         return () if _is_merged(after.header) else self._before.members(after, chain)
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:

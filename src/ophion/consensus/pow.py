@@ -139,7 +139,9 @@ class PowEngine:
                 raise InvalidBlock(f"ommer 0x{hashed.hash.hex()}: {error.rule}", error.got, error.expected) from error
 
     def _ancestry(self, header: HashedHeader, chain: HeaderReader) -> tuple[dict[Hash32, HashedHeader], set[Hash32]]:
-        """Return the last seven ancestors by hash, and a set of their ommer hashes and the hash of the block itself."""
+        """Return the last seven ancestors by hash. Also returns a set with the hashes of their ommers and of the
+        block itself.
+        """
         ancestors: dict[Hash32, HashedHeader] = {}
         included = {header.hash}
         cursor = header
@@ -202,5 +204,5 @@ def block_reward(fork: Fork) -> int:
 
 
 def target(difficulty: int) -> int:
-    """Return the largest hash result that proves the work."""
+    """Return the target: the largest hash that is a valid proof of work."""
     return 2**256 // difficulty

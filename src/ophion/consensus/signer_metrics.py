@@ -13,7 +13,7 @@ DEFAULT_RANGE = 100
 
 
 class EmptyRange(OphionError):
-    """Raised for an empty range. The RPC method then returns invalid parameters."""
+    """Raised for an empty range. The RPC method then returns an `Invalid params` error."""
 
     def __init__(self, first: int, end: int) -> None:
         self.first = first

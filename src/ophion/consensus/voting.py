@@ -23,8 +23,8 @@ _PLACE: Final = "tally of votes"
 class LocalProposals:
     """Proposals of this node's operator, in effect until discarded.
 
-    They are lost on restart, as the interface specifies. A proposal may have no effect, or be made before this node is
-    a member: the vote is chosen when a block is built (consensus.md 4.1).
+    They are in memory and lost on restart. A proposal may have no effect, or be made before this node is a member: the
+    vote is chosen when a block is built (consensus.md 4.1).
     """
 
     __slots__ = ("_last", "_wanted")
@@ -102,7 +102,9 @@ class Tally(Struct, frozen=True):
         return None
 
     def is_useful(self, voter: Address, vote: Vote) -> bool:
-        """Whether a vote has an effect. It must change the set and not be cast already, or revoke an opposite vote."""
+        """Whether a vote has an effect: it changes the validator set and is not cast yet, or it revokes an opposite
+        vote.
+        """
         standing = self.standing(voter, vote.target)
         if standing is not None:
             return standing != vote.authorize

@@ -34,7 +34,7 @@ def load_abis(folder: Path, kinds: Collection[str] = ("event", "function")) -> l
 
 
 def _items(content: Any) -> Iterator[Any]:
-    """Members of an ABI list, wherever the compiler puts it."""
+    """Return the entries of an ABI from the JSON of any compiler."""
     if isinstance(content, str):
         content = json.loads(content)
     if isinstance(content, list):

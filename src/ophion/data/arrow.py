@@ -42,7 +42,7 @@ def arrow_schema(dataset: Dataset, columns: Sequence[Column], hex: bool = False)
 
 
 def record_batch(schema: Any, rows: int, columns: Sequence[NativeColumn]) -> Any:
-    """Wrap the buffers of the extension in a record batch, which keeps them alive."""
+    """Wrap the buffers of the extension in a record batch. The batch keeps the buffers alive."""
     pa = require("pyarrow")
     arrays = []
     for field, (nulls, validity, offsets, values) in zip(schema, columns, strict=True):

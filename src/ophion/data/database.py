@@ -35,7 +35,7 @@ _FINAL_ENGINES: Final = {EngineKind.IBFT2.value, EngineKind.IBFT.value, EngineKi
 
 
 class DatabaseReader:
-    """A `TableReader` over LMDB. Reads see one committed block after the other; the node is never blocked."""
+    """A `TableReader` over LMDB. Reads see only committed blocks and never block the node."""
 
     def __init__(self, data_path: Path, genesis: Callable[[], Genesis] | None = None) -> None:
         """`genesis` is called only for datasets that need to execute blocks."""
@@ -136,7 +136,7 @@ class DatabaseReader:
         return TracedBlock(parent=state, env=env, body=body, hash=header.hash, rewards=rewards)
 
     def chain(self, dataset: str) -> Chain:
-        """Return the chain with its rules, which execution and seals need."""
+        """Return the chain with its rules. Execution and the recovery of seals need the rules."""
         if self._chain is None:
             if self._genesis is None:
                 raise CommandError(f"The dataset {dataset} needs the genesis file of the network.")
@@ -150,7 +150,7 @@ class DatabaseReader:
         return self._chain
 
     def stop(self) -> None:
-        """End the execution in other threads."""
+        """Stop block execution in other threads."""
         self._stop.set()
 
     def close(self) -> None:

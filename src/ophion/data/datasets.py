@@ -15,7 +15,7 @@ SCHEMA_VERSION: Final = 1
 
 
 class Source(Enum):
-    """Where rows come from."""
+    """Origin of the rows of a dataset."""
 
     STORED = "stored blocks and receipts"
     EXECUTED = "blocks, executed again with a tracer"

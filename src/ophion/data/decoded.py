@@ -68,7 +68,7 @@ def column_type(codec: Codec) -> ColumnType:
 
 
 class DecodingReader:
-    """A `TableReader` that adds decoded datasets to those of another one."""
+    """A `TableReader` that adds decoded datasets to the datasets of another reader."""
 
     def __init__(self, reader: TableReader, entries: Sequence[AbiEntry]) -> None:
         self._reader = reader
@@ -95,7 +95,7 @@ class DecodingReader:
     def batches(
         self, dataset: Dataset, columns: Sequence[Column], first: int, last: int, rows: Rows, hex: bool
     ) -> Iterator[Any]:
-        """Yield record batches, decoded where the dataset is one of an ABI."""
+        """Yield record batches. Rows are decoded if the dataset comes from an ABI."""
         entry = self._entries.get(dataset.name)
         if entry is None:
             yield from self._reader.batches(dataset, columns, first, last, rows, hex)
@@ -117,7 +117,7 @@ class DecodingReader:
             yield pa.RecordBatch.from_arrays(arrays, schema=schema).select([column.name for column in columns])
 
     def _row(self, entry: AbiEntry, dataset: Dataset, source: dict[str, Any], places: int) -> list[Any] | None:
-        """Return the values of a row in the order of the dataset's columns; None for another function."""
+        """Return the values of a row in the order of the dataset's columns; None if the row is of another function."""
         if isinstance(entry, Function) and source["input"][:4] != entry.selector:
             return None
         row = [source[column.name] for column in dataset.columns[:places]]
@@ -132,7 +132,7 @@ class DecodingReader:
         return [*row, *shown, True]
 
     def stop(self) -> None:
-        """End the reads of other threads."""
+        """Stop the reads of other threads."""
         self._reader.stop()
 
     def close(self) -> None:

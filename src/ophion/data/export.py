@@ -1,4 +1,4 @@
-"""Exports datasets to files: writes missing files and verifies existing ones."""
+"""Exports datasets to files: writes missing files and verifies existing files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SAVE_EVERY_S: Final = 2.0
 
 
 class ExportPlan(Struct, frozen=True):
-    """What to export, and how."""
+    """Settings of an export: datasets, formats, conditions on rows and the size of files."""
 
     datasets: tuple[Dataset, ...]
     file_format: FileFormat = FileFormat.PARQUET
@@ -148,7 +148,7 @@ class Export:
         return found
 
     def _join(self, dataset: Dataset, entry: DatasetEntry, parts: list[FileEntry]) -> None:
-        """Export the blocks of the parts again into one file, add it to the manifest, then delete the parts."""
+        """Export the blocks of the parts again into one file, add this file to the manifest, then delete the parts."""
         with ThreadPoolExecutor(self._plan.workers, "export-scan") as scans:
             whole = self._write(_Job(dataset, parts[0].first, parts[-1].last), scans)
         entry.files = [file for file in entry.files if file not in parts]
@@ -158,7 +158,7 @@ class Export:
             self._target.delete(part.path)
 
     def _delete_unlisted(self) -> None:
-        """Delete files that the manifest does not list. A killed process has joined them, or not yet listed them."""
+        """Delete files that the manifest does not list. A killed process may leave such files."""
         for dataset in self._plan.datasets:
             listed = {file.path for file in self._manifest.datasets[dataset.name].files}
             for path in self._target.list(dataset.name):

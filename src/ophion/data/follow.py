@@ -26,7 +26,7 @@ class Follower:
         depth: int,
         wait: Callable[[float], bool],
     ) -> None:
-        """`wait` sleeps for some seconds and returns whether to go on."""
+        """`wait` sleeps for some seconds and returns whether to continue."""
         self._export = export
         self._reader = reader
         self._depth = depth

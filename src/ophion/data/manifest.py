@@ -58,7 +58,9 @@ class Manifest(Struct):
 
     @classmethod
     def load(cls, target: Target, chain_id: int, genesis: str) -> Manifest:
-        """Read the manifest of a target, or start a new one. Raises if it is of another chain or version."""
+        """Read the manifest of a target, or start a new manifest. Raises if the manifest is of another chain or
+        version.
+        """
         content = target.read(MANIFEST_NAME)
         if content is None:
             return cls(chain_id, genesis)

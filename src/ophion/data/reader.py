@@ -12,7 +12,7 @@ from ophion.data.selection import Rows
 
 
 class Finality(Struct, frozen=True):
-    """When a block is final."""
+    """The rule that decides when a block is final."""
 
     depth: int
     """Blocks upon a block after which it counts as final; 0 where consensus finalises every block."""
@@ -49,7 +49,7 @@ class TableReader(Protocol):
         """Yield record batches of blocks `first` to `last`, in order."""
 
     def stop(self) -> None:
-        """End the reads of other threads."""
+        """Stop the reads of other threads."""
 
     def close(self) -> None:
         """Release the source."""

@@ -1,4 +1,4 @@
-"""Which rows and columns to read."""
+"""The selection of rows and columns to read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Rows(Struct, frozen=True):
 
 
 class Format(Struct, frozen=True):
-    """How values are represented."""
+    """Representation of values."""
 
     numbers: tuple[str, ...] = ("binary",)
     """Forms of 256-bit numbers."""

@@ -1,4 +1,4 @@
-"""Where files are written: a directory, or an fsspec URL. A file appears whole or not at all."""
+"""Targets of an export: a directory, or an fsspec URL. A file appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Target(Protocol):
         """Delete a file."""
 
     def list(self, folder: str) -> list[str]:
-        """Return the files below a folder; an empty list when it is missing."""
+        """Return the files below a folder; an empty list when the folder is missing."""
 
     def location(self, path: str) -> str:
         """Return the path or URL of a file."""
@@ -122,7 +122,7 @@ class DirectoryTarget:
         (self.root / path).unlink(missing_ok=True)
 
     def list(self, folder: str) -> list[str]:
-        """Return the parts below a folder, ascending."""
+        """Return the part files below a folder, in ascending order."""
         found = (self.root / folder).glob("from=*/part-*")
         return sorted(path.relative_to(self.root).as_posix() for path in found)
 
@@ -205,7 +205,7 @@ class RemoteTarget:
             self._guarded(path, lambda: self._files.rm_file(f"{self._root}/{path}"))
 
     def list(self, folder: str) -> list[str]:
-        """Return the parts below a folder, ascending."""
+        """Return the part files below a folder, in ascending order."""
         place = f"{self._root}/{folder}/from=*/part-*"
         found = self._guarded(folder, lambda: self._files.glob(place))
         return sorted(folder + path.rpartition(f"/{folder}")[2] for path in found)

@@ -9,7 +9,7 @@ from ophion.runtime.clock import Clock
 
 
 class TimestampTooLow(OphionError):
-    """A block's timestamp is below that of its parent."""
+    """Raised when a block's timestamp is below that of its parent."""
 
     def __init__(self, timestamp: int, last: int) -> None:
         self.last = last
@@ -43,7 +43,7 @@ class DevClock:
         """Timestamp of the head."""
 
     def now(self) -> float:
-        """Return the timestamp that a block made now gets."""
+        """Return the timestamp of a block that is made now."""
         if self.exact is not None:
             return float(self.exact)
         if self.interval is not None:
@@ -87,6 +87,6 @@ class DevClock:
         return ClockState(self.offset, self._clock.now(), self.exact, self.interval)
 
     def restore(self, state: ClockState, last: int) -> None:
-        """Set the clock back to the time of the snapshot. It continues from there."""
+        """Set the clock back to the time of the snapshot. The clock continues from that time."""
         self.offset = state.offset + state.wall - self._clock.now()
         self.exact, self.interval, self.last = state.exact, state.interval, last

@@ -35,7 +35,7 @@ def restore_edit(chain: Chain) -> None:
 
 
 class UnknownHead(OphionError):
-    """The block to rewind to does not exist."""
+    """Raised when the block to rewind to does not exist."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"There is no block {number} on this chain to go back to")
@@ -81,7 +81,7 @@ class HeadControl:
         chain.rewind(tip)
 
     def _store_edit(self, header: HashedHeader, root: Hash32 | None) -> None:
-        """Store the root of the head's edited state for a restart. None removes it."""
+        """Store the root of the head's edited state for a restart. None removes the stored root."""
         if root is None and not self._has_stored_edit:
             return
         self._has_stored_edit = root is not None
@@ -124,7 +124,7 @@ class HeadControl:
         chain.rewind(tip)
 
     async def rewind_to(self, number: int) -> None:
-        """Make the block with this number the head; its edited state stays."""
+        """Make the block with this number the head. An edited state of that block stays in force."""
         found = self._chain.canonical(number) if 0 <= number <= self._chain.head.number else None
         if found is None:
             raise UnknownHead(number)

@@ -147,7 +147,9 @@ class DevNode:
         return {number: snapshot.head for number, snapshot in self._snapshots.items()}
 
     async def revert(self, number: int) -> bool:
-        """Return to a snapshot, and delete this snapshot and all later ones. Returns False when the id is unknown."""
+        """Return to a snapshot, and delete this snapshot and all later snapshots. Returns False when the id is
+        unknown.
+        """
         async with self.sealer.head_lock:
             snapshot = self._snapshots.get(number)
             if snapshot is None:
@@ -238,7 +240,7 @@ class DevNode:
             await self.head.edit(changes)
 
     async def change(self, make: Callable[[], Sequence[AccountOverride]]) -> None:
-        """Compute changes from the current state and apply them as `edit` does, under one lock."""
+        """Compute changes from the current state and apply them like `edit`, under one lock."""
         async with self.sealer.head_lock:
             await self.head.edit(make())
 
@@ -305,7 +307,7 @@ class DevNode:
             self.clock.set_time(self.chain.head.timestamp)
 
     async def reorg(self, depth: int, blocks: Sequence[tuple[Transaction, ...]]) -> None:
-        """Replace the last `depth` blocks by as many new ones with these transactions."""
+        """Replace the last `depth` blocks by the same number of new blocks with these transactions."""
         async with self.sealer.head_lock:
             height = self.chain.head.number
             self.engine.branch += 1
@@ -319,7 +321,7 @@ class DevNode:
             self.pool.readmit(waiting)
 
     async def reset(self, fork: Fork | None = None) -> None:
-        """Return to the first block and clear all settings. With `fork`, continue from its block instead."""
+        """Return to the first block and clear all settings. With `fork`, continue from the forked block instead."""
         async with self.sealer.head_lock:
             if fork is not None:
                 await self._use_fork(fork)

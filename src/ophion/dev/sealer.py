@@ -123,7 +123,7 @@ class DevSealer(InstantSealer):
             await self.make_block_locked()
 
     async def make_block_locked(self) -> None:
-        """Make one block, as `make_block`; the caller already holds the lock."""
+        """Same as `make_block`, but the caller already holds the lock."""
         assembler = self._assembler
         started_at = self._clock.monotonic()
         built = await assembler.assemble(_BUILD_DEADLINE_S)

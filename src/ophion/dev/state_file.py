@@ -27,7 +27,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 class BadStateFile(OphionError):
-    """A state dump cannot be decoded."""
+    """Raised when a state dump cannot be decoded."""
 
 
 def dump(dev: DevNode) -> dict[str, Any]:
@@ -80,12 +80,12 @@ def _slots(state: State, address: bytes) -> Iterator[tuple[str, str]]:
 
 
 def packed(document: dict[str, Any]) -> bytes:
-    """Encode a dump as `anvil_dumpState` returns it."""
+    """Encode a dump in the format of `anvil_dumpState`."""
     return gzip.compress(orjson.dumps(document), 6, mtime=0)
 
 
 def unpacked(content: bytes) -> dict[str, Any]:
-    """Decode a dump from a file or a request; it may be compressed."""
+    """Decode a dump from a file or a request. The dump may be compressed."""
     try:
         if content[:2] == _GZIP_MAGIC:
             inflating = zlib.decompressobj(wbits=31)

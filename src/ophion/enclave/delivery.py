@@ -68,7 +68,7 @@ class Delivery:
         return [(recipient, self._push(parcel, recipient)) for recipient in recipients]
 
     async def finish(self, parcel: Parcel, pushed: Started) -> None:
-        """Wait until the parcel counts as sent in this mode. The caller has stored it before."""
+        """Wait until the parcel counts as sent in this delivery mode. The caller has stored the parcel before."""
         late: list[bytes] = []
         for recipient, pushes in pushed:
             refusal = await _outcome(pushes)
@@ -104,7 +104,7 @@ class Delivery:
             self._draining.discard(recipient)
 
     async def _hand_over(self, recipient: bytes, rows: Sequence[tuple[bytes, Label]]) -> bool:
-        """Push these rows. Returns whether all of them are settled."""
+        """Push these outbox rows to a recipient. Returns whether the recipient has answered all of them."""
         pushed: list[tuple[bytes, Label, list[asyncio.Future[str | None]]]] = []
         settled: list[Change] = []
         size = 0

@@ -133,7 +133,7 @@ class EmbeddedEnclave:
         group_id: bytes | None = None,
         sealed: Callable[[bytes], None] | None = None,
     ) -> bytes:
-        """Do the same as `send`, for a payload in base64. Enclaves store payloads in two layers of base64."""
+        """Same as `send`, for a payload in base64. Enclaves store payloads in two layers of base64."""
         if len(text) > MAX_TEXT_BYTES:
             raise EnclaveError(f"a payload has at most {MAX_PAYLOAD_BYTES} bytes", "InvalidPayload")
         self._check_sender(sender)
@@ -174,7 +174,9 @@ class EmbeddedEnclave:
             self._intake.mark(payloads, set(groups), set(senders))
 
     def open_many(self, keys: Sequence[bytes]) -> list[tuple[bytes, bytes, bytes] | None]:
-        """Return (inner base64, group, sender) of each payload, or None if there is none for our keys."""
+        """Return (inner base64, group, sender) of each payload, or None for a payload that is not for one of our
+        keys.
+        """
         with translated():
             return self.keyring.open_stored(self._store, keys)
 
@@ -211,12 +213,12 @@ class EmbeddedEnclave:
         return [record.group() for record in self._groups.find(members)]
 
     async def group(self, group_id: bytes) -> Group | None:
-        """Return a group, even a deleted one, or None."""
+        """Return a group, active or deleted, or None if it is unknown."""
         record = self._groups.get(group_id)
         return None if record is None else record.group()
 
     def groups(self, kind: GroupType) -> list[Group]:
-        """Return the groups of a type, including deleted ones. Bounded."""
+        """Return the groups of a type, active or deleted. The number is bounded."""
         return [record.group() for record in self._groups.all(_MAX_SHOWN) if record.type is kind]
 
     async def fetch_missing(self, group_id: bytes | None = None) -> int:
@@ -253,11 +255,13 @@ class EmbeddedEnclave:
         return [next(refusals) if parcel in known else NOT_ACCEPTED for parcel in parcels]
 
     async def expire(self) -> int:
-        """Delete expired payloads and groups of other enclaves that have no marker. Returns their number."""
+        """Delete expired payloads and groups of other enclaves that have no marker. Returns the number of deleted
+        items.
+        """
         return await self._intake.expire()
 
     def knows_group(self, group_id: bytes) -> bool:
-        """Whether a group is known, active or deleted."""
+        """Whether this enclave knows a group, active or deleted."""
         return self._groups.get(group_id) is not None
 
     def load(self, label: Label) -> bytes | None:
@@ -293,7 +297,7 @@ class EmbeddedEnclave:
             self._catch_up_soon(line)
 
     def _catch_up_soon(self, line: Line) -> None:
-        """Start a catch-up with one peer, unless one is running."""
+        """Start a catch-up with one peer, unless a catch-up with this peer is running."""
         if self._tasks is None or line in self._catching_up:
             return
         self._catching_up.add(line)
@@ -307,7 +311,7 @@ class EmbeddedEnclave:
             self._tasks.create_task(self._delivery.drain(key), name="enclave outbox")
 
     async def _until_lost(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run work over a connection. Losing the connection ends only this work."""
+        """Run work over a connection. If the connection is lost, only this work ends."""
         try:
             await work()
         except LineLost:

@@ -1,4 +1,6 @@
-"""Computes group ids as all enclaves do (privacy.md 4.1-4.3), from the distinct members in any order."""
+"""Computes group ids by the rules that all enclaves share (privacy.md 4.1-4.3), from the distinct members in any
+order.
+"""
 
 from __future__ import annotations
 

@@ -35,11 +35,11 @@ class GroupRecord(Struct, frozen=True):
 
     @property
     def id(self) -> bytes:
-        """The id, computed from the members and the seed. A sender cannot choose it."""
+        """The id, computed from the members and the seed, so that a sender cannot choose it."""
         return created_id(self.members, self.seed) if self.seed else legacy_id(self.members)
 
     def group(self) -> Group:
-        """The group as the rest of the node sees it."""
+        """The group in the form that other packages use."""
         return Group(self.id, self.name, self.description, self.type, self.members, self.active)
 
     def deleted(self) -> GroupRecord:
@@ -73,7 +73,7 @@ class GroupRecord(Struct, frozen=True):
 
     @classmethod
     def legacy(cls, members: tuple[bytes, ...], maker: bytes) -> GroupRecord:
-        """Return the legacy group that its first payload creates."""
+        """Return the record of a legacy group, which its first payload creates."""
         return cls(GroupType.LEGACY, LEGACY_NAME, LEGACY_DESCRIPTION, members, b"", maker)
 
 

@@ -39,7 +39,7 @@ class GroupRegistry:
         self._load()
 
     def get(self, group_id: bytes) -> GroupRecord | None:
-        """Return a group, even a deleted one, or None."""
+        """Return a group, active or deleted, or None if it is unknown."""
         found = self._unwritten.get(group_id) or self._kept.get(group_id)
         if found is None:
             row = self._store.row(GROUPS, group_id)
@@ -79,7 +79,7 @@ class GroupRegistry:
         return self._accepted_makers is None or maker in self._own or maker in self._accepted_makers
 
     def unvalidated(self, members: Iterable[bytes]) -> list[bytes]:
-        """Return the keys that have not been validated yet. Validating one takes a tenth of a millisecond."""
+        """Return the keys that have not been validated yet. Validating a key takes a tenth of a millisecond."""
         return [member for member in members if member not in self._sound]
 
     def note_valid(self, keys: Iterable[bytes]) -> None:

@@ -134,7 +134,7 @@ class Enclave(Protocol):
         """Return the active groups with exactly these members."""
 
     async def group(self, group_id: bytes) -> Group | None:
-        """Return a group by its id, even a deleted one. None when unknown."""
+        """Return a group by its id, active or deleted. None when the id is unknown."""
 
     async def fetch_missing(self, group_id: bytes | None = None) -> int:
         """Ask the other members for missing payloads, of one group or of all. Returns how many arrived."""

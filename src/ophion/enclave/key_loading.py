@@ -23,7 +23,7 @@ DEFAULT_KEY_FILE: Final = Path("privacy") / "nodeKey.key"
 def open_keys(
     config: EnclaveConfig, data_path: Path, entropy: Entropy, has_payloads: Callable[[], bool] = lambda: False
 ) -> list[KeyPair]:
-    """Return all key pairs, the default one first. `ConfigError` or `KeyFileError` says which file is wrong.
+    """Return all key pairs, the default pair first. `ConfigError` or `KeyFileError` says which file is wrong.
 
     `has_payloads` returns whether the database holds payloads. A new key could not open them.
     """

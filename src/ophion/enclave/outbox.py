@@ -44,7 +44,7 @@ class Outbox:
         return [(key, Label.decode(value)) for key, value in self._store.rows(OUTBOX, recipient, b"", limit)]
 
     def take(self, recipient: bytes, key: bytes) -> Change:
-        """Return the change that removes a row after it is acknowledged or refused."""
+        """Return the change that removes a row after the parcel is acknowledged or refused."""
         self.waiting[recipient] -= 1
         if self.waiting[recipient] <= 0:
             del self.waiting[recipient]

@@ -69,10 +69,14 @@ class Line(Protocol):
     """Keys proven so far."""
 
     def push(self, parcel: Parcel) -> asyncio.Future[str | None]:
-        """Push a parcel. Resolves to None when it is durable there, or to the refusal. Raises `LineLost`."""
+        """Push a parcel. Resolves to None when the other enclave has stored it durably, or to the refusal. Raises
+        `LineLost`.
+        """
 
     async def listing(self, key: bytes, after: int) -> Listing:
-        """List parcels that arrived there for one of our keys after a sequence number. Raises `LineLost`."""
+        """List parcels that arrived at the other enclave for one of our keys after a sequence number. Raises
+        `LineLost`.
+        """
 
     async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
         """Fetch parcels by label, as many as fit in one response. Raises `LineLost`."""

@@ -83,7 +83,9 @@ class Intake:
         await self._writer.write(self._quota.upgrade_rows())
 
     async def expire(self) -> int:
-        """Delete payloads and groups of other enclaves that got no marker in time. Returns their number."""
+        """Delete payloads and groups of other enclaves that got no marker in time. Returns the number of deleted
+        items.
+        """
         expired = self._quota.expired(self._clock.now(), _EXPIRED_AT_ONCE)
         ledger = PrivateLedger(self._store)
         marked = [one for one in expired if _has_marker(ledger, one)]
@@ -104,7 +106,7 @@ class Intake:
         return changes
 
     async def keep(self, key: bytes, record: bytes, recipients: Sequence[bytes], group: GroupRecord) -> None:
-        """Store an own payload, and its group if that is new."""
+        """Store an own payload. If its group is new, store the group too."""
         made = self._new_group(group)
         changes = [*self._group_rows(made), *self._payload_rows(key, record, recipients)]
         await self._write(changes, {key: record}, made)
@@ -157,7 +159,9 @@ class Intake:
         return await self._lanes.peers.run(partial(self._keyring.judge, records))
 
     async def _validate_keys(self, parcels: Sequence[Parcel], judged: Sequence[SealedRecord | None]) -> None:
-        """Validate the member keys of new groups. Many keys are validated in a lane: a peer chooses their number."""
+        """Validate the member keys of new groups. Many keys are validated in a lane, because a peer chooses the
+        number of keys.
+        """
         members: set[bytes] = set()
         for sealed in judged:
             if sealed is not None and sealed.opens and self._groups.get(sealed.group) is None:
@@ -321,7 +325,7 @@ def _valid_keys(keys: list[bytes]) -> list[bytes]:
 
 
 def _sender(record: bytes) -> bytes | None:
-    """Return the sender that a record names, or None if it is not a record."""
+    """Return the sender that a record names, or None if the bytes are not a record."""
     try:
         return read_sealed(record).sender
     except NativeError:
@@ -329,7 +333,7 @@ def _sender(record: bytes) -> bytes | None:
 
 
 def group_id_of(parcel: Parcel) -> bytes:
-    """Return the group id of a parcel, which holds a group or a payload of one. Empty if it cannot be read."""
+    """Return the group id of a parcel, which holds a group or a payload. Empty if the id cannot be read."""
     if parcel.label.kind is Kind.GROUP:
         return parcel.label.id
     try:

@@ -228,7 +228,7 @@ class PayloadQuota:
                 self._count(one, 1)
 
     def upgrade_rows(self) -> list[Change]:
-        """Return rows for the known senders of a database that an older version wrote. They are written once."""
+        """Return rows for the known senders of a database that an older version wrote. The rows are written once."""
         return [(UNMARKED, _SENDER + sender, _NOTHING) for sender in self._known] if self._is_upgrade else []
 
 

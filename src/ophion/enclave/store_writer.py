@@ -52,7 +52,7 @@ class StoreWriter:
         self._is_failing = False
 
     async def write(self, changes: Iterable[Change], settled: Callable[[bool], None] | None = None) -> None:
-        """Return when these changes and all earlier ones are durable. Raises `StorageError`.
+        """Return when these changes and all earlier changes are durable. Raises `StorageError`.
 
         Calls `settled` with the result as soon as it is known, even if the caller has been cancelled.
         """
@@ -129,7 +129,7 @@ def numbered(key: bytes, number: int) -> bytes:
 
 
 def number_of(row_key: bytes) -> int:
-    """Return the number in a row key that `numbered` has made."""
+    """Return the number in a row key that `numbered` has created."""
     return int.from_bytes(row_key[-8:], "big")
 
 

@@ -62,7 +62,7 @@ def seal_request(
 
 
 def open_request(keyring: EnclaveKeyring, path: bytes, envelope: Envelope) -> bytes | None:
-    """Open a request to one of our keys. None if it does not open or has another path."""
+    """Open a request to one of our keys. None if the box does not open or the request has another path."""
     text = _opened(keyring, envelope, _REQUEST)
     asked = bytes((len(path),)) + path
     return text[len(asked) :] if text is not None and text.startswith(asked) else None
@@ -74,7 +74,7 @@ def seal_answer(keyring: EnclaveKeyring, entropy: Entropy, request: Envelope, me
 
 
 def open_answer(keyring: EnclaveKeyring, request: Envelope, answer: Envelope) -> bytes | None:
-    """Open the response to our request. None if it does not open or belongs to another request."""
+    """Open the response to our request. None if the box does not open or the response belongs to another request."""
     if (answer.sender, answer.recipient) != (request.recipient, request.sender):
         return None
     text = _opened(keyring, answer, _ANSWER)

@@ -80,7 +80,7 @@ class HttpEnclaveLine:
         return self._pushes.put(parcel)
 
     async def listing(self, key: bytes, after: int) -> Listing:
-        """List parcels that arrived there for one of our keys."""
+        """List parcels that arrived at the other enclave for one of our keys."""
         self._request_id += 1
         request = messages.encode_list(ListRequest(self._request_id, key, after))
         return (await self._ask(LIST, key, request, messages.read_listing))[1]

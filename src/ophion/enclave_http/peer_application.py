@@ -1,7 +1,8 @@
 """`PeerApplication`: serves requests of other enclaves on `--privacy-enclave-port`.
 
 The port is open to all senders. A request has the rights of the key that sealed it, and the response is sealed for that
-key. All unknown senders share one rate limit. Each enclave that this node has found under a configured URL has its own.
+key. All unknown senders share one rate limit. Each enclave that this node has found under a configured URL has a rate
+limit of its own.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ class PeerApplication:
         return Response(200, (answer.encode(),), JSON)
 
     async def _run(self, size: int, work: Callable[[], T]) -> T:
-        """Run work here, or in a lane when `size` is large."""
+        """Run work on the event loop, or in a lane when `size` is large."""
         return work() if size <= _SHORT_BYTES else await self._enclave.lanes.peers.run(work)
 
     async def _pay(self, sender: bytes, amount: int) -> None:

@@ -15,7 +15,7 @@ from ophion.runtime.operator_files import content_of
 
 
 class ServiceKind(Enum):
-    """A service of a node. The value is its path prefix on the gateway."""
+    """A service of a node. The value is the path prefix of the service on the gateway."""
 
     JSON_RPC = "jsonrpc"
     WEBSOCKET = "jsonws"

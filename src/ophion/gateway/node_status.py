@@ -27,7 +27,7 @@ class NodeStatus:
     """Checks which nodes of a site are online."""
 
     def __init__(self, site: Site, services: Mapping[str, Upstream | None], loop: asyncio.AbstractEventLoop) -> None:
-        """`services` maps node names to JSON-RPC services. None means off; the node is then shown as offline."""
+        """`services` maps node names to JSON-RPC services. A node without a service (None) is shown as offline."""
         self._site = site
         self._services = services
         self._loop = loop
@@ -39,7 +39,7 @@ class NodeStatus:
         self._last_at = 0.0
 
     def now(self) -> Response | Pending[Response]:
-        """Return `nodes.json`, at once if it is recent."""
+        """Return `nodes.json`. Answers at once if the last result is recent."""
         if self._last is not None and self._loop.time() < self._last_at + _FRESH_S:
             return self._last
         pending: Pending[Response] = Pending(lambda: self._waiting.discard(pending))

@@ -37,7 +37,7 @@ def request_head(method: bytes, target: bytes, host: bytes, headers: Mapping[byt
 
 
 def with_length(head: bytes, size: int) -> bytes:
-    """Complete a head from `request_head`."""
+    """Complete a head from `request_head` with the length of the body."""
     return b"%bContent-Length: %d\r\n\r\n" % (head, size)
 
 
@@ -47,7 +47,7 @@ def with_body(head: bytes, body: bytes) -> bytes:
 
 
 def handshake(target: bytes, host: bytes, headers: Mapping[bytes, bytes]) -> bytes:
-    """Return the head of a WebSocket handshake."""
+    """Return the head of the WebSocket handshake for the node."""
     return request_head(b"GET", target, host, headers) + b"Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
 
 

@@ -221,7 +221,7 @@ class Paths:
     # --- service discovery -----------------------------------------------------------------------
 
     def _metrics_index(self) -> bytes:
-        """Return scrape targets in the format of Prometheus' HTTP service discovery."""
+        """Return the scrape targets in the format of HTTP service discovery of Prometheus."""
         found = [
             (node, node.places[ServiceKind.METRICS]) for node in self._site.nodes if ServiceKind.METRICS in node.places
         ]

@@ -50,7 +50,7 @@ class Relay(Protocol):
         """Receive the response, head and body."""
 
     def queue_relay(self) -> None:
-        """Called for a response that is not plain: wait for the `Pending` of the connection."""
+        """Called for a response that is not plain. The client then waits for the `Pending` of the connection."""
 
 
 class Upstream:
@@ -141,7 +141,7 @@ class Upstream:
             waiting.go_over(one)
 
     def _refuse_all(self, answer: Response) -> None:
-        """Fail the queued requests if no connection is left to serve them."""
+        """Fail all queued requests if no connection is left to serve them."""
         while self._waiting and not self._all:
             self._waiting.popleft().pending.resolve(answer)
 
@@ -243,7 +243,9 @@ class UpstreamConnection(asyncio.Protocol):
         return pending
 
     def give_up(self) -> None:
-        """Close the connection after the client has disconnected. Its incomplete response prevents reuse."""
+        """Close the connection after the client has disconnected. The incomplete response prevents reuse of the
+        connection.
+        """
         self._pending = None
         self.end(None)
 

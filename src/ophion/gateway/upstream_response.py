@@ -1,7 +1,7 @@
 """Reads a response from a service and forwards it to a client.
 
-A short response is forwarded whole. A long one is streamed: the gateway reads from the node only as fast as the client
-reads, so a slow reader uses little memory.
+A short response is forwarded whole. A long response is streamed: the gateway reads from the node only as fast as the
+client reads, so a slow reader uses little memory.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class LongBody:
         return piece
 
     def close(self) -> None:
-        """Drop the rest, because the client does not need it."""
+        """Drop the remaining bytes, because the client does not need them."""
         if not self._has_ended:
             self._has_ended = True
             self._abandon()
@@ -105,7 +105,9 @@ class LongBody:
 
 
 class AnswerReader:
-    """Parses one response into a `Response`, or a `StreamedAnswer` if it is long. httptools calls `on_...`."""
+    """Parses one response into a `Response`, or into a `StreamedAnswer` if the response is long. httptools calls
+    the `on_...` methods.
+    """
 
     def __init__(
         self, source: PausableReader, deliver: Callable[[Response | StreamedAnswer], None], abandon: Callable[[], None]
@@ -140,7 +142,7 @@ class AnswerReader:
         return self._has_head or self._head_bytes <= _MAX_HEAD_BYTES
 
     def end(self) -> bool:
-        """Handle the end of the connection. Returns whether it completes a response without a length."""
+        """Handle the end of the connection. Returns whether this end completes a response without a length."""
         if self._parser is None or not self._has_head or self._is_measured:
             return False
         self._finish()

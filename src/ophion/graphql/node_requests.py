@@ -67,7 +67,7 @@ async def _call_or_estimate(ctx: RpcContext, ask: GraphqlAsk) -> GraphqlReply:
 
 
 def _called(ctx: RpcContext, outcome: CallOutcome) -> GraphqlReply:
-    """Return the result of a call. Breaking a transaction rule is a failed call; a timeout is an error."""
+    """Return the result of a call. A call that breaks a transaction rule is a failed call; a timeout is an error."""
     if outcome.kind == "timeout":
         return _failed(failure_of(ctx, outcome, outcome.reason))
     return GraphqlReply.call(outcome.kind == "returned", outcome.gas_used, outcome.output)

@@ -2,7 +2,7 @@
 
 A response being built counts with the maximum size. A finished response counts with its own size until the client has
 received it and the last reference is gone. Requests above the limit wait in order of arrival. So later requests of a
-client cannot block its first.
+client cannot block its first request.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def declare_chain(registry: MetricsRegistry, chain: Chain, queries: Queries) -> 
 
 
 def declare_storage(registry: MetricsRegistry, database: Path) -> None:
-    """Declare the used bytes of the database. The file is longer because it has holes."""
+    """Declare the disk space that the database uses. The file size is larger, because the file is sparse."""
     registry.gauge(Category.BLOCKCHAIN, "database_bytes", "Disk space used by the database.").watch(
         lambda: database.stat().st_blocks * 512 if database.exists() else 0
     )

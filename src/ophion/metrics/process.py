@@ -82,7 +82,7 @@ def _collections(generation: int) -> int:
 
 
 def age_s() -> float:
-    """Return the seconds since the start of the process, or CPU time if the system does not report it."""
+    """Return the seconds since the start of the process, or its CPU time if the system does not report the start."""
     try:
         # the program name may contain spaces and parentheses: the fields start after the last parenthesis
         fields = _STAT.read_bytes().rpartition(b")")[2].split()

@@ -39,7 +39,9 @@ class RequestMetrics:
         )
 
     def measured(self, table: MethodTable) -> MethodTable:
-        """Return the same methods, measured. Unknown methods share one label: clients choose their names."""
+        """Return the same methods with measurement. Unknown methods share one label, because clients may send any
+        method name.
+        """
         measured = table.map(self._measured)
         measured.on_unknown = lambda: self.errors.add(1, UNKNOWN, str(METHOD_NOT_FOUND.code))
         return measured

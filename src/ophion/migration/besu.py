@@ -84,7 +84,7 @@ class BesuSource:
         return self._database.get_many(self._segment, keys)
 
     def _find_head(self, path: Path) -> SourceHead:
-        """Find the head. After a downgrade of Besu both segments have one; the higher block counts."""
+        """Find the head. After a downgrade of Besu, both segments hold a head; the higher block counts."""
         stored = (self._database.get(_VARIABLES, _HEAD_KEY), self._database.get(self._segment, _OLD_HEAD_KEY))
         heads: list[SourceHead] = []
         for block_hash in stored:

@@ -30,7 +30,7 @@ class BlockSource(Protocol):
         ...
 
     def head(self) -> SourceHead:
-        """Return the head; a running node may have a new one at each call."""
+        """Return the head. A running node may have a new head at each call."""
         ...
 
     def hash_at(self, number: int) -> Hash32 | None:

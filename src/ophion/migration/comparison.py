@@ -138,14 +138,16 @@ class Comparison:
         return "eth_call", [call, hex(self._number())]
 
     def _has_state(self, number: str) -> bool:
-        """Whether the old node has the state of a block. If it has, a failed call has another cause."""
+        """Whether the old node has the state of a block. If so, a failed call has another cause than a missing
+        state.
+        """
         if number not in self._states:
             balance = self._old.batch([("eth_getBalance", [f"0x{bytes(20).hex()}", number])])[0]
             self._states[number] = not isinstance(balance, Failure)
         return self._states[number]
 
     def _compare(self, call: Call, old: Any, new: Any) -> int:
-        """Record one pair of answers. Returns 1, or 0 if the old node lacks the state, so nothing was compared."""
+        """Record one pair of answers. Returns 1, or 0 if nothing was compared because the old node lacks the state."""
         method, params = call
         result = self.methods.setdefault(method, MethodResult())
         if isinstance(old, Failure) and method in _STATE_METHODS and not self._has_state(params[-1]):
@@ -165,7 +167,7 @@ class Comparison:
 
 
 def find_difference(old: Any, new: Any, place: str, result: MethodResult) -> tuple[str, str, str] | None:
-    """Return place and values of the first difference. Compares without regard to the case of hex digits."""
+    """Return the JSON path and both values of the first difference. Ignores the case of hex digits."""
     if isinstance(old, dict) and isinstance(new, dict):
         result.only_old.update(name for name in old.keys() - new.keys() if old[name] is not None)
         result.only_new.update(name for name in new.keys() - old.keys() if new[name] is not None)

@@ -20,7 +20,7 @@ _OWN_FILES: Final = frozenset(("node-private-key-file", "static-nodes-file"))
 
 
 class ConfigLine(Struct, frozen=True):
-    """How one key was translated."""
+    """The translation of one key of the file."""
 
     key: str
     outcome: str

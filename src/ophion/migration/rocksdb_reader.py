@@ -24,7 +24,7 @@ class RocksDatabase:
     """
 
     def __init__(self, path: Path, links: Path, client: str) -> None:
-        """`links` is the directory to create for the links. An existing one is replaced; `close` removes it."""
+        """`links` is the directory to create for the links. An existing directory is replaced; `close` removes it."""
         package = optional_package("rocksdict", f"Reading the database of {client}")
         self._lock = SourceLock(path / "LOCK", client)
         self._links = links

@@ -1,7 +1,7 @@
 """A running old node as the source, over JSON-RPC.
 
-debug_getRawBlock returns RLP. If the node refuses it, the result of eth_getBlockByNumber is encoded as RLP and its hash
-is checked.
+debug_getRawBlock returns RLP. If the node refuses this method, the result of eth_getBlockByNumber is encoded as RLP and
+its hash is checked.
 """
 
 from __future__ import annotations

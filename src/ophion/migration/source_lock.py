@@ -18,8 +18,8 @@ _FLOCK: Final = "hhqqi4x"
 class SourceLock:
     """A shared lock on the lock file of a database.
 
-    RocksDB and Pebble lock it with `fcntl`, LevelDB of geth with `flock`, so this class acquires both kinds. A shared
-    lock needs no write permission, and the client cannot start before it is released.
+    RocksDB and Pebble lock this file with `fcntl`, geth's LevelDB locks it with `flock`, so this class acquires both
+    kinds of lock. A shared lock needs no write permission. The client cannot start before the locks are released.
     """
 
     def __init__(self, file: Path, client: str) -> None:
@@ -57,7 +57,7 @@ class SourceLock:
 
 
 def _fcntl_owner(descriptor: int) -> int | None:
-    """Return the process with an exclusive `fcntl` lock on the file; 0 if it runs on another machine."""
+    """Return the process with an exclusive `fcntl` lock on the file; 0 if the process runs on another machine."""
     asked = struct.pack(_FLOCK, fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
     try:
         found = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))

@@ -59,7 +59,7 @@ GETH_LAYOUT: Final = OldLayout(
 
 
 class TakenFile(Struct, frozen=True):
-    """One line of the report."""
+    """One copied or skipped file, as a line of the report."""
 
     name: str
     outcome: str
@@ -74,7 +74,7 @@ class Takeover(Struct, frozen=True):
 
 
 def take_over(source: Path, layout: OldLayout, target: Path, config_file: Path | None) -> Takeover:
-    """Copy and translate the files of an old data directory into the new one."""
+    """Copy and translate the files of an old data directory into the new data directory."""
     result = Takeover([], [], _config(source, target, config_file))
     _take(result, source, layout.keys, target / "key", _SECRET, lambda file: f"0x{load_key(file).secret().hex()}")
     _take(result, source, layout.static_nodes, target / _STATIC_NODES, _PLAIN, _static_nodes)

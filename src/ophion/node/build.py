@@ -198,7 +198,7 @@ def pool_head(queries: Queries) -> PoolHead:
 
 
 def _blob_limit(fork: Fork, block_limit: int) -> int:
-    """Return how many blobs one transaction may have: as many as a block, fewer from Osaka on (EIP-7594)."""
+    """Return how many blobs one transaction may have: as many as a block, but fewer from Osaka on (EIP-7594)."""
     return min(block_limit, _BLOBS_PER_TRANSACTION) if fork.has(Milestone.OSAKA) else block_limit
 
 
@@ -217,7 +217,7 @@ def _is_authority(spec: ChainSpec) -> bool:
 
 
 def _earner(spec: ChainSpec, engine: Engine, node_address: Address) -> Callable[[Header], Address]:
-    """Return a function that finds who earns the fees of a block that this node has not sealed yet."""
+    """Return a function that returns the fee recipient of a block that this node has not sealed yet."""
     if spec.engine is EngineKind.CLIQUE:
         first = spec.migration_block
         return lambda draft: (
@@ -285,7 +285,7 @@ def _mining(
     lanes: Lanes,
     entropy: Entropy,
 ) -> MiningControl:
-    """Return the proof-of-work producer; None on a merged chain."""
+    """Return the producer of proof-of-work blocks; None on a merged chain."""
     name = assembler.chain.engine.name
     if spec.terminal_total_difficulty is not None:
         return MiningControl(settings, floor, None, None, None, name)

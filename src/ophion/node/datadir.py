@@ -157,7 +157,7 @@ class DataDirectory:
         return load_key(path, config.validator_private_key_password_file, VALIDATOR_PASSWORD_OPTION)
 
     def store(self, options: StorageConfig | None = None, *, read_only: bool = False) -> Store:
-        """Return the database. The first call opens it; closing the directory closes it."""
+        """Return the database. The first call opens the database; closing the directory closes it."""
         if self._store is None:
             with _explained(self.path):
                 if not read_only:
@@ -240,7 +240,7 @@ def _taken(path: Path, flags: int) -> int:
 
 
 def _check_layout(database: Path, write: bool) -> None:
-    """Refuse a database of another layout before it is opened; write the layout version of a new one."""
+    """Refuse a database of another layout before it is opened. In a new database, write the layout version."""
     metadata = database / "DATABASE_METADATA.json"
     try:
         content = metadata.read_bytes()

@@ -1,4 +1,4 @@
-"""The components that a development node with cheat codes uses in place of the standard ones."""
+"""The components that a development node with cheat codes uses instead of the standard components."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class DevFiles:
         self._chain_id = chain_id
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Read the state file at start and write it at stop. An unreadable file stops the node."""
+        """Read the state file at start and write the file at stop. An unreadable file stops the node."""
         dev = self._config.dev
         if dev.load_state is not None:
             await self._load(dev.load_state)

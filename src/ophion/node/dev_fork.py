@@ -1,4 +1,4 @@
-"""The fork that the options of a development node ask for."""
+"""Opens the fork of another chain that the options of a development node name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PROBE_TIMEOUT_S: Final = 2.0
 
 @cache
 def opened_fork(settings: ForkSettings) -> Fork:
-    """Open a fork, once: genesis and chain of a node share it."""
+    """Open a fork at the first call. Genesis and chain of a node share this fork."""
     _warn_if_away(settings)
     return Fork.open(settings)
 

@@ -1,4 +1,4 @@
-"""Options of the development network, except those of its chain."""
+"""Options of the development network, except the options of its chain."""
 
 from __future__ import annotations
 
@@ -167,7 +167,9 @@ class DevConfig(Options):
 
     @property
     def client_version(self) -> str | None:
-        """Return the client version by which tools recognise a node with cheat codes, or None for Ophion's own."""
+        """Return the client version by which tools recognise a node with cheat codes; None means Ophion's own
+        version.
+        """
         if self.preset is None:
             return None
         name = _ANVIL_VERSION if self.preset is DevPreset.ANVIL else _HARDHAT_VERSION

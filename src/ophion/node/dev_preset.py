@@ -112,7 +112,7 @@ def with_dev_preset(loaded: Loaded[NodeConfig]) -> Loaded[NodeConfig]:
 
 
 def _is_idle(spec: OptionSpec, loaded: Loaded[NodeConfig], options: Mapping[str, OptionSpec]) -> bool:
-    """Return whether the main switch of an option is off. The option would then only cause a warning."""
+    """Return whether the main switch of an option is off. Setting the option would then only cause a warning."""
     if spec.declaration.needs is None:
         return False
     flag, wanted = spec.declaration.needs

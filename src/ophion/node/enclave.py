@@ -1,4 +1,4 @@
-"""Builds the enclave of a node: the embedded one, or a client of a remote one."""
+"""Builds the enclave of a node: the embedded enclave, or the client of a remote enclave."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class GraphqlConfig(ListenerConfig):
 
 
 def _percentile(text: str) -> int:
-    """Read a whole number. Besu writes it with a decimal point (50.0), which is accepted too."""
+    """Read a whole number. Also accepts a decimal point (50.0), as Besu writes the number."""
     whole, _, fraction = text.partition(".")
     return read_int(text if fraction.strip("0") else whole)
 

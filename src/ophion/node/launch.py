@@ -169,7 +169,7 @@ def _configure_logs(config: NodeConfig) -> None:
 
 @contextmanager
 def _data_path(loaded: Loaded[NodeConfig]) -> Iterator[Path]:
-    """Yield the data path: the configured one, or a temporary directory."""
+    """Yield the data path: the configured path, or a temporary directory."""
     if not _is_temporary(loaded):
         yield loaded.config.data.data_path
         return

@@ -42,7 +42,7 @@ _MESSAGE_FRAMES: Final = 4
 
 
 def auth_setup_for(config: AuthConfig) -> AuthSetup | None:
-    """Build the authentication of a service; None when it is off."""
+    """Build the authentication of a service; None if the service has no authentication."""
     settings = config.settings()
     if settings is None:
         return None

@@ -1,4 +1,4 @@
-"""The network of a node: the built-in development network or the one in a genesis file."""
+"""The network of a node: the built-in development network, or the network of a genesis file."""
 
 from __future__ import annotations
 

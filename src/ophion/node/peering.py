@@ -152,7 +152,7 @@ def _priv(
 
 
 def _mark(eth: EthProtocol) -> ChainMark:
-    """Return this chain's entry for node records, with the check of other nodes' entries."""
+    """Return this chain's entry for node records. The returned object also checks the entries of other nodes."""
 
     def is_ours(item: rlp.Item) -> bool:
         head = eth.chain.head

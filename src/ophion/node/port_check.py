@@ -30,7 +30,7 @@ class _RequestedPort(Struct, frozen=True):
     port: int
 
     def meets(self, other: _RequestedPort) -> bool:
-        """Return whether both would listen on the same address and port."""
+        """Return whether two services would listen on the same address and port."""
         is_same_host = self.host == other.host or self.host in _ANYWHERE or other.host in _ANYWHERE
         return self.port == other.port and is_same_host
 

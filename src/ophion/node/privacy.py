@@ -59,7 +59,7 @@ def refused_markers(spec: ChainSpec, config: NodeConfig) -> str | None:
 
 
 def check_states(store: Store) -> None:
-    """Raise `StorageError` if states were pruned. Private transactions may need any of them."""
+    """Raise `StorageError` if states were pruned, because private transactions may need any state."""
     if has_dropped_states(store):
         raise StorageError(
             "--privacy-enabled needs the state of every block, and in this database some have been dropped"
@@ -68,7 +68,9 @@ def check_states(store: Store) -> None:
 
 
 def check_no_private_states(store: Store) -> None:
-    """Raise `StorageError` if private states exist. Pruning would remove public states that they depend on."""
+    """Raise `StorageError` if private states exist, because pruning would remove public states that private
+    states depend on.
+    """
     if PrivateLedger(store).groups(bytes(HASH_LENGTH), 1) and not has_dropped_states(store):
         raise StorageError(
             "This database holds private states, which are built on the states of old blocks: --state-history would"

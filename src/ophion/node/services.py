@@ -138,7 +138,7 @@ def build_interface(
     privacy: Privacy | None = None,
     pruning: PruningRounds | None = None,
 ) -> Interface:
-    """Build the services that the options enable. All use the same set of RPC methods."""
+    """Build the services that the options enable. All services use the same set of RPC methods."""
     peers = None if network is None else network.peers
 
     def sync_status() -> SyncStatus | None:
@@ -250,7 +250,7 @@ def _listeners(
     requests: RequestMetrics | None,
     listening: dict[str, PortService],
 ) -> list[Service]:
-    """Build the services for clients, and add those with a port to `listening`."""
+    """Build the services for clients. Services with a port are added to `listening`."""
 
     @cache
     def http_auth() -> AuthSetup | None:

@@ -19,7 +19,9 @@ _RULE: Final = "validators of the contract"
 
 
 def read_contracts(chain: Chain, state_after: Callable[[HashedHeader], State]) -> None:
-    """Give the engine a function that calls the validator contract. `state_after` includes blocks being imported."""
+    """Give the engine a function that calls the validator contract. `state_after` also finds states of blocks being
+    imported.
+    """
     if chain.spec.qbft is None:
         return
     # imported here, so that networks without BFT start faster

@@ -1,4 +1,4 @@
-"""What the end of a connection means for the next dial."""
+"""Maps the end of a connection to the `Outcome` that decides when the dialer dials the node again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BROKEN: Final = (DisconnectReason.TCP_ERROR, DisconnectReason.CLIENT_QUITTING, 
 
 
 def outcome_of(ending: Ending, lived: float) -> Outcome:
-    """The outcome of a connection that lasted `lived` seconds after Hello."""
+    """Return the outcome of a connection that lasted `lived` seconds after Hello."""
     if ending.reason is DisconnectReason.ALREADY_CONNECTED:
         return Outcome.DUPLICATE
     if ending.reason is DisconnectReason.TOO_MANY_PEERS:

@@ -55,7 +55,7 @@ class Dialer:
 
     @property
     def _reserved(self) -> int:
-        """Attempts in progress to nodes with a reserved slot."""
+        """Number of dial attempts in progress to nodes with a reserved slot."""
         return sum(map(self._plan.has_reserved_slot, self._under_way))
 
     @property
@@ -94,7 +94,7 @@ class Dialer:
             tasks.create_task(self._attempt(enode))
 
     def _pause(self) -> float | None:
-        """Seconds until the next attempt. None means: wait for `wake` or for the end of an attempt."""
+        """Seconds until the next attempt. None means: wait until `wake` is called or an attempt ends."""
         due = self._plan.next_due(self, self._free)
         if due is None or self._reserved >= _MAX_DIALS:
             return None

@@ -35,7 +35,8 @@ class InboundConnections:
         is_expected: Callable[[bytes], bool],
         receive: Callable[[socket.socket, bytes], Connection | None],
     ) -> None:
-        """`receive` creates a connection from a socket and the bytes already read. It returns None after a stop.
+        """`receive` creates a connection from a socket and the bytes already read. It returns None once the service has
+        stopped.
 
         `is_expected` returns whether a node id is known.
         """
@@ -78,7 +79,9 @@ class InboundConnections:
             waiting.hear(self._timeout_s)
 
     def introduced(self, waiting: PreHandshake, auth: bytes) -> None:
-        """During a flood, continue with a known node or a node that dials again, and close other sockets."""
+        """Handle the auth message of a node during a flood: continue if the node is known or dials again, otherwise
+        close.
+        """
         try:
             node_id = Handshake.caller(self._key.secret(), auth)
             is_admitted = self._is_expected(node_id) or self.flood_guard.admits(node_id, self._clock.monotonic())

@@ -1,4 +1,4 @@
-"""`NodeAccess`: which nodes may be dialled and discovered, and which have capacity of their own."""
+"""`NodeAccess`: decides which nodes may be dialled and discovered, and which nodes have quotas of their own."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ class NodeAccess:
         self._refused_static.discard(node_id)
 
     def may_discover(self, enode: Enode, action: Action) -> bool:
-        """Whether discovery may deal with a node in this way. Checks of unknown nodes have a time limit."""
+        """Whether the rules allow `action` of discovery for a node. Pings of unknown nodes share a limit on rule
+        evaluation time.
+        """
         settings = self._settings
         if not is_within(enode.ip, settings.subnets) or enode.node_id in settings.banned:
             return False
@@ -89,7 +91,7 @@ class NodeAccess:
         return refusal is None
 
     def is_known_address(self, ip: str) -> bool:
-        """Whether an IP is that of a static node, a bootnode or a connected member."""
+        """Whether an IP belongs to a static node, a bootnode or a connected member."""
         if self._plan.is_static_address(ip) or any(enode.ip == ip for enode in self._settings.bootnodes):
             return True
         return any(peer.remote[0] == ip and self.has_own_quota(peer.id) for peer in self._peers)
@@ -99,7 +101,9 @@ class NodeAccess:
         return self._plan.has_reserved_slot(node_id) or self._rules.names(node_id)
 
     def is_expected(self, node_id: bytes) -> bool:
-        """Whether a node id is known: reserved slot, connected, permitted or in the discovery table."""
+        """Whether a node id is known: it has a reserved slot, is connected, is permitted, or is in the discovery
+        table.
+        """
         return (
             self._plan.has_reserved_slot(node_id)
             or self._peers.by_id(node_id) is not None
@@ -108,7 +112,9 @@ class NodeAccess:
         )
 
     def listener_of(self, peer: Peer) -> Enode:
-        """Return the enode with the listen port; if Hello has none, from static peers or discovery."""
+        """Return a peer's enode with its listen port. If Hello has no port, the port comes from the static peers
+        or from discovery.
+        """
         if peer.enode.tcp_port:
             return peer.enode
         found = None if self.discovery is None else self.discovery.buckets.get(peer.id)

@@ -16,7 +16,7 @@ BEST_SCORE: Final = 150
 
 
 class Link(Protocol):
-    """The connection of a peer. Tests replace it."""
+    """Interface of a peer's connection. Tests replace the connection."""
 
     @property
     def is_open(self) -> bool: ...
@@ -144,7 +144,7 @@ class Peer:
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
         """Run a task until the connection ends. Returns False if the peer has too many tasks already.
 
-        `PeerMisbehaved` and `DecodeError` in the task end the connection, as they do in a handler.
+        `PeerMisbehaved` and `DecodeError` raised by the task end the connection.
         """
         return self._link.spawn(work)
 
@@ -161,7 +161,9 @@ class Peer:
         self.score -= points
 
     def unlink(self) -> None:
-        """Drop the reference to the ended connection, so that it is freed while other parts still hold the peer."""
+        """Drop the reference to the ended connection, so that the connection is freed while other parts still
+        refer to the peer.
+        """
         self._link = _GONE
 
     def __repr__(self) -> str:

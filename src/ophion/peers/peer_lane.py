@@ -28,7 +28,7 @@ class _Job(NamedTuple):
 
 
 class PeerLane(Generic[Owner]):
-    """The lane of peers, with a queue for each of them."""
+    """The lane of peers, with one queue per peer."""
 
     def __init__(self, lane: Lane, is_member: Callable[[Owner], bool]) -> None:
         self._lane = lane
@@ -39,7 +39,7 @@ class PeerLane(Generic[Owner]):
         self._members_in_a_row = 0
 
     async def run(self, owner: Owner, work: Callable[[], T], deadline_s: float | None = None) -> T:
-        """Run a job for a peer. Raises `DeadlineExceeded`, also when the job has not begun in time."""
+        """Run a job for a peer. Raises `DeadlineExceeded` if the job has not ended, or not even started, in time."""
         if not self._lane.threads:
             return await self._lane.run(work, deadline_s)
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()

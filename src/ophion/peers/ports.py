@@ -24,7 +24,7 @@ async def open_ports(
     discovery: Discovery | None,
     is_known: Callable[[str], bool],
 ) -> tuple[Listener, UdpSocket | None]:
-    """Open both ports; raises `PeerListenError`. `is_known`: whether an IP is that of a known node."""
+    """Open both ports; raises `PeerListenError`. `is_known` returns whether an IP belongs to a known node."""
     attempts = _MAX_PORT_ATTEMPTS if settings.port == 0 else 1
     while True:
         attempts -= 1

@@ -134,7 +134,7 @@ class PeerService:
 
     @property
     def local_enode(self) -> Enode | None:
-        """The advertised enode of this node; None before it listens."""
+        """The advertised enode of this node; None before the node listens."""
         if self._port is None:
             return None
         return Enode(self._key.public_key, self.host, self._port, 0 if self.discovery is None else self._port)
@@ -146,7 +146,7 @@ class PeerService:
 
     @property
     def host(self) -> str:
-        """The advertised address: that of the router after a UPnP mapping."""
+        """The advertised address. After a UPnP mapping, this is the address of the router."""
         return self._host
 
     @property
@@ -164,7 +164,7 @@ class PeerService:
         return len(self._dialer)
 
     def add_static(self, enode: Enode) -> bool:
-        """Add a static peer and dial it; False if it is one already, or is this node."""
+        """Add a static peer and dial it. Returns False if the node is a static peer already, or is this node itself."""
         is_new = self.plan.add_static(enode, self._clock.monotonic())
         if is_new:
             self._readdress(enode.host)
@@ -174,7 +174,9 @@ class PeerService:
         return is_new
 
     def remove_static(self, enode: Enode) -> bool:
-        """Remove a static peer and disconnect it; False if it was none (also disconnects)."""
+        """Remove a static peer and disconnect it. Returns False if the node was not a static peer; it is disconnected
+        anyway.
+        """
         was_static = self.plan.remove_static(enode)
         self.plan.forget(enode.node_id)
         self._access.forget(enode.node_id)
@@ -323,7 +325,7 @@ class PeerService:
     # --- outbound --------------------------------------------------------------------------------------
 
     async def _connect(self, enode: Enode) -> bool:
-        """Dial a node and run the connection; False if none was made."""
+        """Dial a node and run the connection. Returns False if no connection was established."""
         assert self._context is not None
         assert self._identity is not None
         try:

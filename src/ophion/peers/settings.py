@@ -1,4 +1,4 @@
-"""`PeerSettings`, and the error of a port that cannot be opened."""
+"""The settings of the peer service, and the error for a port that cannot be opened."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PeerListenError(OphionError):
 
 
 def listen_error(interface: str, port: int, error: OSError) -> PeerListenError:
-    """The error for an operator when a port cannot be opened."""
+    """Return the error that tells the operator why a port cannot be opened."""
     if error.errno == errno.EADDRNOTAVAIL:
         return PeerListenError(f"The provided --p2p-interface is not available: {interface}")
     reason = taken("--p2p-port") if is_taken(error) else error.strerror or str(error)

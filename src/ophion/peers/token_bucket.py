@@ -15,20 +15,20 @@ class TokenBucket:
         self._at = 0.0
 
     def left(self, now: float) -> float:
-        """Return the available tokens. Negative after overspending."""
+        """Return the number of available tokens, which is negative after `spend` has taken too many tokens."""
         self._left = min(self._burst, self._left + (now - self._at) * self._per_s)
         self._at = now
         return self._left
 
     def take(self, amount: float, now: float) -> bool:
-        """Take tokens if there are enough. Returns whether it took them."""
+        """Take tokens if enough are available. Returns whether tokens were taken."""
         if self.left(now) < amount:
             return False
         self._left -= amount
         return True
 
     def spend(self, amount: float, now: float) -> bool:
-        """Take tokens even if there are too few. Returns whether there were enough."""
+        """Take tokens even if too few are available. Returns whether enough were available."""
         had_enough = self.left(now) >= amount
         self._left -= amount
         return had_enough

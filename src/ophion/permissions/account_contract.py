@@ -73,7 +73,7 @@ class AccountContract:
         gas_limit: int = 21_000,
         payload: bytes = b"",
     ) -> str | None:
-        """Explain why an account may not send a transaction after a block. Returns None if it may."""
+        """Explain why an account may not send a transaction after a block. Returns None if the account may send it."""
         if not self._is_there(block, state):
             return None
         question = sending_question(sender, to, value, gas_price, gas_limit, payload)

@@ -61,14 +61,14 @@ class AllowList(Generic[T]):
         self.prepare((), items)()
 
     def check(self, added: Sequence[T], removed: Sequence[T]) -> None:
-        """Raise `RulesError` if a change adds listed entries or removes unlisted ones."""
+        """Raise `RulesError` if a change adds listed entries or removes unlisted entries."""
         if any(item in self.entries for item in added):
             raise RulesError(f"Cannot add an existing {self._one} to whitelist")
         if any(item not in self.entries for item in removed):
             raise RulesError(f"Cannot remove an absent {self._one} from whitelist")
 
     def prepare(self, added: Sequence[T], removed: Sequence[T]) -> Callable[[], None]:
-        """Write the file, in any thread. The returned function applies the change, on the event loop.
+        """Write the file, in any thread. Returns a function that applies the change, on the event loop.
 
         A file that another program has changed is not overwritten. The change then applies in memory, until a restart.
         """
@@ -85,7 +85,9 @@ class AllowList(Generic[T]):
         return self.replacing(entries, problem)
 
     def replacing(self, entries: dict[T, None], problem: RulesError | None = None) -> Callable[[], None]:
-        """Return a function that replaces the list and then raises `problem`, which did not prevent the change."""
+        """Return a function that replaces the list and then raises `problem`. The problem does not prevent the
+        change.
+        """
         before = self.entries
         change = ListChanged(
             tuple(item for item in entries if item not in before), tuple(item for item in before if item not in entries)

@@ -1,4 +1,4 @@
-"""Authorities of a set-code transaction (EIP-7702). Account rules apply to them as to senders."""
+"""Authorities of a set-code transaction (EIP-7702). The account rules apply to authorities and senders alike."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _MAX_S: Final = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20
 
 
 def authorities(transaction: Transaction) -> list[Address]:
-    """Return each account that signed an authorization in the transaction, once. Empty for other types.
+    """Return the accounts that signed an authorization in the transaction, without duplicates. Empty for other
+    transaction types.
 
     Ignores chain id and nonce of an authorization, because the result must not depend on the state.
     """

@@ -60,7 +60,9 @@ def transaction_question(transaction: Transaction, account: Address) -> bytes:
 def sending_question(
     sender: Address, to: Address | None, value: int, gas_price: int, gas_limit: int, payload: bytes
 ) -> bytes:
-    """Encode `transactionAllowed` from its parts. A contract creation has the zero address as target."""
+    """Encode a call of `transactionAllowed` from the fields of a transaction. For a contract creation, the target
+    is the zero address.
+    """
     parts = (
         _TRANSACTION_ALLOWED,
         _word(sender),
@@ -96,7 +98,7 @@ def named_node(enode: Enode) -> bytes:
 
 
 def read_packed_node(words: bytes) -> Enode | None:
-    """Decode `packed_node`. Returns None for other input."""
+    """Decode a node that `packed_node` has encoded. Returns None for other input."""
     if len(words) != 128 or any(words[80:126]):
         return None
     address = ipaddress.IPv6Address(words[64:80])
@@ -148,7 +150,7 @@ def named_url(name: tuple[str, str, int]) -> str:
 
 
 def _enode(name: tuple[str, str, int] | None) -> Enode | None:
-    """Return the node, or None if its host is not an IP address."""
+    """Return the node, or None if the host of the node is not an IP address."""
     try:
         return None if name is None else Enode.parse(named_url(name))
     except EnodeError:

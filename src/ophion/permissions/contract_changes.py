@@ -55,7 +55,7 @@ class _Log(NamedTuple):
 
 
 class ContractChanges:
-    """Changes of the rules behind some ingresses, by kind: accounts, nodes."""
+    """Reads changes of the account and node rules behind some ingress contracts."""
 
     def __init__(self, chain: Chain, ingresses: Mapping[str, Address]) -> None:
         self._chain = chain
@@ -106,7 +106,9 @@ class ContractChanges:
         return self._counted(block, records, lambda header: self._admins(header, home))
 
     def _counted(self, block: ChainBlock, records: list[dict[str, Any]], count: Any) -> list[dict[str, Any]]:
-        """Add the number of entries before and after each change. Null if the contract does not report it."""
+        """Add the number of entries before and after each change. The number is null if the contract does not
+        report it.
+        """
         parent = self._chain.header(block.header.parent_hash)
         number = None if parent is None else count(parent)
         for record in records:

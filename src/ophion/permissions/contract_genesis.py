@@ -34,7 +34,9 @@ def code(name: str, form: str = "runtime") -> bytes:
 
 
 def account_contracts(admins: Sequence[Address], permitted: Sequence[Address]) -> dict[Address, dict[str, Any]]:
-    """Return ingress and rules for accounts. Permits administrators, who otherwise could not change the rules."""
+    """Return ingress and rules for accounts. The rules permit the administrators, who otherwise could not change
+    the rules.
+    """
     accounts = list(dict.fromkeys([*admins, *permitted]))
     return {
         ADMINISTRATION: _account("Administration", _set_of_addresses(admins, 0)),
@@ -105,7 +107,9 @@ def _set_of_names(members: Sequence[Enode], slot: int) -> Storage:
 
 
 def _text(text: str, slot: int) -> Storage:
-    """Return the storage of a string. A short string shares a word with its length; a long one has its own."""
+    """Return the storage of a string. A short string shares a word with its length; a long string has words of its
+    own.
+    """
     data = text.encode()
     if len(data) < 32:
         return {slot: _number(data.ljust(32, b"\0")) | 2 * len(data)}

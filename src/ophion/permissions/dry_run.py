@@ -1,4 +1,4 @@
-"""Dry run of a change of rules: computes its effects without making it.
+"""Dry run of a change of rules: computes the effects without applying the change.
 
 A change applies to the lists of this node if it has lists, otherwise to the contracts of the network. Contracts are
 treated like lists: the change decides about the accounts and nodes it names, and the contract decides about the others.

@@ -22,7 +22,7 @@ _EVERY_S: Final = 1.0
 
 
 class RulesWatch:
-    """Service that checks the files at intervals and reads changed ones."""
+    """Service that checks the files at intervals and reads the changed files."""
 
     name = "files of permissions"
 
@@ -62,7 +62,7 @@ class RulesWatch:
 
 
 def _difference(listed: AllowList[Any]) -> str | None:
-    """Describe how a file differs from the list in force. None if it does not differ."""
+    """Describe how a file differs from the list in force. None if both are equal."""
     entries = listed.entries
     try:
         found = listed.file.read()

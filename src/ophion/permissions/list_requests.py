@@ -27,7 +27,7 @@ def read_account(text: str) -> Address:
 
 
 def read_node(text: str, *, host_names: bool = False) -> Enode:
-    """Read an enode URL. With `host_names`, it may have a host name instead of an IP address."""
+    """Read an enode URL. With `host_names`, the URL may have a host name instead of an IP address."""
     try:
         return Enode.parse(text, host_names=host_names)
     except DecodeError as error:

@@ -58,7 +58,7 @@ class NodeContract:
             raise ConfigError(f"{_INVALID}: {refusal.text}.")
 
     def refusal(self, source: Enode, destination: Enode, block: HashedHeader | None = None) -> str | None:
-        """Explain why two nodes may not connect after a block (default: the head). None if they may."""
+        """Explain why two nodes may not connect after a block (default: the head). None if they may connect."""
         block = block or self._chain.head
         refusal = self.verdicts.note(self._ask(block, self._chain.state(block.header), source, destination))
         return None if refusal is None else refusal.text

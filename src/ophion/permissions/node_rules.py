@@ -83,7 +83,9 @@ class NodeRules:
         return enode if self._host_names is None else self._host_names.resolve(enode)
 
     def listeners(self, listed: Enode) -> tuple[Listener, ...]:
-        """Return the listeners that an entry of the list permits: the name, and its current address."""
+        """Return the listeners that a list entry permits: with its host name, and with the current address of that
+        name.
+        """
         resolved = self.resolve(listed)
         return (listener(listed),) if resolved is listed else (listener(listed), listener(resolved))
 
@@ -101,19 +103,19 @@ class NodeRules:
         return node_id in self._listed_ids or node_id in self._bootnodes
 
     def refusal_of(self, remote: Enode, action: Action) -> str | None:
-        """Return why this node and another may not do something; None when they may."""
+        """Return why the rules refuse an action between this node and another; None if they permit it."""
         return self.refusal(*self._ends(self.resolve(remote), action), action)
 
     def contract_refusal_of(self, remote: Enode, action: Action) -> str | None:
-        """Do the same as `refusal_of`, but check only the contract."""
+        """Same as `refusal_of`, but check only the contract."""
         return None if self.contract is None else self._by_contract(self.contract, *self._ends(remote, action), action)
 
     def _ends(self, remote: Enode, action: Action) -> tuple[Enode, Enode]:
-        """Return source and destination."""
+        """Return source and destination of an action."""
         return (remote, self.local) if action in _INWARD else (self.local, remote)
 
     def refusal(self, source: Enode, destination: Enode, action: Action) -> str | None:
-        """Do the same as `refusal_of`, for any two nodes."""
+        """Same as `refusal_of`, for any two nodes."""
         refusal = self._by_list(source, destination)
         if refusal is not None or self.contract is None:
             return refusal
@@ -174,5 +176,5 @@ def _before_in_sync(is_with_bootnode: bool, action: Action) -> str | None:
 
 
 def listener(enode: Enode) -> Listener:
-    """Return node id, address and TCP port. A host name stands for the address until it is resolved."""
+    """Return node id, address and TCP port. Until a host name is resolved, the name takes the place of the address."""
     return enode.node_id, enode.ip or enode.host, enode.tcp_port

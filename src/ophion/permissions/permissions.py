@@ -49,7 +49,7 @@ class Permissions:
         fixed: Sequence[Enode] = (),
         bootnodes: Sequence[Enode] = (),
     ) -> None:
-        """`fixed` are bootnodes and static nodes. They cannot be removed from the list of nodes."""
+        """`fixed` are bootnodes and static nodes, which cannot be removed from the list of nodes."""
         self._accounts = accounts
         self._nodes = nodes
         self._fixed = tuple(fixed)
@@ -117,7 +117,7 @@ class Permissions:
             chain.events.listen(self._on_chain_event)
 
     def _on_chain_event(self, event: ChainEvent) -> None:
-        """Check connections again in a later event loop step, so that no block waits for it."""
+        """Check connections again in a later event loop step, so that block processing does not wait for this check."""
         asyncio.get_running_loop().call_soon(self.node_rules.changed.publish, None)
 
     def record_changes(self, audit: AuditLog, chain: Chain) -> None:
@@ -148,7 +148,7 @@ class Permissions:
     # --- decisions --------------------------------------------------------------------------------------
 
     def account_refusal(self, sender: Address) -> str | None:
-        """Explain why the list of this node does not permit an account to send. None if it does."""
+        """Explain why the list of this node does not permit an account to send. None if the list permits it."""
         accounts = self._accounts
         if accounts is None:
             return None
@@ -176,7 +176,9 @@ class Permissions:
 
     @property
     def sender_check(self) -> SenderCheck | None:
-        """Return the check for blocks of other nodes. It uses only the contract: lists differ between nodes."""
+        """Return the check for blocks of other nodes. The check uses only the contract, because lists differ
+        between nodes.
+        """
         return None if self.account_contract is None else self.account_contract.check
 
     # --- lists ------------------------------------------------------------------------------------------
@@ -206,16 +208,16 @@ class Permissions:
         return self._nodes
 
     def remove_nodes(self, nodes: Sequence[Enode]) -> None:
-        """Remove nodes, except fixed ones."""
+        """Remove nodes. Raises `RulesError` for a bootnode or a static node."""
         self.without_nodes(nodes)()
 
     def without_nodes(self, nodes: Sequence[Enode]) -> Callable[[], None]:
-        """Do the same as `remove_nodes`, in two steps (`AllowList.prepare`)."""
+        """Same as `remove_nodes`, in two steps (`AllowList.prepare`)."""
         self.check_fixed(nodes)
         return self.nodes.prepare((), nodes)
 
     async def change(self, lane: Lane, prepare: Callable[[], Callable[[], None]]) -> None:
-        """Change lists, one change after the other: the file in a lane, the rest on the event loop.
+        """Change lists, one change after the other. A lane writes the file; the event loop applies the change.
 
         A started change finishes even if the caller is cancelled, so that file and memory agree.
         """
@@ -246,7 +248,7 @@ class Permissions:
             raise RulesError("Cannot remove a fixed node (bootnode or static node) from whitelist")
 
     def reloading(self) -> Callable[[], None]:
-        """Read both files again before applying either. After an error, both lists stay.
+        """Read both files again before any change applies. After an error, both lists stay unchanged.
 
         Works in two steps (`AllowList.prepare`).
         """

@@ -76,7 +76,9 @@ class TomlList(Struct, frozen=True):
         return text[: last.end] + comma + rest + lines + text[line_end:]
 
     def without(self, is_removed: Callable[[str], bool]) -> str:
-        """Return the text without some entries. If an entry is alone on its line, the line and its comment go too."""
+        """Return the text without some entries. If an entry is alone on its line, the line and its comment are
+        removed too.
+        """
         remaining = [entry for entry in self.entries if not is_removed(entry.value)]
         cuts = [self._cut(entry) for entry in self.entries if is_removed(entry.value)]
         if remaining and remaining[-1].comma is not None and self.entries[-1].comma is None:

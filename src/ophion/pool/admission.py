@@ -166,7 +166,9 @@ def undecodable(reason: str) -> PoolRejected:
 
 
 def blobs_are_there(transaction: Transaction, raw: bytes) -> PoolRejected | None:
-    """Check that a client sends a blob transaction with its blobs. Without blobs it is valid only inside a block."""
+    """Check that a client sends a blob transaction with its blobs. Without blobs, the transaction is valid only
+    inside a block.
+    """
     if raw[0] == BLOB_TYPE and len(raw) == len(transaction.raw):
         return PoolRejected("malformed", "the blobs of a blob transaction are missing")
     return None
@@ -222,7 +224,7 @@ def tip_is_within_fee(applicant: Applicant, context: AdmissionContext) -> PoolRe
 
 
 def chain_id_fits(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
-    """Check the chain id. A transaction without one (before EIP-155) is refused only if this node is strict."""
+    """Check the chain id. A transaction without a chain id (before EIP-155) is refused only if this node is strict."""
     chain_id = applicant.chain_id
     if chain_id is None and context.needs_chain_id and applicant.is_local and context.head.chain_id is not None:
         return PoolRejected("chain-id-required", "ChainId is required")

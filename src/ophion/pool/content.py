@@ -17,7 +17,7 @@ class PoolStatistics(Struct, frozen=True):
 
 
 class PoolContent(Struct, frozen=True):
-    """Transactions by sender and nonce: executable ones (pending) and those behind a nonce gap (queued)."""
+    """Transactions by sender and nonce: executable (pending), or behind a nonce gap (queued)."""
 
     pending: dict[Address, dict[int, PooledTransaction]]
     queued: dict[Address, dict[int, PooledTransaction]]

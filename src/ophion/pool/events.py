@@ -43,7 +43,7 @@ class Admitted(Struct, frozen=True):
 
 
 class Rejected(Struct, frozen=True):
-    """The transaction was refused. `hash` is None if it could not be decoded."""
+    """The transaction was refused. `hash` is None if the transaction could not be decoded."""
 
     error: PoolRejected
     hash: Hash32 | None = None

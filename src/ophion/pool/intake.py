@@ -22,7 +22,9 @@ Result = TypeVar("Result", contravariant=True)
 
 
 class Arrival(Protocol[Result]):
-    """Transactions of one caller. The caller gets its result in the step that admits or refuses them."""
+    """Transactions of one caller. The caller gets the result in the event loop step that admits or refuses the
+    transactions.
+    """
 
     @property
     def raws(self) -> Sequence[bytes]: ...
@@ -33,7 +35,7 @@ class Arrival(Protocol[Result]):
 
 
 class _Waiting(asyncio.Future[A]):
-    """An arrival as a future. A cancelled one gets no result."""
+    """An arrival as a future. A cancelled future gets no result."""
 
     def __init__(self, raws: Sequence[bytes], is_local: bool) -> None:
         super().__init__(loop=asyncio.get_running_loop())
@@ -69,7 +71,7 @@ class Intake(Generic[A]):
     """Decodes arrivals in threads and passes them to `admit` in the order of completion."""
 
     def __init__(self, decoding: Decoding, admit: Callable[[list[Arrival[A]], Decoded], None]) -> None:
-        """If `admit` raises an exception, all arrivals without a result get it."""
+        """If `admit` raises an exception, all arrivals without a result get this exception."""
         self._decoding = decoding
         self._decoding.listen(self._collect)
         self._admit = admit

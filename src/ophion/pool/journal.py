@@ -100,7 +100,7 @@ class Journal:
             raise self._failed(error) from error
 
     def sync_job(self) -> Callable[[], None] | None:
-        """Return a job for a lane that flushes the appended lines, or None if there are none."""
+        """Return a job for a lane that flushes the appended lines, or None if no line was appended."""
         if self._file is None or not (self._is_dirty or self._is_beside):
             return None
         is_dirty, self._is_dirty, is_beside = self._is_dirty, False, self._is_beside
@@ -134,7 +134,7 @@ class Journal:
             self._file = None
 
     def _merge(self) -> None:
-        """Append the new file, which a killed process left behind, to the old one."""
+        """Append a new file that a killed process left behind to the old file."""
         if not self._beside.exists():
             return
         file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -161,7 +161,7 @@ class Journal:
         self._is_torn = False
 
     def _settle(self) -> None:
-        """Rename the new file over the old one, after the new one is on disk."""
+        """Rename the new file over the old file, after the new file is on disk."""
         with suppress(FileNotFoundError):  # another thread renamed the file when the node stopped
             os.replace(self._beside, self._path)
         self._is_beside = False

@@ -53,7 +53,9 @@ class TxPool:
         refusal_of: Callable[[Address], str | None] = lambda sender: None,
         journal: Journal | None = None,
     ) -> None:
-        """`refusal_of` returns why an account may not send, or None. Call `forget_accounts` when its results change."""
+        """`refusal_of` returns why an account may not send, or None. Callers call `forget_accounts` when the
+        results of `refusal_of` change.
+        """
         self.config = config
         self.events: Topic[PoolEvent] = Topic()
         self.departures = DroppedTransactions(clock)
@@ -83,7 +85,7 @@ class TxPool:
         return await self.submit(raws, origin)
 
     def submit(self, raws: Sequence[bytes], origin: Origin) -> Awaited[list[Admission]]:
-        """Do the same as `add`, for callers that use a callback instead of a coroutine."""
+        """Same as `add`, for callers that use a callback instead of a coroutine."""
         return self._intake.submit(raws, origin is Origin.LOCAL)
 
     def send(self, raw: bytes) -> Sending:
@@ -179,7 +181,9 @@ class TxPool:
         return self._queue.best(base_fee, self._floor.min_gas_price)
 
     def run_from(self, item: PooledTransaction, base_fee: int) -> Iterator[PooledTransaction]:
-        """Yield a transaction and its sender's following ones, as long as they pay the prices of `best`."""
+        """Yield a transaction and the following transactions of its sender, as long as they pay the prices of
+        `best`.
+        """
         return self._queue.run_from(item, base_fee, self._floor.min_gas_price)
 
     @property
@@ -188,7 +192,9 @@ class TxPool:
         return any(queue.end > queue.start for queue in self._queue.senders.values())
 
     def next_nonce(self, sender: Address) -> int | None:
-        """Return the first nonce after the sender's executable transactions, or None if there are none."""
+        """Return the first nonce after the sender's executable transactions, or None if the sender has no such
+        transactions.
+        """
         queue = self._queue.senders.get(sender)
         return queue.end if queue is not None and queue.end > queue.start else None
 
@@ -257,7 +263,7 @@ class TxPool:
             self.events.publish(Dropped(tuple(stale), DropReason.STALE))
 
     def _return(self, event: Reorged) -> None:
-        """Admit transactions of abandoned blocks that are not on the new branch, oldest first, as remote."""
+        """Admit transactions of abandoned blocks that are not on the new branch, oldest first. They count as remote."""
         mined = {hash for block in event.added for hash in block.body.parties()[0]}
         batch, now = self._admitter.begin_batch(), self._clock.now()
         for block in reversed(event.removed):

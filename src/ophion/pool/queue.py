@@ -32,7 +32,8 @@ _SHRUNK = 0.9
 
 
 class PooledTransaction(Struct, eq=False, gc=False):
-    """A transaction in the pool. Never modified; not frozen, because a frozen one costs three times as much to create.
+    """A transaction in the pool. Never modified; not frozen, because creating a frozen object costs three times as
+    much.
 
     It has no reference cycles, so the garbage collector skips it.
     """
@@ -71,13 +72,13 @@ class SenderQueue(Struct, eq=False):
     """Bytes of all transactions of the sender."""
 
     def take(self, nonce: int) -> None:
-        """Remove a nonce. The run then ends before it."""
+        """Remove the transaction with a nonce. The run of executable transactions then ends before this nonce."""
         self.bytes -= self.by_nonce.pop(nonce).size
         if self.start <= nonce < self.end:
             self.end = nonce
 
     def move(self, start: int) -> list[PooledTransaction]:
-        """Set the account's nonce. Removes and returns the transactions below it."""
+        """Set the account's nonce. Removes and returns the transactions with lower nonces."""
         # walk the nonces between old and new start, or all transactions if there are fewer of them
         if start - self.start <= len(self.by_nonce):
             stale = [item for nonce in range(self.start, start) if (item := self.by_nonce.get(nonce)) is not None]
@@ -94,7 +95,7 @@ class SenderQueue(Struct, eq=False):
         return stale
 
     def last(self) -> PooledTransaction:
-        """Return the transaction with the highest nonce, even if it is beyond a gap."""
+        """Return the transaction with the highest nonce, even if that nonce is beyond a gap."""
         is_whole = len(self.by_nonce) == self.end - self.start
         return self.by_nonce[self.end - 1 if is_whole else max(self.by_nonce)]
 
@@ -133,7 +134,9 @@ class Queue:
         return None if queue is None else queue.by_nonce.get(nonce)
 
     def put(self, item: PooledTransaction, account_nonce: int) -> PooledTransaction | None:
-        """Add a transaction and return the one it replaces, if any. The caller has checked the replacement."""
+        """Add a transaction and return the transaction that it replaces, if any. The caller has checked the
+        replacement.
+        """
         replaced = self.find(item.sender, item.nonce)
         if replaced is not None:
             del self.by_hash[replaced.hash]
@@ -169,7 +172,7 @@ class Queue:
         return True
 
     def remove(self, item: PooledTransaction) -> None:
-        """Remove a transaction. Later ones in the run then wait."""
+        """Remove a transaction. Later transactions of the run then wait behind a gap."""
         del self.by_hash[item.hash]
         self.local_count -= item.is_local
         self.bytes -= item.size
@@ -205,7 +208,7 @@ class Queue:
         return mined
 
     def move(self, sender: Address, account_nonce: int) -> list[PooledTransaction]:
-        """Set an account's nonce. Removes and returns the transactions below it."""
+        """Set an account's nonce. Removes and returns the transactions with lower nonces."""
         queue = self.senders.get(sender)
         if queue is None:
             return []
@@ -221,7 +224,8 @@ class Queue:
     def best(self, base_fee: int, least_price: int = 0) -> Iterator[PooledTransaction]:
         """Yield executable transactions, best first, each sender in nonce order.
 
-        A transaction that pays less than the base fee, or less than `least_price` in all, holds back the later ones.
+        If a transaction pays less than the base fee, or less than `least_price`, later transactions of its sender are
+        skipped too.
         """
         least_tip = max(least_price - base_fee, 0)
         heap = []
@@ -243,7 +247,7 @@ class Queue:
                     heappush(heap, (0 if self.by_arrival else -tip, item.sequence, item, queue))
 
     def run_from(self, item: PooledTransaction, base_fee: int, least_price: int = 0) -> Iterator[PooledTransaction]:
-        """Yield a transaction and the following ones of its run, as far as prices allow."""
+        """Yield a transaction and the following transactions of its run, as long as their prices are high enough."""
         queue = self.senders.get(item.sender)
         if queue is None or not queue.start <= item.nonce < queue.end:
             return
@@ -308,7 +312,7 @@ class Queue:
 
 
 def _ordered(order: list[T] | None, count: int, entries: Iterable[T]) -> list[T]:
-    """Return the existing eviction order, or a new one when it is missing or mostly stale."""
+    """Return the eviction order, or a new order if it is missing or mostly stale."""
     if order is not None and not _is_stale(order, count):
         return order
     fresh = list(entries)

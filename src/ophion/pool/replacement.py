@@ -1,4 +1,4 @@
-"""Whether a transaction may replace another one with the same sender and nonce (json-rpc.md 5.5)."""
+"""Decides whether a transaction may replace a pooled one with the same sender and nonce (json-rpc.md 5.5)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Block headers.
 
-`Header` holds the fields of the RLP (consensus.md 0.2). The consensus engine computes its hash (`Engine.hashed`) and
-returns both as a `HashedHeader`.
+`Header` holds the fields of the RLP (consensus.md 0.2). The consensus engine computes the hash of a header
+(`Engine.hashed`) and returns header and hash as a `HashedHeader`.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class EnodeError(DecodeError):
 
 
 class NodeIdError(EnodeError):
-    """Raised if the part before the @ is not a node id. JSON-RPC has a separate error message for it."""
+    """Raised if the part before the @ is not a node id. JSON-RPC has a separate error message for this case."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -57,7 +57,9 @@ class Enode(Struct, frozen=True):
 
     @classmethod
     def parse(cls, url: str, *, host_names: bool = False) -> Enode:
-        """Parse a URL. With `host_names`, it may have a host name instead of an IP address. Raises `EnodeError`."""
+        """Parse a URL. With `host_names`, the URL may have a host name instead of an IP address. Raises
+        `EnodeError`.
+        """
         scheme, separator, rest = url.partition("://")
         if not separator or scheme.lower() != "enode":
             raise EnodeError("The scheme must be enode://.")

@@ -101,7 +101,7 @@ def _long_head(base: int, size: int) -> bytes:
 
 
 def decode(data: bytes, max_items: int = MAX_ITEMS) -> Item:
-    """Decode one value. Raises `RlpError` for bytes after it.
+    """Decode one value. Raises `RlpError` if bytes follow the value.
 
     `max_items` counts the items of all levels together. Decoders of network messages pass the limit of their message.
     """
@@ -141,9 +141,9 @@ def split_list(data: bytes, max_items: int) -> list[bytes]:
 
 
 def item_end(data: bytes | bytearray | memoryview, offset: int) -> int:
-    """Return the end offset of the item at `offset`. Reads only its header.
+    """Return the end offset of the item at `offset`. Reads only the header of the item.
 
-    The end may be after the end of `data`; a stream reader uses it to read the rest.
+    The end may be beyond the end of `data`; then a stream reader reads the missing bytes.
     """
     return head(data, offset)[2]
 

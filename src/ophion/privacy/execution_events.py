@@ -9,7 +9,7 @@ from ophion.privacy.payloads import MarkerPlace
 
 
 class Executed(Struct, frozen=True):
-    """A private transaction that was executed, or undone (`is_removed`). Its marker identifies it."""
+    """A private transaction that was executed, or undone (`is_removed`). The marker identifies the transaction."""
 
     group: bytes
     place: MarkerPlace

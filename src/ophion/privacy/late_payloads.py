@@ -67,7 +67,7 @@ class LatePayloads:
             self._executor.publish(tuple(one for one in executed if one.place.hash in late))
 
     async def look_again(self) -> int:
-        """Ask the enclave for all missing payloads. Returns how many of them it has now."""
+        """Ask the enclave for all missing payloads. Returns how many of these payloads the enclave has now."""
         found, start = 0, b""
         while True:
             keys, after = await self._lanes.private.run(partial(self._ledger.unread, start, _LATE_AT_ONCE))
@@ -78,7 +78,9 @@ class LatePayloads:
             start = after
 
     async def look_for(self, keys: list[bytes]) -> list[bytes]:
-        """Read payloads whose markers were passed. Returns the keys found; these payloads are executed as late."""
+        """Read payloads whose markers were passed. Returns the keys of the found payloads, which are executed as late
+        payloads.
+        """
         read = await self._payloads.read_now(keys)
         turned_up = [key for key, one in zip(keys, read, strict=True) if one is not None]
         if turned_up:

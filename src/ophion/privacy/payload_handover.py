@@ -63,7 +63,9 @@ class PayloadHandover:
         return bool(rows)
 
     def places(self, markers: Sequence[MarkerPlace]) -> list[MarkerPlace]:
-        """Return the positions of the payloads handed over with these markers. They may arrive after the markers."""
+        """Return the positions of the payloads handed over with these markers. The payloads may arrive after the
+        markers.
+        """
         handed = {
             (block, adding): index
             for block in dict.fromkeys(place.block for place in markers)
@@ -84,7 +86,7 @@ class PayloadHandover:
         return _NOWHERE
 
     def _is_member(self, group: bytes) -> bool:
-        """Whether this node is a member in the latest group state it has."""
+        """Whether this node is a member of the group in the latest group state that it has."""
         found = self._ledger.membership(group, _ALL_BLOCKS)
         return found is None or not self._payloads.own_keys.isdisjoint(found[2])
 

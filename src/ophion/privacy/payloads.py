@@ -90,7 +90,7 @@ class Payloads:
         return [self._opened(key, one) for key, one in zip(keys, received, strict=True)]
 
     async def read_now(self, keys: Sequence[bytes]) -> list[Read | None]:
-        """Do the same as `read`, without waiting for an offline enclave. Raises `EnclaveError`."""
+        """Same as `read`, without waiting for an offline enclave. Raises `EnclaveError`."""
         received = await self._enclave.receive_many(keys) if keys else []
         return [self._opened(key, one) for key, one in zip(keys, received, strict=True)]
 

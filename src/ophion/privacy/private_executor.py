@@ -243,7 +243,7 @@ class PrivateExecutor:
         return found
 
     def markers_in(self, block: Hash32, number: int) -> list[MarkerPlace]:
-        """Return every marker of a block, for any participant."""
+        """Return every marker of a block, including markers for other participants."""
         rows = self.ledger.markers_in(block, number, self._precompile, self.payloads.is_flexible)
         return [MarkerPlace(*row) for row in rows]
 
@@ -267,7 +267,7 @@ class PrivateExecutor:
     async def run_block(
         self, batch: PrivateBatch, block: HashedHeader, places: list[MarkerPlace], only: bytes | None = None
     ) -> list[Executed]:
-        """Run the payloads of a block that this node can read. With `only`, run only those of that group."""
+        """Run the payloads of a block that this node can read. With `only`, run only the payloads of that group."""
         payloads = await self.load_payloads(places, only)
         done: list[Payload] = []
         waiting: dict[bool, list[Payload]] = {True: [], False: []}

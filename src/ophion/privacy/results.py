@@ -41,7 +41,7 @@ def receipt_object(record: PrivateReceiptRecord, place: MarkerPlace) -> dict[str
 def log_objects(
     logs: Sequence[tuple[int, bytes, list[bytes], bytes]], place: MarkerPlace, is_removed: bool = False
 ) -> list[dict[str, Any]]:
-    """Return the logs of a private transaction as JSON. They have the block and index of the marker."""
+    """Return the logs of a private transaction as JSON. The logs have the block and index of the marker."""
     return [
         {
             "address": data(address),
@@ -59,7 +59,7 @@ def log_objects(
 
 
 def _fees(transaction: PrivateTransaction) -> dict[str, Any]:
-    """Return type and fees of a type 2 transaction. Empty for a legacy one, as in Besu 21.10."""
+    """Return type and fees of a type 2 transaction. Empty for a legacy transaction, as in Besu 21.10."""
     if transaction.max_priority_fee is None:
         return {}
     return {

@@ -156,7 +156,7 @@ class Privacy:
             raise EnclaveError("flexible groups are managed by their contract; call its methods instead", None)
 
     def _self_among(self, members: Sequence[bytes]) -> bytes:
-        """Return the key of this node that acts in a group of these members."""
+        """Return the key with which this node acts in a group of these members."""
         keys = self.tenants.keys()
         return next((key for key in keys if key in members), keys[0])
 
@@ -227,7 +227,9 @@ class Privacy:
         return next((one.payload_key for one in places if one.hash == place.hash), None)
 
     async def catch_up(self, group: bytes | None) -> int:
-        """Ask other members for missing payloads. Returns how many arrived. They are executed as late payloads."""
+        """Ask other members for missing payloads. Returns how many payloads arrived. They are executed as late
+        payloads.
+        """
         is_tenant = self.tenants.key() is not None
         if group is not None:
             await self.tenants.authorize(group)

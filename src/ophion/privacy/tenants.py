@@ -58,7 +58,8 @@ class TenantAuthorizer:
     async def authorize(self, group_id: bytes, named: Sequence[bytes] = ()) -> None:
         """Raise `PrivacyRefused` unless the tenant is currently a member of the group.
 
-        `named` are the keys from which the id was computed. If no such group exists yet, they are its members.
+        `named` are the keys from which the id was computed. If the group does not exist yet, these keys are its
+        members.
         """
         key = self.key()
         if key is not None and not await self.is_member(key, group_id, named):

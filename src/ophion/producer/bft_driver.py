@@ -114,7 +114,7 @@ _ALONE: Final = NoPeers()
 
 
 class BftDriver:
-    """One validator of an IBFT 2.0 or QBFT network, or a node that may become one."""
+    """One validator of an IBFT 2.0 or QBFT network, or a node that may become a validator."""
 
     hashrate = 0
 
@@ -245,7 +245,8 @@ class BftDriver:
         return self._machine.counts
 
     def received(self, raw: RawMessage, peer: Address | None) -> None:
-        """Handle a message of a peer. Raises `DecodeError` if it is invalid; if it was queued, calls `malformed`.
+        """Handle a message of a peer. An invalid message raises `DecodeError`, or calls `malformed` if it was queued
+        before.
 
         Messages above the limit of the genesis file are dropped, and so are all messages while consensus is paused.
         """

@@ -69,7 +69,9 @@ class Assembler:
         beneficiary: Callable[[Header], Address] | None = None,
         permissions: Permissions | None = None,
     ) -> None:
-        """`beneficiary` returns the address that earns the fees of a draft, if that is not its coinbase."""
+        """`beneficiary` returns the address that earns the fees of a draft header, if that address is not the
+        coinbase.
+        """
         self.chain = chain
         self.pool = pool
         self.settings = settings
@@ -151,7 +153,7 @@ class Assembler:
         return await self.assemble_on(self.chain.head, self.preferences(), deadline_s)
 
     async def assemble_on(self, parent: HashedHeader, preferences: BlockPreferences, deadline_s: float) -> BuiltBlock:
-        """Do the same as `assemble`, on a parent that may be replaced as head during the build."""
+        """Same as `assemble`, on a parent that may be replaced as head during the build."""
         filled = await self._prebuilt(parent, preferences)
         if filled is None:
             draft = self._builder.draft(parent, preferences)
@@ -195,7 +197,7 @@ class Assembler:
         return (await self._fill(parent, draft, state, deadline_s, self._lanes.read)).built
 
     async def commit(self, header: Header, built: BuiltBlock, started_at: float) -> HashedHeader:
-        """Import a sealed block with its execution result. Returns when it is on disk."""
+        """Import a sealed block with its execution result. Returns when the block is on disk."""
         hashed = self.chain.engine.hashed(header)
         importing = asyncio.ensure_future(self._importer.import_built(hashed, built.body, built.execution))
         try:

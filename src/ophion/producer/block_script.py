@@ -60,7 +60,7 @@ class BlockScript:
         self._progress = ImportProgress()
 
     def run(self, text: bytes) -> ImportProgress:
-        """Build and import every block of a description. After an error, the blocks before it stay."""
+        """Build and import every block of a description. After an error, the blocks before the invalid block stay."""
         for position, members in enumerate(_blocks(text)):
             self._make(_ScriptReader(members, f"blocks[{position}]"))
         return self._progress
@@ -122,7 +122,7 @@ class BlockScript:
 
 
 class _ScriptReader:
-    """Reads the members of one JSON object. `place` is its position in the file, for error messages."""
+    """Reads the members of one JSON object. `place` is the position of the object in the file, for error messages."""
 
     def __init__(self, members: Mapping[str, Any], place: str) -> None:
         self._members = members

@@ -166,7 +166,7 @@ class CliqueSealer:
         return self.guard.begins_at(turn.parent.number, turn.snapshot.signers, 1, timeout_s, now) - now
 
     def _turn(self, parent: HashedHeader) -> _Turn | None:
-        """Return this signer's turn on a head, or None if it may not sign."""
+        """Return this signer's turn on a head, or None if the signer may not sign."""
         if self._last is not None and parent.number >= self._last:
             return None
         snapshot = self._engine.snapshot(parent, self._chain)
@@ -310,7 +310,8 @@ class CliqueSealer:
     def _is_overtaken(self, turn: _Turn) -> bool:
         """Whether the head has changed, so that the block is useless.
 
-        An in-turn signer finishes its block despite an out-of-turn block, because its difficulty is higher.
+        An in-turn signer finishes its block despite an out-of-turn block, because the in-turn block has a higher
+        difficulty.
         """
         head = self._chain.head
         if head.hash == turn.parent.hash:

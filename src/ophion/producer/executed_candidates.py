@@ -39,7 +39,7 @@ class ExecutedCandidates:
         return len(self._blocks)
 
     def add(self, block_hash: Hash32, kept: ExecutedCandidate) -> None:
-        """Store a candidate. Their number is bounded, because a height may have any number of rounds."""
+        """Store a candidate. The number of candidates is bounded, because a height may have any number of rounds."""
         self._blocks[block_hash] = kept
         if len(self._blocks) > _MAX_CANDIDATES:
             del self._blocks[next(iter(self._blocks))]

@@ -96,7 +96,9 @@ class _BuildStep(Struct, frozen=True):
 
 
 def permitted(candidates: Sequence[Transaction], refusals: Mapping[int, str]) -> Sequence[int]:
-    """Return the positions of candidates to build, without refused ones and later ones of the same sender."""
+    """Return the positions of the candidates to include. Leaves out refused candidates and the later candidates of
+    their senders.
+    """
     if not refusals:
         return range(len(candidates))
     stopped: set[Address] = set()
@@ -123,7 +125,9 @@ class IncrementalBuilder:
         clock: Clock,
         first: PooledTransaction | None = None,
     ) -> None:
-        """`first` is a transaction that did not finish in the previous block. It gets the whole build time here."""
+        """`first` is a transaction that did not finish in the previous block. This transaction gets the whole
+        build time.
+        """
         self.plan = plan
         self.unfinished: PooledTransaction | None = None
         """The transaction that was still running when the block was due."""
@@ -281,7 +285,7 @@ class IncrementalBuilder:
         self._left_out = max(self._left_out, item.tip(self._base_fee))
 
     def _run(self, batch: Sequence[PooledTransaction], deadline_s: float, settled: int) -> _BuildStep:
-        """Run a batch in the build lane. Hashes the state after `settled` transactions."""
+        """Run a batch in the build lane. Hashes the state after every `settled` transactions."""
         plan = self.plan
         if self._block is None:
             hashes = None if self._is_published else ancestor_hashes(self._chain.store, self._chain.header, plan.parent)
@@ -343,11 +347,15 @@ class IncrementalBuilder:
 
     @property
     def _is_contested(self) -> bool:
-        """Whether an excluded transaction seems to pay more than an included one. A fast estimate of `_is_outbid`."""
+        """Whether an excluded transaction seems to pay more than an included transaction. A fast estimate of
+        `_is_outbid`.
+        """
         return self._lowest is not None and self._left_out > self._lowest
 
     def _is_outbid(self) -> bool:
-        """Whether an excluded transaction, not behind a cheaper one of its sender, pays more than an included one."""
+        """Whether an excluded transaction pays more than an included transaction. Ignores transactions behind a
+        cheaper transaction of the same sender.
+        """
         if not self._is_contested:
             return False
         ahead = 0

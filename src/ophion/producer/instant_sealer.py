@@ -95,7 +95,7 @@ class InstantSealer:
     # --- waiting callers ----------------------------------------------------------------------------
 
     async def mined(self, hash: Hash32) -> None:
-        """Return when a pooled transaction is in a block, or when it will not be in one of the next blocks."""
+        """Return when a pooled transaction is in a block, or when the next blocks will not include it."""
         deadline = self._clock.monotonic() + self._patience_s
         while self._is_imminent(hash):
             if self._progress is None:

@@ -36,14 +36,14 @@ class _Waiting:
 
 
 class MessageIntake:
-    """Messages that wait for a large one of the same peer."""
+    """Messages that wait for a large message of the same peer."""
 
     def __init__(
         self,
         take: Callable[[RawMessage, Address | None], None],
         take_large: Callable[[RawMessage, Address | None], Awaitable[None]],
     ) -> None:
-        """`take` and `take_large` decode a message and hand it on."""
+        """`take` and `take_large` decode a message and pass it to the state machine."""
         self._take = take
         self._take_large = take_large
         self._waiting: dict[Address | None, _Waiting] = {}
@@ -53,11 +53,11 @@ class MessageIntake:
         return sum(len(waiting.messages) for waiting in self._waiting.values())
 
     def must_wait(self, raw: RawMessage, peer: Address | None) -> bool:
-        """Whether a message is large, or comes behind a large one of the same peer."""
+        """Whether a message is large, or must wait for a large message of the same peer."""
         return len(raw.data) > MAX_INLINE_BYTES or peer in self._waiting
 
     def put(self, raw: RawMessage, peer: Address | None, tasks: asyncio.TaskGroup) -> bool:
-        """Queue a message. Returns False when the peer has too many."""
+        """Queue a message. Returns False when too many messages of the peer are queued."""
         waiting = self._waiting.get(peer)
         if waiting is None:
             waiting = self._waiting[peer] = _Waiting()
@@ -88,5 +88,5 @@ class MessageIntake:
                 del self._waiting[peer]
 
     def clear(self) -> None:
-        """Drop all messages: consensus has stopped, and with it the tasks."""
+        """Drop all messages, because consensus and its tasks have stopped."""
         self._waiting.clear()

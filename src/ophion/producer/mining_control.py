@@ -128,7 +128,7 @@ class MiningControl:
             guard.watch(reported, announced)
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Run the sealer while mining is enabled. Raises its failure."""
+        """Run the sealer while mining is enabled. Raises the error of a sealer that fails."""
         ready()
         while True:
             if self.is_mining and self._sealer is not None:
@@ -172,7 +172,7 @@ class MiningControl:
 
     @property
     def coinbase(self) -> Address | None:
-        """The rewarded address, or None if none is set."""
+        """The rewarded address, or None if no address is set."""
         return self._settings.coinbase if self._author is None else self._author
 
     def set_coinbase(self, coinbase: Address) -> None:
@@ -216,7 +216,7 @@ class MiningControl:
         return await self._desk.work()
 
     async def submit_work(self, nonce: int, seal_hash: Hash32, mix_hash: Hash32) -> bool:
-        """Submit a nonce of an external miner. Returns whether it sealed a block."""
+        """Submit a nonce of an external miner. Returns whether the nonce sealed a block."""
         return self._desk is not None and await self._desk.submit(nonce, seal_hash, mix_hash)
 
     def submit_hashrate(self, rate: int, miner: Hash32) -> bool:

@@ -21,7 +21,7 @@ AnnouncedRules: TypeAlias = Callable[[], Iterable[tuple[Address, int]]]
 
 
 class PeerHeightGuard:
-    """Decides when a validator may sign on a head. Without peers it may always sign."""
+    """Decides when a validator may sign on a head. A validator without peers may always sign."""
 
     def __init__(self, me: Address) -> None:
         self._me = me
@@ -47,10 +47,10 @@ class PeerHeightGuard:
             raise error
 
     def begins_at(self, head: int, validators: Collection[Address], needed: int, timeout_s: float, now: float) -> float:
-        """Return the wall time before which nothing may be signed on `head`, or 0 if it may be signed now.
+        """Return the wall time before which this validator must not sign on `head`, or 0 if it may sign now.
 
         After the start, the heads of `needed` other validators must become known. Until then, all peers are checked.
-        Later only validators are: anyone can create node ids, and each new id could delay one block.
+        Later only validators are checked, because anyone can create node ids, and each new id could delay one block.
         """
         if self._reported is None or len(validators) < 2 or self._me not in validators:
             return 0.0

@@ -84,7 +84,9 @@ class WorkPackages:
             self._reports.popitem(last=False)
 
     async def candidate(self) -> _Candidate:
-        """Return a candidate on the head. Renews it when the head or, after a while, the pool has changed."""
+        """Return a candidate on the head. Makes a new candidate when the head has changed or, after a while, when
+        the pool has changed.
+        """
         async with self._making:
             current = self._current
             if current is not None and self._is_good(current):
@@ -116,7 +118,7 @@ class WorkPackages:
         return Work(candidate.seal_hash, seed, limit.to_bytes(32, "big"), header.number)
 
     async def submit(self, nonce: int, seal_hash: Hash32, mix_hash: Hash32) -> bool:
-        """Accept a nonce. Returns False if its candidate is unknown or outdated, or the work is invalid."""
+        """Accept a nonce. Returns False if the candidate is unknown or outdated, or the work is invalid."""
         candidate = self._recent.get(seal_hash)
         if candidate is None or not self.is_current(candidate):
             return False
@@ -127,7 +129,9 @@ class WorkPackages:
         return await self.seal(candidate, nonce, mix_hash)
 
     async def seal(self, candidate: _Candidate, nonce: int, mix_hash: Hash32) -> bool:
-        """Commit a candidate with its nonce. Returns False if another block was faster or this one is too early."""
+        """Commit a candidate with its nonce. Returns False if another block became the head or the candidate is too
+        early.
+        """
         built = candidate.built
         if not self.is_current(candidate):
             return False

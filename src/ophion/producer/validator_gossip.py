@@ -22,7 +22,9 @@ class Gossip(Protocol):
         """Relay a received message, byte for byte, to validators that are not in `exclude`."""
 
     def catch_up(self, peer: Address | None, height: int) -> None:
-        """Synchronise up to `height`, which `peer` must have reached, because it sends messages of later heights."""
+        """Synchronise up to `height`. The peer `peer` must have reached this height, because it sends messages of
+        later heights.
+        """
 
     def connected(self) -> Collection[Address]:
         """Addresses of connected validators."""
@@ -31,7 +33,7 @@ class Gossip(Protocol):
         """Client names of connected validators."""
 
     def client_of(self, address: Address) -> str | None:
-        """Return the client name of a validator, or None if it is not connected."""
+        """Return the client name of a validator, or None if the validator is not connected."""
 
 
 class NoPeers:

@@ -47,12 +47,12 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """The process id, or None while it is not running."""
+        """The process id, or None while the process is not running."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     @property
     def ending(self) -> str | None:
-        """The exit code. None before the start and while it is running."""
+        """The exit code. None before the start and while the process is running."""
         code = None if self._process is None else self._process.poll()
         if code is None:
             return None

@@ -88,7 +88,7 @@ def proxy_options(layout: Layout, directory: Path) -> list[str]:
 
 
 def program(arguments: Sequence[str]) -> list[str]:
-    """Return the command of this interpreter and package."""
+    """Return the command that runs this package with this interpreter."""
     return [sys.executable, "-m", "ophion", *arguments]
 
 

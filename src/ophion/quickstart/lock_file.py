@@ -40,7 +40,7 @@ class Lock:
 
     @classmethod
     def take(cls, directory: Path) -> Lock | None:
-        """Take the lock of an existing directory. Returns None if another process holds it."""
+        """Take the lock of an existing directory. Returns None if another process holds the lock."""
         descriptor = os.open(directory / NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         for _ in range(_TRIES):
             try:

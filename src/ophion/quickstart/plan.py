@@ -1,4 +1,4 @@
-"""The plan of a network, stored in `network.json` so that it can be resumed."""
+"""The plan of a network, stored in `network.json` so that the network can be resumed."""
 
 from __future__ import annotations
 

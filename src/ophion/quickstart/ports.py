@@ -1,6 +1,6 @@
-"""Ports of all services: ports of the last run, of operations.md 15.3, or free ones if those are in use.
+"""Ports of all services: the ports of the last run, else the ports of operations.md 15.3, else free ports.
 
-`ports.json` stores them, so that a resumed network has the same addresses.
+`ports.json` stores the ports, so that a resumed network has the same addresses.
 """
 
 from __future__ import annotations
@@ -94,15 +94,15 @@ class Claims:
     """Claims ports from the moment they are chosen until the network ends. A context manager.
 
     A node may start to listen seconds after its port was chosen, and a killed node frees its port. In that time a claim
-    keeps other quickstarts off the port. It is an abstract Unix socket name, which the kernel releases when the process
-    ends. Other systems than Linux have no such names, so another quickstart may choose the same port there.
+    keeps other quickstarts off the port. A claim is an abstract Unix socket name, which the kernel releases when the
+    process ends. Systems other than Linux have no such names, so another quickstart may choose the same port there.
     """
 
     def __init__(self) -> None:
         self._held: list[socket.socket] = []
 
     def take(self, port: int) -> bool:
-        """Claim a port. Returns False if it is in use, or claimed by this or another network."""
+        """Claim a port. Returns False if the port is in use, or claimed by this or another network."""
         if sys.platform != "linux":
             return _is_free(port)
         one = socket.socket(socket.AF_UNIX)

@@ -74,7 +74,7 @@ class Workdir:
 
     @classmethod
     def unfinished(cls, path: Path) -> Workdir | None:
-        """Return an unfinished network, if any. The caller holds the lock, as the creator did."""
+        """Return an unfinished network, if any. The caller holds the lock."""
         return cls(path, NetworkPlan.read(path / UNFINISHED)) if (path / UNFINISHED).exists() else None
 
     @classmethod
@@ -133,7 +133,7 @@ class Workdir:
 
     @property
     def layout(self) -> Layout | None:
-        """Return the ports of the current or last run, or None before the first."""
+        """Return the ports of the current or last run, or None before the first run."""
         return Layout.read(self.path / PORTS)
 
     @property
@@ -201,7 +201,7 @@ def _id(url: str) -> str:
 
 
 def where(path: Path) -> str:
-    """Return the option that selects this network in commands, relative to the current directory."""
+    """Return the command option that selects this network, relative to the current directory."""
     try:
         is_default = path == DEFAULT_DIRECTORY.resolve()
     except FileNotFoundError:  # the current directory was deleted
@@ -210,7 +210,9 @@ def where(path: Path) -> str:
 
 
 def prepare(path: Path) -> None:
-    """Check a directory for a new network. It may be missing, empty, or contain a network, which the caller handles."""
+    """Check a directory for a new network. The directory may be missing or empty. It may also contain a network,
+    which the caller handles.
+    """
     with explained(path):
         os.umask(0o077)
         path.mkdir(parents=True, exist_ok=True)

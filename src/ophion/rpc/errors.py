@@ -44,7 +44,7 @@ LIMIT_EXCEEDED_CODE: Final = -38026
 
 
 class Fault(Struct, frozen=True):
-    """Code and message of an error; call it to create the exception."""
+    """Code and message of an error. Calling a `Fault` creates the exception."""
 
     code: int
     message: str
@@ -171,7 +171,7 @@ def _storage_failed(error: StorageError) -> RpcError:
 
 
 def _enclave_failed(error: EnclaveError) -> RpcError:
-    """Return the enclave's own error code if it is a known one."""
+    """Return the enclave's own error code if the code is known."""
     if error.code in WORDS:
         return RpcError(ENCLAVE_CODE, error.code)
     return ENCLAVE_TROUBLE(error.message)
@@ -199,7 +199,7 @@ _TABLE: Final[tuple[tuple[type[Exception], Callable[..., RpcError]], ...]] = (
 
 
 def as_rpc_error(error: BaseException) -> RpcError | None:
-    """Return the error response for an exception; None for an unexpected one."""
+    """Return the error response for an exception; None for an unexpected exception."""
     if isinstance(error, exceptions.NativeError):
         error = exceptions.as_ophion_error(error)
     for kind, answer in _TABLE:
@@ -221,7 +221,7 @@ def let_go(error: BaseException | None) -> None:
 
 
 def failure(id_text: bytes, error: RpcError) -> bytes:
-    """Return an error response; it has `data` only if the error has data."""
+    """Return an error response. The response has `data` only if the error has data."""
     body: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.data is not None:
         body["data"] = error.data

@@ -125,7 +125,7 @@ class JsonRpcClient:
         return found
 
     def batch(self, calls: Sequence[Call]) -> list[Any]:
-        """Return the results in the order of the calls, a `Failure` for each that failed."""
+        """Return the results in the order of the calls, with a `Failure` for each failed call."""
         results: list[Any] = []
         for start in range(0, len(calls), self._max_batch_calls):
             results += self._share(calls[start : start + self._max_batch_calls])

@@ -37,7 +37,7 @@ class Whole:
         """Bytes that `next` has not returned yet."""
 
     async def next(self) -> bytes | None:
-        """Return the next piece; None after the last. Joins small parts and cuts large ones."""
+        """Return the next piece; None after the last piece. Joins small parts and cuts large parts."""
         found: list[Piece] = []
         remaining = self._piece_bytes
         while self._parts and remaining:
@@ -83,7 +83,7 @@ class Portions:
         return await self._whole.next()
 
     def work(self) -> None:
-        """Release the waiting `next`; called by the scheduler. The client may have disconnected."""
+        """Let the waiting `next` continue; called by the scheduler. The client may have disconnected meanwhile."""
         if self._turn is not None and not self._turn.done():
             self._scheduler.spend(_PORTION_S)
             self._turn.set_result(None)

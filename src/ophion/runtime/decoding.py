@@ -30,19 +30,19 @@ _HELD_S: Final = 0.001
 
 
 class Decoding(Protocol):
-    """Decodes submissions and returns them in order of arrival. Transactions with blobs may be returned later."""
+    """Decodes submissions and returns them in order of arrival. Only transactions with blobs may be returned later."""
 
     is_eager: bool
     """Whether a submission that comes alone is decoded on the event loop: for development nodes, see decision 155."""
 
     def listen(self, ready: Callable[[], None]) -> None:
-        """Set the callback for finished submissions. It runs on the event loop of the submitter."""
+        """Set the callback for finished submissions. The callback runs on the event loop of the submitter."""
 
     def submit(self, arrival: object, raws: Sequence[bytes]) -> None:
         """Decode the transactions of an arrival; raises `RuntimeError` after `close`."""
 
     def collect(self) -> tuple[list[Any], Decoded]:
-        """Return some finished arrivals and all their transactions. If more are finished, signals again."""
+        """Return some finished arrivals and all their transactions. If more arrivals are finished, signals again."""
 
     def close(self) -> None:
         """Accept no more submissions."""

@@ -1,4 +1,4 @@
-"""Coroutines that start at once. A result that is ready needs no task."""
+"""Runs coroutines eagerly. A coroutine that finishes without waiting needs no task."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def awaited(answer: T | Awaitable[T]) -> T:
 
 @coroutine
 def _resume(started: Coroutine[Any, Any, Any], waited_for: Any) -> Generator[Any, Any, Any]:
-    """Continue a started coroutine, as an awaitable for a task."""
+    """Continue a started coroutine. A task awaits the result."""
     while True:
         try:
             sent = yield waited_for

@@ -62,7 +62,7 @@ class Share:
         return 2.0 + had_s if had_s >= _LIGHT_S else 1.0 + size * 1e-12
 
     def note(self, spent_s: float, now: float) -> None:
-        """Record CPU time of this thread. CPU time excludes the time of other processes."""
+        """Record the CPU time that a connection used on this thread. CPU time excludes the time of other processes."""
         self._had_s = self._recent(now) + spent_s
         self._noted_at = now
 
@@ -104,7 +104,7 @@ class FairScheduler:
         return len(self._waiting) > _MANY_WAITING
 
     def wait(self, worker: Worker, rank: float = 0.0) -> None:
-        """Queue a connection. The scheduler calls its `work` when it gets a slice."""
+        """Queue a connection. The scheduler calls the connection's `work` when the connection gets a time slice."""
         heapq.heappush(self._waiting, (rank, next(self._order), worker))
         self._renew_soon()
 
@@ -138,9 +138,9 @@ class FairScheduler:
         self.ends_at -= seconds
 
     def has_time(self) -> bool:
-        """Return whether new work may start although `ends_at` has passed: True if that was the end of an earlier step.
+        """Return whether new work may start although `ends_at` has passed.
 
-        Steps without work do not set `ends_at`.
+        True if `ends_at` is the end of an earlier step. Steps without work do not set `ends_at`.
         """
         is_another = not (self._is_renewing or self._block_priority.is_on)
         self._renew_soon()

@@ -1,6 +1,6 @@
 """`HostNames`: addresses of host names in enode URLs, resolved in threads.
 
-A lookup may block for half a minute, so each one runs in a thread of its own, which does not delay the end of the
+A lookup may block for half a minute. So each lookup runs in its own thread, which does not delay the end of the
 process. A name that does not resolve keeps its last address.
 """
 
@@ -48,7 +48,7 @@ class HostNames:
     """Names and their current addresses. Belongs to the event loop."""
 
     def __init__(self, clock: Clock, lookup: Lookup, *, is_updated: bool = True) -> None:
-        """With `is_updated`, names are resolved again after they have an address."""
+        """With `is_updated`, names are resolved again from time to time even if they have an address."""
         self._clock = clock
         self._lookup = lookup
         self._is_updated = is_updated
@@ -148,7 +148,7 @@ class _Work(Struct, frozen=True):
 
 
 def _choose(addresses: Sequence[str], current: str, has_failed: bool) -> str:
-    """Return the current address while it is valid and reachable, otherwise the next one."""
+    """Return the current address while it is valid and reachable, otherwise the next address."""
     if current not in addresses:
         return addresses[0]
     return addresses[(addresses.index(current) + has_failed) % len(addresses)]
@@ -162,7 +162,7 @@ def system_lookup(name: str) -> Sequence[str]:
 
 
 def hosts_file_lookup(path: Path, fallback: Lookup = system_lookup) -> Lookup:
-    """Return a lookup in a file of the form of /etc/hosts, then by `fallback`."""
+    """Return a lookup function that searches a file in the format of /etc/hosts, and then calls `fallback`."""
 
     def lookup(name: str) -> Sequence[str]:
         with path.open("rb") as file:

@@ -12,7 +12,9 @@ from contextlib import contextmanager
 
 
 def end_at_once() -> None:
-    """Let Ctrl-C end the process. If it is ignored, as in the background of a shell, it stays ignored."""
+    """Let Ctrl-C end the process. A process that ignores Ctrl-C, such as a background job of a shell, still
+    ignores it.
+    """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -24,14 +26,16 @@ def raise_again() -> None:
 
 
 def stop_signals() -> list[signal.Signals]:
-    """Return the signals that stop the process. A closed terminal is one, unless the process was started with nohup."""
+    """Return the signals that stop the process. SIGHUP (closed terminal) is included, unless the process was started
+    with nohup.
+    """
     outlives_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [signal.SIGINT, signal.SIGTERM] + ([] if outlives_terminal else [signal.SIGHUP])
 
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Block stop signals while modules load, because exceptions would get lost there."""
+    """Block stop signals while modules load, because an exception raised meanwhile would get lost."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals())
     try:
         yield

@@ -136,7 +136,7 @@ class ThreadLane:
         return await self._start(job, True)
 
     def close(self) -> None:
-        """Finish running jobs, drop queued ones and end the threads."""
+        """Finish running jobs, drop queued jobs and end the threads."""
         self._executor.shutdown(wait=True, cancel_futures=True)
 
     def _finished(self, cancellation: Cancellation | None, in_batch: bool, future: asyncio.Future[T]) -> None:
@@ -231,7 +231,7 @@ class ThreadLanes:
         self.mine = ThreadLane("mine", 1, None)
 
     def close(self) -> None:
-        """Refuse new jobs and wait for running ones, so that no commit is interrupted."""
+        """Refuse new jobs and wait for running jobs, so that no commit is interrupted."""
         self.decoding.close()
         private = (self.private_backlog, self.private)
         reading = (self.mine, self.prune, *private, self.pack, self.parse, self.peers, self.trace, self.read)

@@ -1,7 +1,7 @@
 """Leaves out modules that a start does not need, or loads them at first use.
 
-Third-party packages import rarely used modules at the top of their files. These are half of the modules that a start
-would load.
+Third-party packages import rarely used modules at the top of their files. Half of the modules that a start would load
+are such modules.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _Loader:
 
 
 class _Later(ModuleType):
-    """A module that loads itself at the first missing attribute."""
+    """A module that loads itself at the first access to a missing attribute."""
 
     def __getattr__(self, name: str) -> Any:
         with _LOCK:

@@ -79,7 +79,7 @@ class LogFile(logging.Handler):
         self._lost = 0
 
     def _look(self) -> None:
-        """Open a new file if the path no longer names the open one."""
+        """Open a new file if the log path no longer names the open file."""
         now = time.monotonic()
         if self._file is None or now - self._looked < _LOOKED_EVERY_S:
             return

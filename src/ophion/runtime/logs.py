@@ -174,7 +174,9 @@ def configure_from_file(path: Path) -> None:
 
 
 def set_level(level: LogLevel, loggers: Iterable[str] | None = None) -> None:
-    """Change the level of the named loggers, or of all loggers, including named ones."""
+    """Change the level of the given loggers. Without names, set one level for all loggers and remove individual
+    levels.
+    """
     if loggers is not None:
         for name in loggers:
             logging.getLogger(name).setLevel(level.value)

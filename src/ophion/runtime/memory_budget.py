@@ -45,7 +45,9 @@ class Budget:
         """Number of connections evicted so far."""
 
     def weigh(self, holder: Holder, size: int, is_trusted: bool = True) -> bool:
-        """Record the bytes of a connection and return True if they exceed the threshold; otherwise record none."""
+        """Record the bytes of a connection if they exceed the threshold, otherwise forget them. Returns whether they
+        exceed it.
+        """
         if size > WORTH_NOTING:
             self.note(holder, size, is_trusted)
         elif holder in self._place:
@@ -53,7 +55,9 @@ class Budget:
         return size > WORTH_NOTING
 
     def note(self, holder: Holder, size: int, is_trusted: bool = True) -> None:
-        """Record the bytes that a connection holds now. Above the budget, evicts connections, this one last."""
+        """Record the bytes that a connection holds now. Above the budget, evicts other connections first, this
+        connection last.
+        """
         place = self._classes[(2 if size <= LITTLE else 0) + is_trusted]
         before = self._place.get(holder)
         if before is not None:

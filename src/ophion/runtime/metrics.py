@@ -66,7 +66,7 @@ class Counter:
         self._sources[labels] = source
 
     def watch_table(self, source: Callable[[], Mapping[Labels, float]]) -> None:
-        """Read all values from one source when they are shown, for labels that are not known in advance."""
+        """Read all values from one source when they are shown. For labels that are not known in advance."""
         self._table = source
 
     @property
@@ -141,7 +141,7 @@ class Durations:
 
     @property
     def counts(self) -> list[int]:
-        """Return the number of events per bucket, including skipped ones."""
+        """Return the number of events per bucket, including skipped events."""
         self._settle()
         return self._buckets
 

@@ -12,6 +12,6 @@ def is_taken(error: OSError) -> bool:
 
 
 def taken(flag: str | None = None) -> str:
-    """Return the cause and a fix. `flag` is the option that sets the port, if known."""
+    """Return the error text with the cause and a fix. `flag` is the option that sets the port, if known."""
     choose = "choose another one" if flag is None else f"choose another one with {flag}"
     return f"{os.strerror(errno.EADDRINUSE)}. Another program has this port: {choose}, or 0 for any that is free."

@@ -26,7 +26,7 @@ class Slots:
         self._queue: deque[asyncio.Future[None]] = deque()
 
     def enter(self) -> bool:
-        """Take a slot. Returns False if none is free."""
+        """Take a slot. Returns False if no slot is free."""
         if self.limit is not None and self.used >= self.limit:
             return False
         self.used += 1

@@ -22,7 +22,7 @@ class Service(Protocol):
     name: str
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Run until cancelled. Call `ready` once, when other services may use this one."""
+        """Run until cancelled. Call `ready` once, when other services may use this service."""
 
 
 class ServiceEnded(Exception):

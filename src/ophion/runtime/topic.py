@@ -116,9 +116,9 @@ class Topic(Generic[T]):
             subscription.offer(event)
 
     def listen(self, callback: Callable[[T], None], is_early: bool = False) -> Callable[[], None]:
-        """Let `publish` call this callback directly. Returns a function that removes it.
+        """Let `publish` call this callback directly. Returns a function that removes the callback.
 
-        With `is_early`, it is called before all other listeners, because a client waits for it.
+        With `is_early`, the callback runs before all other listeners, because a client waits for its result.
         """
         if is_early:
             self._callbacks.insert(0, callback)

@@ -65,7 +65,7 @@ class SentTransaction(Struct, frozen=True):
 
 
 class AccountEdit(Struct, frozen=True):
-    """New values of an account; None keeps the old one."""
+    """New values of an account. None keeps the old value."""
 
     address: bytes
     balance: int | None = None
@@ -104,7 +104,7 @@ class Backend(Protocol):
 
 
 def block_tag(block: Block) -> str:
-    """Return a block as JSON-RPC names it."""
+    """Return the JSON-RPC block parameter for a block."""
     return "latest" if block is None else hex(block) if isinstance(block, int) else block
 
 

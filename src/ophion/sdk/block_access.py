@@ -27,7 +27,7 @@ class BlockAccess(AccountAccess):
 
     @property
     def time(self) -> int:
-        """Timestamp of the next block. Assign a later one to move the chain's time forward."""
+        """Timestamp of the next block. Assign a later timestamp to move the chain's time forward."""
         return self.backend.next_timestamp()
 
     @time.setter
@@ -40,7 +40,7 @@ class BlockAccess(AccountAccess):
 
     @contextmanager
     def paused_mining(self) -> Iterator[None]:
-        """Pause mining in a `with` block; its transactions are mined in one block at the end."""
+        """Pause mining in a `with` block. Its transactions are mined in a single block at the end."""
         self.backend.set_automine(False)
         try:
             yield
@@ -50,7 +50,9 @@ class BlockAccess(AccountAccess):
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Undo at the end of a `with` block what happened inside: blocks, accounts, time and pending transactions."""
+        """Context manager that restores blocks, accounts, time and pending transactions at the end of its `with`
+        block.
+        """
         saved = self.backend.snapshot()
         try:
             yield

@@ -53,7 +53,7 @@ class _Position(Struct, frozen=True):
 
 
 class Branch:
-    """A block and what was executed on top of it."""
+    """A block of a chain, and the blocks executed on top of it in memory."""
 
     def __init__(
         self,
@@ -81,7 +81,9 @@ class Branch:
         """Hash of a block and the environment of calls at it."""
 
     def branch(self, block: int | None, is_writable: bool) -> Branch:
-        """Return a branch that starts at a block of this one (default: the latest) and shares the blocks up to it."""
+        """Return a branch that starts at a block of this branch (default: the latest) and shares the blocks up to
+        it.
+        """
         position = self._position
         number = position.header.number if block is None else block
         if number <= self._first:
@@ -233,7 +235,9 @@ class Branch:
     # --- JSON-RPC -------------------------------------------------------------------------------
 
     def request(self, method: str, params: Sequence[Any]) -> Any:
-        """Answer the few methods that a branch needs; others go to the chain below, if there is one."""
+        """Answer the few methods that a branch needs. Pass other methods to the chain below, if the branch has such a
+        chain.
+        """
         if method == "debug_traceTransaction" and (found := self._find(params[0])) is not None:
             return self._traced(found)
         if method == "eth_blockNumber":

@@ -143,7 +143,9 @@ class Chain(BlockAccess):
         gas: int | None = None,
         **named: Any,
     ) -> Contract:
-        """Deploy a contract and return it. The artifact is the output of a compiler, or the path of a file with it."""
+        """Deploy a contract and return it. The artifact is the output of a compiler, or the path of a file with
+        that output.
+        """
         compiled = Artifact.of(artifact)
         constructor = compiled.abi.constructor
         data = compiled.bytecode + constructor.inputs.encode(constructor.inputs.bind(args, named))
@@ -271,7 +273,9 @@ class Chain(BlockAccess):
         return self._branched(block, is_writable=False)
 
     def fork_at(self, block: int | None = None) -> Chain:
-        """Return a branch of the chain at a block, the latest by default. It shares all state and copies nothing."""
+        """Return a branch of the chain at a block, the latest by default. The branch shares all state and copies
+        nothing.
+        """
         return self._branched(block, is_writable=True)
 
     def _branched(self, block: int | None, is_writable: bool) -> Chain:
@@ -322,7 +326,7 @@ class Chain(BlockAccess):
         return async_web3_of(self)
 
     def serve(self, port: int = 0, host: str = "127.0.0.1") -> ChainServer:
-        """Serve JSON-RPC over HTTP and WebSocket to other programs; port 0 takes a free one."""
+        """Serve JSON-RPC over HTTP and WebSocket to other programs. Port 0 selects a free port."""
         from ophion.sdk.http_server import ChainServer
 
         return ChainServer(self.node, host, port)

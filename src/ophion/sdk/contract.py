@@ -148,7 +148,7 @@ class ContractMethod:
 
 
 class Contract:
-    """A contract of a chain. Its functions are attributes; `contract["name(types)"]` selects among overloaded ones."""
+    """A contract of a chain. Its functions are attributes; `contract["name(types)"]` selects an overloaded function."""
 
     def __init__(self, chain: Chain, address: Any, abi: Abi, name: str = "Contract") -> None:
         self.chain = chain

@@ -15,7 +15,7 @@ _MEMORY_FOLDER = "/dev/shm"
 
 
 def open_database(path: Path | None) -> tuple[Store, Any]:
-    """Open the database. Returns it and a function that releases its directory."""
+    """Open the database. Returns the database and a function that releases its directory."""
     if path is None:
         return _memory_store(), _nothing
     from ophion.node.datadir import DataDirectory

@@ -181,7 +181,9 @@ class EmbeddedNode(EmbeddedCore):
         return Transaction.impersonated(unsigned.signed_by(PrivateKey(secret)), sender)
 
     def _gas_of(self, spec: CallSpec, block_limit: int) -> int:
-        """Return a gas limit: that of the block if the transaction is mined alone, otherwise twice the estimate."""
+        """Return the gas limit for a transaction: the limit of the block if it is mined alone, otherwise twice
+        the estimate.
+        """
         if self.dev.sealer.is_automatic:
             return block_limit
         queries = self.core.queries

@@ -27,7 +27,7 @@ class GasUse(Struct):
         return self.total // self.calls
 
     def merged(self, other: GasUse) -> GasUse:
-        """Return the combined numbers of both."""
+        """Return the combined figures of two records of the same function."""
         return GasUse(
             self.calls + other.calls, min(self.min, other.min), max(self.max, other.max), self.total + other.total
         )

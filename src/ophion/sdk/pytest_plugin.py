@@ -69,7 +69,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def chain_session(pytestconfig: pytest.Config) -> Iterator[Chain]:
-    """The chain of this session and worker; what is deployed here stays for all tests."""
+    """The chain of this session and worker. Contracts deployed here stay for all tests."""
     from ophion.sdk.chain import Chain
 
     with Chain(**_arguments(pytestconfig.getini("ophion_chain"))) as made:
@@ -147,7 +147,7 @@ def _artifacts(config: pytest.Config) -> ArtifactFolder:
 
 
 def _arguments(lines: list[str]) -> dict[str, Any]:
-    """Read `name=value` lines. A value that looks like a number is read as one, any other as text."""
+    """Read `name=value` lines. A value that looks like a number becomes a number; any other value is text."""
     found: dict[str, Any] = {}
     for line in lines:
         name, equals, value = (part.strip() for part in line.partition("="))

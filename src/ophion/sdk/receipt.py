@@ -86,7 +86,7 @@ class Events(Sequence[Event]):
         return f"[{', '.join(map(repr, self._events))}]"
 
     def one(self, name: str) -> Event:
-        """Return the only event of this name. Raises `ChainError` if there is none or more than one."""
+        """Return the only event of this name. Raises `ChainError` unless exactly one event has this name."""
         found = [one for one in self._events if one.name == name]
         if len(found) != 1:
             raise ChainError(f"{len(found)} events are named {name}; there are {self!r}")

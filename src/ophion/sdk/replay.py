@@ -1,7 +1,7 @@
 """`Replay`: a mined transaction, run again under other code, state or gas.
 
-The transactions before it in its block run first, each in a block of its own on a branch. So block numbers inside of a
-block with several transactions differ from the original.
+The earlier transactions of its block run first, each in a block of its own on a branch. So the block number that a
+transaction sees may differ from the original number.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Replay(Struct, frozen=True):
-    """Both runs of a transaction."""
+    """The original run and the repeated run of a transaction."""
 
     before: CallTree
     """The original run."""

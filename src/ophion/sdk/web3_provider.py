@@ -57,7 +57,7 @@ class ChainProvider(BaseProvider):
 
 
 class AsyncChainProvider(AsyncBaseProvider):
-    """Answers requests of `AsyncWeb3` in a thread, so that the event loop of the caller goes on."""
+    """Answers requests of `AsyncWeb3` in a thread, so that the event loop of the caller is not blocked."""
 
     def __init__(self, chain: Chain) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ _MIDDLEWARE = (
 
 
 def web3_of(chain: Chain) -> Web3:
-    """Return a `Web3` on this chain; its default account is that of the chain."""
+    """Return a `Web3` on this chain. Its default account is the default account of the chain."""
     w3 = Web3(ChainProvider(chain), middleware=_MIDDLEWARE)
     w3.eth.default_account = w3.to_checksum_address(chain.default_account.address)
     return w3

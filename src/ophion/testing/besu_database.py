@@ -81,5 +81,5 @@ def _options(rocksdict: Any) -> Any:
 
 
 def snapshot(path: Path) -> dict[str, tuple[int, int]]:
-    """Every file with its size and time of change."""
+    """Return each file with its size and modification time."""
     return {str(found): (found.stat().st_size, found.stat().st_mtime_ns) for found in [path, *path.rglob("*")]}

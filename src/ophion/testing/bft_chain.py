@@ -1,4 +1,4 @@
-"""Makes chains of empty IBFT 2.0 or QBFT blocks. The engine prepares and seals headers as validators do.
+"""Makes chains of empty IBFT 2.0 or QBFT blocks. The engine prepares and seals the headers.
 
 Nothing is executed, because an empty block does not change the state.
 """

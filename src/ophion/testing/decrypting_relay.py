@@ -1,4 +1,5 @@
-"""A relay that decrypts RLPx between two nodes. It has both private keys, so each node takes it for the other one.
+"""A relay that decrypts RLPx between two nodes. It has both private keys, so each node accepts the relay as the other
+node.
 
 Tests can search every decrypted and decompressed message that a node has received.
 """
@@ -19,7 +20,7 @@ _ENTROPY: Final = SystemEntropy()
 
 
 class _Side:
-    """One end of a session, seen from the relay."""
+    """One end of a session, as the relay handles it."""
 
     def __init__(self, end: socket.socket, recorded: list[bytes]) -> None:
         self.end = end

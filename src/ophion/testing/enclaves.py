@@ -62,7 +62,7 @@ class Member:
 
 @asynccontextmanager
 async def at_work(*members: Member) -> AsyncIterator[None]:
-    """Run the services of these enclaves."""
+    """Run the services of these enclaves during the `async with` block."""
     tasks = [asyncio.create_task(member.enclave.run(lambda: None)) for member in members]
     await asyncio.sleep(0)
     try:

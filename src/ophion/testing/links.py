@@ -21,7 +21,7 @@ from ophion.peers.subprotocol import Attached, Subprotocol
 
 
 class Wire:
-    """One end of a connection. It is the `Link` of the peer at the other end."""
+    """One end of a connection. This object is the `Link` of the peer at the other end."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -117,7 +117,7 @@ def connect(
 ) -> tuple[Wire, Wire]:
     """Connect two nodes. Returns the end at `one` and the end at `other`.
 
-    `offers` limits the protocol versions. `intercept` may change the messages of `other`, from the first one on.
+    `offers` limits the protocol versions. `intercept` may change all messages of `other`.
     """
     a, b = Wire("one"), Wire("other")
     b.intercept = intercept

@@ -44,7 +44,7 @@ class Host:
         )
 
     def connection(self, remote_id: bytes | None = None) -> Connection:
-        """Create a connection that dials the remote node; without an id, one that waits for a dialler."""
+        """Create a connection that dials the remote node; without an id, a connection that waits for a dialler."""
         return Connection(self.context, Session(self.identity, SystemEntropy(), remote_id))
 
     def judge(self, peer: Peer) -> None:

@@ -168,7 +168,7 @@ class TestNetwork:
         (path / "static-nodes.json").write_text(json.dumps(self.neighbours(index)))
 
     def neighbours(self, index: int) -> list[str]:
-        """Return the enode URLs under which a node reaches the others, directly or through relays."""
+        """Return the enode URLs under which a node reaches the other nodes, directly or through relays."""
         return [
             f"enode://{self.keys[other].public_key.hex()}@{_LOOPBACK}:{self.port_of(index, other)}"
             for other in range(len(self.ports))

@@ -35,7 +35,7 @@ def _fields(items: Sequence[bytes]) -> bytes:
 
 
 def tessera_payload(record: bytes, recipients: Iterable[bytes]) -> bytes:
-    """Encode a payload as Tessera does; a recipient stores its own box only."""
+    """Encode a payload in the format of Tessera. A recipient stores its own box only."""
     fields, boxes, ciphertext = split_record(record)
     kept = list(recipients)
     return (
@@ -52,14 +52,14 @@ def tessera_payload(record: bytes, recipients: Iterable[bytes]) -> bytes:
 
 
 def tessera_group(group: GroupRecord) -> bytes:
-    """Encode a group as Tessera does."""
+    """Encode a group in the format of Tessera."""
     state = b"ACTIVE" if group.active else b"DELETED"
     texts = _field(group.name.encode()) + _field(group.description.encode())
     return texts + _fields(group.members) + _field(group.seed) + _field(group.type.value.encode()) + _field(state)
 
 
 def orion_payload(record: bytes, recipients: Iterable[bytes]) -> bytes:
-    """Encode a payload as Orion does, without the owners of the boxes."""
+    """Encode a payload in the format of Orion, which does not store the owners of the boxes."""
     fields, boxes, ciphertext = split_record(record)
     content = {
         "sender": fields["sender"],
@@ -72,7 +72,7 @@ def orion_payload(record: bytes, recipients: Iterable[bytes]) -> bytes:
 
 
 def orion_group(group: GroupRecord) -> bytes:
-    """Encode a group as Orion does."""
+    """Encode a group in the format of Orion."""
     content = {
         "addresses": [b64encode(key).decode() for key in group.members],
         "name": group.name,
@@ -85,7 +85,7 @@ def orion_group(group: GroupRecord) -> bytes:
 
 
 def cbor(value: Any) -> bytes:
-    """Encode a value; maps have an indefinite length, as Jackson writes them."""
+    """Encode a value as CBOR. Maps have an indefinite length, as Jackson writes them."""
     if isinstance(value, dict):
         return b"\xbf" + b"".join(cbor(key) + cbor(item) for key, item in value.items()) + b"\xff"
     if isinstance(value, list):

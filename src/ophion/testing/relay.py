@@ -15,7 +15,7 @@ Passed: TypeAlias = Iterable[tuple[socket.socket, bytes]]
 
 
 class Relay:
-    """Listens on a free port and forwards connections to another one. Runs in a thread."""
+    """Listens on a free port and forwards connections to another port. Runs in a thread."""
 
     def __init__(self, target: int) -> None:
         self.is_cut = False
@@ -38,7 +38,7 @@ class Relay:
         self._listener.close()
 
     def hang_up(self) -> None:
-        """Close current connections. New ones are accepted."""
+        """Close the current connections. New connections are accepted."""
         self._is_hanging_up = True
 
     def _run(self) -> None:

@@ -32,7 +32,7 @@ _LATE: Final = 2.0**63
 
 
 class _Difference(Exception):
-    """Expected and actual result differ."""
+    """Raised when the expected and the actual result differ."""
 
 
 def run_file(path: Path) -> list[Outcome]:

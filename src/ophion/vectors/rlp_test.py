@@ -25,7 +25,9 @@ def _outcome(path: Path, name: str, case: Any) -> Outcome:
 
 
 def _problem(value: Any, encoded: bytes) -> str:
-    """Return the difference, or an empty text. `INVALID` must not decode, `VALID` must, other values must match."""
+    """Return the difference, or an empty text. `INVALID` must not decode, `VALID` must decode, other values must
+    match.
+    """
     try:
         decoded = rlp.decode(encoded)
     except DecodeError as error:

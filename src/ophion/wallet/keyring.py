@@ -25,7 +25,7 @@ class Keyring:
         return list(self._keys)
 
     def get(self, address: Address) -> PrivateKey | None:
-        """Return the key of an account; None when this node cannot sign for it."""
+        """Return the key of an account; None when this node cannot sign for the account."""
         return self._keys.get(address)
 
     def add(self, key: PrivateKey) -> None:

@@ -72,7 +72,9 @@ def decrypt(content: bytes, password: str) -> PrivateKey:
 
 
 def address_of(content: bytes) -> Address | None:
-    """Return the address that the file states; None if it states none. It needs no password and is not verified."""
+    """Return the address that the file states, or None. The address is readable without the password and not
+    verified.
+    """
     text = _document(content).get("address")
     try:
         address = _hex(text) if isinstance(text, str) else b""

@@ -155,7 +155,7 @@ def _add_block(
 
 
 def _signer(chain: Chain, engine: CliqueEngine) -> PrivateKey:
-    """Return the in-turn signer or, in every fifth block, an out-of-turn one."""
+    """Return the in-turn signer. In every fifth block, return an out-of-turn signer."""
     number = chain.head.number + 1
     snapshot = engine.snapshot(chain.head, chain)
     able = sorted(

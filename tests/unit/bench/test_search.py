@@ -13,7 +13,7 @@ from tests.unit.bench.steps import step_of
 def found(capacity: float, budget_s: float = 10_000.0, most: float | None = None, shape: Shape | None = None) -> Found:
     """Search on a network with this capacity; return the result.
 
-    Load of another shape than `shape` gets a tenth of it.
+    Load whose shape is not `shape` gets a tenth of the capacity.
     """
     clock = ManualClock()
 

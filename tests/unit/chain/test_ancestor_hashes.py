@@ -10,7 +10,7 @@ from tests.unit.chain.workshop import Workshop, workshop
 
 
 def walk(shop: Workshop, parent: HashedHeader) -> bytes:
-    """Return the same hashes by following parent hashes only."""
+    """Return the expected hashes, found by following parent hashes only."""
     hashes = [parent.hash]
     while parent.number > 0 and len(hashes) < MAX_ANCESTORS:
         hashes.append(parent.parent_hash)

@@ -43,14 +43,16 @@ Fees: TypeAlias = tuple[int, int]
 
 
 def foundry(prices: Prices) -> Fees:
-    """Return the median of the positive rewards of ten blocks at the 20th percentile, or one wei."""
+    """Return the tip that Foundry chooses: the median of the positive rewards of ten blocks at the 20th percentile, or
+    one wei.
+    """
     rewards = [block[0] for block in prices.history.rewards or [] if block[0] > 0]
     tip = max(int(median(rewards)) if rewards else 1, 1)
     return 2 * prices.history.base_fees[-2] + tip, tip
 
 
 def hardhat(prices: Prices) -> Fees:
-    """Return the reward of the newest block, else the node's suggestion, and the base fee two full blocks later."""
+    """Return the fees that Hardhat chooses. The tip is the newest reward, else the node's suggestion, else one wei."""
     tip = (prices.history.rewards or [[0]])[-1][0] or prices.tip or 1
     return prices.history.base_fees[-1] * 81 // 64 + tip, tip
 

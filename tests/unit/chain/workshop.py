@@ -83,7 +83,7 @@ class Workshop:
         return staged
 
     def forget(self) -> None:
-        """Release every execution: until then, this process cannot open the database again."""
+        """Release every execution. This process can open the database again only after that."""
         self.core.discard()
         self._executions.clear()
         gc.collect()

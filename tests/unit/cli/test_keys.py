@@ -32,7 +32,7 @@ def session(*words: Path) -> CommandSession:
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path, Path]:
-    """(plain key, encrypted key, password file)"""
+    """Return the paths of a plain key file, an encrypted key file and a password file."""
     plain, encrypted, password = tmp_path / "key", tmp_path / "node.json", tmp_path / "password"
     plain.write_text(SECRET)
     password.write_text("secret words\n")

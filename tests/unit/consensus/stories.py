@@ -103,7 +103,7 @@ class CliqueStory:
             self.chain.extend(self.sealed(token))
 
     def sealed(self, token: str, parent: HashedHeader | None = None, **changes: Any) -> HashedHeader:
-        """Return the block of a token; fields can be changed before it is signed."""
+        """Return the block of a token. Header fields can be changed before the block is signed."""
         author, vote = token[0], None
         if token[1:] and token[1] in "+-":
             vote = Vote(address_of(token[2]), token[1] == "+")

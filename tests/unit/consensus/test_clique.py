@@ -225,8 +225,8 @@ def test_c_12_a_header_that_breaks_a_rule_is_refused_though_it_is_signed(
 
 
 def test_c_12_what_is_refused_changes_nothing() -> None:
-    """Blocks of a recent signer, of an unknown signer and with a wrong difficulty are refused; then the right one is
-    accepted.
+    """Blocks of a recent signer, of an unknown signer and with a wrong difficulty are refused. Then a valid block
+    is accepted.
     """
     story = CliqueStory("ABC")
     story.play("A B")

@@ -24,7 +24,7 @@ class Disk:
 
     @contextmanager
     def slow(self) -> Iterator[None]:
-        """Block all writes meanwhile."""
+        """Block all writes during the `with` block."""
         going_on = threading.Event()
         job = self.lanes.write.submit(going_on.wait)
         try:
@@ -91,8 +91,8 @@ def test_a_cancelled_send_leaves_the_outbox_to_other_senders(tmp_path: Path) -> 
 
 
 def test_arrivals_are_announced_after_their_sender_has_left(tmp_path: Path) -> None:
-    """The executor is notified of a payload even if its sender has disconnected, because its marker may already be
-    processed.
+    """The executor is notified of a payload even if the sender has disconnected, because the marker of the
+    payload may already be processed.
     """
     a, here, b, there = pair(tmp_path)
 

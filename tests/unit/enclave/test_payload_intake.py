@@ -94,8 +94,8 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_payload_is_not_replayed_under_another_group_or_name(tmp_path: Path) -> None:
-    """A member forwards another member's transaction. It is refused, because the signed transaction names sender and
-    group.
+    """A member forwards another member's transaction. The forwarded transaction is refused, because its signature
+    covers sender and group.
     """
     victim, author, evil = Member(tmp_path, 1), Member(tmp_path, 2), Hostile()
     honest = transaction(author.key, [evil.key])
@@ -106,7 +106,9 @@ def test_a_payload_is_not_replayed_under_another_group_or_name(tmp_path: Path) -
 
 
 def test_a_stored_payload_cannot_be_replaced(tmp_path: Path) -> None:
-    """A record with the ciphertext of a stored payload but another header has the same key. It is refused."""
+    """A record with the ciphertext of a stored payload but another header has the same key. Such a record is
+    refused.
+    """
     member, evil = Member(tmp_path, 1), Hostile()
     first = evil.seal(b"text", [member.key, evil.key])
     assert taken(member, first, proven=evil.proven) == [None]
@@ -217,7 +219,7 @@ LOW_ORDER = [bytes(32), b"\1" + bytes(31), *(bytes.fromhex(low + "ff" * 30 + "7f
 
 @pytest.mark.parametrize("low", LOW_ORDER)
 def test_points_of_low_order_are_refused_as_senders_recipients_and_members(tmp_path: Path, low: bytes) -> None:
-    """Such keys are refused, because every party knows the shared secret with them."""
+    """Keys of low order are refused, because every party can compute the shared secret with such a key."""
     member, evil = Member(tmp_path, 1), Hostile()
     good = evil.seal(b"text", [member.key, evil.key])
     sender = good.body.replace(evil.key, low)

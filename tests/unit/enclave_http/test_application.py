@@ -22,7 +22,7 @@ TEXT = b"aW5uZXI="
 
 
 class Tool:
-    """A client that uses only section 5."""
+    """A client that uses only the API of privacy.md 5."""
 
     def __init__(self, port: int) -> None:
         self.port = port

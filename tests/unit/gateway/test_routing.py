@@ -39,7 +39,7 @@ SITE = Site(
 
 
 def within(play: Callable[[Paths], None]) -> None:
-    """Run with the paths of the site above."""
+    """Run with the paths of `SITE`."""
 
     async def main() -> None:
         paths = Paths(

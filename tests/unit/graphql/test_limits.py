@@ -122,7 +122,7 @@ def test_the_response_buffer_fits_one_long_answer() -> None:
 
 
 def test_logs_are_bounded(narrow: Client) -> None:
-    """A request for the logs of too many blocks is refused, and so is one for too many logs."""
+    """A request for the logs of too many blocks is refused, and so is a request for too many logs."""
     assert narrow.error("{logs(filter:{fromBlock:0}){index}}")["extensions"]["errorCode"] == -32005
     address = "0x6295ee1b4f6dd65047762f924ecd367c17eabf8f"
     error = narrow.error('{logs(filter:{fromBlock:0,addresses:["' + address + '"]}){index}}')

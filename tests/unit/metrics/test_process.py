@@ -45,8 +45,8 @@ print(registry.nested()["process"]["start_time_seconds"] - began)
 
 
 def test_the_start_of_the_process_does_not_depend_on_who_asks_when() -> None:
-    """The start time is that of the process, although without metrics it is first declared by `debug_metrics`, perhaps
-    days later.
+    """The metric shows the start of the process. Without metrics, `debug_metrics` first declares this metric,
+    perhaps days later.
     """
     done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=True, timeout=60)
     # the system counts in hundredths of a second

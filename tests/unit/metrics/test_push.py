@@ -1,4 +1,4 @@
-"""A push gateway, served by the test."""
+"""Metrics pushed to a push gateway, which the test serves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ophion.runtime.metrics import Category, MetricsRegistry
 
 
 class Gateway:
-    """Records requests and answers with one status."""
+    """Records requests, and answers all of them with the same status."""
 
     def __init__(self, status: str = "202 Accepted") -> None:
         self.requests: list[tuple[str, bytes]] = []

@@ -25,7 +25,7 @@ BLOCKS = list(read_chain(CHAIN))
 
 
 class ListSource:
-    """Blocks in memory. The head grows by `step` at each request for it."""
+    """Blocks in memory. The head grows by `step` at each request for the head."""
 
     client = "List"
 

@@ -182,7 +182,9 @@ def test_a_call_that_runs_too_long_is_stopped(world: World) -> None:
 
 
 def test_calls_with_many_inputs_are_each_as_if_alone(world: World) -> None:
-    """Each of many calls gives the same result as alone. One changes a slot after reading it, others fail."""
+    """Each of many calls gives the same result as if it ran alone. One call changes a slot after reading it, others
+    fail.
+    """
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
     stores = bytes.fromhex("5f5460015f555f5260205ff3")
     inputs = [stores, stores, bytes.fromhex("5f5ffd"), ENDLESS, b"\xfe", stores, stores]
@@ -318,7 +320,9 @@ def test_sums_beyond_all_money_are_invalid_and_no_panic(world: World) -> None:
 
 @pytest.mark.parametrize("members", [{"gas_price": 2**128 - 1}, {"max_fee_per_blob_gas": 2**128 - 1}], ids=["gas", "blobs"])
 def test_fees_beyond_all_money_are_refused_wherever_a_call_is_run(world: World, members: dict[str, int]) -> None:
-    """Such fees are refused even where the balance is not checked, because the EVM multiplies fees in 128 bits."""
+    """Fees above any possible balance are refused even where the balance is not checked, because the EVM multiplies
+    fees in 128 bits.
+    """
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
     request = CallRequest(sender=ADDRESSES[0], to=ADDRESSES[1], gas=2**40, blob_hashes=[b"\x01" * 32], **members)
     assert call(state, env, request, (), 1.0).reason.startswith("balance:")

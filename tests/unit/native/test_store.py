@@ -109,7 +109,7 @@ def test_a_chain_that_keeps_no_nodes_in_memory_is_the_same(tmp_path: Path, behin
 
 
 def test_nodes_in_memory_are_bounded_where_blocks_grow_upon_each_other(tmp_path: Path) -> None:
-    """The cache limit holds even if each block is executed before the previous one is written, as under load."""
+    """The cache limit holds even if each block is executed before the previous block is written, as under load."""
     world = World(tmp_path / "db", gas_limit=200_000_000)
     limit = 5_000_000
     world.store.set_state_cache(limit)

@@ -34,7 +34,7 @@ def signed(key: bytes, nonce: int, to: bytes | None, value: int = 0, data: bytes
 
 
 def decoded(raws: list[bytes]) -> list[Transaction]:
-    """Return transactions as the pool stores them."""
+    """Decode transactions to the objects that the pool stores."""
     result = decode_transactions(raws)
     assert all(isinstance(one, Transaction) for one in result), result
     return [one for one in result if isinstance(one, Transaction)]

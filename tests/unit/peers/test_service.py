@@ -127,7 +127,7 @@ class Node:
 
 
 class Town:
-    """Nodes that stop with the test."""
+    """A group of nodes that stop when the test ends."""
 
     def __init__(self) -> None:
         self._nodes: list[Node] = []
@@ -320,7 +320,7 @@ def test_simultaneous_dials_leave_exactly_one_connection(attempt: int) -> None:
         b.service.add_static(a.enode)
 
         def is_settled() -> bool:
-            """Return whether neither side dials any more and both use the same connection."""
+            """Return whether both sides use the same connection and neither side dials any more."""
             if a.service.dialling or b.service.dialling or not a.count == b.count == 1:
                 return False
             [seen_by_a], [seen_by_b] = a.service.peers, b.service.peers

@@ -119,7 +119,7 @@ def test_block_import_accepts_what_is_permitted(tmp_path: Path) -> None:
 
 
 def authorised_by_other(nonce: int = 0) -> bytes:
-    """Return a transaction of a listed account that sets the code of an unlisted one (EIP-7702)."""
+    """Return a transaction of a listed account that sets the code of an unlisted account (EIP-7702)."""
     return set_code_transaction(LISTED, nonce, [signed_authorization(OTHER, 0, ACCOUNT_RULES, 0)])
 
 
@@ -251,7 +251,7 @@ def test_result_of_wrong_size_or_form_or_a_revert_is_not_permitted(tmp_path: Pat
 
 
 def test_a_contract_that_says_it_was_late_was_not(tmp_path: Path) -> None:
-    """A revert text that looks like a timeout is not treated as one: the answer is cached, and the block stays
+    """A revert text that looks like a timeout is not treated as a timeout: the answer is cached, and the block stays
     refused.
     """
     words = b"did not answer: the call took too long"

@@ -607,7 +607,7 @@ def test_an_unlisted_sender_is_turned_away(world: Callable[..., State]) -> None:
 
 
 def test_an_authorization_of_an_unlisted_account_is_refused(world: Callable[..., State]) -> None:
-    """With an EIP-7702 authorization, a permitted sender could change the account of an unpermitted one."""
+    """With an EIP-7702 authorization, a permitted sender could change an account that is not permitted."""
 
     async def story(bench: Bench) -> None:
         pool = TxPool(
@@ -649,7 +649,9 @@ def test_a_sender_is_asked_about_once_until_rules_change(world: Callable[..., St
 
 
 def test_senders_are_remembered_within_bounds(world: Callable[..., State]) -> None:
-    """Transactions of unknown senders, each with its own key, are refused. They must leave nothing in memory."""
+    """Transactions of unknown senders, each with its own key, are refused. Refused transactions must leave
+    nothing in memory.
+    """
 
     async def story(bench: Bench) -> None:
         strangers = [PrivateKey(bytes([number]) * 32) for number in range(1, 30)]

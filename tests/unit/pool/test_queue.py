@@ -146,8 +146,8 @@ def test_eviction_takes_the_last_nonce_of_the_chosen_sender() -> None:
 
 
 def test_of_too_many_bytes_the_sender_with_most_of_them_loses_his_last() -> None:
-    """If the pool has too many bytes, the sender with the most loses its last transaction, at any price. Transactions
-    that wait for a nonce cost their sender nothing, so a high price proves nothing.
+    """If the pool has too many bytes, the sender with the most bytes loses its last transaction, at any price.
+    Transactions that wait for a nonce cost their sender nothing, so a high price proves nothing.
     """
     small = [pooled(A, 0, 1, local=False), pooled(B, 0, 1, local=False)]
     large = [pooled(C, nonce, 99, size=400) for nonce in range(1, 4)]

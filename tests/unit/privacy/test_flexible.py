@@ -229,8 +229,8 @@ def test_versioned_payloads_are_read_strictly() -> None:
 def test_a_member_rebuilds_what_was_before_its_time_from_what_it_was_handed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An added member rebuilds the earlier states from the handover, which has several chunks. It lacks the original
-    payloads.
+    """An added member rebuilds the earlier states from the handover, which has several chunks. The added member
+    lacks the original payloads.
     """
     monkeypatch.setattr(payload_handover, "_CHUNK_BYTES", 1000)
     with open_private(tmp_path, FLEXIBLE, keys=3) as private:

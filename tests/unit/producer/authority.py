@@ -73,7 +73,7 @@ def open_network(
 
 
 def connect(nodes: Sequence[TestCore]) -> None:
-    """Pass the new head of each node to all others, as block gossip would."""
+    """Pass the new head of each node to all other nodes, like block gossip."""
 
     def teller(teller: TestCore) -> Callable[[Any], None]:
         def tell(event: Any) -> None:
@@ -100,7 +100,7 @@ async def _take(node: TestCore, block: ChainBlock) -> None:
 
 @asynccontextmanager
 async def running(*sealers: Sealer) -> AsyncIterator[list[asyncio.Task[None]]]:
-    """Run sealers during a scenario; their errors are raised here."""
+    """Run sealers during a scenario. Raises the errors of the sealers."""
     tasks = [asyncio.create_task(sealer.run()) for sealer in sealers]
     try:
         yield tasks

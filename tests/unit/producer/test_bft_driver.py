@@ -733,8 +733,8 @@ def test_blocks_of_rounds_that_came_to_nothing_are_let_go(tmp_path: Path, engine
 
 @BOTH
 def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, engine: str) -> None:
-    """A Byzantine validator proposes a prepared block again, with the same hash but an additional transaction. It gets
-    no vote.
+    """A Byzantine validator proposes a prepared block again, with the same hash but an additional transaction.
+    The proposal gets no vote.
     """
 
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:

@@ -20,7 +20,7 @@ def round_(at: float) -> SetTimer:
 
 
 def run_story(story: Callable[[BftTimers, ManualClock], Awaitable[None]]) -> list[tuple[BftEvent, float]]:
-    """Return what expired, and after how many seconds."""
+    """Return the expired timers, and after how many seconds each of them expired."""
     clock = ManualClock()
     expired: list[tuple[BftEvent, float]] = []
     timers = BftTimers(clock, lambda event: expired.append((event, round(clock.monotonic(), 2))))

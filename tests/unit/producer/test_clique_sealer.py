@@ -269,7 +269,7 @@ def test_c_24_fees_and_the_coinbase_instruction_go_to_the_signer(tmp_path: Path)
 def test_a_signer_in_turn_finishes_its_block_beside_one_that_is_not(tmp_path: Path) -> None:
     """The out-of-turn block arrives while our in-turn block waits for its time.
 
-    Its difficulty is lower, so ours wins.
+    The out-of-turn block has a lower difficulty, so our block wins.
     """
 
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:

@@ -39,7 +39,7 @@ def run_story(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **opt
 
 @pytest.fixture
 def grown(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Record for each block begun ahead whether it was used."""
+    """Record for each block that was begun early whether it was used."""
     seen: list[bool] = []
     finish = incremental_builder.IncrementalBuilder.finish
 

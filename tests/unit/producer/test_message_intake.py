@@ -15,7 +15,7 @@ A, B = b"a" * 20, b"b" * 20
 
 
 class Decoder:
-    """Records messages; large ones only after `free` is set."""
+    """Records messages; large messages only after `free` is set."""
 
     def __init__(self) -> None:
         self.free = asyncio.Event()

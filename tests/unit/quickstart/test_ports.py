@@ -1,4 +1,4 @@
-"""Ports: the defaults, or free ones."""
+"""Ports: the defaults, or free ports."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _all(layout: Layout) -> list[int]:
 
 
 def test_two_that_start_at_the_same_moment_get_different_ports() -> None:
-    """The second start gets other ports, although no port of the first is in use yet."""
+    """The second start gets other ports, although no port of the first start is in use yet."""
     with Claims() as first, Claims() as second:
         one, other = lay_out(PLAN, ("grafana",), first.take), lay_out(PLAN, ("grafana",), second.take)
         assert set(_all(one)).isdisjoint(_all(other))

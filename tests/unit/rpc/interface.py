@@ -109,7 +109,7 @@ class Interface:
 
     @contextmanager
     def with_peers(self) -> Iterator[PeerService]:
-        """Run the peer service meanwhile."""
+        """Run the peer service during the `with` block."""
         service = self.context.peers
         assert service is not None
         with self.running(service):
@@ -117,7 +117,7 @@ class Interface:
 
     @contextmanager
     def running(self, service: Service) -> Iterator[None]:
-        """Run a service meanwhile."""
+        """Run a service during the `with` block."""
 
         async def start() -> asyncio.Task[None]:
             ready = asyncio.Event()

@@ -98,7 +98,7 @@ class PrivateInterface(Interface):
 
     @contextmanager
     def serving(self, port: int) -> Iterator[None]:
-        """Serve the enclave on this port meanwhile."""
+        """Serve the enclave on this port during the `with` block."""
         with self.running(enclave_service(self.enclave, "127.0.0.1", port, ("*",))):
             yield
 

@@ -123,7 +123,7 @@ def fail(ctx: Context) -> Quantity:
 
 
 class Panic(BaseException):
-    """A panic of the extension as Python sees it: not an `Exception`."""
+    """A panic of the extension, in the form that Python sees: not an `Exception`."""
 
 
 @method("eth_panic")

@@ -1,4 +1,4 @@
-"""The event loop without TLS, each time in a new process, because this one has loaded all modules."""
+"""The event loop without TLS. Each test runs in a new process, because the test process has loaded all modules."""
 
 from __future__ import annotations
 

@@ -154,8 +154,8 @@ def test_a_turn_that_is_spent_is_over_until_the_next() -> None:
 
 
 def test_a_step_ends_by_wall_time() -> None:
-    """A step is limited by wall time, because most of it is spent reading sockets, which the scheduler does not
-    measure.
+    """A step is limited by wall time, because most of the step is spent reading sockets, which the scheduler does
+    not measure.
     """
 
     async def main() -> None:

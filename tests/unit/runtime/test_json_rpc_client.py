@@ -1,4 +1,4 @@
-"""Valid HTTP answers of every form, and invalid ones."""
+"""Valid HTTP answers of every form, and invalid answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ophion.runtime.json_rpc_client import JsonRpcEndpoint
 
 
 def asked(answer: bytes, token: str | None = None) -> tuple[Any, bytes]:
-    """Return the client's result for these bytes, and its request."""
+    """Return the client's result for these response bytes, and the request that the client sent."""
     got = b""
 
     async def story() -> Any:

@@ -88,7 +88,7 @@ pub struct TracedRows<'a> {
     pub beneficiary: Address,
     pub chain_id: u64,
     pub filter: &'a Filter,
-    /// Number of entries so far, and number of creations so far.
+    /// Number of entries so far. The next field is the number of creations so far.
     pub entries: u32,
     pub creations: u32,
 }
@@ -98,7 +98,7 @@ fn outcome(entry: &Entry) -> Option<&ophion_tracing::flat::entries::Outcome> {
     if entry.error.is_some() { None } else { entry.outcome.as_ref() }
 }
 
-/// Address of the created contract; None unless this is a successful creation.
+/// Address of the created contract; None if the entry is not a successful creation.
 fn created(entry: &Entry) -> Option<Address> {
     match entry.action {
         Action::Create { address, .. } => outcome(entry).map(|_| address),

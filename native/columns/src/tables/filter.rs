@@ -8,7 +8,7 @@ use ophion_primitives::errors::Result;
 use ophion_rendering::chain::logs::{Limits, LogFilter, candidates};
 use ophion_storage::store::Snapshot;
 
-/// Empty lists select everything.
+/// Conditions on rows. Empty lists select everything.
 #[derive(Default)]
 pub struct Filter {
     /// Contracts of logs.
@@ -24,7 +24,7 @@ pub struct Filter {
 const INDEX_TIMEOUT_S: f64 = 600.0;
 
 impl Filter {
-    /// Whether a log is selected. `topics` is the concatenation of its topics, 32 bytes each.
+    /// Whether a log is selected. `topics` is the concatenation of the topics of the log, 32 bytes each.
     #[inline]
     pub fn selects_log(&self, address: &[u8], topics: &[u8]) -> bool {
         (self.addresses.is_empty() || self.addresses.iter().any(|one| one == address))

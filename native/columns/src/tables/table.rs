@@ -50,7 +50,7 @@ pub struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Fill the next column if it is wanted.
+    /// Fill the next column, if the caller wants this column.
     #[inline]
     pub fn with(&mut self, fill: impl FnOnce(&mut Column)) {
         let column = self.columns.next().expect("no more values than columns");
@@ -109,7 +109,7 @@ impl Row<'_> {
         self.maybe_bytes(value);
     }
 
-    /// The four forms of a 256-bit number.
+    /// Append a 256-bit number in its four forms.
     pub fn wide(&mut self, value: U256) {
         self.with(|column| column.bytes(&value.to_be_bytes::<32>()));
         self.with(|column| column.bytes(value.to_string().as_bytes()));

@@ -31,9 +31,9 @@ pub struct Candidate {
 #[derive(Default)]
 pub struct TakeResult {
     pub included: Vec<usize>,
-    /// Candidates that are invalid on this state, so that no block can include them.
+    /// Candidates that are invalid on this state. No block on this state can include them.
     pub skipped: Vec<(usize, String)>,
-    /// Candidates whose sender has lower nonces that are missing.
+    /// Candidates with a nonce gap: lower nonces of the sender are missing.
     pub early: Vec<usize>,
     /// Candidates that need more gas than the block has left.
     pub unfit: Vec<usize>,

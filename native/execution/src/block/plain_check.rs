@@ -23,7 +23,7 @@ pub struct Bounds {
     pub base_fee: u128,
     /// Minimum total fee per gas.
     pub min_fee: u128,
-    /// Minimum effective tip, and minimum of the tip that the sender offers.
+    /// Minimum priority fee: of the effective fee, and of the fee that the sender offers.
     pub min_price: u128,
     pub min_tip: u128,
     /// Maximum fee for all gas.

@@ -297,7 +297,7 @@ impl Run {
         self.receive(tx, result)
     }
 
-    /// The current state, for tracers that continue from here.
+    /// Return the database with the current state, for tracers that continue from it.
     pub fn into_db(self) -> ExecDb {
         self.evm.ctx.journaled_state.database
     }
@@ -306,7 +306,7 @@ impl Run {
         self.progress.env.gas_limit - self.progress.gas_used
     }
 
-    /// Do everything that follows the transactions, then compute the roots.
+    /// Run all steps that follow the transactions, then compute the roots.
     pub fn finish(
         mut self,
         withdrawals: Option<&[alloy_eips::eip4895::Withdrawal]>,
@@ -362,7 +362,7 @@ const CHANGED_ENTRY: usize = 500;
 /// Estimated memory in bytes for each stored byte of a node that was read.
 const READ_BYTE: usize = 3;
 
-/// Effects and resulting state of a database whose changes are in the trie.
+/// Return the effects and the resulting state of a database after `update_trie`.
 pub(super) fn settled(
     db: ExecDb,
     parent: &StateData,

@@ -29,10 +29,10 @@ pub fn access_list(
     or_refusal(settled(state, env, request, overrides, deadline), |outcome| (AccessList::default(), outcome))
 }
 
-/// Maximum rounds. Code that reads its remaining gas may touch other slots in each round and never converge.
+/// Maximum number of rounds. Code that reads its remaining gas may touch other slots in each round and never converge.
 const MAX_ROUNDS: u32 = 16;
 
-/// Repeat until a run touches exactly the accounts and slots of its access list.
+/// Repeat a call until a run touches exactly the accounts and slots of its access list.
 fn settled(
     state: &StateData,
     env: &BlockEnv,

@@ -82,7 +82,7 @@ impl CallCostCache {
         joined.insert(function);
     }
 
-    /// Record a failed attempt and the time it took.
+    /// Record a failed attempt and its duration.
     pub fn wasted(&self, to: &Address, input: &[u8], took_s: f64) {
         let mut known = self.known();
         known.left_s = known.time_left() - took_s;

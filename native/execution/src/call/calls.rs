@@ -60,11 +60,11 @@ pub fn returned(db: ExecDb, env: &BlockEnv, tx: TxEnv, deadline: Instant) -> (Ex
     (db, outcome.map(|outcome| outcome.has_returned().then_some(outcome.output)))
 }
 
-/// A cached EVM. Boxed, because it is large and moves in and out for each call.
+/// A cached EVM. It is boxed, because it is large and moves into and out of the cache for each call.
 type CachedEvm = Option<(Fork, Box<Evm>)>;
 
 thread_local! {
-    /// Building an EVM takes longer than a small call, so each thread caches its last one.
+    /// The last EVM of each thread. Building an EVM takes longer than a small call.
     static CACHED_EVM: RefCell<CachedEvm> = const { RefCell::new(None) };
 }
 

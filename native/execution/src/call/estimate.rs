@@ -15,7 +15,8 @@ use crate::evm::overrides::AccountOverride;
 
 const PLAIN_TRANSFER_GAS: u64 = 21_000;
 
-/// Return the estimated gas, and the outcome with the maximum gas. The estimate is 0 if the call fails even with that.
+/// Return the estimated gas, and the outcome with the maximum gas. The estimate is 0 if the call fails even with the
+/// maximum.
 pub fn estimate_gas(
     state: &StateData,
     env: &BlockEnv,

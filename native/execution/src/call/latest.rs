@@ -28,7 +28,7 @@ const MAX_DECLINED: usize = 4096;
 /// Environment and gas limits of calls at a block.
 pub struct Terms {
     pub env: BlockEnv,
-    /// Gas limit of calls that have none.
+    /// Default gas limit of calls without a gas limit.
     pub gas: u64,
     pub max_gas: u64,
     pub limit_s: f64,
@@ -39,13 +39,13 @@ pub struct Terms {
 pub struct Latest {
     pub number: u64,
     state: StateData,
-    /// The open state with its read cache. Opening a state takes as long as reading an account. Its snapshot holds only
-    /// the pages that the next block frees, and is released with that block.
+    /// The open state with its read cache. It stays open, because opening a state takes as long as reading an account.
+    /// The database cannot reuse the pages of its snapshot until the next block releases the snapshot.
     db: Option<ExecDb>,
-    /// None until the node has set them.
+    /// Environment and limits of calls; None until the node has set them.
     pub terms: Option<Terms>,
-    /// The last call that did not return. The slow path checks it first, so that this call does not run twice here.
-    /// Large calls are not stored.
+    /// The last call that did not return. If the same call comes next, the slow path runs it, so that it does not run
+    /// twice here. Large calls are not stored.
     declined: Option<TxEnv>,
 }
 

@@ -70,7 +70,7 @@ fn halt_text(reason: &HaltReason) -> String {
     }
 }
 
-/// Reason code for the caller, then the reason as text.
+/// Return a reason code for the caller, followed by the reason as text.
 pub fn refusal_text(cause: &InvalidTransaction) -> String {
     use InvalidTransaction as I;
     let code = match cause {

@@ -205,8 +205,8 @@ fn run_call(
     (db, outcome)
 }
 
-/// Handle the maximum nonce, which revm rejects before it reads the account. If nonces are checked, it is too high
-/// unless the account has it. If nonces are not checked, the call runs with another nonce.
+/// Handle the maximum nonce, which revm rejects before it reads the account. If nonces are checked, this nonce is too
+/// high unless the account has the same nonce. If nonces are not checked, the call runs with another nonce.
 fn settle_last_nonce(db: &mut ExecDb, rules: &Rules<'_>, tx: &mut TxEnv) -> Result<()> {
     if tx.nonce < u64::MAX {
         return Ok(());
@@ -340,7 +340,7 @@ fn unsigned_legacy(tx: &TxLegacy) -> Bytes {
 
 // --- logs ----------------------------------------------------------------------------------------
 
-/// Collects logs and ether transfers; drops those of failed frames.
+/// Collects logs and ether transfers, and drops the logs and transfers of failed frames.
 struct LogCollector {
     with_transfers: bool,
     frames: Vec<Vec<Log>>,

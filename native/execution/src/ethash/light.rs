@@ -100,7 +100,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Sequential: each row depends on the previous one.
+    /// Generate the cache of an epoch. Runs on one thread, because each row depends on the previous row.
     fn generate(epoch: u64) -> Self {
         let count = (size(CACHE_BYTES_START, CACHE_BYTES_GROWTH, ROW_BYTES, epoch) / ROW_BYTES) as usize;
         let pages = (size(DATASET_BYTES_START, DATASET_BYTES_GROWTH, PAGE_BYTES, epoch) / PAGE_BYTES) as u32;
@@ -219,14 +219,14 @@ impl Work {
     }
 }
 
-/// floor(2^256 / difficulty) for difficulties above one.
+/// floor(2^256 / difficulty), for difficulties above 1.
 fn target(difficulty: U256) -> U256 {
     // 2^256 - 1 and 2^256 have the same quotient, unless the difficulty divides 2^256
     let quotient = U256::MAX / difficulty;
     if U256::MAX % difficulty == difficulty - U256::ONE { quotient + U256::ONE } else { quotient }
 }
 
-/// A row from the hash of at most 64 bytes, a multiple of eight.
+/// Hash at most 64 bytes, a multiple of eight, into a row.
 fn hashed(bytes: &[u8]) -> Row {
     let lanes = bytes.chunks_exact(8).map(|lane| u64::from_le_bytes(lane.try_into().expect("eight bytes")));
     Row::from(keccak512(lanes))
@@ -423,7 +423,7 @@ mod tests {
         assert_eq!(checked, 32);
     }
 
-    /// Hash of the header without its last two items, 33 and 9 bytes long.
+    /// Hash of the header without its last two items: the mix hash (33 bytes of RLP) and the nonce (9 bytes).
     fn seal_hash(header: &Header) -> B256 {
         let encoded = alloy_rlp::encode(header);
         let mut payload = alloy_rlp::Header::decode_bytes(&mut &encoded[..], true).unwrap();

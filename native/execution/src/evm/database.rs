@@ -33,7 +33,7 @@ pub struct Entry {
 
 struct SlotEntry {
     hash: B256,
-    /// Values before the block, at the last `update_trie`, and now.
+    /// Value before the block. The next fields are the values at the last `update_trie` and now.
     before: U256,
     synced: U256,
     now: U256,

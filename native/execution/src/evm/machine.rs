@@ -28,7 +28,7 @@ pub fn build<I>(env: &BlockEnv, db: ExecDb, cfg: CfgEnv, inspector: I) -> Evm<I>
     unwatched(env, db, cfg).with_inspector(inspector)
 }
 
-/// Not generic, so that all instructions are compiled once in this crate.
+/// Build an EVM without deadline checks. Not generic, so that all instructions are compiled once in this crate.
 #[inline(never)]
 fn unwatched(env: &BlockEnv, db: ExecDb, cfg: CfgEnv) -> Evm {
     let context = EvmContext::new(db, env.fork.spec).with_cfg(cfg).with_block(env.block());

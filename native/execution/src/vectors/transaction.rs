@@ -63,8 +63,8 @@ struct Valid {
     gas: u64,
 }
 
-/// Compare with the expectation. Returns None if equal, else the difference. An error means that the test cannot be
-/// read.
+/// Compare a result with the expectation. Returns None if both are equal, else the difference. An error means that the
+/// test cannot be read.
 fn compare(expected: &Value, hash: B256, got: Checked<Valid>) -> Checked<Option<String>> {
     if let Some(exception) = expected.get("exception") {
         let unexpected = |valid: Valid| format!("expected refused: {exception}, got accepted from {}", valid.sender);

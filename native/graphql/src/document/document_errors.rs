@@ -63,7 +63,7 @@ pub fn text(out: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(&mut *out, text).expect("writing to memory");
 }
 
-/// `"errors":[...]`
+/// Append the member `"errors":[...]`.
 pub fn write_errors(out: &mut Vec<u8>, entries: &[Entry]) {
     out.extend_from_slice(b"\"errors\":[");
     for (at, entry) in entries.iter().take(MAX_ERRORS).enumerate() {

@@ -15,7 +15,7 @@ pub enum Written {
     Absent,
     Null,
     Boolean(bool),
-    /// Index of a literal. Documents of the same shape have different literals there.
+    /// Index of a literal. Documents of the same shape may have different literals at this index.
     NumberAt(usize),
     TextAt(usize),
     Number(String),
@@ -57,12 +57,12 @@ pub struct Node {
     /// `"name":`
     pub key: Box<str>,
     pub name: Box<str>,
-    /// Index of its first argument in the plan.
+    /// Index of the field's first argument in the plan.
     pub first_argument: usize,
     pub is_nullable: bool,
     /// Whether this is a list in which a failed item becomes null and the other items stay.
     pub has_nullable_items: bool,
-    /// Name of its parent type.
+    /// Name of the type that has the field.
     pub type_name: Box<str>,
     pub at: usize,
     pub children: Vec<Node>,

@@ -282,7 +282,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Arguments in schema order, including absent ones, because the executor finds them by index.
+    /// Arguments in schema order. Absent arguments are included, because the executor finds arguments by index.
     fn arguments(&self, selected: &Selected, path: &Arc<str>, at: usize, draft: &mut Draft) {
         for definition in &selected.definition.arguments {
             let given = selected.arguments.iter().find(|argument| argument.name == definition.name);

@@ -48,7 +48,7 @@ pub fn errors_of(found: &DiagnosticList, document: Option<&Document>, source: &s
     entries
 }
 
-/// The error for a parsed document; None if another entry covers the same mistake.
+/// The error entry for a broken validation rule; None if another entry covers the same mistake.
 fn of_rule(
     name: &str,
     words: &str,

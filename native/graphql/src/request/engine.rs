@@ -27,7 +27,8 @@ use crate::values::value::Value;
 const MAX_CACHED_DOCUMENTS: usize = 512;
 const MAX_CACHED_TEXT_BYTES: usize = 16 * 1024;
 const MAX_CACHED_BYTES: usize = 32 << 20;
-/// Estimated memory per byte of parsed text and per field of a plan. With fragments, few bytes can become many fields.
+/// Estimated memory per byte of parsed text. The next constant is the memory per field of a plan; with fragments, few
+/// bytes can become many fields.
 const TEXT_BYTE: usize = 40;
 const FIELD: usize = 250;
 const MAX_NAME_LENGTH: usize = 256;
@@ -49,7 +50,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Count more bytes. If the cache gets too large, clear it.
+    /// Count more bytes. Clears the cache if it gets too large.
     fn weigh(&mut self, bytes: usize) {
         if self.bytes + bytes > MAX_CACHED_BYTES {
             *self = Kept::default();
@@ -83,7 +84,7 @@ pub struct Query {
 }
 
 impl Query {
-    /// The document, and the position in it that corresponds to a position in the plan.
+    /// The document, and the position in the document that corresponds to a position in the plan.
     pub fn place(&self, at: usize) -> (&str, usize) {
         (&self.text, moved(at, &self.compiled.literals, &self.literals))
     }
@@ -280,7 +281,7 @@ mod tests {
         (kept.documents.len(), kept.bytes, plans.sum())
     }
 
-    /// More than a thousand fields, by fragments, in some hundred bytes.
+    /// A document of some hundred bytes that has more than a thousand fields, by fragments.
     fn wide(operations: usize, salt: usize) -> String {
         let spread =
             |from: &str| (0..10).map(|at| format!("a{at}:block(number:{salt}){{...{from}}}")).collect::<String>();

@@ -82,7 +82,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The block whose state is used: the block of the account, or the one of an argument.
+    /// The block whose state is used: the block of the account, or the block that an argument names.
     pub fn account_at(
         &mut self,
         node: &'a Node,

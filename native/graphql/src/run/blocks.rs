@@ -170,7 +170,7 @@ impl<'a> Loaded<'a> {
     }
 }
 
-/// Recently read blocks. Neighbouring blocks refer to each other. The limit bounds the memory of long ranges.
+/// Recently read blocks, because neighbouring blocks refer to each other. The limit bounds the memory of long ranges.
 #[derive(Default)]
 pub struct RecentBlocks<'a> {
     known: HashMap<B256, Rc<Loaded<'a>>>,

@@ -36,8 +36,8 @@ impl<'a> Run<'a> {
         found.ok_or_else(|| Stop::Broken(Error::damaged("the head has no header")))
     }
 
-    /// The block whose state is used for accounts and calls. Ommers have no state, so it is the canonical block of the
-    /// same number.
+    /// The block whose state is used for accounts and calls. For an ommer, which has no state, it is the canonical
+    /// block of the same number.
     pub(super) fn with_state(&mut self, block: &Rc<Loaded<'a>>) -> Result<Rc<Loaded<'a>>, Stop> {
         if !block.is_ommer {
             return Ok(block.clone());

@@ -23,7 +23,7 @@ pub struct Inputs {
     pub oldest_state: u64,
     pub chain_id: u64,
     pub protocol_version: u32,
-    /// Write integers as hex strings.
+    /// Whether integers are written as hex strings.
     pub shows_hex: bool,
     pub gas_price: U256,
     pub priority_fee: U256,

@@ -134,7 +134,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A list index; None if it is negative, which is out of range.
+    /// A list index; None for a negative index, which is out of range.
     fn position(&self, node: &Node) -> Option<usize> {
         match self.argument(node, 0) {
             Value::Int(position) => usize::try_from(*position).ok(),
@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Base fee of the block after this one: that of the stored block, or the node's prediction.
+    /// Base fee of the next block: read from the stored next block, or predicted by the node.
     fn next_base_fee(&mut self, block: &Loaded<'_>) -> Result<Option<u64>, Stop> {
         if block.hash == self.inputs.head.0 {
             return Ok(self.inputs.next_base_fee);

@@ -36,7 +36,7 @@ pub mod cost {
 
 /// Why a field was not written.
 pub enum Stop {
-    /// A null value where the schema allows none: the parent becomes null.
+    /// A null value where the schema allows no null: the parent becomes null.
     Null,
     Exhausted(&'static str),
     Broken(Error),

@@ -6,7 +6,7 @@ use ophion_primitives::json::{data, decimal, list, quantity, wide};
 use super::run::{Run, Stop, TOO_LONG, Written};
 use crate::document::document_errors;
 
-/// Each field costs one unit. Longer values cost one more per word of 32 bytes.
+/// A field costs one unit, and a longer value costs one more unit per word of this many bytes.
 const WORD: usize = 32;
 
 impl Run<'_> {

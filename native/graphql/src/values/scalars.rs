@@ -38,7 +38,7 @@ pub fn int(given: Given<'_>) -> Option<i32> {
     }
 }
 
-/// Text with only digits is decimal; other text is hex, with or without 0x.
+/// Convert to a 256-bit integer. Text with only digits is decimal; other text is hex, with or without 0x.
 pub fn big_int(given: Given<'_>) -> Option<U256> {
     let (digits, radix) = number_text(given);
     if is_digits(digits, radix) {
@@ -59,7 +59,7 @@ pub fn address(given: Given<'_>) -> Option<Address> {
     bytes(given).filter(|bytes| bytes.len() == 20).map(|bytes| Address::from_slice(&bytes))
 }
 
-/// Shorter values are left-padded.
+/// Convert to 32 bytes. Shorter values are left-padded.
 pub fn bytes32(given: Given<'_>) -> Option<B256> {
     let Given::Text(text) = given else { return None };
     let digits = hex_digits(text).unwrap_or(text);

@@ -11,7 +11,7 @@ use crate::document::kinds::Kind;
 use crate::document::plan::Written;
 use crate::document::shape::Literal;
 
-/// Maximum variables of a request, and maximum values in one of them.
+/// Maximum number of variables of a request, and maximum number of values in one variable.
 const MAX_VARIABLES: usize = 1_000;
 const MAX_VALUES: usize = 10_000;
 /// Maximum nesting of a variable; the schema needs four levels.
@@ -163,7 +163,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Notation that Besu uses for document values.
+    /// Append the value in the notation that Besu uses for document values.
     fn write_literal(&self, out: &mut String) {
         match self {
             Source::Null | Source::Ready(_) => out.push_str("NullValue{}"),

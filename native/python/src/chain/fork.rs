@@ -52,7 +52,7 @@ impl ForkState {
         ForkState { inner: Arc::new(Fork::new(number, Box::new(fetch))) }
     }
 
-    /// Let the database read from this state whatever it does not have itself.
+    /// Let the database read the keys that it lacks from this state.
     #[pyo3(signature = (store, /))]
     fn attach(&self, store: &Bound<'_, Store>) -> Answer<()> {
         store.get().inner()?.set_fork(Some(self.inner.clone()));

@@ -66,8 +66,8 @@ impl SealedRecord {
         to_bytes(py, self.group)
     }
 
-    /// Computed on access, not when the record is read: it hashes all members, and the sender of the record decides how
-    /// many there are.
+    /// Whether the group is a legacy group. Computed on access, because it hashes all members, and the sender of the
+    /// record decides how many there are.
     #[getter]
     fn is_legacy(&self) -> bool {
         group_id(&self.recipients[..self.members], None) == self.group

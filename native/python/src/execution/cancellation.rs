@@ -19,7 +19,7 @@ impl Cancellation {
         self.flag.cancel();
     }
 
-    /// From now on, `cancel` ends calls, searches and simulations of this thread.
+    /// From now on, `cancel` stops calls, searches and simulations of this thread.
     fn __enter__(&self) {
         self.flag.enter();
     }

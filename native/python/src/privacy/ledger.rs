@@ -56,7 +56,8 @@ impl PrivateLedger {
         Ok(found.map(|(hash, number)| (to_bytes(py, hash), number)))
     }
 
-    /// Markers of a block, for any participant. With `is_flexible`, also markers of flexible groups.
+    /// Markers of a block, including markers for other participants. With `is_flexible`, also markers of flexible
+    /// groups.
     #[pyo3(signature = (block, number, precompile, is_flexible=false, /))]
     fn markers_in<'py>(
         &self,
@@ -82,8 +83,8 @@ impl PrivateLedger {
         Ok(found.iter().map(|(key, handed)| (to_bytes(py, key), to_bytes(py, handed))).collect())
     }
 
-    /// Member list of a flexible group after a canonical block: whether it is unlocked, version, keys. None when the
-    /// group does not exist.
+    /// Member list of a flexible group after a canonical block: whether the group is unlocked, the version of the list,
+    /// the keys. None when the group does not exist.
     #[pyo3(signature = (group, number, /))]
     #[allow(clippy::type_complexity)]
     fn membership<'py>(

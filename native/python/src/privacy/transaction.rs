@@ -44,7 +44,8 @@ impl PrivateTransaction {
         self.decoded.tx.fields.gas_price
     }
 
-    /// None for a legacy transaction; otherwise `gas_price` is the maximum fee per gas.
+    /// Priority fee per gas of a type 2 transaction, whose `gas_price` is the maximum fee per gas. None for a legacy
+    /// transaction.
     #[getter]
     fn max_priority_fee(&self) -> Option<u128> {
         self.decoded.tx.fields.dynamic_fee.map(|fee| fee.max_priority_fee)
@@ -102,7 +103,7 @@ impl PrivateTransaction {
         }
     }
 
-    /// The group to which it belongs; None when its group id is not 32 bytes long.
+    /// The group of the transaction; None when its group id is not 32 bytes long.
     #[getter]
     fn group<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.decoded.tx.fields.group().map(|group| to_bytes(py, group))

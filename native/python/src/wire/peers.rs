@@ -24,8 +24,8 @@ fn wrong(error: impl std::fmt::Display) -> PyErr {
     WireError::new_err(error.to_string())
 }
 
-/// For inputs of this size, work takes more than a few microseconds, and the GIL is released. For smaller ones,
-/// releasing is not worth it: another thread may then hold the GIL for milliseconds.
+/// For inputs of this size, work takes more than a few microseconds, and the GIL is released. For smaller inputs the
+/// GIL is not released, because another thread may then hold it for milliseconds.
 const LONG: usize = 16 << 10;
 
 fn maybe_detached<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce() -> T + Send) -> T {
@@ -84,7 +84,8 @@ impl Handshake {
         Ok((to_bytes(py, answer.ack), to_bytes(py, answer.remote), answer.session.into()))
     }
 
-    /// Does not release the GIL: it takes some tens of microseconds, and must stay cheap in a flood of connections.
+    /// Return the claimed node id of an auth message. Does not release the GIL: the call takes some tens of
+    /// microseconds, and must stay cheap in a flood of connections.
     #[staticmethod]
     #[pyo3(signature = (secret, auth, /))]
     fn caller<'py>(py: Python<'py>, secret: &[u8], auth: &[u8]) -> PyResult<Bound<'py, PyBytes>> {

@@ -8,7 +8,7 @@ use ophion_storage::store::{BlockRecord, Snapshot, decode_header};
 
 use crate::objects::{self, BlockParts, BlockReceipts, Place, ReceiptParts, Transactions};
 
-/// A stored block whose transactions are not decoded. Most responses need no more.
+/// A stored block with undecoded transactions, which is enough for most responses.
 struct Stored<'t> {
     header: Header,
     header_length: usize,
@@ -75,7 +75,7 @@ pub fn transaction_at_json(snapshot: &Snapshot, block: &B256, index: usize) -> R
     Ok(Some(out))
 }
 
-/// Receipt of a transaction. Fails if its record exceeds `max_bytes`.
+/// Receipt of a transaction as JSON. Fails if the stored record exceeds `max_bytes`.
 pub fn receipt_json(
     snapshot: &Snapshot,
     transaction: &B256,

@@ -12,7 +12,7 @@ use crate::objects;
 pub struct LogFilter {
     /// Accepted addresses; empty means all.
     pub addresses: Vec<Address>,
-    /// Accepted topics by position. None accepts any topic, but the log must have one there.
+    /// Accepted topics by position. None accepts any topic, but the log must have a topic at this position.
     pub topics: Vec<Option<Vec<B256>>>,
 }
 

@@ -24,7 +24,7 @@ pub struct ReceiptParts<'a> {
     pub blob_price: Option<u128>,
 }
 
-/// Write a receipt. It has the revert reason if requested and known.
+/// Write a receipt. The receipt has the revert reason if it is requested and known.
 pub fn write_receipt(out: &mut Vec<u8>, parts: &ReceiptParts<'_>, place: &Place, with_revert_reason: bool) {
     let ReceiptParts { tx, known, receipt, .. } = *parts;
     out.reserve(1400 + receipt.logs.len() * 700);

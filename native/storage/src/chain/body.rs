@@ -210,7 +210,7 @@ pub fn encode_block(header: &[u8], body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Cut one RLP item, with its header, off the front.
+/// Split one RLP item, including its header, off the front of the buffer.
 fn item<'a>(buffer: &mut &'a [u8], what: impl Display, list: bool) -> Result<(&'a [u8], &'a [u8])> {
     let start = *buffer;
     let header = Header::decode(buffer).map_err(|cause| Error::decode(&what, cause))?;
@@ -239,8 +239,8 @@ pub fn decode_block(block: &[u8]) -> Result<(Bytes, BodyData)> {
 /// Minimum average size of a transaction, whose signature alone holds two random 32-byte numbers.
 const MIN_TRANSACTION_BYTES: usize = 56;
 
-/// The minimum size applies to bodies with more transactions than this. It bounds the memory of a decoded body by its
-/// wire size.
+/// `MIN_TRANSACTION_BYTES` applies to bodies with more transactions than this. So the wire size of a body bounds its
+/// memory after decoding.
 const FEW_TRANSACTIONS: usize = 4096;
 
 /// Maximum number of decoded ommers. Every fork allows at most two.

@@ -5,11 +5,10 @@
 //! submit ──▶ held ──start──▶ channel ──▶ worker: decode, recover ──▶ finished ──▶ one byte wakes the loop ──▶ collect
 //! ```
 //!
-//! With a Python thread instead, the event loop would be blocked for as long as by the recovery itself. Here a
-//! submission is a push to a
-//! list, and one wake-up collects all finished results. One worker preserves the order of arrival and distributes long
-//! lists over all cores. Blobs have a second worker: each takes milliseconds, and the first one loads the trusted
-//! setup, which takes seconds.
+//! A Python thread would block the event loop for as long as the recovery takes. Here a submission is a push to a list,
+//! and one wake-up collects all finished results. One worker preserves the order of arrival and distributes long lists
+//! over all cores. Blobs have a second worker: each takes milliseconds, and the first one loads the trusted setup,
+//! which takes seconds.
 //!
 //! Recovering eight signers takes only two to three times as long as one. So a submission is held until there are
 //! enough for a SIMD group, or until the submitter calls `start` because no more have arrived.
@@ -71,7 +70,7 @@ impl<T> Job<T> {
     }
 }
 
-/// Submissions for the worker, and their number of transactions.
+/// Submissions for the worker, and the number of transactions in them.
 struct Round<T> {
     jobs: Vec<Job<T>>,
     weight: usize,
@@ -113,7 +112,8 @@ impl<T: Send + 'static> Decoder<T> {
         self.bell.as_raw_fd()
     }
 
-    /// Submit transactions. Returns whether they are held. The worker starts when enough are held, or with `start`.
+    /// Submit transactions. Returns true if they wait for further transactions. The worker starts when enough
+    /// transactions wait, or when `start` is called.
     pub fn submit(&self, tag: T, raws: Vec<Bytes>) -> bool {
         let job = Job { tag, raws };
         let weight = job.raws.len();
@@ -151,7 +151,8 @@ impl<T: Send + 'static> Decoder<T> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Up to `max` results in order of submission, except blobs. If there are more, the descriptor stays readable.
+    /// Up to `max` results in order of submission; results with blobs may come later. If more results are ready, the
+    /// descriptor stays readable.
     pub fn collect(&self, max: usize) -> Vec<Finished<T>> {
         let mut finished = self.shared.lock();
         if finished.len() > max {

@@ -6,7 +6,7 @@
 use alloy_primitives::B256;
 use alloy_trie::{EMPTY_ROOT_HASH, HashBuilder, Nibbles};
 
-/// Positions whose RLP is a single byte.
+/// Number of positions whose RLP is a single byte.
 const SHORT: usize = 128;
 
 #[derive(Default)]

@@ -37,7 +37,7 @@ impl ReceiptData {
         bloom
     }
 
-    /// EIP-2718 encoding with its bloom.
+    /// EIP-2718 encoding of the receipt, including the bloom.
     pub fn encoded(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.encode(self.bloom(), &mut out);
@@ -275,7 +275,7 @@ fn read(reader: &mut Reader<'_>) -> Result<ReceiptData> {
     Ok(ReceiptData { tx_type, outcome, cumulative_gas, logs: read_logs(reader)?, revert_data })
 }
 
-/// Skip a receipt. Returns its cumulative gas and number of logs.
+/// Skip a receipt. Returns the cumulative gas and the number of logs of the receipt.
 fn pass(reader: &mut Reader<'_>) -> Result<(u64, u64)> {
     let head = read_head(reader)?;
     for _ in 0..head.logs {

@@ -54,7 +54,7 @@ pub struct StateData {
     pub store: Option<Arc<Database>>,
     pub root: B256,
     pub trie: Trie<Account>,
-    /// Estimated bytes of its nodes in memory.
+    /// Estimated memory of the state's trie nodes, in bytes.
     pub weight: usize,
     pub layers: Layers,
     /// The public state below a private state; None for public states.
@@ -169,7 +169,7 @@ impl Source for View {
 }
 
 impl View {
-    /// Read an account. `hash` is keccak(address), which callers have already.
+    /// Read an account. `hash` is keccak(address), which callers have computed already.
     pub fn account(&self, address: &Address, hash: &B256) -> Result<Option<FlatAccount>> {
         if self.flat {
             for layer in self.layers.iter() {

@@ -17,7 +17,7 @@ pub struct Effects {
     /// Blob gas price; zero before Cancun.
     pub blob_price: u128,
     pub trie: Trie<Account>,
-    /// Estimated bytes of its nodes in memory.
+    /// Estimated memory of the state's trie nodes, in bytes.
     pub weight: usize,
     pub flat: FlatChanges,
     /// Slot preimages by hash; `flat` has the addresses.

@@ -52,7 +52,7 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// Count checked entries. After `watch` returned false, it is not called again.
+    /// Count checked entries. Calls `watch` no more after it has returned false.
     pub fn count(&mut self, entries: u64) {
         self.done += entries;
         if !self.is_ended && self.reported_at.is_none_or(|at| at.elapsed() > REPORT_INTERVAL) {
@@ -66,7 +66,8 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// Findings, at most `limit` lines; empty if the database is intact. If `watch` stops the check, the findings so far.
+/// Return at most `limit` lines of findings; empty if the database is intact. If `watch` stops the check, returns the
+/// findings so far.
 pub fn check<'a>(snapshot: &Snapshot, limit: usize, watch: &'a mut Watch<'a>) -> Result<Vec<String>> {
     let Some((head, number)) = snapshot.head()? else { return Ok(Vec::new()) };
     let tables = snapshot.tables();

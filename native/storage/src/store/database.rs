@@ -25,22 +25,22 @@ use super::tx_index_buffer::{Parts, TxIndexBuffer};
 use crate::chain::receipts;
 use crate::trie::{Account, Child, EMPTY_ROOT, Trie, save_root};
 
-/// Analysed contract codes in the cache (jump destinations).
+/// Maximum number of analysed contract codes (with jump destinations) in the cache.
 const MAX_CACHED_CODES: usize = 2048;
 
 /// Trie of the head in memory.
 struct HeadTrie {
     root: B256,
     trie: Trie<Account>,
-    /// Estimated bytes of its nodes in memory.
+    /// Estimated memory of the trie's nodes, in bytes.
     weight: usize,
 }
 
 #[derive(Default)]
 struct Live {
     head: Option<HeadTrie>,
-    /// Trie of the previous head. It is kept for one more block, so that the writer thread frees it and not the event
-    /// loop.
+    /// Trie of the previous head. It stays for one more block, so that the writer thread frees its memory and not the
+    /// event loop.
     before: Option<HeadTrie>,
 }
 
@@ -52,7 +52,7 @@ pub struct Database {
     /// On a development node that forks another chain: the state of that chain, below the local state.
     fork: RwLock<Option<Arc<Fork>>>,
     live: Mutex<Live>,
-    /// Buffered rows of the transaction index. A read-only process has the rows of the moment at which it opened the
+    /// Buffered rows of the transaction index. A read-only process has the rows as of the moment at which it opened the
     /// database.
     pub(super) tx_index_buffer: TxIndexBuffer,
     /// Maximum bytes for nodes of the latest state.
@@ -121,7 +121,7 @@ impl Database {
         Ok(self.env.force_sync()?)
     }
 
-    /// Set the forked chain, from which keys that the local state lacks are read; None removes it.
+    /// Set the forked chain. Keys that the local state lacks are read from that chain. None removes it.
     pub fn set_fork(&self, fork: Option<Arc<Fork>>) {
         *self.fork.write().expect("no panic while locked") = fork;
     }
@@ -154,7 +154,7 @@ impl Database {
         *self.live.lock().expect("no panic while locked") = Live::default();
     }
 
-    /// Lock for writing, unless an earlier write failed.
+    /// Lock for writing. Returns an error if an earlier write has failed.
     fn writer(&self) -> Result<MutexGuard<'_, Option<String>>> {
         let failed = self.writer.lock().expect("no panic while locked");
         match &*failed {
@@ -248,7 +248,7 @@ impl Database {
         Ok(())
     }
 
-    /// Reject a block whose parent state was pruned since execution, because it would refer to deleted nodes.
+    /// Reject a block whose parent state was pruned since execution, because the block would refer to deleted nodes.
     fn refuse_rootless(&self, blocks: &[Arc<BlockRecord>]) -> Result<()> {
         let txn = self.read_txn()?;
         let mut fresh = B256Set::default();
@@ -262,7 +262,7 @@ impl Database {
         Ok(())
     }
 
-    /// A short write transaction without trie nodes.
+    /// Run a short write transaction that writes no trie nodes.
     pub(super) fn write_alone<T>(&self, write: impl FnOnce(&mut RwTxn<'_>, &Tables) -> Result<T>) -> Result<T> {
         let _writer = self.writer()?;
         let mut txn = self.env.write_txn()?;
@@ -417,7 +417,7 @@ impl Database {
         self.tx_index_buffer.write(&self.tables, txn, numbers)
     }
 
-    /// Update the flat tables to the state of the new head. Returns its trie.
+    /// Update the flat tables to the state of the new head. Returns the trie of that state.
     fn move_flat(
         self: &Arc<Self>,
         txn: &mut RwTxn<'_>,
@@ -461,7 +461,7 @@ impl Database {
     }
 }
 
-/// Combined changes of new blocks that directly follow the flat state.
+/// Return the combined changes of new blocks, if these directly follow the flat state.
 fn straight(fresh: &B256Map<&BlockRecord>, added: &[B256], flat_root: B256) -> Option<FlatChanges> {
     let mut reached = flat_root;
     let mut changes = FlatChanges::default();

@@ -15,7 +15,7 @@ use crate::trie::{Account, FlatAccount, Slot, Trie};
 /// New value of an account.
 #[derive(Clone, Copy)]
 pub struct AccountChange {
-    /// None if only the hash is known.
+    /// Address of the account; None if only the hash is known.
     pub address: Option<Address>,
     pub account: Option<FlatAccount>,
 }

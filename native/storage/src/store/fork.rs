@@ -32,9 +32,9 @@ pub enum Missing {
     BlockHash(u64),
 }
 
-/// What a read of a missing key does in this thread.
+/// Behaviour of a read of a missing key in this thread.
 enum Mode {
-    /// Fetch it and go on.
+    /// Fetch the key and continue.
     Fetch,
     /// Return zero.
     Zero,
@@ -54,7 +54,7 @@ struct Known {
     block_hashes: HashMap<u64, B256>,
 }
 
-/// Makes a key known, or fails.
+/// Fetches the value of a key, or fails.
 pub type Fetch = Box<dyn Fn(Missing) -> Result<()> + Send + Sync>;
 
 pub struct Fork {
@@ -84,7 +84,7 @@ impl Fork {
         self.known.read().expect("no panic while locked").codes.get(hash).cloned()
     }
 
-    /// Hash of a block up to the forked one.
+    /// Hash of a block up to the forked block.
     pub fn block_hash(&self, number: u64) -> Result<Option<B256>> {
         if number > self.number {
             return Ok(None);
@@ -92,7 +92,7 @@ impl Fork {
         self.read(Missing::BlockHash(number), |known| known.block_hashes.get(&number).copied())
     }
 
-    /// Read a key. Returns None if it is unknown and this thread does not fetch.
+    /// Read a key. Returns None if the key is unknown and this thread does not fetch.
     fn read<T>(&self, key: Missing, find: impl Fn(&Known) -> Option<T>) -> Result<Option<T>> {
         if let Some(found) = find(&self.known.read().expect("no panic while locked")) {
             return Ok(Some(found));
@@ -161,8 +161,8 @@ fn within<T>(mode: Mode, work: impl FnOnce() -> T) -> (T, Mode) {
     (done, MODE.replace(before))
 }
 
-/// Run with zero for every missing key. For system contracts, which overwrite slots of a ring without using the old
-/// values.
+/// Run with zero for every missing key. For system contracts, which overwrite slots of a ring buffer without reading
+/// the old values.
 pub fn without_fetching<T>(work: impl FnOnce() -> T) -> T {
     if MODE.with_borrow(|mode| matches!(mode, Mode::Collect(_))) {
         return work();
@@ -170,7 +170,7 @@ pub fn without_fetching<T>(work: impl FnOnce() -> T) -> T {
     within(Mode::Zero, work).0
 }
 
-/// Run with zero for every missing key; returns these keys.
+/// Run with zero for every missing key. Also returns the missing keys.
 pub fn collecting<T>(work: impl FnOnce() -> T) -> (T, Vec<Missing>) {
     match within(Mode::Collect(Vec::new()), work) {
         (done, Mode::Collect(keys)) => (done, keys),

@@ -66,7 +66,7 @@ impl Reach {
         self.open.is_empty()
     }
 
-    /// Visit up to `max` nodes. Returns false at the end. If a node cannot be read, the error has its id.
+    /// Visit up to `max` nodes. Returns false at the end. If a node cannot be read, the error has the id of the node.
     pub fn advance(&mut self, nodes: &Nodes<'_>, max: usize) -> Result<bool> {
         let (mut own, mut below) = (Vec::new(), Vec::new());
         for _ in 0..max {

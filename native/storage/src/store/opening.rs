@@ -9,9 +9,8 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::tables::{ROW_TABLES, RowTables, Table, Tables, meta};
 
-/// Virtual size of the memory map. It is larger for large files, and halved until the system accepts it. Only used
-/// pages take
-/// memory or disk.
+/// Virtual size of the memory map. The map is larger for large files, and is halved until the system accepts it. Only
+/// used pages take memory or disk.
 const MAP_SIZE: usize = 1 << 38;
 const MAP_GROWTH_FACTOR: usize = 4;
 const MIN_MAP_BYTES: usize = 1 << 30;
@@ -58,7 +57,7 @@ fn nothing_yet(path: &Path) -> Error {
     Error::Storage(format!("there is no chain in {} yet", path.display()))
 }
 
-/// Size of the map for a file. A map that became full is larger at the next start.
+/// Return the size of the memory map for a file of this length. A full map gets larger at the next start.
 fn map_size(length: u64) -> usize {
     let log_filter = usize::try_from(length).unwrap_or(usize::MAX).saturating_mul(MAP_GROWTH_FACTOR);
     log_filter.clamp(MAP_SIZE, 1 << 46).next_multiple_of(MIN_MAP_BYTES)
@@ -87,7 +86,7 @@ fn open_env(path: &Path, flags: EnvFlags, mut size: usize) -> Result<Env<Without
 }
 
 /// Create all tables and the layout version in one transaction. In a database with data, a missing table means damage,
-/// and an empty one would hide it. Tables of later versions are created in databases that never had them.
+/// and a new empty table would hide the damage. Tables of later versions are created in databases that never had them.
 fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
     let txn = env.write_txn()?;
     let databases = env
@@ -136,7 +135,7 @@ fn tables_made(record: Option<&[u8]>) -> usize {
     count.min(Tables::NAMES.len())
 }
 
-/// Error that names lost tables.
+/// Return an error that names the lost tables, if there are any.
 fn refuse_lost(lost: &[&str]) -> Result<()> {
     match lost {
         [] => Ok(()),
@@ -145,7 +144,7 @@ fn refuse_lost(lost: &[&str]) -> Result<()> {
     }
 }
 
-/// None if the tables do not exist yet.
+/// Open the tables. Returns None if they do not exist yet.
 fn open_tables(env: &Env<WithoutTls>) -> Result<Option<Tables>> {
     let txn = env.read_txn()?;
     let databases = env.open_databases_and_commit(txn, |opener, txn| -> Result<_> {
@@ -177,7 +176,7 @@ fn open_tables(env: &Env<WithoutTls>) -> Result<Option<Tables>> {
     })
 }
 
-/// Tables of other packages. Missing ones are created, because a lost table looks the same as an older database.
+/// Tables of other packages. Missing tables are created, because a lost table looks the same as an older database.
 fn row_tables(env: &Env<WithoutTls>, read_only: bool) -> Result<RowTables> {
     let mut found: RowTables = [None; ROW_TABLES.len()];
     if read_only {

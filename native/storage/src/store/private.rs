@@ -33,7 +33,7 @@ pub enum PrivateStatus {
 pub struct PrivateReceipt {
     pub status: PrivateStatus,
     pub group: B256,
-    /// Root of the group's state after it.
+    /// Root of the group's state after the transaction.
     pub root: B256,
     pub payload_key: B256,
     /// Position of the marker in its block.
@@ -44,12 +44,12 @@ pub struct PrivateReceipt {
     pub to: Option<Address>,
     pub created: Option<Address>,
     pub private_from: Bytes,
-    /// None if the transaction names a group.
+    /// Keys of the recipients; None if the transaction names a group.
     pub private_for: Option<Vec<Bytes>>,
     pub output: Bytes,
     /// Output of a reverted transaction.
     pub revert_data: Bytes,
-    /// Why it failed or did not run.
+    /// Reason why the transaction failed or did not run.
     pub reason: String,
     pub logs: Vec<Log>,
 }
@@ -59,13 +59,13 @@ pub struct GroupStates {
     pub group: B256,
     pub block: B256,
     pub number: u64,
-    /// Marker of each transaction, and the root after it.
+    /// Marker of each transaction, and the state root after the transaction.
     pub roots: Vec<(B256, B256)>,
     /// State after the last transaction.
     pub trie: Trie<Account>,
 }
 
-/// A marker on the chain, for any recipient.
+/// A marker on the chain, for this node or for other participants.
 pub struct Marker {
     pub payload_key: B256,
     pub number: u64,
@@ -233,8 +233,8 @@ impl Database {
         Ok(())
     }
 
-    /// Record payloads that arrived after the processor looked for them but before this write. Otherwise they would
-    /// never run.
+    /// Record payloads that arrived after the processor looked for them but before this write. Without this record,
+    /// such payloads would never run.
     fn note_those_just_come(&self, txn: &mut RwTxn<'_>, writes: &PrivateWrites) -> Result<()> {
         let run: HashSet<(&B256, &B256)> = writes.receipts.iter().map(|(block, marker, _)| (block, marker)).collect();
         for marker in writes.markers.iter().filter(|marker| !run.contains(&(&marker.block, &marker.hash))) {
@@ -285,7 +285,7 @@ impl Snapshot {
         Ok(mark.map(|mark| (B256::from_slice(&mark[..32]), number(&mark[32..]))))
     }
 
-    /// Latest state of a group in canonical blocks up to a number; None if there is none.
+    /// Latest state of a group in canonical blocks up to a number; None if the group has no state yet.
     pub fn group_state(&self, group: &B256, up_to: u64) -> Result<Option<GroupState>> {
         let mut key = group_key(group, up_to, &B256::repeat_byte(0xff));
         let mut found = self.tables().private_groups.up_to(self.txn(), &key)?;

@@ -24,9 +24,8 @@ use super::tables::meta;
 /// A key greater than every root and every id.
 const END: &[u8] = &[0xff; 33];
 
-/// Repack a range only if that frees at least one of this many bytes; otherwise leave it to a later round. Most deleted
-/// nodes
-/// are near the oldest stored state. Repacking older ranges would copy much and free little.
+/// Repack a range only if this frees at least one byte in `WORTH`; otherwise leave the range to a later round. Most
+/// deleted nodes are near the oldest stored state. Repacking older ranges would copy much and free little.
 const WORTH: usize = 8;
 
 /// One pruning round. Call its steps in order, each until it returns false.
@@ -37,7 +36,7 @@ pub struct Pruning {
     kept: B256Set,
     forget_from: Vec<u8>,
     reach: Option<Reach>,
-    /// Nodes with this id or a higher one were written after marking started.
+    /// Nodes with this id or a higher id were written after marking started.
     bound: u64,
     sweep_from: Vec<u8>,
     pub forgotten: u64,
@@ -98,7 +97,7 @@ impl Pruning {
         reach.advance(&snapshot.nodes(), max)
     }
 
-    /// Check up to `max` nodes and delete unmarked ones. Returns false at the end.
+    /// Check up to `max` nodes and delete the unmarked nodes. Returns false at the end.
     pub fn sweep(&mut self, max: usize) -> Result<bool> {
         let Some(Reach { needed, .. }) = self.reach.as_ref().filter(|reach| reach.is_complete()) else {
             return Err(Error::Storage("sweep called before mark has finished".into()));

@@ -25,7 +25,7 @@ impl<'t> Nodes<'t> {
         found.ok_or_else(|| Error::damaged(format!("trie node {id} is missing")))
     }
 
-    /// Same as `load`. Also calls `earlier` for each further row of which the node consists.
+    /// Same as `load`. Also calls `earlier` with the id of each further row that the node needs.
     pub fn load_all<T>(&self, id: u64, earlier: impl FnMut(u64), read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         load(id, |id| self.row(id), earlier, |whole, _| read(whole))
     }
@@ -59,7 +59,7 @@ const FIELDS_UP_TO_BASE_FEE: usize = 16;
 const GAPPED_FIELDS: usize = 18;
 
 /// Split a Cancun header of 18 fields, as some versions of Besu write it: without a withdrawals root, and with the two
-/// blob gas fields directly after the base fee. Returns the fields up to the base fee, and these two.
+/// blob gas fields directly after the base fee. Returns the fields up to the base fee, and the two blob gas fields.
 fn split_gapped(mut rlp: &[u8]) -> Option<(&[u8], &[u8])> {
     let payload = alloy_rlp::Header::decode_bytes(&mut rlp, true).ok()?;
     let mut rest = payload;
@@ -162,8 +162,9 @@ pub fn visit_known(record: &[u8], mut see: impl FnMut(usize, &[u8], &[u8])) -> R
     Ok(reader.rest())
 }
 
-/// Prefix of a stored body: count (4), hash (32) of each transaction, number of senders, their addresses (20 each), and
-/// the sender index of each transaction unless all have the same.
+/// Append the prefix of a stored body: count (4), hash (32) of each transaction, number of senders, addresses of the
+/// senders (20 each), and the sender index of each transaction. There are no indexes if all transactions have the same
+/// sender.
 pub fn store_known(known: &[Known], out: &mut Vec<u8>) {
     out.extend_from_slice(&(known.len() as u32 | SENDERS_ONCE).to_be_bytes());
     let mut numbers: AddressMap<u64> = AddressMap::default();

@@ -14,7 +14,7 @@ use super::tables::Tables;
 
 /// Record of one state.
 pub struct RootRecord {
-    /// None in records of older versions.
+    /// Number of the last block with this root; None in records of older versions.
     pub number: Option<u64>,
     pub ids: Vec<u64>,
 }

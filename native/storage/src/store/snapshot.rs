@@ -86,7 +86,7 @@ impl Snapshot {
         Ok(Some((transactions, payload.len())))
     }
 
-    /// One receipt; an error if its record exceeds `max_bytes`.
+    /// One receipt of a block. Fails if the stored record exceeds `max_bytes`.
     pub fn receipt(&self, hash: &B256, index: usize, max_bytes: usize) -> Result<Option<Placed>> {
         let record = self.tables().receipts.get(&self.txn, hash.as_slice())?;
         Ok(record.map(|record| receipts::restore_at(record, index, max_bytes)).transpose()?.flatten())
@@ -127,7 +127,7 @@ impl Snapshot {
         Ok(Some((transactions, decode_rest(payload)?.0.len())))
     }
 
-    /// Trie of a state root and its size in memory. For the head, the cached trie.
+    /// Trie of a state root, and the size of the trie in memory. For the head, returns the cached trie.
     pub fn trie(&self, root: B256) -> Result<(Trie<Account>, usize)> {
         match self.inner.live_trie(root) {
             Some(found) => Ok(found),
@@ -135,7 +135,7 @@ impl Snapshot {
         }
     }
 
-    /// Fail if a state has been pruned meanwhile.
+    /// Fail if a state has been pruned since it was opened.
     pub(crate) fn expect_state(&self, root: &B256) -> Result<()> {
         match root_id(self.tables(), &self.txn, root)? {
             Some(_) => Ok(()),

@@ -40,7 +40,7 @@ fn row_bytes(key: &[u8], value: &[u8]) -> usize {
     (ROW_HEADER_BYTES + key.len() + value.len()).next_multiple_of(2)
 }
 
-/// One table. The handle must not outlive the environment; `Database` owns both.
+/// One table. The handle must not outlive the LMDB environment; `Database` owns handle and environment.
 #[derive(Clone, Copy)]
 pub struct Table(Database<'static, Bytes, Bytes>);
 
@@ -57,7 +57,7 @@ impl Table {
         Ok(self.0.put(txn, key, value)?)
     }
 
-    /// Insert a new key; returns false and changes nothing if it exists.
+    /// Insert a new key. Returns false and changes nothing if the key exists.
     pub fn put_new(&self, txn: &mut RwTxn<'_>, key: &[u8], value: &[u8]) -> Result<bool> {
         match self.0.put_with_flags(txn, heed::PutFlags::NO_OVERWRITE, key, value) {
             Ok(()) => Ok(true),
@@ -88,8 +88,8 @@ impl Table {
         Ok(())
     }
 
-    /// Among the first `max` entries from `start` to before `end`, delete those that `keep` rejects. Returns the next
-    /// key, None at the end.
+    /// Visit the first `max` entries from `start` up to, but without, `end`, and delete the entries that `keep`
+    /// rejects. Returns the next key, or None at the end.
     pub fn sweep(
         &self,
         txn: &mut RwTxn<'_>,
@@ -114,10 +114,10 @@ impl Table {
         Ok(None)
     }
 
-    /// Among the first `max` rows from `start` to before `end`, delete those that `keep` rejects and write the others
-    /// again. Rows written in order fill their pages; after deletions alone, LMDB leaves pages up to three quarters
-    /// empty. Does nothing unless at least one in `worth` bytes is deleted. Returns the number of deleted rows and the
-    /// next key, None at the end.
+    /// Visit the first `max` rows from `start` up to, but without, `end`. Delete the rows that `keep` rejects, and
+    /// write the other rows again. Rows written in order fill their pages; after deletions alone, LMDB leaves pages up
+    /// to three quarters empty. Does nothing unless at least one in `worth` bytes is deleted. Returns the number of
+    /// deleted rows, and the next key, or None at the end.
     pub fn repack(
         &self,
         txn: &mut RwTxn<'_>,
@@ -176,17 +176,17 @@ impl Table {
         Ok(self.0.rev_prefix_iter(txn, prefix)?.next().transpose()?)
     }
 
-    /// The entry with the greatest key up to this one.
+    /// The entry with the greatest key up to and including `key`.
     pub fn up_to<'t>(&self, txn: &'t RoTxn<'_>, key: &[u8]) -> Result<Option<(&'t [u8], &'t [u8])>> {
         Ok(self.0.get_lower_than_or_equal_to(txn, key)?)
     }
 
-    /// The entry with the greatest key below this one.
+    /// The entry with the greatest key below `key`.
     pub fn below<'t>(&self, txn: &'t RoTxn<'_>, key: &[u8]) -> Result<Option<(&'t [u8], &'t [u8])>> {
         Ok(self.0.get_lower_than(txn, key)?)
     }
 
-    /// Number of entries, and bytes (pages times their size).
+    /// Number of entries, and size in bytes (number of pages times page size).
     pub fn usage(&self, txn: &RoTxn<'_>) -> Result<(u64, u64)> {
         let stat = self.0.stat(txn)?;
         let pages = stat.branch_pages + stat.leaf_pages + stat.overflow_pages;
@@ -202,7 +202,7 @@ macro_rules! tables {
 
         impl Tables {
             pub const NAMES: [&'static str; [$(stringify!($name)),*].len()] = [$(stringify!($name)),*];
-            /// Position of the table `meta` among the names.
+            /// Index of the table `meta` in the list of table names.
             pub const META: usize = 0;
 
             /// Create from handles in the order of the names.

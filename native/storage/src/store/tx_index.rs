@@ -73,7 +73,7 @@ pub fn places(tables: &Tables, txn: &RoTxn<'_>, transaction: &B256) -> Result<Ve
     Ok(restore(tables.positions.get(txn, &transaction[..KEY])?.unwrap_or_default()).collect())
 }
 
-/// The candidate position that really holds this transaction.
+/// The candidate position that holds this transaction, according to the body of the block.
 pub fn confirmed(
     tables: &Tables,
     txn: &RoTxn<'_>,

@@ -61,7 +61,7 @@ impl Value for Account {
         self.code_hash.encode(out);
     }
 
-    /// nonce | balance | flags (1 code, 2 storage) | code hash? | root hash? and id (8)?
+    /// Stored form: nonce | balance | flags (1 code, 2 storage) | code hash? | root hash? and id (8)?
     fn store(&self, out: &mut Vec<u8>) {
         let flags = if self.storage.root.is_some() { HAS_STORAGE } else { 0 };
         store_head(self.nonce, &self.balance, &self.code_hash, flags, out);
@@ -145,7 +145,7 @@ pub struct FlatAccount {
 }
 
 impl FlatAccount {
-    /// Store with the address, so that it can be found by hash.
+    /// Encode the account with its address, so that the address can be found by the hash in the key.
     pub fn store(&self, address: Option<&Address>) -> Vec<u8> {
         let mut out = Vec::with_capacity(96);
         let has_storage = self.storage_root != EMPTY_ROOT;

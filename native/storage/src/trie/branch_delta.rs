@@ -50,7 +50,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// Delta from this version to `whole`, with a new id. None unless it takes less than half the bytes.
+    /// Delta from this version to `whole`, with a new id. None if the delta takes half of the bytes or more.
     pub fn change_to(&self, whole: &[u8], id: u64) -> Result<Option<Vec<u8>>> {
         if self.steps == MAX_STEPS {
             return Ok(None);

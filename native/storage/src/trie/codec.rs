@@ -173,7 +173,7 @@ pub(super) fn decode_path(reader: &mut Reader<'_>) -> Result<Nibbles> {
     Ok(path)
 }
 
-/// Number of nibbles of a path, and its bytes.
+/// Number of nibbles of a path, and the bytes of the path.
 fn skip_path<'a>(reader: &mut Reader<'a>) -> Result<(usize, &'a [u8])> {
     let length = reader.byte()? as usize;
     if length > 64 {
@@ -203,8 +203,8 @@ pub fn stored_children<V: Value>(bytes: &[u8]) -> Result<(Vec<u8>, Vec<Link>)> {
     Ok((rlp, found))
 }
 
-/// Ids to which a stored node refers: nodes of its own trie, and roots of tries below its values. Works on the bytes
-/// without decoding values, because pruning calls it for every node.
+/// Ids to which a stored node refers: nodes of the same trie, and roots of tries below the node's values. Works on the
+/// bytes without decoding values, because pruning calls it for every node.
 pub fn references<V: Value>(bytes: &[u8], own: &mut Vec<u64>, below: &mut Vec<u64>) -> Result<()> {
     let mut reader = Reader(bytes);
     match reader.byte()? {

@@ -25,7 +25,7 @@ pub trait Value: Clone {
     fn restore(bytes: &[u8]) -> Result<Self>;
     /// Write the trie below this value first (an account's storage). `before` is the root of its previous version.
     fn save(&self, before: Option<u64>, saver: &mut dyn Saver) -> Result<()>;
-    /// Evict nodes up to an id below this value.
+    /// In the trie below this value, evict the nodes up to the id `_last`.
     fn evict(&mut self, _last: u64) {}
     /// Id of the root of the trie below this value, once stored.
     fn below(&self) -> Option<u64> {

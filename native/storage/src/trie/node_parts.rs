@@ -3,7 +3,7 @@
 use ophion_primitives::bytes::Reader;
 use ophion_primitives::errors::{Error, Result};
 
-/// Two bytes, a bit for each child.
+/// Read a mask of two bytes, with a bit for each child.
 pub(super) fn mask(reader: &mut Reader<'_>) -> Result<u16> {
     Ok(u16::from_be_bytes(reader.take(2)?.try_into().expect("two bytes")))
 }

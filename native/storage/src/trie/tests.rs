@@ -359,7 +359,7 @@ fn damaged_nodes_are_errors() {
     }
 }
 
-/// States of a trie with many wide branches, each saved as deltas of the previous one.
+/// States of a trie with many wide branches, each saved as deltas of the previous state.
 fn versions(memory: &mut Memory) -> Vec<(Trie<Slot>, BTreeMap<B256, U256>)> {
     let mut random = Random(5);
     let (mut trie, mut entries) = (Trie::default(), BTreeMap::new());

@@ -21,7 +21,7 @@ impl<V: Value> Child<V> {
         }
     }
 
-    /// The node of this child, made mutable by copying it if it is shared.
+    /// The node of this child as a mutable node. A shared node is copied first.
     fn own(&mut self, source: &impl Source) -> Result<&mut Cell<V>> {
         if let Child::Stored { .. } = self {
             *self = Child::Live(self.open(source)?);
@@ -63,7 +63,7 @@ impl<V: Value> Trie<V> {
         self.upsert(key, source, |_| Ok(value))
     }
 
-    /// Remove an entry. Returns false if there was none.
+    /// Remove an entry. Returns false if the key has no entry.
     pub fn remove(&mut self, key: &Nibbles, source: &impl Source) -> Result<bool> {
         // look up first, because an absent key must not change any node
         if self.get(key, source)?.is_none() {

@@ -8,8 +8,8 @@ use ophion_primitives::errors::Result;
 use super::node::{Child, Node, Reference, Trie, Value, rank};
 use super::source::Source;
 
-/// RLP of the nodes from the root towards `key`. The last one shows the value or its absence. Nodes shorter than a hash
-/// are part of their parent and not listed.
+/// RLP of the nodes from the root towards `key`. The last node shows the value or its absence. Nodes shorter than a
+/// hash are part of their parent and not listed.
 pub fn proof<V: Value>(trie: &Trie<V>, key: &Nibbles, source: &impl Source) -> Result<Vec<Vec<u8>>> {
     let mut nodes = Vec::new();
     let Some(root) = &trie.root else { return Ok(nodes) };

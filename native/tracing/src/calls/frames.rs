@@ -51,7 +51,7 @@ pub struct Frame {
     /// (contract, beneficiary, balance) if the frame ended with SELFDESTRUCT.
     pub end: Option<(Address, Address, U256)>,
     pub children: Vec<usize>,
-    /// Each log with the number of calls made before it.
+    /// Each log, with the number of calls that the frame made before the log.
     pub logs: Vec<(usize, Log)>,
     /// Position in the code at which the frame failed. None if it succeeded or ran no code.
     pub failed_at: Option<usize>,
@@ -72,7 +72,7 @@ impl Frame {
 pub struct FrameRecorder {
     pub frames: Vec<Frame>,
     open: Vec<usize>,
-    /// Record only the outermost frame.
+    /// Whether only the outermost frame is recorded.
     only_top: bool,
     with_logs: bool,
     /// The current instruction, for error texts.

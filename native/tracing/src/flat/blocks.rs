@@ -27,7 +27,7 @@ impl Selection {
         self.left == 0
     }
 
-    /// Count a matching entry; returns whether to write it.
+    /// Count a matching entry. Returns whether the entry must be written.
     fn takes(&mut self, fits: bool) -> bool {
         if !fits || self.left == 0 {
             return false;

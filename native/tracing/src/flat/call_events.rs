@@ -51,7 +51,7 @@ pub enum CallEvent {
         child: Option<Child>,
         init: Bytes,
     },
-    /// CALLDATALOAD, at which an entry gets its value.
+    /// CALLDATALOAD: the instruction at which an entry gets its value.
     Load,
     /// RETURN or STOP; `refund` is the transaction's refund so far.
     Return {
@@ -75,7 +75,7 @@ pub struct Step {
     pub gas: u64,
     /// Cost, without the gas passed to a callee.
     pub cost: u64,
-    /// Cost of all instructions up to this one.
+    /// Cost of all instructions so far, including this instruction.
     pub spent: u64,
     pub recipient: Address,
     /// Value of the frame.
@@ -99,11 +99,11 @@ struct Live {
 /// The last instruction that is not RETURN. If the code of a new contract is rejected, this instruction gets the halt.
 #[derive(Clone, Copy, Default)]
 struct Plain {
-    /// Number of events up to this instruction, and whether it is the last event.
+    /// Number of events up to this instruction. The next field is whether the instruction is the last event.
     steps: usize,
     is_event: bool,
     depth: usize,
-    /// Index of its frame.
+    /// Index of the instruction's frame.
     frame: usize,
 }
 
@@ -136,7 +136,7 @@ impl CallEvents {
         self.steps.push(Step { event, depth, gas, cost, spent: self.spent, recipient, value, halt });
     }
 
-    /// Count an instruction. Store it as the last one, unless it is RETURN.
+    /// Count an instruction. Store it as the last instruction, unless it is RETURN.
     fn count(&mut self, is_return: bool, is_event: bool) {
         self.count += 1;
         if !is_return {

@@ -54,7 +54,7 @@ impl Outcome {
     }
 }
 
-/// An entry before it is written.
+/// An entry of a flat trace, before it is written as JSON.
 pub struct Entry {
     pub action: Action,
     pub gas: u64,
@@ -96,8 +96,8 @@ impl Entry {
     }
 }
 
-/// Write an entry of trace_*. With `names_method`, a creation has a `creationMethod`. Mined transactions show it, calls
-/// do not.
+/// Write an entry of trace_*. With `names_method`, a creation has a `creationMethod`. Traces of mined transactions show
+/// this member, traces of calls do not.
 pub fn write(out: &mut Vec<u8>, entry: &Entry, place: Option<&Place>, names_method: bool) {
     write_action(out, entry, names_method);
     match (&entry.error, &entry.outcome) {

@@ -9,7 +9,7 @@ const ROUNDS: usize = 4;
 /// MODEXP input starts with three lengths.
 const MODEXP_HEAD: usize = 96;
 
-/// Price of a precompiled contract; None if this module does not know it.
+/// Price of a precompiled contract; None if this module does not know the contract.
 pub fn price(address: &Address, input: &[u8], spec: SpecId) -> Option<u64> {
     let (head, number) = address.split_at(19);
     let words = input.len().div_ceil(32) as u64;

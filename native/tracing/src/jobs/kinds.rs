@@ -27,7 +27,7 @@ pub enum Kind {
     Validation(ValidationOptions),
 }
 
-/// Work with a tracer of any kind.
+/// Work that runs with any kind of tracer.
 pub trait Job {
     fn run<T: Tracer>(self, tracer: T) -> Result<()>;
 }

@@ -29,7 +29,7 @@ pub struct TracedBlock {
     pub env: BlockEnv,
     pub body: Arc<BodyData>,
     pub hash: B256,
-    /// The block's reward first, then those of its ommers.
+    /// Rewards: of the block first, then of its ommers.
     pub rewards: Vec<(Address, U256)>,
 }
 
@@ -149,7 +149,7 @@ pub fn trace_signed(
     })
 }
 
-/// Trace calls one after the other, each on the state after the previous one; all of kind `Parity`. As in Besu 21.10,
+/// Trace calls one after the other, each on the state after the previous call; all of kind `Parity`. As in Besu 21.10,
 /// SSTORE gas refers to the state before the first call.
 pub fn trace_calls(
     state: StateData,

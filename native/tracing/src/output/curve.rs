@@ -23,7 +23,7 @@ const PAIRING: u8 = 0x0f;
 const MAP_1: u8 = 0x10;
 const MAP_2: u8 = 0x11;
 
-/// Bytes of a field element, a G1 point, a G2 point and a scalar.
+/// Bytes of a field element. The next constants are the bytes of a G1 point, a G2 point and a scalar.
 const ELEMENT: usize = 64;
 const POINT_1: usize = 2 * ELEMENT;
 const POINT_2: usize = 4 * ELEMENT;

@@ -29,7 +29,7 @@ pub fn precompile_words(spec: SpecId, contract: &Address, input: &[u8]) -> Strin
     words.to_owned()
 }
 
-/// Halt of a contract; None if it succeeds or does not exist.
+/// Reason why a precompiled contract halts; None if it succeeds or does not exist.
 pub(super) fn halt_of(contracts: &Precompiles, contract: &Address, input: &[u8]) -> Option<PrecompileHalt> {
     match contracts.get(contract)?.execute(input, u64::MAX, 0).ok()?.status {
         PrecompileStatus::Halt(halt) => Some(halt),

@@ -20,7 +20,7 @@ use revm::interpreter::{InstructionResult, Interpreter, InterpreterAction, Inter
 pub const CHUNK: usize = 256 * 1024;
 /// Steps between two clock checks.
 const STEPS_PER_LOOK: u32 = 4096;
-/// Number of steps that a transaction without code counts as.
+/// A transaction without code counts as this number of steps.
 const STEPS_PER_TRANSACTION: u32 = 256;
 
 /// A message of the channel.
@@ -32,7 +32,7 @@ pub enum Message {
 }
 
 pub struct Sink {
-    /// Tracers append here and call `settle` regularly.
+    /// Output buffer of tracers. They call `settle` regularly.
     pub out: Vec<u8>,
     channel: SyncSender<Message>,
     is_closed: Arc<AtomicBool>,
@@ -152,7 +152,7 @@ impl Sink {
     }
 }
 
-/// End the running frame; its callers end at their next step.
+/// End the running frame. The callers of the frame end at their next step.
 #[cold]
 pub fn halt<W: InterpreterTypes>(interpreter: &mut Interpreter<W>) {
     interpreter.bytecode.set_action(InterpreterAction::new_halt(InstructionResult::OutOfGas, interpreter.gas));

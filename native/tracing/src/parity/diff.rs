@@ -10,7 +10,8 @@ use revm::state::{Account, AccountInfo, EvmState};
 
 use crate::output::sink::Sink;
 
-/// An account that a transaction has changed. `before` and `after` are None if it does not exist at that time.
+/// An account that a transaction has changed. `before` and `after` are None if the account does not exist before or
+/// after the transaction.
 pub struct AccountDiff<'a> {
     pub address: &'a Address,
     pub before: Option<AccountInfo>,
@@ -19,7 +20,7 @@ pub struct AccountDiff<'a> {
 }
 
 impl AccountDiff<'_> {
-    /// Changed slots with the values before and after, ascending. A deleted account shows none.
+    /// Changed slots with the values before and after, ascending. Empty for a deleted account.
     pub fn slots(&self) -> BTreeMap<U256, (U256, U256)> {
         let slots = self.account.storage.iter().filter(|(_, slot)| self.after.is_some() && slot.is_changed());
         slots.map(|(key, slot)| (*key, (slot.original_value, slot.present_value))).collect()

@@ -53,7 +53,7 @@ struct Survey {
     returns: Vec<Vec<(u64, Bytes)>>,
     /// Continuations by depth and program counter.
     continuations: HashMap<(usize, usize), Vec<Continuation>>,
-    /// Instructions that show why the code returned by their frame was rejected, by index.
+    /// Reasons why the code of a new contract was rejected, by the index of the instruction that shows the reason.
     refusals: HashMap<u64, InstructionResult>,
 }
 
@@ -84,12 +84,12 @@ struct VmFrame {
     has_ended_well: bool,
     /// Index of the call that started this frame.
     call: Option<usize>,
-    /// Whether the last instruction was a call, and the range of its output.
+    /// Whether the last instruction was a call. The next field is the memory range of the call's output.
     is_waiting: bool,
     output: Option<Range<usize>>,
 }
 
-/// A trace being written: the outermost, or one below an operation.
+/// A trace being written: the outermost trace, or the trace of a call below an operation.
 #[derive(Default)]
 struct OpenTrace {
     code: Bytes,
@@ -102,7 +102,7 @@ pub struct VmWriter {
     survey: Survey,
     frames: Vec<VmFrame>,
     open: Vec<OpenTrace>,
-    /// Numbers of instructions, of written instructions and of calls.
+    /// Number of instructions so far. The next fields are the numbers of written instructions and of calls.
     index: u64,
     written: u64,
     calls: usize,
@@ -243,7 +243,8 @@ impl VmWriter {
         };
     }
 
-    /// If the caller continues after a call, record its memory and stack. Returns whether it does.
+    /// If the caller continues after a call, record the caller's memory and stack. Returns whether the caller
+    /// continues.
     fn note_continuation(&mut self, interpreter: &Interpreter) -> bool {
         let Some(frame) = self.frames.last_mut() else { return false };
         if !std::mem::take(&mut frame.is_waiting) {
@@ -433,7 +434,8 @@ impl VmWriter {
 /// A call or creation by the current instruction.
 struct NewFrame {
     call: usize,
-    /// Gas that the callee gets, and gas that the caller pays. They differ by the stipend, which is free.
+    /// Gas that the callee gets. The next field is the gas that the caller pays. They differ by the stipend, which is
+    /// free.
     gas: u64,
     handed: u64,
 }

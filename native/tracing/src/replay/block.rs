@@ -48,7 +48,7 @@ pub struct Ran {
 pub trait Tracer: Inspector<EvmContext> {
     fn sink(&mut self) -> &mut Sink;
 
-    /// Return whether a transaction needs a run before the one that writes.
+    /// Return whether a transaction needs a first run before the run that writes the trace.
     fn begin_survey(&mut self) -> bool {
         false
     }
@@ -56,7 +56,7 @@ pub trait Tracer: Inspector<EvmContext> {
     /// Called when a transaction starts.
     fn begin(&mut self, tx: &TxEnv);
 
-    /// Write the result of a transaction that has ended. The database shows the state before it.
+    /// Write the result of a transaction that has ended. The database shows the state before the transaction.
     fn finish(&mut self, db: &mut ExecDb, ran: &Ran) -> Result<()>;
 }
 

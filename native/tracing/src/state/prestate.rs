@@ -1,4 +1,4 @@
-//! prestateTracer: accessed accounts and slots as before the transaction, and their changes (json-rpc.md 7.3).
+//! prestateTracer: values of accessed accounts and slots before the transaction, and their changes (json-rpc.md 7.3).
 //!
 //! As in geth, an account or slot is included when an instruction names it, not when the EVM loads it. For example, a
 //! failed creation still names an address.
@@ -31,16 +31,16 @@ pub struct PrestateOptions {
     pub is_diff: bool,
     pub with_code: bool,
     pub with_storage: bool,
-    /// Show accounts that did not exist or were empty.
+    /// Whether to show accounts that did not exist or were empty.
     pub with_empty: bool,
 }
 
 pub struct PrestateTracer<'s> {
     sink: &'s mut Sink,
     options: PrestateOptions,
-    /// Whether EIP-6780 applies: only contracts created in the same transaction are deleted.
+    /// Whether EIP-6780 applies: SELFDESTRUCT deletes only contracts created in the same transaction.
     only_new_ones_go: bool,
-    /// Named accounts with their slots.
+    /// Accounts that instructions have named, with the named slots of each.
     named: BTreeMap<Address, BTreeSet<U256>>,
     created: AddressSet,
     deleted: AddressSet,
@@ -72,7 +72,7 @@ impl<'s> PrestateTracer<'s> {
         self.named.entry(address).or_default();
     }
 
-    /// Include a callee, and the account whose code it runs (EIP-7702).
+    /// Include a callee, and the account whose code the callee runs (EIP-7702).
     fn name_callee(&mut self, address: Address, context: &mut EvmContext) {
         self.name(address);
         let code = context.journal().evm_state().get(&address).and_then(|account| account.info.code.as_ref());
@@ -82,7 +82,7 @@ impl<'s> PrestateTracer<'s> {
     }
 }
 
-/// Return whether the instruction halted before it did any work. It then names nothing.
+/// Return whether the instruction halted before it did any work. Such an instruction names no account or slot.
 fn is_before_work(result: InstructionResult) -> bool {
     let is_in_work = matches!(
         result,

@@ -40,7 +40,7 @@ pub struct StandardOptions {
 pub struct OpcodeSet([u64; 4]);
 
 impl OpcodeSet {
-    /// By name, case-insensitive; unknown names are ignored.
+    /// Select instructions by name, case-insensitively; unknown names are ignored.
     pub fn of(names: &[String]) -> Self {
         let mut set = OpcodeSet::default();
         for opcode in 0..=u8::MAX {
@@ -66,7 +66,8 @@ pub struct StandardTracer<'s> {
     frames: Vec<Frame>,
     /// Slots read or written so far, by account. A failed frame does not restore them.
     storage: AddressMap<BTreeMap<U256, U256>>,
-    /// Whether the previous instruction was selected. If so, the next one gets a row too, which shows the effect.
+    /// Whether the previous instruction was selected. If so, the next instruction gets a row too, which shows the
+    /// effect of the selected one.
     was_selected: bool,
     /// Opcode of the current instruction.
     opcode: u8,

@@ -1,4 +1,4 @@
-//! Shared parts of both struct log forms.
+//! Parts that the struct logs of Besu and of geth share.
 
 use alloy_primitives::Bytes;
 use ophion_primitives::json::{decimal, raw};

@@ -22,14 +22,14 @@ _FIRST_WITH_SLOT: Final = (26, 1)
 
 
 class Profile(Enum):
-    """Whether the slot for a block access list is written."""
+    """Wire profile of proposals and round changes: with or without the slot for a block access list."""
 
     CLASSIC = "classic"
     BAL = "bal"
 
 
 class ProfileChoice(Enum):
-    """The configured profile."""
+    """The configured wire profile. `AUTO` selects the profile that all connected validators understand."""
 
     CLASSIC = "classic"
     BAL = "bal"
@@ -40,7 +40,8 @@ class ProfileChoice(Enum):
 def chosen_profile(choice: ProfileChoice, clients: Iterable[str]) -> Profile:
     """Choose the profile of one height from the client names in the Hello messages of connected validators.
 
-    Ophion peers do not count, because Ophion reads both forms. The slot is written only if all other clients use it.
+    Ophion peers do not count, because Ophion reads both forms. The slot for a block access list is written only if all
+    other clients write it.
     """
     if choice is not ProfileChoice.AUTO:
         return Profile(choice.value)
@@ -49,7 +50,7 @@ def chosen_profile(choice: ProfileChoice, clients: Iterable[str]) -> Profile:
 
 
 def hides_round(clients: Iterable[str]) -> bool:
-    """Whether to send QBFT blocks of later rounds with round 0: only if all peers of other clients require it."""
+    """Whether to send QBFT blocks of later rounds with round 0. True only if all peers of other clients require it."""
     others = _others(clients)
     return bool(others) and all(_QUORUM in client for client in others)
 

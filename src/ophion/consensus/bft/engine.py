@@ -68,7 +68,7 @@ class BftEngine:
         return self.schedule.era(self.schedule.first).protocol.name
 
     def protocol(self, number: int) -> BftProtocol:
-        """Return the protocol of a block and of the messages about it."""
+        """Return the protocol of a block. The messages about this block use the same protocol."""
         return self.schedule.era(number).protocol
 
     # --- header contents ------------------------------------------------------------------------
@@ -130,7 +130,9 @@ class BftEngine:
     # --- rules ----------------------------------------------------------------------------------
 
     def check_genesis(self, header: Header) -> None:
-        """Check that the extra data is well-formed. Without a validator contract, it must also list validators."""
+        """Check that the extra data is well-formed. Without a validator contract, the extra data must also list
+        validators.
+        """
         try:
             validators = self.protocol(0).decode_extra(header.extra_data).validators
         except DecodeError as error:
@@ -270,7 +272,7 @@ class BftEngine:
         return replace(header, difficulty=DIFFICULTY, extra_data=encoded)
 
     def candidate(self, block: bytes, round_number: int = 0) -> Candidate:
-        """Return a built block as a proposal of a round."""
+        """Return a newly built block as the proposal of a round."""
         number = Header.decode(rlp.split_list(block, MAX_BLOCK_ITEMS)[0]).number
         found = self.protocol(number).candidate(block)
         return found if found.round == round_number else candidate_in_round(self.protocol(number), found, round_number)
@@ -280,7 +282,7 @@ class BftEngine:
         return self._digest(header, ExtraForm.FOR_SEAL)
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
-        """Return the header with these seals in place of earlier ones."""
+        """Return the header with these seals instead of its earlier seals."""
         extra = replace(self.validators.extra(header), seals=tuple(seals))
         return replace(header, extra_data=self.protocol(header.number).encode_extra(extra, ExtraForm.FULL))
 
@@ -289,7 +291,7 @@ class BftEngine:
     def new_head(
         self, header: HashedHeader, chain: HeaderReader, max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S
     ) -> NewHead:
-        """Return the state machine's event for a new head."""
+        """Return the `NewHead` event of the state machine for a new head."""
         block = header.header
         return NewHead(
             Head(block.number, header.hash, block.timestamp, block.coinbase),

@@ -142,7 +142,7 @@ BftEvent: TypeAlias = (
 
 
 class TimerKind(Enum):
-    """Kinds of timers. At most one timer of each kind runs. Setting a timer again replaces it."""
+    """Kinds of timers. At most one timer of each kind runs. Setting a timer replaces the running timer of that kind."""
 
     BLOCK = "block"
     ROUND = "round"

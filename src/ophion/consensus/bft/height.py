@@ -188,7 +188,9 @@ class Height:
             self._build(None, self.timing.timestamp(now), now)
 
     def on_round_timer(self, event: RoundTimer, now: float) -> None:
-        """Leave the round. If no quorum has reached it yet, repeat the request and wait."""
+        """Leave the round after its timeout. If no quorum has reached the round yet, send the round change again and
+        wait.
+        """
         if event.round != self.current:
             return
         if self._has_gathered:
@@ -198,7 +200,7 @@ class Height:
             self._ask_for_round(now)
 
     def on_disconnected(self, now: float) -> None:
-        """Handle the disconnect of a validator. It may be the proposer of this or a later round."""
+        """Handle the disconnect of a validator, which may be the proposer of this or of a later round."""
         if self.current > 0 or (self.current == 0 and now >= self._turn_began):
             self._pass_over(now)
         elif self.block_due is None and self._awaited(0) > 0:
@@ -210,7 +212,7 @@ class Height:
             self._emit(Repeat(message, peer))
 
     def on_built(self, event: ProposalBuilt, now: float) -> None:
-        """Propose the block if the round still needs it."""
+        """Propose the built block, if this round still needs a proposal."""
         if self._building is None or self._building[0] != event.round or event.round != self.current:
             return
         _, certificate, begun_at = self._building
@@ -222,9 +224,10 @@ class Height:
         self._propose(event.block, certificate, begun_at)
 
     def on_checked(self, event: ProposalChecked, now: float) -> None:
-        """Accept a valid proposal and move to its round if that is later.
+        """Accept a valid proposal. If its round is later than the current round, move to that round.
 
-        An invalid block stays pinned to its round, because its proposer has signed it. A wrong body unpins it.
+        An invalid block stays pinned to its round, because its proposer has signed it. A block whose body does not
+        match its header is unpinned.
         """
         number = event.round
         offers = self._offers.get(number)
@@ -320,7 +323,7 @@ class Height:
         """Check the first justified proposal of a round; its digest pins the round (consensus.md 2.9).
 
         An IBFT 2.0 proposer signs a digest of the header, so copies with another body may arrive. One copy per sender
-        is stored in case the body being checked is wrong. The proposer's own copy is then checked first.
+        is stored in case the body being checked is wrong. Then the copy that the proposer itself sent is checked first.
         """
         number, digest = proposal.round, proposal.block.digest
         if number == self.current and self.round.proposal is not None:
@@ -351,7 +354,7 @@ class Height:
         return True
 
     def _take_round_change(self, message: RoundChange, now: float) -> bool:
-        """Count a request for a later round. Returns whether the request was valid and new."""
+        """Count a round change for a later round. Returns whether the round change was valid and new."""
         target = message.round
         if target > MAX_ROUND:
             return False
@@ -419,7 +422,7 @@ class Height:
         self._take_round_change(message, now)
 
     def _awaited(self, number: int) -> int:
-        """Return the first round from `number` on whose proposer is not absent."""
+        """Return the first round, starting at `number`, whose proposer is not absent."""
         absent = self._liveness.absent(self.validator_set, self._me)
         while absent and self.validator_set.proposer(number) in absent:
             number += 1
@@ -433,12 +436,12 @@ class Height:
                 self._change_round(target, now)
 
     def _needs_gathering(self) -> bool:
-        """Whether this round may only be left after a quorum has been in it for a whole timeout.
+        """Whether this validator must stay in the round until a quorum has been in it for a whole timeout.
 
         With rounds of equal length, validators could follow each other forever, one always slightly ahead. So at the
-        cap the timeout of a round starts when a quorum has arrived, and until then the request for the round is
-        repeated. Below the cap the doubling timeouts bring validators together, as other clients expect. A validator
-        that has prepared in this round has received a quorum of votes in it, so waiting never delays a proof.
+        cap the timeout of a round starts when a quorum has arrived. Until then the round change is repeated. Below the
+        cap the doubling timeouts bring validators together, as other clients expect. A validator that has prepared a
+        block in this round has received votes of a quorum in this round, so waiting never delays a proof.
         """
         return self.current > 0 and self.timing.is_capped(self.current) and not self._is_quorum_here()
 
@@ -447,7 +450,9 @@ class Height:
         return here + 1 >= self.validator_set.quorum
 
     def _waits_for_transactions(self, now: float) -> bool:
-        """Whether QBFT delays an empty block. It then resets round 0 and tries again later (consensus.md 3.5)."""
+        """Whether QBFT delays an empty block. The validator then restarts round 0 and tries again later
+        (consensus.md 3.5).
+        """
         limit = self.head.timestamp + self.timing.empty_period_s
         if not self._rules.starts_on_block_timer or not self.timing.empty_period_s or now >= limit:
             return False
@@ -466,7 +471,9 @@ class Height:
         self._emit(BuildProposal(self.head.hash, self.validator_set.height, self.current, timestamp))
 
     def _propose_again(self, certificate: Certificate, now: float) -> None:
-        """Propose in a later round at once: the prepared block of the certificate, or a new block if it has none."""
+        """Propose in a later round at once: the prepared block of the certificate, or a new block if the certificate
+        has none.
+        """
         if certificate.block is None:
             self._build(certificate, int(now), now)
         else:

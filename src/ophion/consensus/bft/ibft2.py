@@ -158,7 +158,9 @@ class Ibft2(MessageCodec):
         return validator_set.quorum - 1
 
     def check_round_change(self, message: RoundChange, validator_set: ValidatorSet) -> None:
-        """Check block and proof. Does not execute the block, because a quorum has already executed it."""
+        """Check block and proof of a round change. Does not execute the block, because a quorum has already executed
+        it.
+        """
         _check_proof(message.signed, validator_set)
         prepared = prepared_block(message, validator_set)
         if prepared is not None and prepared.block.round != prepared.claim.round:
@@ -187,7 +189,7 @@ class Ibft2(MessageCodec):
 
 
 def _check_proof(change: SignedRoundChange, validator_set: ValidatorSet) -> None:
-    """Check the proof inside a round change: a signed proposal and Q - 1 prepares of others."""
+    """Check the proof inside a round change: a signed proposal, and Q - 1 prepares of other validators."""
     check_target(change)
     claim = change.claim
     if claim is None:

@@ -28,7 +28,7 @@ def check_authors(authors: Sequence[Address], needed: int, what: str) -> None:
 
 
 def check_target(change: SignedRoundChange) -> None:
-    """Check that a round change requests a round above 0, and that its claim is of an earlier round."""
+    """Check that a round change requests a round above 0, and that its prepared block is from an earlier round."""
     if change.round < 1:
         raise Unjustified("round 0 cannot be asked for")
     if change.claim is not None and change.claim.round >= change.round:
@@ -36,7 +36,7 @@ def check_target(change: SignedRoundChange) -> None:
 
 
 def check_round_changes(changes: Sequence[SignedRoundChange], number: int, validator_set: ValidatorSet) -> None:
-    """Check that a quorum requests exactly this round. The protocol checks each claim."""
+    """Check that a quorum of round changes requests exactly this round. The protocol checks their prepared blocks."""
     check_authors([change.author for change in changes], validator_set.quorum, "round changes")
     for change in changes:
         if (
@@ -66,7 +66,9 @@ def check_proposer(proposal: Proposal, validator_set: ValidatorSet) -> None:
 
 
 def check_same_block(block: Candidate, rounds: Sequence[int], digest: Hash32, forms: BlockForms) -> None:
-    """Check that the proposal repeats the prepared block. Its extra data may contain any of these rounds."""
+    """Check that the proposal repeats the prepared block. The extra data of the proposal may contain any of these
+    rounds.
+    """
     if all(forms.with_round(block, number).digest != digest for number in rounds):
         raise Unjustified("another block was prepared before")
 
@@ -79,7 +81,9 @@ class PreparedBlock(NamedTuple):
 
 
 def prepared_block(message: RoundChange, validator_set: ValidatorSet) -> PreparedBlock | None:
-    """Return claim and block of a round change, or None if it has neither. Raises if they do not match."""
+    """Return the prepared block of a round change, or None if it has no prepared block. Raises if the claimed
+    digest does not match the block.
+    """
     claim, block = message.signed.claim, message.block
     if claim is None or block is None:
         if claim is not None or block is not None:

@@ -59,7 +59,7 @@ class LostStateRecovery:
         return head.timestamp > self._came_back_at + _CLOCKS_APART_S
 
     def holds(self, validator_set: ValidatorSet, head: Head) -> bool:
-        """Whether this validator may have voted at this height before it lost its votes."""
+        """Whether this validator may have voted at this height before it lost its stored votes."""
         return head.number > 0 and len(validator_set) > 1
 
     def message_received(self, author: Address, height: int, round_number: int) -> None:
@@ -68,11 +68,13 @@ class LostStateRecovery:
             self._reached[author] = max(round_number, self._reached.get(author, 0))
 
     def next_look(self, timing: RoundTiming, now: float) -> float:
-        """Return the time of the next check whether the other validators make progress."""
+        """Return the time at which to check again whether the other validators make progress."""
         return now + _PATIENCE * timing.timeout(0)
 
     def joins(self, validator_set: ValidatorSet, timing: RoundTiming, now: float) -> DurableVotes | None:
-        """Return the round to join if enough others are connected but make no progress. None: keep waiting."""
+        """Return the round to join if enough other validators are connected but make no progress. None means: keep
+        waiting.
+        """
         latest = self._latest_round(validator_set.faults)
         if len(self._reached) >= validator_set.quorum:
             patience_s = _PATIENCE_WITH_QUORUM * timing.timeout(latest)

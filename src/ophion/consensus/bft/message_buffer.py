@@ -15,7 +15,7 @@ from ophion.consensus.bft.events import MessageReceived
 
 
 class MessageLimits(Struct, frozen=True):
-    """The limits of the genesis file. The file spells one of them `duplicateMesageLimit`."""
+    """The message limits of the genesis file. The file spells one limit `duplicateMesageLimit`."""
 
     message_queue: int = 1000
     """Limit of events that wait for the state machine. The driver owns the queue and drops the excess."""
@@ -52,7 +52,7 @@ class MessageCounts(Struct):
 
 
 class RecentlySeen:
-    """The last `limit` fingerprints. A new one evicts the oldest."""
+    """The last `limit` fingerprints of messages. A new fingerprint evicts the oldest."""
 
     __slots__ = ("_limit", "_seen")
 

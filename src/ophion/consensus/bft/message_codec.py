@@ -45,8 +45,8 @@ _NEWCOMERS: Final = 3
 def signatures_expected(validators: int) -> int:
     """Return the maximum number of signatures in an honest message for a network of this size.
 
-    The largest message is an IBFT 2.0 proposal of a later round. It has a round change of every validator, each with a
-    proposal and a prepare of each validator. Messages with more signatures are treated as an attack.
+    The largest message is an IBFT 2.0 proposal of a later round. This proposal has a round change of every validator,
+    each with a proposal and a prepare of each validator. Messages with more signatures are treated as an attack.
     """
     count = validators + _NEWCOMERS
     return min(MAX_SIGNATURES, 1 + count * (count + 2))
@@ -182,7 +182,7 @@ class MessageCodec(ABC):
     def write_round_change(
         self, height: int, round_number: int, prepared: PreparedRound | None, profile: Profile, signer: DigestSigner
     ) -> RoundChange:
-        """Sign a round change. `prepared` is the proof of the block prepared before, if any."""
+        """Sign a round change. `prepared` is the proof of the block prepared in an earlier round, if any."""
         parts = self._round_change_parts(prepared, profile)
         signed, raw = self._sign(MessageKind.ROUND_CHANGE, height, round_number, parts, signer)
         return RoundChange(

@@ -51,7 +51,7 @@ def header_digest(codec: ExtraCodec, header: Header, extra: BftExtraData, form: 
 
 
 def candidate_of(codec: ExtraCodec, block: bytes) -> Candidate:
-    """Decode a block of a message. Reads only its header."""
+    """Decode a block in a message. Reads only the header of the block."""
     parts = rlp.split_list(block, MAX_BLOCK_ITEMS)
     if len(parts) < 3:
         raise DecodeError(f"block of {len(parts)} items instead of 3 or 4", _PLACE)
@@ -182,7 +182,7 @@ class SignedParts:
         return Prepare(part.height, part.round, digest, part.author, fingerprint, raw)
 
     def split(self, encoded: bytes) -> list[bytes]:
-        """Split a list of signed parts. Raises if it has more signatures than the message may still contain."""
+        """Split a list of signed parts. Raises if the list has more signatures than the message may still contain."""
         try:
             return rlp.split_list(encoded, self._budget)
         except TooManyItems as error:
@@ -215,14 +215,16 @@ class SignedParts:
 
 
 def exactly(items: list[bytes], count: int, what: str) -> list[bytes]:
-    """Return the items if there are exactly `count` of them."""
+    """Return the items if there are exactly `count`, else raise `DecodeError`."""
     if len(items) != count:
         raise DecodeError(f"{what} of {len(items)} items instead of {count}", _PLACE)
     return items
 
 
 def one_of(items: list[bytes], counts: tuple[int, int], what: str) -> list[bytes]:
-    """Return the items if their number is one of the two in `counts`, one per profile."""
+    """Return the items if their number is in `counts`, else raise `DecodeError`. `counts` has one number per
+    profile.
+    """
     if len(items) not in counts:
         raise DecodeError(f"{what} of {len(items)} items instead of {counts[0]} or {counts[1]}", _PLACE)
     return items

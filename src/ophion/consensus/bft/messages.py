@@ -175,7 +175,9 @@ class Proposal(_Signed):
 
     @property
     def fingerprint(self) -> bytes:
-        """Hash of the message data. Computed on demand: it takes milliseconds, and own proposals do not need it."""
+        """Hash of the message data. Computed on demand, because it takes milliseconds and own proposals do not
+        need it.
+        """
         return self.known_as or keccak256(self.raw.data)
 
 
@@ -184,10 +186,10 @@ BftMessage: TypeAlias = "Proposal | Prepare | Commit | RoundChange"
 
 @dataclass(frozen=True, slots=True)
 class PreparedRound:
-    """Proof that a quorum prepared a block in a round. A validator must never lose it.
+    """Proof that a quorum prepared a block in a round. A validator must never lose this proof.
 
-    A validator commits after at least Q - f honest validators hold such a proof. Their round changes carry it into
-    every later round, so no other block can be decided at this height (consensus.md 2.9, rule 3c).
+    A validator commits after at least Q - f honest validators hold such a proof. The round changes of these validators
+    carry the proof into every later round, so no other block can be decided at this height (consensus.md 2.9, rule 3c).
     """
 
     round: int

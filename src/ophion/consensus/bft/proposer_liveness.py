@@ -43,7 +43,7 @@ class ProposerLiveness:
         self._gone.discard(author)
 
     def missed_turn(self, proposer: Address, since: float) -> None:
-        """Record that a round which began at `since` ended without a proposal."""
+        """Record that the proposer sent no proposal in a round that began at `since`."""
         if self.received_at.get(proposer, since - 1.0) < since:
             self._missed.add(proposer)
 
@@ -64,7 +64,7 @@ class ProposerLiveness:
         return found if len(validator_set) - len(found) >= validator_set.quorum else frozenset()
 
     def keep(self, validators: Collection[Address]) -> None:
-        """Remove all addresses except these validators."""
+        """Forget all addresses except these validators."""
         self.received_at = {author: at for author, at in self.received_at.items() if author in validators}
         self._missed.intersection_update(validators)
         self._gone.intersection_update(validators)

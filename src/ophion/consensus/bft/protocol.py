@@ -43,7 +43,7 @@ class Rules(Protocol):
         """Return the number of prepares that, together with the proposal, prove preparation."""
 
     def check_round_change(self, message: RoundChange, validator_set: ValidatorSet) -> None:
-        """Check that the message proves its claim, if it has one (consensus.md 2.9, 3.4)."""
+        """Check that a round change proves the prepared block that it claims, if any (consensus.md 2.9, 3.4)."""
 
     def check_proposal(self, proposal: Proposal, validator_set: ValidatorSet, forms: BlockForms) -> None:
         """Check author, certificate and choice of block. The block itself is checked elsewhere."""

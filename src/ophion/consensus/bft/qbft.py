@@ -169,10 +169,10 @@ class Qbft(MessageCodec):
         return validator_set.quorum
 
     def check_round_change(self, message: RoundChange, validator_set: ValidatorSet) -> None:
-        """Check the claim against the prepares sent with it.
+        """Check the claimed prepared block against the prepares sent with it.
 
-        Other clients also execute the block here. This is not needed: at least one honest validator of the quorum has
-        executed it, and each validator executes it before it votes for it again.
+        Other clients also execute the block here. Ophion does not: at least one honest validator of the quorum has
+        executed the block, and each validator executes the block before it votes for it again.
         """
         check_target(message.signed)
         prepared = prepared_block(message, validator_set)

@@ -48,7 +48,7 @@ class Round:
         self._seal_author = seal_author
 
     def accept(self, proposal: Proposal, seal_hash: Hash32) -> None:
-        """Pin the proposal and drop early votes for other blocks."""
+        """Accept the proposal of this round, and drop early votes for other blocks."""
         self.proposal = proposal
         self.seal_hash = seal_hash
         digest = proposal.block.digest

@@ -1,7 +1,7 @@
 """Collects round changes: whether enough validators request a round, and what its proposer must propose.
 
 It stores only the latest few requests per author, so a misbehaving author cannot fill the memory. An honest author that
-requests a later round has left the earlier ones, so its earlier requests are not needed.
+requests a later round has left all earlier rounds, so its earlier requests are not needed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RoundChanges:
         return message.round in rounds
 
     def of(self, round_number: int) -> list[RoundChange]:
-        """Return all requests for exactly that round."""
+        """Return all round changes for exactly that round."""
         return [rounds[round_number] for rounds in self._by_author.values() if round_number in rounds]
 
     def authors(self, round_number: int) -> frozenset[Address]:

@@ -60,7 +60,7 @@ _Statement: TypeAlias = tuple[type[BftMessage], int, int, Hash32]
 
 
 class BftStateMachine:
-    """One validator, or a node that may become one."""
+    """One validator, or a node that may become a validator."""
 
     def __init__(
         self,
@@ -234,7 +234,7 @@ class BftStateMachine:
             self._deliver(received, now)
 
     def _begin(self, validator_set: ValidatorSet, event: NewHead, memory: DurableVotes | None, now: float) -> None:
-        """Take part in the height of this validator set."""
+        """Take part in consensus at the height of this validator set."""
         self._relays.clear()
         self.height = Height(
             self.rules,
@@ -253,7 +253,7 @@ class BftStateMachine:
         self.height.start(now)
 
     def _waits_out(self, validator_set: ValidatorSet, event: NewHead, has_voted: bool, now: float) -> bool:
-        """Whether to skip this height because an earlier vote at it may be lost."""
+        """Whether to skip this height because this validator may have lost a vote that it sent at this height."""
         waiting = self._recovery
         if waiting is None:
             return False
@@ -265,7 +265,7 @@ class BftStateMachine:
         return self.address in validator_set.members and waiting.holds(validator_set, event.head)
 
     def _look_again(self, now: float) -> None:
-        """Check whether the other validators make progress. Join them if they do not."""
+        """Check whether the other validators make progress. If not, join them."""
         event, validator_set, waiting = self._new_head, self.validator_set, self._recovery
         if event is None or validator_set is None or waiting is None:
             return
@@ -320,7 +320,7 @@ class BftStateMachine:
             self._effects += (CancelTimer(TimerKind.BLOCK), CancelTimer(TimerKind.ROUND))
 
     def _on_received(self, event: MessageReceived, now: float) -> None:
-        """Apply the filters of consensus.md 2.8 in order."""
+        """Filter a received message by the rules of consensus.md 2.8, in order."""
         if not self._is_running or self.head is None:
             return
         message, counts = event.message, self.counts
@@ -368,7 +368,7 @@ class BftStateMachine:
         """Whether a message signed with our key may be one of our own messages, returned by a peer.
 
         An earlier run may have sent the messages that its stored votes allow. Without stored votes, it may have sent
-        any.
+        any message.
         """
         if _statement(message) in self._sent or self._recovery is not None:
             return True
@@ -409,7 +409,7 @@ def _statement(message: BftMessage) -> _Statement:
 
 
 def _digest(message: BftMessage) -> Hash32:
-    """Return the digest of the block in a message. Empty for a round change without a claim."""
+    """Return the digest of the block in a message. Empty for a round change without a prepared block."""
     if isinstance(message, RoundChange):
         return b"" if message.signed.claim is None else message.signed.claim.digest
     return message.signed.digest if isinstance(message, Proposal) else message.digest

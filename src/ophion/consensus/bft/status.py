@@ -47,7 +47,7 @@ class Ballot(Struct, frozen=True):
 
 
 class MemberView(Struct, frozen=True):
-    """What this node knows about another validator."""
+    """The state of another validator, as far as this node knows it."""
 
     address: Address
     is_connected: bool

@@ -52,7 +52,7 @@ class ForkCache:
 
 
 def find_point(folder: Path, url: str, number: int) -> tuple[int, dict[str, Any]] | None:
-    """Return chain id and block of a number, or None if this source was not asked for it before."""
+    """Return chain id and block of a block number, or None if this source was not asked for the number before."""
     found = None
     for record in _records(folder / _POINTS):
         if record.get("source") == _digest(url) and record.get("number") == number:
@@ -61,7 +61,7 @@ def find_point(folder: Path, url: str, number: int) -> tuple[int, dict[str, Any]
 
 
 def keep_point(folder: Path, url: str, number: int, chain_id: int, block: dict[str, Any] | None) -> None:
-    """Store the block of a number, or remove it if `block` is None."""
+    """Store the block of a block number. If `block` is None, remove the stored block."""
     record: dict[str, Any] = {"source": _digest(url), "number": number, "chainId": chain_id}
     if block is not None:
         record["block"] = block

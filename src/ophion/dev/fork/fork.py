@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class _Job(Struct):
-    """Keys to fetch, and the call that reads them."""
+    """Keys to fetch, and the call that reads these keys."""
 
     keys: list[Key]
     call: dict[str, Any] | None
@@ -226,7 +226,9 @@ class Fork:
         return self._nonces.get(address, 0)
 
     def prefetch(self, run: Callable[[], object], call: dict[str, Any]) -> None:
-        """Fetch the values that a call reads. `run` executes it; `call` is its JSON for the source. Blocks."""
+        """Fetch the values that a call reads. `run` executes the call; `call` is its JSON form for the source. Blocks
+        the thread.
+        """
         for round in range(MAX_ROUNDS):
             keys = list(dict.fromkeys(self.state.collect(run)))
             if not keys:
@@ -242,7 +244,9 @@ class Fork:
     # --- blocks and receipts --------------------------------------------------------------------
 
     async def ask(self, method: str, params: list[Any]) -> Any:
-        """Return the source's response about a block up to the forked one. It is cached, because it cannot change."""
+        """Return the source's response about a block at or before the forked block. It is cached, because it cannot
+        change.
+        """
         key = orjson.dumps([method, params])
         if key in self._responses:
             return self._responses[key]

@@ -62,7 +62,9 @@ def _chain_id(source: ForkSource, answer: Any) -> int:
 
 
 def header_of(block: dict[str, Any]) -> HashedHeader:
-    """Read the header of a JSON-RPC block. Keeps the source's hash, because its hashing rules may differ."""
+    """Read the header of a JSON-RPC block. Keeps the hash of the source, because the source may have other
+    hashing rules.
+    """
     try:
         header = Header(
             parent_hash=_data(block, "parentHash"),

@@ -12,7 +12,7 @@ DEFAULT_TIMEOUT_S = 45.0
 
 
 class ForkSettings(Struct, frozen=True):
-    """Where a fork comes from."""
+    """The source of a fork: URL, block, retries and cache."""
 
     url: str
     block_number: int | None = None

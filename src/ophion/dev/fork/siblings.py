@@ -28,13 +28,13 @@ class Siblings:
         self._guess = 0
 
     def add(self, creator: bytes, nonce: int) -> None:
-        """Record an account with its nonce, which bounds the contracts that it has created."""
+        """Record an account with its nonce. The nonce bounds the number of contracts that the account has created."""
         if nonce and creator not in self._known:
             self._known.add(creator)
             self._fresh[creator] = nonce
 
     def following(self, address: bytes) -> list[bytes]:
-        """Return the contracts that are probably accessed after this one."""
+        """Return the contracts that are probably accessed after this contract."""
         self._compute()
         found = self._creations.get(address)
         if found is None:

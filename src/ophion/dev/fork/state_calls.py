@@ -22,7 +22,7 @@ _MAX_EAGER_CODES = 4
 
 
 class Answers:
-    """What the source has answered."""
+    """The values that the source has returned."""
 
     def __init__(self) -> None:
         self.accounts: dict[str, list[Any] | None] = {}

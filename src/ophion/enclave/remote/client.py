@@ -70,7 +70,7 @@ class RemoteEnclave:
     async def create_group(
         self, members: Sequence[bytes], sender: bytes, name: str = "", description: str = "", seed: bytes | None = None
     ) -> Group:
-        """Create a group at the remote enclave. The remote enclave sends it to the members."""
+        """Create a group at the remote enclave, which sends the group to the members."""
         form = {
             "addresses": [base64_text(member) for member in members],
             "from": base64_text(sender),
@@ -96,7 +96,9 @@ class RemoteEnclave:
         return [_group(one) for one in answer]
 
     async def group(self, group_id: bytes) -> Group | None:
-        """Return a group. None if it is unknown or deleted, which a remote enclave does not distinguish."""
+        """Return a group. None for an unknown group and for a deleted group; a remote enclave does not
+        distinguish them.
+        """
         answer = await self._exchange("/retrievePrivacyGroup", {"privacyGroupId": base64_text(group_id)}, _JSON)
         return None if answer.status == _MISSING else _group(_success(answer))
 
@@ -142,7 +144,7 @@ class RemoteEnclave:
         await self._look_for_key()
 
     async def _look_for_key(self) -> None:
-        """Warn if the enclave lists its keys and ours is missing."""
+        """Warn if the enclave returns a list of its keys and our key is not in the list."""
         try:
             answer = await self._client.get("/keys")
             members = orjson.loads(answer.body)["keys"] if answer.status == 200 else None
@@ -241,7 +243,7 @@ def _group(content: Any) -> Group:
 
 
 def _named_sender(payload: bytes) -> bytes:
-    """Return the privateFrom of a transaction. Older enclaves check the sender but do not return it."""
+    """Return the privateFrom of a transaction. Older enclaves check the sender but do not return it to the node."""
     try:
         sender = rlp.decode_list(payload)[_PRIVATE_FROM]
     except (DecodeError, IndexError):

@@ -18,7 +18,7 @@ _MAX_SHOWN: Final = 5
 
 
 class GroupResult(Struct):
-    """Answers about one group."""
+    """Result of comparing the answers about one group."""
 
     receipts: int = 0
     contracts: set[str] = field(default_factory=set)
@@ -106,7 +106,7 @@ class PrivateComparison:
 
 
 def _group_id(receipt: dict[str, Any]) -> str:
-    """Return the group that a receipt names, or that of its sender and recipients."""
+    """Return the group that a receipt names, or the group of its sender and recipients."""
     named = receipt.get("privacyGroupId")
     if isinstance(named, str):
         return named

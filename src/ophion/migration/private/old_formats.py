@@ -134,7 +134,7 @@ def legacy_group(members: tuple[bytes, ...]) -> GroupRecord:
 
 
 def decode_orion_row(data: bytes) -> OldPayload | GroupRecord | None:
-    """Decode a value of Orion's database; None for one that is neither a payload nor a group."""
+    """Decode a value of Orion's database; None for a value that is neither a payload nor a group."""
     content = decode_cbor(data)
     if isinstance(content, dict) and "cipherText" in content:
         return decode_orion_payload(content)

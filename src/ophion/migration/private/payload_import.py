@@ -27,7 +27,7 @@ _ABSENT_BOX: Final = bytes(BOX_BYTES)
 
 
 class ImportedPayloads(Struct):
-    """The report: payloads by group, and reasons for those that are not moved."""
+    """The report of an import: payloads by group, and the reasons why other payloads are not moved."""
 
     groups: dict[bytes, int] = field(default_factory=dict)
     """Payloads of each group."""

@@ -27,7 +27,7 @@ DELETIONS: Final = frozenset((DELETE, SINGLE_DELETE, DELETE_SIZED))
 
 
 def read_records(data: bytes, log_number: int = 0) -> Iterator[bytes]:
-    """Yield the records of a file. Ends at an incomplete record, or at one left over from an earlier log."""
+    """Yield the records of a file. Ends at an incomplete record, or at a record left over from an earlier log."""
     position, parts = 0, list[bytes]()
     while position + _HEADER_BYTES <= len(data):
         left = _BLOCK_BYTES - position % _BLOCK_BYTES

@@ -38,7 +38,7 @@ class TableFile(Struct, frozen=True):
 
 
 class Manifest(Struct):
-    """The latest version that a manifest describes."""
+    """The latest version of a database that a manifest describes."""
 
     levels: dict[int, dict[int, TableFile]] = field(default_factory=dict)
     log_number: int = 0

@@ -57,7 +57,7 @@ class _Block:
 
 
 class SortedTable:
-    """An open table. Raises `OSError`, and `DecodeError` for a format that is not known."""
+    """An open table. Raises `OSError`, and `DecodeError` for an unknown format."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")

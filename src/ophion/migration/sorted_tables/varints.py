@@ -8,7 +8,7 @@ _MAX_VARINT_BYTES = 10
 
 
 class FieldReader:
-    """Reads the fields of a byte string in order. Raises `DecodeError` if it ends too early."""
+    """Reads the fields of a byte string in order. Raises `DecodeError` if the string ends too early."""
 
     __slots__ = ("data", "end", "position")
 

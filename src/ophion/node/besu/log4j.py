@@ -32,7 +32,7 @@ _UNITS_KB: Final = {"KB": 1, "MB": 1024, "GB": 1024 * 1024}
 
 
 class LogSettings(Struct, frozen=True):
-    """Options of Ophion with their values, and what has no equivalent."""
+    """Options of Ophion with their values, and the Log4j settings without an equivalent."""
 
     options: Mapping[str, str]
     ignored: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ def read_log4j(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> tuple
 
 
 def parse_log4j(content: bytes, environ: Mapping[str, str]) -> LogSettings:
-    """Read a Log4j 2 XML file; `ValueError` or `ParseError` for one that cannot be read."""
+    """Read a Log4j 2 XML file; `ValueError` or `ParseError` for a file that cannot be read."""
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
         raise ValueError("document types are not accepted")
     if not content.lstrip().startswith(b"<"):

@@ -19,7 +19,7 @@ _UNRELEASED: Final = "-"
 
 
 class Verdict(Enum):
-    """What Ophion does with an option."""
+    """How Ophion treats a Besu option."""
 
     HONOURED = "honoured"
     IGNORED = "no effect"

@@ -27,7 +27,7 @@ class BesuSetting(Struct, frozen=True):
 
 
 class Translation(Struct, frozen=True):
-    """The options of Ophion that result, with warnings and problems to report."""
+    """Result of a translation: options of Ophion, with warnings and problems to report."""
 
     given: list[Given]
     warnings: list[str]
@@ -35,7 +35,7 @@ class Translation(Struct, frozen=True):
 
 
 def read_besu_setting(name: str, texts: tuple[str, ...], source: OptionSource, label: str) -> BesuSetting | None:
-    """Return the setting; None if Besu has no such option."""
+    """Return the setting that has this Besu name; None if Besu has no such option."""
     option = find_besu_option(name)
     return None if option is None else BesuSetting(option, texts, source, label)
 
@@ -70,7 +70,7 @@ def unread_variables(environ: Mapping[str, str], specs: Iterable[OptionSpec]) ->
 
 
 def translate(settings: Iterable[BesuSetting], specs: Iterable[OptionSpec]) -> Translation:
-    """Translate each setting by its verdict in the table."""
+    """Translate each setting by its verdict in the table of Besu options."""
     by_name = {name: spec for spec in specs for name in spec.names}
     result = Translation([], [], [])
     for setting in settings:

@@ -96,7 +96,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def lived(self) -> float:
-        """Seconds since the peer was accepted; 0 if it never was."""
+        """Seconds since the peer was accepted; 0 if the peer was never accepted."""
         return 0.0 if self._joined_at is None else self._context.clock.monotonic() - self._joined_at
 
     @property
@@ -107,7 +107,7 @@ class Connection(asyncio.Protocol):
     # --- main task ----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Run until the socket is closed. Cancelling closes it without a Disconnect."""
+        """Run until the socket is closed. Cancelling this task closes the socket without a Disconnect."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks.start(tasks)
@@ -223,7 +223,9 @@ class Connection(asyncio.Protocol):
             self._context.scheduler.add(self._step, self._is_member)
 
     def _step(self) -> bool:
-        """Write and read a little; return whether work is left. Called by `ReceiveScheduler`, never raises."""
+        """Write and read a bounded number of bytes; return whether work is left. Called by `ReceiveScheduler`, never
+        raises.
+        """
         # `_is_queued` stays set meanwhile, so messages that handlers send do not schedule a second step
         if self._ending is None:
             try:
@@ -254,7 +256,9 @@ class Connection(asyncio.Protocol):
         channel.resume_when_read()
 
     def _note_membership(self) -> None:
-        """Look up whether the peer is a member. Not done per message, because it costs a hash and rarely changes."""
+        """Record whether the peer is a member. Called rarely, because the lookup costs a hash and the result rarely
+        changes.
+        """
         node_id = self._session.remote_id
         self._is_member = self.peer is not None and node_id is not None and self._context.has_own_quota(node_id)
 

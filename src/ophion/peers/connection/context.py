@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class ConnectionManager(Protocol):
-    """Accepts or rejects connections and tracks the accepted ones."""
+    """Accepts or rejects connections, and tracks the accepted connections."""
 
     def judge(self, peer: Peer) -> None:
-        """Check a peer after Hello. Raises `PeerMisbehaved` with the disconnect reason to reject it."""
+        """Check a peer after Hello. To reject the peer, raises `PeerMisbehaved` with the disconnect reason."""
 
     def joined(self, connection: Connection, peer: Peer) -> None:
         """Called when the peer is accepted and its sub-protocols are attached."""

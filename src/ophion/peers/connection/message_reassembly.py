@@ -27,7 +27,7 @@ class MessageReassembly(Generic[T]):
         """Bytes of all senders."""
 
     def note(self, sender: T, size: int) -> T | None:
-        """Record the received bytes of an incomplete message. Above the limit, returns the sender to disconnect."""
+        """Record the received bytes of an incomplete message. Above the limit, returns the connection to disconnect."""
         if size < LARGE:
             self.total -= self._sizes.pop(sender, 0)
             return None

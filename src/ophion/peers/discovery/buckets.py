@@ -75,7 +75,7 @@ class Buckets:
                 bucket.waiting.popitem(last=False)
 
     def remove(self, node_id: bytes) -> None:
-        """Remove a node that stopped answering, and replace it from the replacement list."""
+        """Remove a node that stopped answering. A node of the replacement list takes its slot."""
         bucket = self._bucket(node_id)
         bucket.waiting.pop(node_id, None)
         if bucket.nodes.pop(node_id, None) is None:

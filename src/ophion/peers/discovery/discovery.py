@@ -171,7 +171,7 @@ class Discovery:
     # --- main task -----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Look up nodes and check known ones, until cancelled."""
+        """Look up new nodes and check known nodes, until cancelled."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
@@ -207,7 +207,7 @@ class Discovery:
                 self.forget(enode.node_id)
 
     def set_bootnodes(self, bootnodes: Sequence[Enode]) -> None:
-        """Set the bootnodes with a known address; new ones are pinged at once."""
+        """Set the bootnodes whose addresses are known, and ping the new bootnodes at once."""
         before = self._bootnodes
         self._bootnodes = tuple(one for one in bootnodes if one.ip and one.node_id != self._own_id)
         if self._tasks is not None:
@@ -292,7 +292,7 @@ class Discovery:
                 self.forget(enode.node_id)
 
     async def _ensure_bond(self, enode: Enode) -> bool:
-        """Make sure that both nodes have an endpoint proof of each other."""
+        """Make sure that this node and the other node have endpoint proofs of each other."""
         if not self._is_proven(enode) and not await self.ping(enode):
             return False
         if not self._bonds.believes_us(enode.node_id, enode.ip, self._clock.monotonic()):
@@ -303,7 +303,9 @@ class Discovery:
         return self._proven(enode.node_id, enode.ip) is not None
 
     def _proven(self, node_id: bytes, ip: str) -> Enode | None:
-        """Return the node with a proven endpoint. A node in the table counts even if its proof was evicted."""
+        """Return the node with a proven endpoint. A node in the table counts as proven even if its proof was
+        evicted.
+        """
         known = self._bonds.proven(node_id, ip, self._clock.monotonic()) or self.buckets.get(node_id)
         return known if known is not None and known.ip == ip else None
 
@@ -388,7 +390,9 @@ class Discovery:
                 self._on_record(packet, node_id, ip)
 
     def _has_expired(self, expiration: int) -> bool:
-        """Whether a packet has expired. Values above 2**63 - 1 have, because other clients read a signed number."""
+        """Whether a packet has expired. An expiration above 2**63 - 1 counts as expired, because other clients read it
+        as a signed number.
+        """
         return expiration < self._clock.now() or expiration > _MAX_EXPIRATION
 
     def _on_ping(self, ping: Ping, digest: bytes, node_id: bytes, ip: str, port: int) -> None:
@@ -405,7 +409,9 @@ class Discovery:
             self._keep(enode)
 
     def _return_ping(self, enode: Enode) -> None:
-        """Ping an unproven node that has pinged us. Above the limit, drop a Ping to the IP with most open Pings."""
+        """Ping an unproven node that has pinged us. If too many Pings are open, drop a Ping to the IP that has
+        the most of them.
+        """
         key = (enode.node_id, enode.ip, Kind.PONG)
         if key in self._open or self._ask_for_pong(enode) is None:
             return

@@ -15,7 +15,9 @@ _MOST: Final = 4096
 
 
 class EndpointProofs:
-    """Endpoint proofs by node id and IP. Bounded: evicts the oldest proof, and its node must prove again."""
+    """Endpoint proofs by node id and IP. Bounded: evicts the oldest proof, and the node must prove its endpoint
+    again.
+    """
 
     __slots__ = ("_proven", "_seen")
 
@@ -40,7 +42,7 @@ class EndpointProofs:
         return None if found is None else found[1]
 
     def believes_us(self, node_id: bytes, ip: str, now: float) -> bool:
-        """Whether the node has a proof of our endpoint. Only then does it answer our requests."""
+        """Whether the node has a proof of our endpoint. A node answers our requests only if it has this proof."""
         return _fresh(self._seen, (node_id, ip), now) is not None
 
 

@@ -47,7 +47,7 @@ class Record(Struct, frozen=True):
 
     @property
     def tcp_port(self) -> int | None:
-        """TCP port of the node, or None without a valid one."""
+        """TCP port of the node, or None if the record has no valid port."""
         try:
             port = rlp.decode_int(rlp.decode(self.pairs[b"tcp"]))
         except (KeyError, RlpError):
@@ -56,7 +56,7 @@ class Record(Struct, frozen=True):
 
     @property
     def chain(self) -> rlp.Item | None:
-        """Fork identifier: the first element of the `eth` entry. None without one."""
+        """Fork identifier: the first element of the `eth` entry, or None if the record has no such entry."""
         try:
             entry = rlp.decode(self.pairs[b"eth"])
         except (KeyError, RlpError):

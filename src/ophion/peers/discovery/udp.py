@@ -1,11 +1,11 @@
 """The UDP socket of discovery, with a bounded receive queue and rate limits per source.
 
-Verifying and answering a packet costs up to half a millisecond of signatures. So there is one rate limit per IP and
-port, which is one node, and one per IP, which many nodes may share. Responses have limits of their own: a flood of
+Verifying and answering a packet costs up to half a millisecond of signatures. So each pair of IP and port (one node)
+has a rate limit, and each IP, which many nodes may share, has another. Responses have limits of their own: a flood of
 requests cannot suppress the responses to our own requests, even from the same address.
 
-Source addresses can be forged, so a flood may come from any number of them. Packets from the addresses of known nodes
-have a queue of their own.
+Source addresses can be forged, so a flood may come from any number of addresses. Packets from the addresses of known
+nodes have a queue of their own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class UdpSocket(asyncio.DatagramProtocol):
         receive: Callable[[bytes, str, int], None],
         is_known: Callable[[str], bool] = lambda ip: False,
     ) -> None:
-        """`is_known`: whether an IP is that of a static node, a bootnode or a connected member."""
+        """`is_known` returns whether an IP belongs to a static node, a bootnode or a connected member."""
         self._scheduler = scheduler
         self._clock = clock
         self._receive = receive

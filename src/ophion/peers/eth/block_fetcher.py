@@ -66,7 +66,9 @@ class BlockFetcher:
         is_coming: Callable[[Hash32], bool],
         is_member: Callable[[EthPeer], bool],
     ) -> None:
-        """`is_here`: whether a block needs no fetch. `is_coming`: whether a copy is being verified or imported."""
+        """`is_here` returns whether a block needs no fetch. `is_coming` returns whether a copy of the block is being
+        verified or imported.
+        """
         self._deliver = deliver
         self._is_here = is_here
         self._is_coming = is_coming
@@ -105,7 +107,7 @@ class BlockFetcher:
             self._ask_next(hash)  # the asked peers are unknown and may never respond
 
     def came(self, hash: Hash32) -> None:
-        """Stop tracking a block: it has arrived, or no peer is left to ask."""
+        """Stop tracking a block, because it has arrived or no peer is left to ask."""
         pending = self._pending.pop(hash, None)
         if pending is None:
             return

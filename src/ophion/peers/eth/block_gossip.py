@@ -79,7 +79,9 @@ class BlockGossip:
         random: Random,
         is_member: Callable[[EthPeer], bool],
     ) -> None:
-        """`is_member` returns whether a peer has its own quota: a validator, a static node or a permitted node."""
+        """`is_member` returns whether a peer is a validator, a static node or a permitted node. Members have quotas of
+        their own.
+        """
         self.sent = 0
         """Blocks sent in full, for metrics."""
         self.dropped = 0
@@ -239,7 +241,7 @@ class BlockGossip:
         self._continue(header)
 
     async def _is_good(self, peer: EthPeer, header: HashedHeader, parent: HashedHeader) -> bool:
-        """Whether a header is valid. Waits for the timestamp of a header that is slightly early."""
+        """Whether a header is valid. If the header is slightly early, waits until its timestamp has passed."""
         engine, chain = self._chain.engine, self._chain
         for _ in range(2):
             try:
@@ -308,7 +310,7 @@ class BlockGossip:
         self._forget_old_orphans()
 
     def came_by_sync(self, blocks: Collection[ChainBlock]) -> None:
-        """Record blocks that synchronisation is about to import. They are not announced one by one."""
+        """Record blocks that synchronisation is about to import. These blocks are not announced one by one."""
         self._foreign.update(block.header.hash for block in blocks)
 
     def announce_head_again(self) -> None:
@@ -350,7 +352,7 @@ class BlockGossip:
                 self.sent += 1
 
     def _holders(self, header: HashedHeader) -> Collection[Address]:
-        """Addresses of the validators that decided the block. They have it and get only its hash."""
+        """Addresses of the validators that decided the block. These validators have the block and get only its hash."""
         if not self._is_final:
             return ()
         parent = self._chain.header(header.parent_hash)

@@ -1,6 +1,6 @@
-"""A bounded set of recent hashes, kept in two generations.
+"""A bounded set of recent hashes, in two generations.
 
-When the younger generation is full, it becomes the older one, and the hashes of the previous older one are dropped.
+When the younger generation is full, the set drops the older generation, and the younger one becomes the older one.
 """
 
 from __future__ import annotations

@@ -155,7 +155,8 @@ class EthPeer:
     def oversized(self, code: int, size: int) -> None:
         """Handle a message over its size limit. Its payload was not decompressed.
 
-        Drops a NewBlock without a disconnect, because the gas limit may have risen since the head of this node.
+        Drops a NewBlock without a disconnect, because the sender's chain may have a higher gas limit than the local
+        head.
         """
         if code == Code.NEW_BLOCK and size <= MAX_BYTES[Code.NEW_BLOCK]:
             self.peer.blame()
@@ -191,7 +192,7 @@ class EthPeer:
         self._host.became_ready(self)
 
     async def _ask_for_head(self, best: Hash32) -> None:
-        """Request the header of the peer's best block. Disconnects a peer that cannot serve it."""
+        """Request the header of the peer's best block. Disconnects a peer that cannot serve this header."""
         for _ in range(_HEAD_ATTEMPTS):
             try:
                 found = await self.headers(GetHeaders(best, 1))
@@ -251,7 +252,7 @@ class EthPeer:
         )
 
     async def bodies(self, headers: Sequence[HashedHeader]) -> list[SizedBody]:
-        """Request bodies. Returns the first bodies, with recovered senders; may be fewer than requested."""
+        """Request bodies. Returns them in order, with recovered senders; the list may be shorter than the request."""
         hashes = [header.hash for header in headers]
         return await self._exchange(
             Code.GET_BLOCK_BODIES,
@@ -260,7 +261,7 @@ class EthPeer:
         )
 
     async def pooled(self, hashes: list[Hash32]) -> list[bytes]:
-        """Request pooled transactions. Returns the ones that the peer has, in EIP-2718 encoding."""
+        """Request pooled transactions. Returns the transactions that the peer has, in EIP-2718 encoding."""
         return await self._exchange(
             Code.GET_POOLED_TRANSACTIONS,
             lambda request_id: encode_get_by_hash(request_id, hashes),

@@ -26,11 +26,11 @@ class EthPeers:
         return len(self._ready)
 
     def by_id(self, node_id: bytes) -> EthPeer | None:
-        """The peer with this node id."""
+        """Return the ready peer with this node id, or None."""
         return self._ready.get(node_id)
 
     def by_address(self, address: Address) -> EthPeer | None:
-        """The peer whose key has this address."""
+        """Return the ready peer whose key has this address, or None."""
         return self._by_address.get(address)
 
     def add(self, peer: EthPeer) -> None:

@@ -134,7 +134,7 @@ class EthProtocol:
         return self.is_member_node(peer.peer)
 
     def is_member_node(self, peer: Peer) -> bool:
-        """Like `is_member`, for a peer of any sub-protocol."""
+        """Whether a peer of any sub-protocol is a member, in the sense of `is_member`."""
         return peer.is_static or peer.is_permitted or peer.validator_address in self.makers
 
     def status(self, version: EthVersion) -> Status:

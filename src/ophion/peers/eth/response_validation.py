@@ -104,7 +104,7 @@ def read_transactions(answer: bytes) -> list[bytes]:
 
 
 def pooled_hash(raw: bytes) -> Hash32:
-    """The hash of a transaction in its network form. The blob sidecar is not hashed."""
+    """Return the hash of a transaction from its network form. The blob sidecar is not hashed."""
     if raw[0] != BLOB_TYPE:
         return keccak256(raw)
     _, start, _ = rlp.head(raw, 1)
@@ -122,7 +122,7 @@ def decoding(what: str) -> Iterator[None]:
 
 
 def wrapped(raw: bytes) -> bytes:
-    """Encode a transaction or receipt as a list item. Typed ones become byte strings."""
+    """Encode a transaction or receipt as a list item. A typed transaction or receipt becomes a byte string."""
     return raw if raw[0] >= 0xC0 else rlp.encode_bytes(raw)
 
 

@@ -63,7 +63,7 @@ class TransactionFetcher:
     def __init__(
         self, is_new: Callable[[Hash32], bool], deliver: Callable[[EthPeer, list[tuple[Hash32, bytes]]], None]
     ) -> None:
-        """`is_new` returns whether this node does not have a transaction yet."""
+        """`is_new` returns whether a transaction is unknown to this node."""
         self._is_new = is_new
         self._deliver = deliver
         self._pending: dict[Hash32, _PendingTransaction] = {}
@@ -201,7 +201,9 @@ class TransactionFetcher:
             self._done(peer, hashes)
 
     def _check(self, peer: EthPeer, hash: Hash32, raw: bytes) -> None:
-        """Compare type and size with the announcement. A wrong type, or a wrong size of blobs, is a breach."""
+        """Compare a transaction's type and size with its announcement. A wrong type is a protocol breach, and so is a
+        wrong size of a blob transaction.
+        """
         pending = self._pending.get(hash)
         if pending is None or not pending.size or len(pending.announcers) > 1:
             return  # no size was announced, or it is unclear which peer announced a wrong one
@@ -216,7 +218,9 @@ class TransactionFetcher:
             peer.useless("the size of an announced transaction is wrong")
 
     def _done(self, peer: EthPeer, hashes: list[Hash32]) -> None:
-        """End a fetch. Queues undelivered transactions for the next announcer, or drops them if there is none."""
+        """End a fetch. Queues undelivered transactions for the next announcer, or drops them if no announcer is
+        left.
+        """
         announcer = self._announcers.get(peer)
         if announcer is not None:
             announcer.is_asked = False

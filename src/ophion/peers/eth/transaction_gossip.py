@@ -243,7 +243,9 @@ class TransactionGossip:
             self._send_batch(peer, batch, hashes)
 
     def _weight(self, item: PooledTransaction) -> int:
-        """Return the size in the network form, in bytes, or 0 when the pool no longer has the blobs."""
+        """Return the size of a transaction in its network form, in bytes, or 0 when the pool no longer has the
+        blobs.
+        """
         if item.transaction.type != BLOB_TYPE:
             return item.size
         return len(self._pool.travelling(item) or b"")

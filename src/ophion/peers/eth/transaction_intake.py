@@ -1,8 +1,8 @@
 """Submits the transactions of one peer to the pool.
 
 It submits one batch at a time, so a peer that sends many transactions delays only itself. The waiting bytes and the
-rate of invalid transactions are bounded. Messages above these limits are dropped; too many disconnect the peer.
-Unknown peers also share a limit of bytes and take turns with their batches, so their number does not delay members.
+rate of invalid transactions are bounded. Messages above these limits are dropped, and too many such messages disconnect
+the peer. Unknown peers also share a limit on bytes and on concurrent batches, so their number does not delay members.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class IntakeShare:
         return not self.held or self.held + size <= self._max_bytes
 
     def enter(self, intake: TransactionIntake) -> bool:
-        """Take a turn in the pool. Returns False if none is free; `leave` then calls `intake.submit` later."""
+        """Reserve a slot for one batch. Returns False if no slot is free; `leave` then calls `intake.submit` later."""
         if not self._free:
             self._waiting[intake] = None
             return False
@@ -67,7 +67,7 @@ class IntakeShare:
         return True
 
     def leave(self) -> None:
-        """End a turn and give it to the next waiting intake that still has something to submit."""
+        """Release a slot and give it to the next waiting intake that still has transactions to submit."""
         self._free += 1
         while self._free and self._waiting:
             following = next(iter(self._waiting))
@@ -157,7 +157,7 @@ class TransactionIntake:
         self.submit()
 
     def submit(self) -> None:
-        """Submit the next batch, unless one is being processed or it is not this peer's turn."""
+        """Submit the next batch, unless a batch of this peer is in progress or no shared slot is free."""
         if self._is_busy or not self._waiting:
             return
         share = self._share()

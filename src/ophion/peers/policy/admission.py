@@ -55,7 +55,7 @@ class Admission:
         )
 
     def judge(self, newcomer: Peer, now: float) -> Peer | None:
-        """Return the existing connection with the same node that `newcomer` replaces, or None.
+        """Return the existing connection that `newcomer` replaces, or None. Both connections are with the same node.
 
         Raises `PeerMisbehaved` with the disconnect reason when the newcomer is rejected.
         """

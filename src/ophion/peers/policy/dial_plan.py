@@ -65,7 +65,7 @@ class DialPlan:
     # --- nodes -----------------------------------------------------------------------------------------
 
     def add_static(self, enode: Enode, now: float) -> bool:
-        """Add a static peer. Returns False if it is a static peer already, or this node itself."""
+        """Add a static peer. Returns False if the node is a static peer already, or is this node itself."""
         if enode in self._static or enode.node_id == self._own_id:
             return False
         self._static[enode] = _Aim(enode, now)
@@ -79,7 +79,7 @@ class DialPlan:
                 aim.enode, aim.due, aim.failures = current, now, 0
 
     def remove_static(self, enode: Enode) -> bool:
-        """Remove a static peer. Returns False if it was not a static peer."""
+        """Remove a static peer. Returns False if the node was not a static peer."""
         return self._static.pop(enode, None) is not None
 
     def is_static(self, node_id: bytes) -> bool:
@@ -139,7 +139,7 @@ class DialPlan:
                 yield aim.enode
 
     def next_due(self, busy: Container[bytes], free: int) -> float | None:
-        """Return the time of the next dial; None if there is none before the plan or the peers change."""
+        """Return the time of the next dial; None if no dial is due before the plan or the peers change."""
         aims = [aim for aim in self._static.values() if aim.enode.ip]
         aims += (aim for aim in self._found.values() if free > 0 or self._is_member(aim.enode.node_id))
         return min((aim.due for aim in aims if aim.enode.node_id not in busy), default=None)

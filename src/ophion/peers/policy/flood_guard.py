@@ -87,7 +87,7 @@ class FloodGuard:
             self._until = now + _LASTING_S
 
     def accepted(self, node_id: bytes) -> None:
-        """Record a node that became a peer. It may reconnect during a flood."""
+        """Record a node that became a peer. This node may reconnect during a flood."""
         _put(self._accepted, node_id, None, _MAX_ACCEPTED)
         self._refused.pop(node_id, None)
         self._unknown.pop(node_id, None)
@@ -97,9 +97,9 @@ class FloodGuard:
         self._rules += 1
 
     def presses(self, ip: str, now: float, undecided: int = 0) -> bool:
-        """Whether callers from this address must show their node id first.
+        """Whether callers from this address must send their node id before the full handshake.
 
-        `undecided` is the number of pending handshakes from the address. They count as refusals.
+        `undecided` is the number of pending handshakes from the address. These handshakes count as refusals.
         """
         if self._all.left(now) < 1:
             return True

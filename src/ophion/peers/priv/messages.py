@@ -82,12 +82,12 @@ class ListRequest(NamedTuple):
 
 
 def encode_keys(keys: Sequence[bytes]) -> bytes:
-    """Encode an Announce."""
+    """Encode an `Announce` message from enclave keys."""
     return rlp.encode(list(keys))
 
 
 def read_keys(payload: bytes) -> list[bytes]:
-    """Decode an Announce. Duplicate keys are an error."""
+    """Decode an `Announce` message into enclave keys. Duplicate keys are an error."""
     keys = [_exact(item, KEY_SIZE) for item in _list(_decoded(payload), MAX_KEYS)]
     if len(set(keys)) != len(keys):
         raise DecodeError("duplicate key", "priv")
@@ -95,12 +95,12 @@ def read_keys(payload: bytes) -> list[bytes]:
 
 
 def encode_challenges(challenges: Sequence[Challenge]) -> bytes:
-    """Encode a Challenge."""
+    """Encode a `Challenge` message."""
     return rlp.encode([list(one) for one in challenges])
 
 
 def read_challenges(payload: bytes) -> list[Challenge]:
-    """Decode a Challenge."""
+    """Decode a `Challenge` message."""
     return [
         Challenge(
             _exact(key, KEY_SIZE), _exact(ephemeral, KEY_SIZE), _exact(nonce, NONCE_SIZE), _at_most(box, _MAX_BOX_BYTES)
@@ -110,83 +110,83 @@ def read_challenges(payload: bytes) -> list[Challenge]:
 
 
 def encode_proofs(proofs: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """Encode a Proof: pairs of key and secret text."""
+    """Encode a `Proof` message: pairs of key and secret text."""
     return rlp.encode([list(one) for one in proofs])
 
 
 def read_proofs(payload: bytes) -> list[tuple[bytes, bytes]]:
-    """Decode a Proof."""
+    """Decode a `Proof` message into pairs of key and secret text."""
     items = (_tuple(item, 2) for item in _list(_decoded(payload), MAX_KEYS))
     return [(_exact(key, KEY_SIZE), _exact(secret, SECRET_SIZE)) for key, secret in items]
 
 
 def encode_bodies(parcels: Sequence[Parcel]) -> bytes:
-    """Encode a PushPayload or PushGroup."""
+    """Encode a `PushPayload` or `PushGroup` message from encoded records."""
     return rlp.encode([one.body for one in parcels])
 
 
 def read_payloads(payload: bytes) -> list[Parcel]:
-    """Decode a PushPayload. The label of each payload is computed from its ciphertext."""
+    """Decode a `PushPayload` message. The label of each payload is computed from its ciphertext."""
     return [Parcel(Label(Kind.PAYLOAD, _key_of(body)), body) for body in _bodies(payload)]
 
 
 def read_groups(payload: bytes) -> list[bytes]:
-    """Decode a PushGroup into group records."""
+    """Decode a `PushGroup` message into group records."""
     return _bodies(payload)
 
 
 def encode_acks(acks: Sequence[Ack]) -> bytes:
-    """Encode an Ack."""
+    """Encode an `Ack` message."""
     return rlp.encode([[label.encode(), reason.encode()[:MAX_REASON_BYTES]] for label, reason in acks])
 
 
 def read_acks(payload: bytes) -> list[Ack]:
-    """Decode an Ack."""
+    """Decode an `Ack` message."""
     items = (_tuple(item, 2) for item in _list(_decoded(payload), MAX_PARCELS))
     return [Ack(_label(label), _text(reason)) for label, reason in items]
 
 
 def encode_request(request_id: int, labels: Sequence[Label]) -> bytes:
-    """Encode a GetPayload."""
+    """Encode a `GetPayload` request."""
     return rlp.encode([request_id, [label.encode() for label in labels]])
 
 
 def read_request(payload: bytes) -> tuple[int, list[Label]]:
-    """Decode a GetPayload."""
+    """Decode a `GetPayload` request."""
     request_id, labels = _tuple(_decoded(payload), 2)
     return _number(request_id), [_label(item) for item in _list(labels, MAX_LABELS)]
 
 
 def encode_parcels(request_id: int, parcels: Sequence[Parcel]) -> bytes:
-    """Encode a Payload."""
+    """Encode a `Payload` response."""
     return rlp.encode([request_id, [[one.label.encode(), one.body] for one in parcels]])
 
 
 def read_parcels(payload: bytes) -> tuple[int, list[Parcel]]:
-    """Decode a Payload."""
+    """Decode a `Payload` response."""
     request_id, parcels = _tuple(_decoded(payload), 2)
     items = (_tuple(item, 2) for item in _list(parcels, MAX_PARCELS))
     return _number(request_id), [Parcel(_label(label), _any_bytes(body)) for label, body in items]
 
 
 def encode_list(request: ListRequest) -> bytes:
-    """Encode a List."""
+    """Encode a `List` request."""
     return rlp.encode(list(request))
 
 
 def read_list(payload: bytes) -> ListRequest:
-    """Decode a List."""
+    """Decode a `List` request."""
     request_id, key, after = _tuple(_decoded(payload), 3)
     return ListRequest(_number(request_id), _exact(key, KEY_SIZE), _number(after))
 
 
 def encode_listing(request_id: int, listing: Listing) -> bytes:
-    """Encode a Listed."""
+    """Encode a `Listed` response."""
     return rlp.encode([request_id, [label.encode() for label in listing.labels], listing.last, int(listing.has_more)])
 
 
 def read_listing(payload: bytes) -> tuple[int, Listing]:
-    """Decode a `Listed` message into the request id and the listing."""
+    """Decode a `Listed` response into the request id and the listing."""
     request_id, labels, last, more = _tuple(_decoded(payload), 4)
     found = [_label(item) for item in _list(labels, MAX_LABELS)]
     return _number(request_id), Listing(found, _number(last), _number(more) != 0)

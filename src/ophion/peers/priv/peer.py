@@ -304,7 +304,7 @@ class PrivPeer:
 
 
 def _payloads(payload: bytes) -> list[tuple[Parcel, bytes, int]]:
-    """Decode a PushPayload. Returns each parcel with its group id and member count."""
+    """Decode a `PushPayload` message. Returns each parcel with its group id and member count."""
     parcels = messages.read_payloads(payload)
     sealed = [read_sealed(parcel.body) for parcel in parcels]
     return [(parcel, one.group, one.members) for parcel, one in zip(parcels, sealed, strict=True)]

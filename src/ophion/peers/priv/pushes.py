@@ -36,7 +36,9 @@ class Pushes:
         self._is_over = False
 
     def put(self, parcel: Parcel) -> Push:
-        """Queue a parcel. The future resolves to the reason of a refusal, or to None when stored durably."""
+        """Queue a parcel. The returned future resolves to None when the peer has stored it durably, or to the reason of
+        a refusal.
+        """
         loop = asyncio.get_running_loop()
         push: Push = loop.create_future()
         if self._is_over:

@@ -105,6 +105,6 @@ def _number(item: rlp.Item) -> int:
 
 
 def _port(item: rlp.Item) -> int:
-    """Return the listen port, or 0 if the peer sends none or an invalid one."""
+    """Return the listen port, or 0 if the peer sends no valid port."""
     number = _number(item)
     return number if number <= 0xFFFF else 0

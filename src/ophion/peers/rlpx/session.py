@@ -136,7 +136,7 @@ class Session:
 
     @property
     def has_more(self) -> bool:
-        """Whether `receive` stopped at its limit. Call it again without data to continue."""
+        """Whether `receive` stopped at its limit. A call of `receive` without data then continues."""
         return bool(self._ready)
 
     @property
@@ -145,7 +145,7 @@ class Session:
         return len(self._partial) if self._frames is None else self._frames.buffered
 
     def take_output(self) -> bytes:
-        """Return the handshake bytes to send. Call it after creating the session and after each `receive`."""
+        """Return the handshake bytes to send. Callers use this after creating the session and after each `receive`."""
         if not self._output:
             return b""
         output = b"".join(self._output)
@@ -174,7 +174,9 @@ class Session:
         self._ready.clear()
 
     def receive(self, data: bytes, most: int) -> Iterator[Event]:
-        """Yield at most `most` events. Further events wait for the next call, which may pass no data."""
+        """Process received bytes and yield at most `most` events. The next call, even without data, yields the
+        remaining events.
+        """
         if self.stage is Stage.HANDSHAKE:
             data = self._continue_handshake(data)
         frames, ready = self._frames, self._ready

@@ -306,14 +306,16 @@ class Download:
 
 
 def _verdict(failure: OphionError) -> OphionError:
-    """Turn an invalid block into misbehaviour of the target, unless the error is transient."""
+    """Convert the error of an invalid block to misbehaviour of the target, unless the error is transient."""
     if isinstance(failure, InvalidBlock) and not failure.transient:
         return PeerMisbehaved(DisconnectReason.BREACH, str(failure))
     return RequestFailed(_WHAT, str(failure))
 
 
 def _worst(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the most severe failure: an own error, then misbehaviour, then unlinked headers, then a failed request."""
+    """Return the most severe failure. The order is: error of this node, misbehaviour, unlinked headers, failed
+    request.
+    """
     found = _flat(failures)
     for kind in (RequestFailed, DoesNotLink, PeerMisbehaved):
         others = [one for one in found if not isinstance(one, kind)]

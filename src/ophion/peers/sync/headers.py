@@ -34,7 +34,7 @@ class Stretch(Struct, frozen=True):
 
 
 class DoesNotLink(OphionError):
-    """Raised when headers do not link to the previous ones. The peer is dishonest, or its chain was reorganised."""
+    """Raised when headers do not link to the previous headers. The peer is dishonest, or its chain was reorganised."""
 
     def __init__(self, stretch: Stretch) -> None:
         super().__init__(f"headers from {stretch.first} on do not link to the previous ones")
@@ -94,7 +94,7 @@ class HeaderPlan:
     def came(self, stretch: Stretch, headers: list[HashedHeader]) -> list[HashedHeader]:
         """Add the headers of a range. Returns the headers that extend the linked chain now, in order.
 
-        Raises `DoesNotLink` when headers do not link to the previous ones or to the skeleton.
+        Raises `DoesNotLink` when headers do not link to the previous headers or to the skeleton.
         """
         if len(headers) < stretch.count:
             # a short response: request the rest again

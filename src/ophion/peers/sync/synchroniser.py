@@ -193,8 +193,8 @@ class Synchroniser:
     def _is_better(self, peer: EthPeer) -> bool:
         """Whether a peer's chain is better than ours.
 
-        Compares the height on chains with final blocks. Otherwise compares total difficulty, or accepts a height far
-        above ours.
+        On chains with final blocks, the greater height is better. On other chains, the greater total difficulty is
+        better, and so is a height far above ours.
         """
         tip = self._chain.tip
         if self._is_final or peer.head.total_difficulty is None:
@@ -242,7 +242,7 @@ class Synchroniser:
             self._end(target, history, line if is_long else None)
 
     def _end(self, target: EthPeer, history: _TargetHistory, line: ProgressLine | None) -> None:
-        """End a cycle. Resets or counts the failures of the target."""
+        """End a cycle. A success resets the failure count of the target; a failure increases it."""
         now = asyncio.get_running_loop().time()
         has_proof, self._has_proof = self._has_proof, False
         self._download = None

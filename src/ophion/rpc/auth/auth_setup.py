@@ -23,7 +23,7 @@ _NOT_HTTP: Final = Response(400, (b"Websocket endpoint can't handle HTTP request
 
 
 class AuthSetup:
-    """The token issuer and login of a service; JSON-RPC over HTTP and GraphQL share one."""
+    """The token issuer and login of a service. JSON-RPC over HTTP and GraphQL share one `AuthSetup`."""
 
     def __init__(self, settings: AuthSettings) -> None:
         self._settings = settings
@@ -40,7 +40,7 @@ class AuthSetup:
     def authenticator(
         self, table: MethodTable | None, loop: asyncio.AbstractEventLoop, limits: DispatchLimits | None = None
     ) -> Authenticator:
-        """Return an authenticator for these methods; `table` is None for an interface other than JSON-RPC."""
+        """Return an authenticator for the methods of `table`; `table` is None for an interface other than JSON-RPC."""
         settings = self._settings
         if self._login is not None:
             self._login.watch(loop)

@@ -59,7 +59,9 @@ class Authenticator:
         reader.changed.append(self._recheck)
 
     def session(self, authorization: bytes | None) -> Bearer:
-        """Return the session of a request with this header. Without a token, it refuses all but exempt methods."""
+        """Return the session of a request with this header. Without a token, the session refuses all but exempt
+        methods.
+        """
         if authorization is None or not _has_token(authorization):
             return self._no_token
         known = self._sessions.get(authorization)
@@ -106,7 +108,7 @@ class Authenticator:
         return known
 
     def _left_s(self, claims: Claims) -> float:
-        """Seconds for which a token stays valid; 0 if its user was revoked."""
+        """Return the seconds for which a token stays valid; 0 if its user was revoked."""
         return claims.expires_at - self._now() if self._reader.admits(claims) else 0.0
 
     def _recheck(self) -> None:
@@ -115,7 +117,9 @@ class Authenticator:
             session.look()
 
     def _evict(self) -> None:
-        """Evict ended sessions from the cache, or else the oldest session; its connections stay open."""
+        """Evict the ended sessions from the cache. If there are none, evict the oldest session; its connections stay
+        open.
+        """
         for header in [header for header, session in self._sessions.items() if not session.look()]:
             del self._sessions[header]
         if len(self._sessions) >= _MAX_SESSIONS:
@@ -129,7 +133,9 @@ def named(username: str, handle: Callable[..., Reply], tenant: str | None = None
 
 
 class _Named:
-    """Sets the principal of each request. A bound method is called twice as fast as a closure."""
+    """Sets the principal of each request. This is a class because a bound method is called twice as fast as a
+    closure.
+    """
 
     __slots__ = ("_answer", "_tenant", "_username")
 

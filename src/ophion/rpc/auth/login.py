@@ -125,7 +125,9 @@ class Login:
             self._issuer.note(users, self._clock.now())
 
     def _queue(self, address: str, name: str, password: str) -> Pending[Response] | Response:
-        """Queue a login. If the queue is full, it replaces a login of lower priority, or `_BUSY` is returned."""
+        """Queue a login. If the queue is full, the login replaces a login of lower priority. Returns `_BUSY` if
+        no queued login has lower priority.
+        """
         rank = self._attempts.rank(address, name)
         pending: Pending[Response] = Pending(lambda: self._give_up(attempt))
         attempt = _Attempt(rank, next(self._numbers), address, name, password, pending)

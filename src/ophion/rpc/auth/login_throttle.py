@@ -32,7 +32,7 @@ _Key: TypeAlias = tuple[str, str | None]
 
 
 class _Record(Struct):
-    """The attempts of one pair, or of one address (name None)."""
+    """The login attempts of one pair of address and user name, or of one address (name None)."""
 
     count: int
     """Attempts since the last success."""
@@ -53,7 +53,7 @@ class LoginThrottle:
         return len(self._records)
 
     def pause_s(self, address: str, name: str) -> float:
-        """Return the seconds until this pair may try again."""
+        """Return the seconds until this pair of address and user name may try again."""
         record = self._recent(_pair(address, name))
         if record is None or record.count < FREE:
             return 0.0
@@ -91,7 +91,7 @@ class LoginThrottle:
         return None if record is None or self._monotonic() - record.last_s > _EXPIRY_S else record
 
     def _store(self, key: _Key, record: _Record) -> None:
-        """Store a record as the newest one; evict the oldest if there are too many."""
+        """Store a record as the newest record. If there are too many records, evict the oldest."""
         self._records.pop(key, None)
         if len(self._records) >= _MAX_RECORDS:
             del self._records[next(iter(self._records))]

@@ -30,11 +30,11 @@ class Bearer(HttpSession, Protocol):
 
     @property
     def handle(self) -> Callable[..., Reply]:
-        """The dispatcher of these permissions."""
+        """The function that answers requests with the permissions of this session."""
 
     @property
     def permissions(self) -> frozenset[str]:
-        """The current permissions."""
+        """The current permissions of this session."""
 
     def join(self, user: SessionUser) -> None:
         """Notify this connection when the token ends."""
@@ -44,7 +44,9 @@ class Bearer(HttpSession, Protocol):
 
 
 class UnauthenticatedSession:
-    """The session of a request without a valid token. It stores no request heads: their token may become valid."""
+    """The session of a request without a valid token. It stores no request heads, because the token may become valid
+    later.
+    """
 
     __slots__ = ("handle", "heads", "may_call")
 
@@ -77,7 +79,9 @@ class Session:
         refuse: Callable[..., Reply],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        """Create a session. `left_s` returns the seconds until the claims expire; then `refuse` replaces `handle`."""
+        """Create a session. `left_s` returns the seconds until the claims expire. After that, `refuse` replaces
+        `handle`.
+        """
         self._claims = claims
         self._left_s = left_s
         self._refuse = refuse
@@ -131,7 +135,7 @@ class Session:
 
 
 def _watch(found: weakref.ref[Session]) -> None:
-    """Timer callback; the weak reference lets unused sessions be freed."""
+    """Timer callback that checks a session. It holds a weak reference, so that unused sessions are freed."""
     session = found()
     if session is not None:
         session._watch()

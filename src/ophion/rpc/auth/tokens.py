@@ -76,7 +76,7 @@ class TokenReader:
         )
 
     def admits(self, claims: Claims) -> bool:
-        """Return whether these claims are not revoked. Does not check their expiry."""
+        """Return whether these claims are still accepted, that is, not revoked. Does not check their expiry."""
         return True
 
 
@@ -136,7 +136,9 @@ def reader_from_file(path: Path, algorithm: JwtAlgorithm) -> TokenReader:
 
 
 def _time(value: object) -> float | None:
-    """Return a finite number, else None. Some JSON writers emit Infinity, with which a token would never expire."""
+    """Return a time if it is a finite number, else None. Some JSON writers emit Infinity, and such a token would never
+    expire.
+    """
     try:
         number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
     except OverflowError:

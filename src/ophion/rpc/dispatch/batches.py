@@ -41,7 +41,9 @@ class Batch:
         max_bytes: int,
         weight: int = 0,
     ) -> None:
-        """Create a batch. `request` runs the request at a position; `id_text` returns its id (empty: notification)."""
+        """Create a batch. `request` runs the request at a position. `id_text` returns the id at a position, empty for a
+        notification.
+        """
         self._request = request
         # the requests run as the client's principal (runtime/principal.py), also after waiting for a lane
         self._context = copy_context()
@@ -120,7 +122,7 @@ class Batch:
             self._pending.weigh(self._weight + self._bytes)
 
     def _too_large(self, position: int) -> bytes:
-        """Return the error for an answer that exceeds the size limit of the batch; empty for a notification."""
+        """Return the error for an answer that exceeds the size limit of the batch; empty bytes for a notification."""
         written = self._id_text(position)
         return failure(written, RESPONSE_TOO_LARGE()) if written else b""
 

@@ -21,7 +21,7 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, pending: Pending[Complete]) -> None:
-        """Start the timeout of a request, unless it has none."""
+        """Start the timeout of a request, if the request has a timeout."""
         if not pending.has_timeout:
             return
         self._waiting[pending] = self._loop.time() + self._timeout_s

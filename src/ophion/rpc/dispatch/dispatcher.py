@@ -166,7 +166,9 @@ class Dispatcher:
         return self._large(id_text, result)
 
     def _large(self, id_text: bytes, result: bytes | Streamed) -> Complete:
-        """Return a large result in three parts, because copying it into an envelope would take longer."""
+        """Return an answer with a large result in three parts, because copying the result into an envelope would take
+        longer.
+        """
         if isinstance(result, Streamed):
             return StreamedAnswer(id_text, b'{"jsonrpc":"2.0","id":%b,"result":' % id_text, result, b"}")
         if len(result) > self._limits.max_response_bytes:
@@ -185,7 +187,7 @@ class Dispatcher:
         return self._batch(message, body, caller) if type(message) is list else _NOT_JSON
 
     def _request(self, message: dict[str, Any], caller: Caller | None, text: bytes) -> Reply:
-        """Handle one parsed message; `text` is its source."""
+        """Handle one parsed message; `text` is the JSON text of the message."""
         written = text_of_id(message, text)
         if written is None:
             return _INVALID
@@ -216,7 +218,7 @@ class Dispatcher:
         return reply
 
     def _outlined(self, text: bytes, outline: JsonOutline | None, caller: Caller | None) -> Reply:
-        """Handle a message by its outline."""
+        """Handle a long message by its outline: the positions of its id and parameters."""
         if outline is None or not (outline.is_request or outline.is_batch):
             return _NOT_JSON
         if outline.is_batch:

@@ -39,7 +39,7 @@ class PlainRequests:
 
 
 class RawTransactionReply(Pending[Complete], kw_only=True, eq=False):
-    """The reply to eth_sendRawTransaction. It is also the pool's `arrival` (pool/intake.py), which the pool resolves.
+    """The reply to eth_sendRawTransaction, and at the same time the `Arrival` that the pool resolves (pool/intake.py).
 
     One object is cheaper than a future with a callback: thousands of transactions arrive in a second.
     """

@@ -46,9 +46,9 @@ _GETH_FAULTS: Final[Mapping[str, str]] = dict.fromkeys(
 
 
 def modern(error: BaseException, known: RpcError, method: str, *, geth_codes: bool = False) -> RpcError:
-    """Return `known` with the text of go-ethereum, if there is one; `error` is the exception behind it.
+    """Return the error `known` with go-ethereum's message, if there is one. `error` is the exception that caused it.
 
-    With `geth_codes`, such an error also has go-ethereum's code.
+    With `geth_codes`, the error also has go-ethereum's code.
     """
     if known.code == errors.METHOD_NOT_FOUND.code:
         return RpcError(known.code, f"the method {method:.100} does not exist/is not available", known.data)

@@ -1,4 +1,4 @@
-"""Limits how many large requests run at the same time; the others wait as text.
+"""Limits how many large requests run at the same time. Other large requests wait as unparsed text.
 
 A parsed and decoded request takes several times the memory of its text until it is answered. So only a few are parsed
 at the same time, in the order of arrival.
@@ -34,7 +34,7 @@ class LargeRequests:
             self._waiting.append(begin)
 
     def leave(self) -> None:
-        """End a running request; start the next waiting one."""
+        """End a running request and start the next waiting request."""
         self._running -= 1
         if self._waiting:
             self._running += 1

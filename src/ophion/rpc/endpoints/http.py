@@ -17,7 +17,9 @@ _DOWN: Final = Response(503, (b'{"status":"DOWN"}',), JSON)
 
 
 class RpcApplication:
-    """Routes `POST /` to the dispatcher of the client's token, if any. Answers `GET /`, health and logins."""
+    """Passes `POST /` to the dispatcher with the permissions of the client's token. Answers `GET /`, health checks and
+    logins.
+    """
 
     def __init__(
         self, guarded: MethodAccess, health: Health, endpoints: Callable[[], Mapping[str, Endpoint]] = dict

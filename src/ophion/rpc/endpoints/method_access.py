@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class MethodAccess(Struct, frozen=True):
-    """A dispatcher and, if tokens are required, their setup and authenticator."""
+    """The dispatcher of one port and, if tokens are required, its `AuthSetup` and authenticator."""
 
     dispatcher: Dispatcher
     auth: AuthSetup | None = None

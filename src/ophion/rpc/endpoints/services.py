@@ -168,7 +168,7 @@ def _dropping(context: RpcContext) -> Callable[[Caller], None]:
 def method_table(
     context: RpcContext, groups: Sequence[str], transport: str, measured: Measuring | None = None
 ) -> MethodTable:
-    """Bind every known method to this context. A method that is not enabled is bound to its error."""
+    """Bind every known method to this context. The name of a disabled method is bound to its error."""
     enabled = effective_groups(groups)
     registry = all_methods()
 

@@ -106,7 +106,9 @@ async def _validators(ctx: RpcContext, header: HashedHeader | None) -> list[str]
 
 
 async def _addresses(ctx: RpcContext, find: Callable[[], Sequence[Address]]) -> list[str]:
-    """Run `find` off the event loop, because it may call a contract or read many headers."""
+    """Return the addresses that `find` finds. It runs in a lane, because it may call a contract or read many
+    headers.
+    """
     return [data(address) for address in await ctx.lanes.read.run(find)]
 
 

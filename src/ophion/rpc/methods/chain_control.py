@@ -1,4 +1,6 @@
-"""debug_setHead, debug_replayBlock, debug_resyncWorldState, plugins_reloadPluginConfig, as Besu and geth have them."""
+"""debug_setHead, debug_replayBlock, debug_resyncWorldState, plugins_reloadPluginConfig: chain control of Besu and
+geth.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,9 @@ _PLUGIN_NOT_FOUND_CODE = -60000
 
 @method("debug_setHead")
 async def set_head(ctx: RpcContext, block: BlockParam, move_state: BooleanParam = True) -> Text:
-    """Makes an earlier block the head of a development network. Other networks refuse it.
+    """Makes an earlier block the head of a development network. Other networks refuse this method.
 
-    The state always moves along.
+    The state is reset to that block too.
     """
     header = header_at(ctx, BlockTag.LATEST if block is BlockTag.PENDING else block)
     if header is None or not ctx.queries.is_canonical(header):
@@ -68,7 +70,7 @@ def _replay(ctx: RpcContext, header: HashedHeader) -> None:
 
 @method("debug_resyncWorldState", aliases=["debug_resyncWorldstate"])
 def resync_state(ctx: RpcContext) -> Text:
-    """Refused: the state is never taken from peers, so it cannot be fetched again."""
+    """Always refused: this node computes the state itself and never downloads it from peers."""
     raise METHOD_NOT_ENABLED(
         "the state is computed from blocks. To check it use `ophion storage check`; to compute it again, export the"
         " blocks and import them into a new data path."

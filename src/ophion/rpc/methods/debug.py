@@ -150,7 +150,7 @@ async def storage_range_at(
 
 
 def _state_within(ctx: RpcContext, header: HashedHeader, tx_index: int) -> State:
-    """Return the state after a transaction of a block, or after the block if the index is too high."""
+    """Return the state after a transaction of a block. If the index is too high, returns the state after the block."""
     chain = ctx.queries.chain
     body, parent = chain.store.body(header.hash), chain.header(header.parent_hash)
     if parent is None or body is None or tx_index >= body.transaction_count:

@@ -29,7 +29,7 @@ from ophion.rpc.services.tracing import (
 
 @method("debug_traceTransaction", needs={"state"})
 async def trace_one(ctx: RpcContext, hash: HashParam, options: TraceOptionsParam | None = None) -> TraceResult | None:
-    """Replays a mined transaction, after the earlier ones of its block, and returns its trace.
+    """Replays a mined transaction, after the earlier transactions of its block, and returns its trace.
 
     Without a `tracer` the trace has an entry for each instruction. Null if the transaction is not mined.
     """

@@ -64,7 +64,7 @@ async def send_unsigned(ctx: RpcContext, transaction: UnreadRequestParam) -> Has
 
 @method("eth_requestAccounts", needs={"dev", "accounts"})
 def request_accounts(ctx: RpcContext) -> Json:
-    """Returns the accounts that this node signs for, by the name that wallets use."""
+    """Returns the accounts that this node signs for. Wallets use this name for `eth_accounts`."""
     assert ctx.accounts is not None
     return [data(address) for address in ctx.accounts.addresses]
 

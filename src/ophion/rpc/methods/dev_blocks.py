@@ -42,7 +42,7 @@ _MAX_TIME_BITS = 40
 
 @cheat_code("evm_mine")
 async def mine_one(ctx: RpcContext, options: AnyParam | None = None) -> Text:
-    """Mines a block, optionally with a timestamp (a number or the member `timestamp`), or several (`blocks`)."""
+    """Mines one block, or `blocks` many. A number, or the member `timestamp`, sets the block timestamp."""
     first, *others = _timestamps(options) or (None,)
     await _mine_at(dev_of(ctx), first)
     if others:
@@ -204,7 +204,7 @@ async def rollback(ctx: RpcContext, depth: NumberParam | None = None) -> Nothing
 
 @cheat_code("anvil_reorg")
 async def reorg(ctx: RpcContext, options: AnyParam, pairs: AnyParam | None = None) -> Nothing:
-    """Replaces the last `depth` blocks by as many others with these transactions (`tx_block_pairs`)."""
+    """Replaces the last `depth` blocks by as many new blocks with the given transactions (`tx_block_pairs`)."""
     dev = dev_of(ctx)
     if isinstance(options, dict):
         depth = decode_number(options.get("depth", 0))
@@ -264,7 +264,7 @@ async def reset(ctx: RpcContext, options: AnyParam | None = None) -> Nothing:
 
 
 async def _opened(dev: DevNode, url: object, number: int | None) -> Fork:
-    """Open the fork that a reset asks for; the settings that it leaves out are those of the current fork."""
+    """Open the fork that a reset request names. Settings missing from the request come from the current fork."""
     from ophion.dev.fork.fork import Fork
     from ophion.dev.fork.settings import ForkSettings
 

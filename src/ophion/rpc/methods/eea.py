@@ -57,7 +57,7 @@ def private(ctx: RpcContext) -> Privacy:
 
 
 def _rpc_error(error: OphionError, otherwise: str) -> RpcError:
-    """Return the enclave's error code if the error has one; otherwise an error with this message."""
+    """Return an RPC error with the enclave's error code if the error has one, otherwise an error with this message."""
     known = as_rpc_error(error) if isinstance(error, EnclaveError) and error.code else None
     return known if known is not None else RpcError(PRIVACY_OFF.code, otherwise, error.message)
 
@@ -67,7 +67,8 @@ async def send_raw_transaction(ctx: RpcContext, transaction: SignedPrivateParam)
     """Check a signed private transaction, send it to its participants and return the hash of its marker.
 
     The marker is a public transaction whose data is the key of the sealed payload. All checks run before the payload is
-    sent. A private nonce may be higher than the account's next one. The transaction is executed when its nonce is next.
+    sent. A private nonce may be higher than the account's next private nonce. The transaction is executed when its
+    nonce is next.
     """
     return await private(ctx).send(transaction)
 

@@ -140,7 +140,7 @@ def sign_typed_data(ctx: RpcContext, address: AddressParam, typed_data: TypedDat
 
 
 def _signer(ctx: RpcContext, address: Address) -> PrivateKey | None:
-    """Return the key of an account; None if a development node impersonates it."""
+    """Return the key of an account; None if a development node impersonates the account."""
     assert ctx.accounts is not None
     key = ctx.accounts.get(address)
     return None if key is None and ctx.dev is not None and ctx.dev.impersonates(address) else _key(ctx, address)

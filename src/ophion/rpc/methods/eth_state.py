@@ -36,7 +36,9 @@ def _decode_slots(value: object) -> list[Hash32]:
 
 
 def _decode_named_slots(value: object) -> list[tuple[str, Hash32]]:
-    """Decode slots. The response repeats a 32-byte key as given; it shows other keys without leading zeros."""
+    """Decode slots. The response shows a key of full length with all 32 bytes, and a shorter key without leading
+    zeros.
+    """
     slots = _decode_slots(value)
     is_whole = [len(str(member).removeprefix("0x")) == 64 for member in value]  # type: ignore[attr-defined]
     return [

@@ -42,7 +42,7 @@ _CONSOLIDATION_REQUESTS: Final = bytes.fromhex("0000bbddc7ce488642fb579f8b00f3a5
 
 
 def fork_config(queries: Queries, genesis_hash: Hash32) -> dict[str, Any]:
-    """Return the entries `current`, `next` and `last`; the latter two are null if no fork is scheduled."""
+    """Return the entries `current`, `next` and `last`. `next` and `last` are null if no fork is scheduled."""
     spec, head = queries.spec, queries.head.header
     begun = [time for time in spec.fork_times if time <= head.timestamp]
     to_come = [time for time in spec.fork_times if time > head.timestamp]

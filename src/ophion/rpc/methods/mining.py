@@ -36,8 +36,8 @@ def coinbase(ctx: RpcContext) -> AddressResult:
 def mining(ctx: RpcContext) -> Boolean:
     """Returns whether this node produces blocks.
 
-    False after `miner_stop` and while the node is far behind its network, also with IBFT 2.0 and QBFT. There Pantheon
-    1.2 always returns true.
+    False after `miner_stop` and while the node is far behind its network. With IBFT 2.0 and QBFT, Pantheon 1.2 always
+    returns true.
     """
     return ctx.mining.is_mining
 

@@ -148,7 +148,7 @@ async def get_contract_creator(ctx: RpcContext, address: AddressParam) -> JsonOb
 
 @method("ots_getBlockDetails", needs={"chain"})
 async def get_block_details(ctx: RpcContext, block: BlockNumberParam) -> JsonObject | None:
-    """Returns a block without its transactions, with their number, its rewards and its fees; null if unknown."""
+    """Returns a block with the number of its transactions, rewards and fees; null if the block is unknown."""
     header = header_at(ctx, block)
     return None if header is None else await _details(ctx, header)
 
@@ -229,7 +229,7 @@ async def get_header_by_number(ctx: RpcContext, block: BlockNumberParam) -> Json
 async def search_transactions_before(
     ctx: RpcContext, address: AddressParam, block: IntegerParam, size: IntegerParam
 ) -> JsonObject:
-    """Returns transactions that touch an address below a block (0: below the head), newest first."""
+    """Returns transactions that touch an address, in blocks below this block (0: all blocks), newest first."""
     _check_page(size)
     return await _page(ctx, await transactions_before(ctx, address, block, size))
 
@@ -238,7 +238,7 @@ async def search_transactions_before(
 async def search_transactions_after(
     ctx: RpcContext, address: AddressParam, block: IntegerParam, size: IntegerParam
 ) -> JsonObject:
-    """Returns transactions that touch an address above a block (0: from the first block), newest first."""
+    """Returns transactions that touch an address, in blocks above this block (0: all blocks), newest first."""
     _check_page(size)
     return await _page(ctx, await transactions_after(ctx, address, block, size))
 

@@ -36,7 +36,7 @@ Texts = Annotated[list[str], object_result("list", "list of strings", _TEXTS_SCH
 
 
 def _later(error: OphionError) -> OphionError:
-    """Return the error with the wording that belongs to the allowlist names."""
+    """Return the error with the message that Besu uses for the allowlist methods."""
     if not isinstance(error, RulesError):
         return error
     text = error.message.replace("whitelisting", "allowlist").replace("whitelist", "allowlist")

@@ -94,8 +94,8 @@ async def explain(ctx: RpcContext, subject: SubjectParam, block: BlockParam = Bl
     """Returns whether an account may send a transaction or a node may connect, by which rule and since when.
 
     Lists all rules in force: `file` with its line, `contract` with its address. `since` is the first block with the
-    same answer of a contract, if it is within the last 256 blocks. Rules in files are always the current ones. If one
-    node is given, the connection between it and this node is checked.
+    same answer of a contract, if it is within the last 256 blocks. Rules in files are always the current rules. If one
+    node is given, the connection between that node and this node is checked.
     """
     header = header_at(ctx, block)
     if header is None:
@@ -229,7 +229,9 @@ def _is_call(value: object) -> TypeGuard[dict[str, Any]]:
 
 
 def _called(calls: Sequence[bytes]) -> Change:
-    """Return the change that these calls to permission contracts would make. For each entry the last call counts."""
+    """Return the permission change that these contract calls would make. If several calls set an entry, the last call
+    counts.
+    """
     accounts: dict[Address, bool] = {}
     nodes: dict[Enode, bool] = {}
     for call in calls:

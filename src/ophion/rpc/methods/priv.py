@@ -81,7 +81,7 @@ async def get_state_root(ctx: RpcContext, group: GroupIdParam, block: BlockParam
 
 @method("priv_traceTransaction", needs={"privacy"}, without=PRIVACY_OFF)
 async def trace_transaction(ctx: RpcContext, hash: HashParam) -> TraceResult | None:
-    """Return the flat trace of a private transaction by the hash of its marker; null where there is no receipt."""
+    """Return the flat trace of a private transaction by the hash of its marker; null if it has no receipt."""
     privacy = private(ctx)
     found = await privacy.receipt(hash)
     if found is None:
@@ -149,6 +149,6 @@ async def subscribe(
 
 @method("priv_unsubscribe", needs={"privacy"}, transports={WEBSOCKET}, without=PRIVACY_OFF)
 async def unsubscribe(ctx: RpcContext, caller: Caller, group: GroupIdParam, subscription: AnyParam = None) -> Boolean:
-    """End a subscription of this connection; returns true, or an error when it does not exist."""
+    """End a subscription of this connection; returns true, or an error when the subscription does not exist."""
     await private(ctx).tenants.authorize(group)
     return _subscriptions(ctx).unsubscribe(caller, group, read_id(subscription))

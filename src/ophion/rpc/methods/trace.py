@@ -286,7 +286,7 @@ def _view(ctx: RpcContext, block: BlockId) -> BlockView:
 
 @method("trace_callMany", needs={"state"})
 async def call_many(ctx: RpcContext, calls: CallsParam, block: BlockParam) -> TraceResult | None:
-    """Executes several calls, each on the state of the previous one. If one is invalid, no call is traced."""
+    """Executes several calls, each on the state after the previous call. If a call is invalid, no call is traced."""
 
     def start() -> TraceStream:
         view = _view(ctx, block)

@@ -53,7 +53,7 @@ async def transactions(ctx: RpcContext) -> PoolEntriesResult:
 
 @method("txpool_status", needs={"pool"}, examples=[Example([], {"pending": "0x0", "queued": "0x0"})])
 def status(ctx: RpcContext) -> PoolStatusResult:
-    """Returns the number of executable transactions, and of those queued behind a missing nonce."""
+    """Returns the number of executable transactions, and the number queued behind a missing nonce."""
     pending, queued = ctx.pool.counts()
     return {"pending": quantity(pending), "queued": quantity(queued)}
 

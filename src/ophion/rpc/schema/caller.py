@@ -14,7 +14,7 @@ class Caller(Protocol):
 
 
 class NotifiedCaller(Caller, Protocol):
-    """A connection that accepts notifications."""
+    """A caller whose connection accepts notifications."""
 
     def notify(self, message: bytes) -> None:
         """Queue a message for the client. If the client does not read, the connection closes."""

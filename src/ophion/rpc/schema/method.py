@@ -112,10 +112,10 @@ def method(
 ) -> Callable[[F], F]:
     """Declare a handler under its literal wire name.
 
-    Stacked decorators declare the same handler under several names, each in its own group.
-    `needs` names services of the context. If one is missing, the method is not enabled, or fails with `without`.
-    `exact_count` rejects surplus parameters, which are ignored otherwise (json-rpc.md 1.2).
-    `alias_error`, `latest_read`, `sends_raw_transaction` and `has_timeout`: see `MethodSpec`.
+    Stacked decorators declare the same handler under several names, each in its own group. `needs` names services of
+    the context. If a service is missing, the method is not enabled, or fails with `without`. `exact_count` rejects
+    surplus parameters, which are ignored otherwise (json-rpc.md 1.2). `alias_error`, `latest_read`,
+    `sends_raw_transaction` and `has_timeout`: see `MethodSpec`.
     """
 
     def declare(function: F) -> F:

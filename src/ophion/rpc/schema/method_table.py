@@ -53,7 +53,9 @@ class BoundMethod(NamedTuple):
 
 
 class MethodTable(dict[str, BoundMethod]):
-    """Every known name of one transport. A name is bound at its first lookup."""
+    """The methods of one transport by name, with an error for each known method it lacks. A name is bound at its first
+    lookup.
+    """
 
     def __init__(self, names: Collection[str], make: Callable[[str], BoundMethod]) -> None:
         super().__init__()
@@ -82,7 +84,7 @@ class MethodTable(dict[str, BoundMethod]):
             return default
 
     def map(self, change: Callable[[str, BoundMethod], BoundMethod]) -> MethodTable:
-        """Return a table with the same names. Each method passes through `change` when it is bound."""
+        """Return a table with the same names. `change` replaces each method when the method is bound."""
         table = MethodTable(self.names, lambda name: change(name, self[name]))
         table.on_unknown = self.on_unknown
         return table
@@ -107,7 +109,7 @@ def is_enabled(spec: MethodSpec, context: ServiceContext, groups: Collection[str
 
 
 def is_offered(spec: MethodSpec, groups: Collection[str], transport: str) -> bool:
-    """Same as `is_enabled`, but ignores which services exist."""
+    """Same as `is_enabled`, but without checking that the needed services exist."""
     if transport not in spec.transports:
         return False
     if spec.transports == {WEBSOCKET} and spec.group == "eth":

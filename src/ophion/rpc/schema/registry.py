@@ -107,7 +107,7 @@ class Registry:
         return True
 
     def spec(self, name: str) -> MethodSpec:
-        """Return the method of a known name."""
+        """Return the declaration of the method with this name. The name must be known."""
         return self._by_name[name]
 
     def load_more(self, group: str) -> bool:

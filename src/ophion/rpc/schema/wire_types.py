@@ -108,7 +108,7 @@ def decode_quantity(value: object) -> int:
 
 
 def decode_gas(value: object) -> int:
-    """Decode a number as `decode_quantity` does; decimal text is accepted too."""
+    """Decode a number like `decode_quantity`, but also accept decimal text."""
     if type(value) is str and value[:2] != "0x":
         return _number(value, _QUANTITY_BITS, "gas")
     return decode_quantity(value)

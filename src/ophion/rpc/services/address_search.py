@@ -26,7 +26,7 @@ _EVERYTHING: Final = (1 << 64) - 1
 
 
 class AddressPage(Struct, frozen=True):
-    """Transactions that touch an address, newest first, and whether newer or older ones may follow."""
+    """Transactions that touch an address, newest first, and whether newer or older transactions may follow."""
 
     hashes: Sequence[str]
     is_newest: bool
@@ -62,7 +62,7 @@ async def creation_of(ctx: RpcContext, contract: Address) -> tuple[str, str] | N
 
 
 def _first_with_code(ctx: RpcContext, contract: Address) -> int | None:
-    """Return the first block at which the account has code; None if it has none at the head."""
+    """Return the first block at which the account has code; None if the account has no code at the head."""
     low, high = 0, ctx.queries.head_number
     if not ctx.queries.head_state.code(contract):
         return None
@@ -79,7 +79,9 @@ def _first_with_code(ctx: RpcContext, contract: Address) -> int | None:
 async def _search(
     ctx: RpcContext, address: Address, numbers: range, size: int
 ) -> tuple[list[tuple[int, list[str]]], bool]:
-    """Return blocks with the hashes of their transactions that touch the address, and whether there are no more."""
+    """Return the blocks found, each with the hashes of its transactions that touch the address, and whether the search
+    is complete.
+    """
     deadline = time.monotonic() + ctx.limits.timeout_s
     found: list[tuple[int, list[str]]] = []
     total = 0

@@ -51,7 +51,7 @@ class Call:
         return replace(self, max_fee_per_blob_gas=price)
 
     def request(self, gas: int, strict: bool = True) -> CallRequest:
-        """Return the call as the extension needs it, with this gas limit.
+        """Return the call in the form of the extension, with this gas limit.
 
         The balance is checked only if the call names a sender. `strict` applies to calls without a `strict` member. If
         a call has both a gas price and EIP-1559 fees, the EIP-1559 fees apply.
@@ -171,7 +171,9 @@ def decode_call(value: object) -> Call:
 
 
 def decode_state_overrides(value: object) -> tuple[AccountOverride, ...]:
-    """Decode state overrides by address. `state` replaces all storage, `stateDiff` some slots; both are an error."""
+    """Decode state overrides by address. `state` replaces all storage, `stateDiff` replaces some slots; using
+    both is an error.
+    """
     if type(value) is not dict or not all(type(raw) is dict for raw in value.values()):
         raise invalid_params("state overrides: an object with an object for each address is expected")
     return tuple(_account_override(decode_address(name), raw) for name, raw in value.items())
@@ -192,7 +194,7 @@ def _account_override(address: Address, raw: Mapping[str, Any]) -> AccountOverri
 
 
 def decode_block_overrides(value: object) -> EnvOverrides:
-    """Decode the block fields that a call sees in place of the real ones."""
+    """Decode the block fields that a call sees instead of the real fields."""
     if type(value) is not dict:
         raise invalid_params("block overrides: an object is expected")
     return EnvOverrides(
@@ -275,7 +277,7 @@ _BLOCK_OVERRIDES_SCHEMA: Final = {
 
 
 def _call_object(value: Any) -> dict[str, Any]:
-    """Check only the type. The fast path decodes plain calls; `decode_call` decodes all others."""
+    """Check only the type of the value. The fast path decodes plain calls; `decode_call` decodes all other calls."""
     if type(value) is not dict:
         raise invalid_params("call: an object is expected")
     return value

@@ -55,7 +55,9 @@ T = TypeVar("T")
 
 
 def gas_for(ctx: RpcContext, requested: Call, block_gas_limit: int) -> int:
-    """Return the gas limit of a call: its own or the block's, at most the cap of this node."""
+    """Return the gas limit of a call: the limit of the call, else that of the block, but at most the cap of this
+    node.
+    """
     gas = requested.gas
     cap = ctx.limits.gas_cap or block_gas_limit
     if gas is None:
@@ -111,7 +113,7 @@ async def _call_in_lane(
 
 
 def output_of(ctx: RpcContext, outcome: CallOutcome) -> bytes:
-    """Return the output of a call. Raises the error of a failed call."""
+    """Return the output of an executed call. Raises the error if the call failed."""
     if outcome.kind == "returned":
         return outcome.output
     raise failure_of(ctx, outcome, outcome.reason)
@@ -138,8 +140,8 @@ async def run_estimate(
 ) -> int:
     """Return the gas with which a call succeeds.
 
-    The upper bound is the given gas, the gas limit of the block, and from Osaka on the cap of EIP-7825. A given gas
-    below the minimum of any transaction is ignored, as in Pantheon 1.2.
+    The upper bound is the lowest of: the given gas, the gas limit of the block, `--rpc-gas-cap`, and from Osaka on the
+    cap of EIP-7825. A given gas below the minimum of any transaction is ignored, as in Pantheon 1.2.
     """
     requested = checked(ctx, requested)
     cap, bound = _max_gas(ctx, env, gas_limit, requested)
@@ -161,7 +163,7 @@ async def run_estimate(
 async def _repeated(
     ctx: RpcContext, requested: Call, run: Callable[[float], tuple[T, CallOutcome]]
 ) -> tuple[T, CallOutcome]:
-    """Execute a call several times: on the loop if it is known to be quick, else in the lane."""
+    """Execute a call several times: on the event loop if the call is known to be quick, else in the lane."""
     to, input, repeated = requested.to, requested.input, ctx.light_calls.repeated
     if to is not None and not ctx.light_calls.tried.is_heavy(to, input) and repeated.may_try(to, input):
         found = run(INLINE_S)
@@ -174,7 +176,7 @@ async def _repeated(
 
 
 def _max_gas(ctx: RpcContext, env: BlockEnv, gas_limit: int, requested: Call) -> tuple[int, str]:
-    """Return the upper bound of an estimate, and its name for the error message."""
+    """Return the upper bound of an estimate, and the name of the bound for the error message."""
     bounds = [(gas_limit, "the gas limit of the block")]
     if ctx.limits.gas_cap:
         bounds.append((ctx.limits.gas_cap, "what this node lets a call use (--rpc-gas-cap)"))
@@ -186,7 +188,7 @@ def _max_gas(ctx: RpcContext, env: BlockEnv, gas_limit: int, requested: Call) ->
 
 
 async def list_access(ctx: RpcContext, view: BlockView, requested: Call, overrides: Overrides | None) -> dict[str, Any]:
-    """Return the access list of a call; a failed call has one too."""
+    """Return the access list of a call. A failed call also has an access list."""
     requested = checked(ctx, requested)
     state, env = view.state, view.env
     request = requested.request(gas_for(ctx, requested, view.header.gas_limit))
@@ -226,7 +228,7 @@ _INVALID: Final[dict[str, Callable[[str], RpcError]]] = {
 
 
 def refused(reason: str) -> RpcError:
-    """Return the error of a call that breaks a transaction rule. The extension reports it as `code: reason`."""
+    """Return the error of a call that breaks a transaction rule. The extension reports the rule as `code: reason`."""
     code, _, text = reason.partition(": ")
     answer = _INVALID.get(code)
     return RpcError(SERVER_ERROR_CODE, text) if answer is None else answer(text)

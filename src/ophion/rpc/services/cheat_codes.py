@@ -42,7 +42,7 @@ def cheat_code(*names: str) -> Callable[[F], F]:
 
 
 def dev_of(ctx: RpcContext) -> DevNode:
-    """Return the development node. Only called by methods that require one."""
+    """Return the development node. Only methods that require a development node call this."""
     assert ctx.dev is not None
     return ctx.dev
 

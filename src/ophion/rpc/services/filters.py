@@ -161,8 +161,8 @@ class Filters:
     def install(self, kind: FilterKind, query: LogQuery | None = None, client: str = "") -> str:
         """Install a filter for events from now on.
 
-        At a limit, evicts the filter that was idle longest, of this or of any client. Raises `RpcError` if it is in
-        use.
+        At the limit of the client, evicts the longest idle filter of this client; at the total limit, the longest idle
+        filter of all clients. Raises `RpcError` if that filter is in use.
         """
         self._expire()
         log_query = query or LogQuery()
@@ -183,7 +183,9 @@ class Filters:
         return self._remove(filter_id)
 
     def changes(self, filter_id: str) -> list[Hash32] | LogChanges:
-        """Return news since the last call: hashes of blocks or transactions, or the blocks to search for logs."""
+        """Return what is new since the last call: hashes of blocks or transactions, or the blocks to search for
+        logs.
+        """
         found = self._use(filter_id)
         if found is None:
             raise FILTER_NOT_FOUND()
@@ -255,7 +257,7 @@ class Filters:
         return True
 
     def _evict_first(self, candidates: Iterable[str]) -> None:
-        """Evict the first of these filters. Raises an error if it is in use."""
+        """Evict the first of these filters. Raises an error if that filter is in use."""
         idlest = next(iter(candidates), None)
         if idlest is None or self._filters[idlest].used_at > self._clock.monotonic() - _IN_USE_S:
             raise TOO_MANY_FILTERS()

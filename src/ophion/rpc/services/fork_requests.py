@@ -114,7 +114,7 @@ def _wrapped(name: str, bound: BoundMethod, ctx: RpcContext) -> BoundMethod:
 
 
 async def _with_older(ctx: RpcContext, fork: Fork, name: str, params: Sequence[Any], value: bytes) -> Any:
-    """For `eth_getLogs`, prepend the logs of the source, up to the forked block, to those of this node."""
+    """For `eth_getLogs`, prepend the source's logs up to the forked block to the logs of this node."""
     if name != "eth_getLogs":
         return value
     from ophion.rpc.services.fork_routes import older_logs

@@ -113,7 +113,7 @@ def _is_newer(fork: Fork, answer: dict[str, Any]) -> bool:
 
 
 def _is_older(ctx: RpcContext, fork: Fork, block: Any, is_state: bool) -> bool:
-    """Whether a block, or its state, belongs to the source."""
+    """Whether the source must answer for this block, because the block is before the fork or unknown to this node."""
     if isinstance(block, dict):
         block = block.get("blockHash", block.get("blockNumber"))
     if not isinstance(block, str):
@@ -147,7 +147,7 @@ def _is_hash(value: Any) -> bool:
 
 
 async def older_logs(ctx: RpcContext, fork: Fork, params: Sequence[Any]) -> list[Any]:
-    """Return the logs of a filter in blocks up to the forked one."""
+    """Return the logs of a filter in blocks up to the forked block."""
     given = params[0] if params and isinstance(params[0], dict) else {}
     if given.get("blockHash") is not None:
         if not _is_older(ctx, fork, given["blockHash"], is_state=False):

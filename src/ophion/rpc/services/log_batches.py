@@ -18,7 +18,9 @@ MAX_QUERIES: Final = 64
 
 
 def portion(store: Store, block: Hash32, is_removed: bool, queries: Iterable[LogQuery]) -> list[bytes]:
-    """Run queries until a limit is reached; return a JSON list for each. The caller passes the other queries again."""
+    """Run queries until a limit is reached; return a JSON list for each query that ran. The caller passes the remaining
+    queries to the next call.
+    """
     texts, left = list[bytes](), MAX_BYTES
     for query in queries:
         text = store.block_logs_json(block, query.addresses, query.topics, is_removed)

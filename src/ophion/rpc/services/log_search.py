@@ -79,7 +79,9 @@ def _is_short(ctx: RpcContext, first: int, last: int) -> bool:
 
 
 async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
-    """Return the logs for a filter, and how many blocks they cover: fewer if the response gets too large."""
+    """Return the logs for a filter, and the number of blocks that the logs cover. It is lower if the response
+    would be too large.
+    """
     count = len(changes.blocks)
     while True:
         try:

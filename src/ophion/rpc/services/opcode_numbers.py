@@ -1,4 +1,4 @@
-"""Numbers of EVM instructions by name, for trace formats that need both."""
+"""Numbers of EVM instructions by name, for trace formats that show name and number."""
 
 from __future__ import annotations
 

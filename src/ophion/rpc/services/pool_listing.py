@@ -78,7 +78,7 @@ async def listed(ctx: RpcContext, items: Sequence[PooledTransaction]) -> bytes |
 
 
 async def rendered(ctx: RpcContext, items: Sequence[PooledTransaction], render: Callable[[], T]) -> T:
-    """Call `render`, whose result is not streamed. Raises `RpcError` if the result would be too long."""
+    """Return the result of `render`, which is not streamed. Raises `RpcError` if the result would be too long."""
     if _is_small(items):
         return render()
     # estimated size: hexadecimal text doubles the bytes

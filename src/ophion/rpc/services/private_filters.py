@@ -46,7 +46,7 @@ class PrivateFilters:
         return query.group if isinstance(query, PrivateQuery) else None
 
     def uninstall(self, group: bytes, filter_id: str) -> bool:
-        """Remove a filter of this group. Returns False if it does not exist."""
+        """Remove a filter of this group. Returns False if the filter does not exist."""
         return self._of(group, filter_id) is not None and self._filters.uninstall(filter_id)
 
     def query(self, group: bytes, filter_id: str) -> PrivateQuery:

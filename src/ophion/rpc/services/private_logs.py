@@ -30,7 +30,7 @@ class PrivateQuery(LogQuery, frozen=True):
 
 
 def of_group(query: LogQuery, group: bytes) -> PrivateQuery:
-    """Return the same query for a group."""
+    """Return this log query, bound to a group."""
     return PrivateQuery(query.from_block, query.to_block, query.block_hash, query.addresses, query.topics, group)
 
 
@@ -94,7 +94,7 @@ def block_logs(
 def marker_logs(
     ledger: PrivateLedger, query: LogQuery, place: MarkerPlace, is_removed: bool = False
 ) -> list[dict[str, Any]]:
-    """Return the logs of one private transaction that match."""
+    """Return the logs of one private transaction that match the query."""
     record = ledger.receipt(place.block, place.hash)
     if record is None:
         return []

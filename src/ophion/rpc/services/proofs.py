@@ -26,7 +26,7 @@ NamedSlots: TypeAlias = Sequence[tuple[str, Hash32]]
 
 
 def proof(view: BlockView, address: Address, slots: NamedSlots, max_bytes: int) -> bytes:
-    """Return a proof at a block. For a missing account, it proves the absence and has no storage proofs."""
+    """Return a proof at a block. For a missing account, the proof shows the absence and has no storage proofs."""
     try:
         state = view.state
     except MissingStateError:

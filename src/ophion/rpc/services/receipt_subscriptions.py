@@ -30,7 +30,7 @@ def named_hashes(options: object) -> frozenset[Hash32] | None:
 
 
 class ReceiptSubscriptions(Generic[T]):
-    """Groups subscriptions by the receipts of one block that they name."""
+    """Groups subscriptions that name the same receipts of one block."""
 
     def __init__(
         self, hashes: Iterable[Hash32], named: Iterable[tuple[T, frozenset[Hash32]]], read: Callable[[int], bytes]

@@ -281,7 +281,7 @@ class Simulator:
             raise TIMEOUT_EXPIRED() from error
 
     def _priced(self, call: Call, draft: Header) -> Call:
-        """Set the blob gas price of a call that has blobs but no price, unless validation is on."""
+        """Set the blob gas price of a call with blobs if the call has no such price and validation is off."""
         if not call.blob_hashes or call.max_fee_per_blob_gas is not None or self._simulation.is_validating:
             return call
         return call.paying_for_blobs(self._ctx.queries.blob_base_fee(draft) or 1)
@@ -300,7 +300,9 @@ class Simulator:
 
 
 def _with_open_ends(call: Call) -> tuple[CallRequest, int | None, int | None, bool]:
-    """Return a call for the extension: request, gas and nonce (None if not given), and whether it has a gas price."""
+    """Return a call for the extension: request, gas and nonce (None if not given), and whether the call has a gas
+    price.
+    """
     gas = None if call.gas is None else min(call.gas, _MAX_UINT64)
     return call.request(gas or 0), gas, call.nonce, call.gas_price is not None
 

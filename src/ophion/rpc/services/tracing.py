@@ -33,7 +33,7 @@ TraceResult = Annotated[bytes | Streamed, spliced_result("trace", "trace in the 
 
 
 class Nothing(Exception):  # not an error: the method returns null
-    """The block is unknown or its state is pruned."""
+    """Raised when the block is unknown or its state is pruned."""
 
 
 async def streamed(
@@ -130,7 +130,7 @@ def _rewards(ctx: RpcContext, header: HashedHeader, body: Body) -> list[tuple[Ad
 
 
 def transaction_at(ctx: RpcContext, hash: Hash32) -> tuple[TracedBlock, int]:
-    """Return the block and index of a mined transaction. Raises `Nothing` if it is not mined."""
+    """Return the block and index of a mined transaction. Raises `Nothing` if the transaction is not mined."""
     position = ctx.queries.transaction_position(hash)
     if position is None:
         raise Nothing

@@ -26,7 +26,7 @@ _BASE_FEE_HEADROOM: Final = 2
 
 
 class TransactionRequest(Struct, frozen=True):
-    """A transaction request, most of whose fields may be missing."""
+    """A transaction request. Most of its fields are optional."""
 
     call: Call
     type: int | None

@@ -42,7 +42,7 @@ _TOO_MANY: Final = "too many handshakes at the same time"
 
 
 class Handshakes:
-    """Runs the TLS handshakes of one service, each before its protocol is created."""
+    """Runs the TLS handshakes of one service. The protocol of a connection is created after its handshake."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Handshakes:
         most: int = MOST,
         service: str = "",
     ) -> None:
-        """Create the handshakes of a service. `service` is its name in the log."""
+        """`service` is the name of the service in the log."""
         self._context = context
         self._factory = factory
         self._failures = FailedHandshakes(service)
@@ -67,7 +67,7 @@ class Handshakes:
         return len(self._pending) + len(self._queue)
 
     def newcomer(self) -> asyncio.Protocol:
-        """Return the protocol of a newly accepted socket."""
+        """Return the protocol object for a newly accepted socket."""
         return _PendingHandshake(self)
 
     def begin(self, handshake: _PendingHandshake) -> None:
@@ -83,7 +83,7 @@ class Handshakes:
         self._pending.pop(handshake, None)
 
     def line_up(self, handshake: _PendingHandshake) -> bool:
-        """Queue a handshake if the time slice is used up. Returns False if it may start now."""
+        """Queue a handshake if the time slice is used up. Returns False if the handshake may start now."""
         if not self._queue and not self._scheduler.is_over:
             self._scheduler.spend(_HANDSHAKE_COST_S)
             return False
@@ -135,7 +135,7 @@ class Handshakes:
 
 
 class _Decoder(Protocol):
-    """The protocol that `start_tls` installs; asyncio and uvloop both have these methods."""
+    """The protocol object that `start_tls` installs. It has these methods in asyncio and in uvloop."""
 
     def get_buffer(self, sizehint: int) -> memoryview: ...
 
@@ -231,7 +231,7 @@ class _PendingHandshake(asyncio.Protocol):
 
 
 def _address(transport: asyncio.BaseTransport) -> str:
-    """Return the IP address of the client; empty if it has already disconnected."""
+    """Return the IP address of the client; empty if the client has already disconnected."""
     name = transport.get_extra_info("peername")
     return str(name[0]) if isinstance(name, tuple) and name else ""
 

@@ -28,7 +28,7 @@ class SlotHolder(Protocol):
     """A connection that holds a slot."""
 
     def idleness(self) -> float:
-        """Return the seconds without a request, or one of `BUSY`, `WITHOUT_REQUEST` and `UNAUTHENTICATED`."""
+        """Return the seconds without a request, or a constant: `BUSY`, `WITHOUT_REQUEST` or `UNAUTHENTICATED`."""
 
     def evict(self) -> None:
         """Close this connection, because it is evicted."""

@@ -50,7 +50,7 @@ class ListenError(OphionError):
 
 
 class Connection(SlotHolder, Protocol):
-    """A client connection, as its service sees it."""
+    """Interface of a client connection that its service uses."""
 
     def tick(self, seconds: float) -> None:
         """Check timeouts; `seconds` have passed since the last call."""
@@ -60,7 +60,7 @@ class Connection(SlotHolder, Protocol):
 
 
 class Closing(Protocol):
-    """The application that answers the connections of a service."""
+    """Interface of the application that answers the requests of a service."""
 
     def close(self) -> None:
         """Release resources, because the service stops."""

@@ -17,7 +17,7 @@ class OriginList:
     """Web pages that may call this service: origins as browsers write them, `scheme://host:port`.
 
     `*` means any page. Within an entry a `*` stands for one part: `http://localhost:*` for any port or none,
-    `https://*.example.org` for any name below that one, `chrome-extension://*` for any extension.
+    `https://*.example.org` for any subdomain, `chrome-extension://*` for any extension.
     """
 
     def __init__(self, origins: Sequence[str]) -> None:
@@ -28,7 +28,7 @@ class OriginList:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str] | None:
-        """The compiled pattern of all entries with a `*`; None if there are none."""
+        """The compiled pattern of all entries with a `*`; None without such entries."""
         return re.compile("|".join(map(_pattern, self._open))) if self._open else None
 
     def allows(self, origin: bytes, host: bytes | None = None) -> bool:
@@ -40,7 +40,7 @@ class OriginList:
 
 
 class PageOrigins(OriginList):
-    """The configured origins and the service's own."""
+    """The configured origins and the origin of the service."""
 
     def __init__(
         self, origins: Sequence[str], hosts: Sequence[str], port: Callable[[], int], is_encrypted: bool = False

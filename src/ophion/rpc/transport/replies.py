@@ -65,7 +65,7 @@ class Pending(Struct, Generic[T], eq=False):
     """Whether the request timeout applies."""
 
     def resolve(self, reply: T) -> None:
-        """Deliver the reply, unless it was abandoned."""
+        """Deliver the reply, unless the request was abandoned."""
         if not self.is_done:
             self.is_done = True
             self.forget(self)
@@ -80,7 +80,9 @@ class Pending(Struct, Generic[T], eq=False):
         abandon()
 
     def follow(self, other: Pending[T], ended: Callable[[], object] | None = None) -> None:
-        """Resolve with the reply of another `Pending`. `ended` is called once, when it is resolved or abandoned."""
+        """Resolve with the reply of another `Pending`. `ended` is called once, when `other` is resolved or
+        abandoned.
+        """
         ends = [] if ended is None else [ended]
 
         def end() -> None:
@@ -118,7 +120,7 @@ Reply: TypeAlias = bytes | Answer | StreamedAnswer | Pending[Complete]
 
 
 def whole(answer: StreamedAnswer, max_bytes: int | None = None) -> Pending[Complete]:
-    """Collect a streamed answer into one, for batches and HTTP/1.0, which cannot stream."""
+    """Collect a streamed answer into a single answer, for batches and HTTP/1.0, which cannot stream."""
     pending: Pending[Complete] = Pending(lambda: task.cancel())
     task = asyncio.get_running_loop().create_task(collected(answer, max_bytes, pending.weigh))
 

@@ -32,7 +32,7 @@ _HUGE_LENGTH: Final = 1 << 62
 
 
 class Streams:
-    """Limits the number of open streams. Each holds a thread and some memory until its client has read it."""
+    """Limits the number of open streams. Each stream holds a thread and some memory until the client has read it."""
 
     def __init__(self, limit: int = 32, max_bytes: int = 64 * 1024 * 1024) -> None:
         self._slots = Slots(limit)
@@ -112,10 +112,10 @@ class Pieces(Protocol):
 
     @property
     def weight(self) -> int:
-        """Return the memory in bytes that these pieces hold and no other component counts."""
+        """Return the memory that these pieces hold, in bytes, without memory that another component counts."""
 
     async def next(self) -> bytes | None:
-        """Return the next piece; None after the last. Raises `OphionError` if it cannot be produced."""
+        """Return the next piece; None after the last. Raises `OphionError` if the piece cannot be produced."""
 
     def close(self) -> None:
         """Discard the remaining pieces."""
@@ -160,7 +160,8 @@ class Bare(Struct, frozen=True):
 
 
 async def opened(lane: Lane, streams: Streams, start: Callable[[], Source]) -> bytes | Streamed:
-    """Start producing in the lane and wait for the first piece. If it is the only one, return it as the whole result.
+    """Start producing in the lane and wait for the first piece. If the result has only one piece, return it as the
+    whole result.
 
     A request of a batch waits for a stream slot first, because each stream holds a thread.
     """
@@ -195,7 +196,9 @@ async def opened(lane: Lane, streams: Streams, start: Callable[[], Source]) -> b
 
 
 async def whole_of(body: Body, max_bytes: int | None = None, weigh: Callable[[int], object] | None = None) -> bytes:
-    """Collect all pieces. Raises `RpcError` if they are too long. Calls `weigh` with the size so far."""
+    """Collect all pieces into one result. Raises `RpcError` if the result is too long. Calls `weigh` with the size so
+    far.
+    """
     limit = body.max_bytes if max_bytes is None else min(max_bytes, body.max_bytes)
     parts, size = [body.first], len(body.first)
     try:

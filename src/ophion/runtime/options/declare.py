@@ -73,7 +73,7 @@ class OptionSpec(Struct, frozen=True, dict=True):
 
     @property
     def flag(self) -> str:
-        """Return the spelling used in messages."""
+        """Return the flag as messages show it."""
         return self.declaration.flags[0]
 
     @cached_property
@@ -83,17 +83,19 @@ class OptionSpec(Struct, frozen=True, dict=True):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Return all names for files and, in capitals, for the environment. These are the long flags."""
+        """Return all names for files and, in capitals, for the environment. The names are those of the long flags."""
         return tuple(flag[2:] for flag in self.declaration.flags if flag.startswith("--"))
 
     @property
     def metavar(self) -> str:
-        """Return the placeholder of the value in help texts; empty for a flag without value, such as --help."""
+        """Return the placeholder for the value in help texts; empty for a flag without a value, such as --help."""
         return self.kind.metavar if self.declaration.metavar is None else self.declaration.metavar
 
     @property
     def takes_bare(self) -> bool:
-        """Return whether the flag may stand without a value: booleans (true) and lists that may be empty."""
+        """Return whether the flag may appear without a value. Booleans (meaning true) and lists that may be empty allow
+        it.
+        """
         return self.kind.is_bool or self.declaration.bare
 
 
@@ -108,11 +110,11 @@ def option(
     hidden: bool = False,
     needs: str | tuple[str, Any] | None = None,
 ) -> Any:
-    """Declare an option; without a default it is required.
+    """Declare an option. An option without a default is required.
 
     `parse` reads one value from text and `check` validates the result; both raise `ValueError` with the reason. `bare`
     allows a list option without a value. `hidden` removes the option from `--help`. `needs` names the main switch (or
-    switch and value) of this option; without it the option has no effect and causes a warning.
+    switch and value) of this option. If the switch is off, the option has no effect and causes a warning.
 
     Flags, `needs` and help may contain names in braces, which each class replaces (`names: ClassVar`), so that services
     share a declaration.

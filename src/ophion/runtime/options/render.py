@@ -42,7 +42,7 @@ def _help_entry(spec: OptionSpec, width: int) -> str:
 
 
 def value_form(spec: OptionSpec) -> str:
-    """Return how the value follows the flag: `=FILE`, `=A,B…`, or `[=true|false]` when it is optional."""
+    """Return the form of the value after the flag: `=FILE`, `=A,B…`, or `[=true|false]` when the value is optional."""
     if not spec.metavar:
         return ""
     metavar = f"{spec.metavar}[,{spec.metavar}…]" if spec.kind.is_list else spec.metavar
@@ -66,7 +66,7 @@ def meaning(spec: OptionSpec) -> str:
 
 
 def show_default(spec: OptionSpec) -> str:
-    """Return the default as text; empty without one."""
+    """Return the default value as text; empty if the option has no default."""
     return _show(spec.default) if spec.metavar else ""
 
 

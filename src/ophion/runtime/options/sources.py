@@ -26,7 +26,7 @@ ForeignKey = Callable[[str, tuple[str, ...], str], bool]
 
 
 class OptionSource(enum.Enum):
-    """Source of a value. An earlier member of this enum overrides a later one."""
+    """Source of a value. A member of this enum overrides the members after it."""
 
     FLAG = 0
     ENVIRONMENT = 1
@@ -51,7 +51,7 @@ class Given(Struct, frozen=True):
 
 
 def read_flag(token: str, rest: deque[str], options: Mapping[str, OptionSpec], words: Iterable[str] = ()) -> Given:
-    """Read the flag in `token`. If its value is a separate token, remove that from `rest`.
+    """Read the flag in `token`. If the value of the flag is a separate token, remove this token from `rest`.
 
     `options` is keyed by flag. `words` are the command names that may follow; they are not read as the value of an
     option whose value is optional. Raises `ConfigError` for an unknown flag or a missing value.
@@ -103,7 +103,9 @@ def unknown_flag(flag: str, options: Mapping[str, OptionSpec]) -> str:
 
 
 def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> list[Given]:
-    """Read variables such as OPHION_RPC_HTTP_PORT. An empty variable means an empty list; other options ignore it."""
+    """Read variables such as OPHION_RPC_HTTP_PORT. An empty variable means an empty list; it is ignored for other
+    options.
+    """
     found: list[Given] = []
     if not any(name.startswith(PREFIXES) for name in environ):
         return found
@@ -146,8 +148,8 @@ def read_file(
     """Read a TOML file whose keys are option names. A `ConfigError` lists all problems of the file.
 
     `foreign` is called with a key that is no option, its texts and its label, and returns whether it accepts the key.
-    `warnings` gets a text when two spellings of one option have different values. Without `warnings`, that is a
-    problem.
+    `warnings` gets a text when two spellings of one option have different values. Without `warnings`, different values
+    are a problem of the file.
     """
     table = _table(path)
     by_name = {name: spec for spec in specs for name in spec.names}

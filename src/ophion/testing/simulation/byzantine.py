@@ -121,7 +121,9 @@ class Liar:
             self._announce_forgery(message)
 
     def support(self, height: int, round_number: int, digest: bytes) -> None:
-        """Vote for a digest, whatever this member voted before. Only members that were sent its block get the votes."""
+        """Vote for a digest, even if this member has voted for another. Only members that received the block get the
+        votes.
+        """
         mark = digest + round_number.to_bytes(8, "big")
         if mark in self._voted:
             return
@@ -136,7 +138,7 @@ class Liar:
     def _swap_body(self, message: BftMessage) -> None:
         """Send a proposer's signed block with another body but the same digest.
 
-        In QBFT the proposer signs the body too, so a member can do this only with its own proposals.
+        In QBFT the proposer signs the body too, so a Byzantine member can replace the body only in its own proposals.
         """
         is_signed = isinstance(message, Proposal) and not self._world.network.rules.certifies_proposal
         if is_signed and message.author != self._member.address:
@@ -204,7 +206,7 @@ class Liar:
         )
 
     def _ask_falsely(self, message: RoundChange) -> None:
-        """Send a false round change: hide a prepared block, claim an unprepared one, or request a round far ahead."""
+        """Send a false round change: hide a prepared block, claim an unprepared block, or request a round far ahead."""
         trick = self._rng.randrange(4)
         if trick == 0:
             self._send(self._factory.round_change(message.height, message.round, None))

@@ -67,7 +67,7 @@ class SimulatedSigner:
 
 
 class SimulatedCliqueNetwork:
-    """Signers that share one clock. One store holds all blocks; each signer knows some of them."""
+    """Signers that share one clock. One store holds all blocks; each signer knows some of these blocks."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class SimulatedCliqueNetwork:
             self.introduce(member)
 
     def introduce(self, member: SimulatedSigner) -> None:
-        """Exchange heads with all members, as nodes do when they connect."""
+        """Exchange heads with all members, like a node that connects."""
         for other in self.members:
             if other is not member and other.is_up and member.is_up:
                 self._send(member, other, member.head)
@@ -229,7 +229,9 @@ class SimulatedCliqueNetwork:
         return block
 
     def _misbehave(self, member: SimulatedSigner, header: Header) -> None:
-        """Misbehave: seal two blocks at one height, a false difficulty or an early block, or send a block to few."""
+        """Misbehave: seal two blocks at one height, a block of false difficulty or an early block, or send a block to
+        few members.
+        """
         trick = self.rng.randrange(4)
         half = [other for other in self.members if self.rng.random() < 0.5]
         block = self._sealed(member, header)

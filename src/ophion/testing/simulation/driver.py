@@ -135,7 +135,7 @@ class Driver:
             _EFFECTS[type(effect)](self, member, effect)
 
     def extend(self, member: SimulatedMember, block: FinalBlock) -> bool:
-        """Append a block to a member's chain; return whether it fits."""
+        """Append a block to a member's chain; return whether the block extends that chain."""
         if block.parent != member.head.hash or not block.is_sealed_by(member.head.tally.validators):
             return False
         member.chain.append(block)
@@ -201,7 +201,7 @@ class Driver:
         self._later(member, ProposalChecked(block.height, proposal.round, block.digest, problem, is_body_wrong))
 
     def _problem(self, member: SimulatedMember, content: Content) -> str | None:
-        """Return why a fake block is invalid, or None. Checks those rules that apply to fake blocks."""
+        """Return why a fake block is invalid, or None. Checks only the rules that apply to fake blocks."""
         head = member.head
         if content.parent != head.hash:
             return "wrong parent"

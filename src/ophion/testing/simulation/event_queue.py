@@ -32,7 +32,7 @@ class EventQueue:
         return self._put_down
 
     def step(self, until: float) -> bool:
-        """Run the next action if it is due by `until`; return whether there was one."""
+        """Run the next action if it is due by `until`; return whether an action was run."""
         heap = self._heap
         if not heap or heap[0][0] > until:
             return False

@@ -16,7 +16,7 @@ from ophion.consensus.bft.validator_set import tolerated_faults
 
 
 class Misconduct(Enum):
-    """What a Byzantine member does in addition to following the protocol."""
+    """Kinds of misbehaviour of a Byzantine member. Otherwise the member follows the protocol."""
 
     SILENCE = "silence"
     """Sends nothing, permanently or for a while."""
@@ -173,7 +173,9 @@ def _draw_flaps(rng: Random, validators: int, storm_s: float) -> tuple[tuple[flo
 
 
 def _draw_misconduct(rng: Random, are_too_many: bool) -> tuple[Misconduct, ...]:
-    """Draw misconduct: silence alone, or a combination of others. More than f Byzantine members try to cause a fork."""
+    """Draw the misbehaviour of a member: either silence, or a combination of the other kinds. More than f Byzantine
+    members try to cause a fork.
+    """
     if rng.random() < 0.15 and not are_too_many:
         return (Misconduct.SILENCE,)
     kinds = list(Misconduct)

@@ -34,7 +34,7 @@ class Violation(Struct, frozen=True):
 
 
 class Checker:
-    """Collects violations. The run ends with the first one."""
+    """Collects violations. The run ends with the first violation."""
 
     def __init__(self, rules: Rules, limits: MessageLimits, members: int, dishonest: frozenset[int]) -> None:
         self.dishonest = dishonest
@@ -70,7 +70,7 @@ class Checker:
             self._broken(now, "bounded memory", f"{member.name} holds {machine.footprint()} messages")
 
     def on_say(self, member: SimulatedMember, message: BftMessage, now: float) -> None:
-        """Check that an honest member never contradicts itself, and sends a vote only once it is on disk."""
+        """Check that an honest member never contradicts itself, and sends a vote only after the vote is on disk."""
         if member.index in self.dishonest:
             if member.index in self.forgetful:
                 self._check_single_vote(member, message, now)

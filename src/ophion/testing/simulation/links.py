@@ -30,7 +30,7 @@ class Links:
         self._rng = Random(f"links/{seed}")
 
     def up(self, member: SimulatedMember, others: Iterable[SimulatedMember]) -> None:
-        """Connect a member to others, both ways."""
+        """Connect a member and other members, in both directions."""
         for other in others:
             if other is not member and self._world.mail.are_connected(member, other):
                 self._notify(member, Connected(other.address), 0.0)

@@ -45,7 +45,7 @@ class MessageDelivery:
         self._deliver_block = deliver_block
 
     def are_connected(self, first: SimulatedMember, second: SimulatedMember) -> bool:
-        """Whether a message between the two can arrive."""
+        """Whether a message between the two members can arrive."""
         return first.group == second.group and frozenset((first.index, second.index)) not in self.missing_links
 
     def send(

@@ -108,7 +108,7 @@ class SimulatedNetwork:
             self.links.up(member, self.members[: member.index])
 
     def introduce_all(self) -> None:
-        """Exchange heights between all members, as nodes do when they connect."""
+        """Exchange heights between all members, like nodes that connect."""
         for member in self.members:
             for other in self.members:
                 self.syncing.introduce(member, other)
@@ -151,7 +151,7 @@ class SimulatedNetwork:
         return [self._by_address[address] for address in known if address in self._by_address]
 
     def note(self, text: str) -> None:
-        """Add a note to the trace, if there is one."""
+        """Add a note to the trace, if a trace is recorded."""
         if self.trace is not None:
             self.trace.note(self.now, text)
 

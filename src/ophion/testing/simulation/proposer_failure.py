@@ -1,4 +1,4 @@
-"""Measures how long a network makes no blocks when the next proposer dies, and later when that proposer is next again.
+"""Measures how long a network makes no blocks after its next proposer crashes, and at later heights of that proposer.
 
 The rest of the network is healthy. The time of the crash within the height is random: before the block is due, during
 the proposal, or after the block is prepared. It is also random whether closed connections are noticed.

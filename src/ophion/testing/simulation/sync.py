@@ -28,7 +28,7 @@ class Syncing:
             member.target = height
 
     def introduce(self, member: SimulatedMember, other: SimulatedMember) -> None:
-        """Exchange the heights of two members, as nodes do when they connect."""
+        """Exchange the heights of two members, like nodes that connect."""
         are_there = member is not other and member.machine and other.machine
         if are_there and self._world.mail.are_connected(member, other):
             self.aim(member, other.height)

@@ -77,7 +77,7 @@ def message_header(protocol: BftProtocol, extra: BftExtraData = GENESIS_EXTRA) -
 
 
 def message_block(protocol: BftProtocol, round_number: int = 0) -> Candidate:
-    """Return the block of consensus.md 7.4: the header above, no transactions, no ommers."""
+    """Return the block of consensus.md 7.4: the header of `message_header`, no transactions, no ommers."""
     header = message_header(protocol, replace(GENESIS_EXTRA, round=round_number))
     return protocol.candidate(rlp.list_of([header.encode(), rlp.EMPTY_LIST, rlp.EMPTY_LIST]))
 

@@ -105,7 +105,7 @@ class Stage:
         return stand_in_block(height, self.hands[builder].address, content, round_number)
 
     def proposal(self, round_number: int = 0, nonce: int = 0) -> Proposal:
-        """Return a proposal of round 0 by its proposer."""
+        """Return a proposal of round 0 by the proposer of that round."""
         proposer = round_number % len(self.hands)
         return self.hands[proposer].proposal(1, round_number, self.block(proposer, round_number, nonce), None)
 
@@ -145,7 +145,7 @@ class Stage:
         ]
 
     def done(self, kind: type[E]) -> list[E]:
-        """Return effects of a type among the last ones."""
+        """Return the effects of a type among the last effects."""
         return [effect for effect in self.effects if isinstance(effect, kind)]
 
     def timer(self, kind: TimerKind) -> float | None:

@@ -438,8 +438,8 @@ def test_looking_ahead_passes_over_what_is_malformed() -> None:
 
 @both
 def test_a_block_that_waits_for_its_time_is_sealed(protocol: str) -> None:
-    """Only a sealed block is held until its time. Otherwise an attacker could make the node hold blocks of no
-    validator.
+    """Only a sealed block is held until its time. Otherwise an attacker could make the node hold blocks that no
+    validator sealed.
     """
     chain = ledger(protocol)
     draft = chain.draft(KEYS[0], at=10_000)

@@ -432,7 +432,7 @@ def test_i_06_what_was_prepared_is_carried_into_the_round_change_and_proposed_ag
 
 @both
 def test_a_proof_of_preparation_survives_a_jump_to_a_later_round(rules: Rules) -> None:
-    """If other validators move to a later round before the own timeout, the own prepared certificate is kept."""
+    """If other validators move to a later round before this validator's timeout, its prepared certificate is kept."""
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()

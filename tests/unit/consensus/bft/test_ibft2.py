@@ -45,7 +45,7 @@ def factory(key: object, profile: Profile = Profile.CLASSIC) -> KeyMessageFactor
 
 
 def prepared_in_round_0() -> PreparedRound:
-    """Return what k2 prepared in round 0: the proposal of k4 and the prepares of k2 and k3."""
+    """Return the prepared certificate of k2 in round 0: the proposal of k4 and the prepares of k2 and k3."""
     block = message_block(IBFT2)
     proposal = factory(K4).proposal(1, 0, block, None)
     prepares = tuple(factory(key).prepare(1, 0, block.digest) for key in (K2, K3))

@@ -41,7 +41,7 @@ def factory(key: object, profile: Profile = Profile.CLASSIC) -> KeyMessageFactor
 
 
 def prepared_in_round_0() -> PreparedRound:
-    """Return what k2 prepared in round 0: prepares of k4, k2 and k3."""
+    """Return the prepared certificate of k2 in round 0: prepares of k4, k2 and k3."""
     block = message_block(QBFT)
     return PreparedRound(0, block, tuple(factory(key).prepare(1, 0, block.digest) for key in (K4, K2, K3)), None)
 
@@ -254,8 +254,8 @@ def test_a_block_prepared_in_round_1_may_have_been_sent_with_round_0(inside: int
 
 
 def test_a_new_block_names_its_round_or_0() -> None:
-    """A new block that names a later round is refused. It could be prepared but not proposed again, so the chain would
-    stop.
+    """A new block that names a later round is refused. Such a block could be prepared but not proposed again, so
+    the chain would stop.
     """
     proposer = next(key for key in (K1, K2, K3, K4) if key.address == COMMITTEE.proposer(0))
     block = message_block(QBFT, 7)
@@ -267,8 +267,8 @@ def test_a_new_block_names_its_round_or_0() -> None:
 
 
 def test_a_block_that_was_proposed_again_as_it_was_can_be_proposed_once_more() -> None:
-    """A block prepared in round 2 may still name round 1, in which it was first proposed. It can be proposed again in
-    round 3.
+    """A block prepared in round 2 may still name round 1, in which it was first proposed. Such a block can be
+    proposed again in round 3.
     """
     block = message_block(QBFT, 1)
     prepared = PreparedRound(2, block, tuple(factory(key).prepare(1, 2, block.digest) for key in (K4, K2, K3)), None)

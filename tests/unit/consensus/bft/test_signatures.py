@@ -14,7 +14,7 @@ GOOD = K1.sign(DIGEST)
 
 
 def with_high_s(signature: bytes) -> bytes:
-    """Return the other valid signature of the same author."""
+    """Return the second valid signature of the same author, with a high s."""
     s = ORDER - int.from_bytes(signature[32:64], "big")
     return signature[:32] + s.to_bytes(32, "big") + bytes((1 - signature[64],))
 

@@ -60,7 +60,9 @@ class TableWriter:
 
 
 def write_table(path: Path, blocks: list[list[tuple[bytes, bytes]]], *, two_levels: bool = False) -> None:
-    """Write a table. With `two_levels`, it has a two-level index as in Pebble, with one entry per index block."""
+    """Write a table. With `two_levels`, the table has a two-level index as in Pebble, with one entry per index
+    block.
+    """
     out = TableWriter()
     index = [(entries[-1][0], out.add(entries)) for entries in blocks]
     meta: list[tuple[bytes, bytes]] = []

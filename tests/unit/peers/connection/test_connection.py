@@ -68,7 +68,7 @@ class Scene:
         self.meeting = MemoryConnection(self.a, self.b)
 
     async def begin(self) -> tuple[Peer, Peer]:
-        """Return the two peers after the Hellos: b as a sees it, a as b sees it."""
+        """Return the peer objects after the Hellos: b on the side of a, and a on the side of b."""
         peers = await self.meeting.peers()
         await settle()
         self.echo_a.log.clear()

@@ -31,7 +31,7 @@ def gossip(wire: Wire) -> list[int]:
 
 
 def full(node: EthNode, hash: bytes) -> bytes:
-    """A stored block as NewBlock."""
+    """Encode a stored block as a NewBlock message."""
     raw = node.chain.store.block(hash)
     assert raw is not None
     return encode_new_block(raw, node.chain.total_difficulty(hash) or 0)

@@ -268,7 +268,7 @@ def test_68_is_used_with_peers_that_offer_only_68(tmp_path: Path) -> None:
 
 
 def test_a_disconnected_peer_is_freed_without_garbage_collection(tmp_path: Path) -> None:
-    """Garbage collections are rare, so a thousand disconnected peers would hold megabytes until the next one."""
+    """Garbage collections are rare, so a thousand disconnected peers would hold megabytes until the next collection."""
 
     async def scenario(one: EthNode, other: EthNode) -> None:
         here, there = connect(one.eth, other.eth)

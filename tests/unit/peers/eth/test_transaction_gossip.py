@@ -95,8 +95,8 @@ def test_all_block_producers_get_a_transaction_in_full_at_once(tmp_path: Path) -
 
 
 def test_a_transaction_from_a_block_producer_goes_in_full_to_a_sample(tmp_path: Path) -> None:
-    """A producer has already announced its transaction to other peers, so sending it to all of them in full is
-    redundant.
+    """A producer has already announced its transaction to other peers, so sending the transaction to all of them
+    in full is redundant.
     """
 
     async def scenario(one: EthNode, *others: EthNode) -> None:

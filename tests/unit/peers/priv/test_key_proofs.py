@@ -33,7 +33,9 @@ def test_another_key_cannot_answer() -> None:
 
 
 def test_a_challenge_that_is_passed_on_is_not_answered() -> None:
-    """M claims to hold B's key, and forwards A's challenge to B as its own. B does not answer it."""
+    """M claims to hold B's key, and forwards A's challenge to B as its own challenge. B does not answer the
+    challenge.
+    """
     asking = examiner(EMPTY, A, M)
     challenges = asking.challenge([KEY_B])
     assert examiner(RING_B, B, M).prove(challenges) == []

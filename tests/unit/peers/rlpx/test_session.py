@@ -51,7 +51,7 @@ def pair(a: Identity | None = None, b: Identity | None = None) -> tuple[Session,
 
 
 def exchange(a: Session, b: Session, size: int = 1 << 20) -> tuple[list[Event], list[Event]]:
-    """Transfer bytes both ways in pieces until both are idle."""
+    """Transfer bytes between two sessions in pieces, until both sessions are idle."""
     events: tuple[list[Event], list[Event]] = [], []
     while True:
         from_a, from_b = a.take_output(), b.take_output()

@@ -177,7 +177,9 @@ def test_one_connection_serves_many_tokens_and_mixes_none(service: MethodAccess)
 
 @pytest.mark.parametrize("target", [b"/?", b"/?a=b", b"/?/login"])
 def test_a_request_with_a_query_needs_a_token_of_its_own(service: MethodAccess, target: bytes) -> None:
-    """A proxy sends requests of many clients over one connection, so no request may use the token of an earlier one."""
+    """A proxy sends requests of many clients over one connection, so no request may use the token of an earlier
+    request.
+    """
     good = service.token("eth:*")
     assert result(service.post(good)) == "0x20"
     assert service.post(None, target=target) == (401, NULL_REFUSAL)
@@ -245,8 +247,8 @@ def test_a_session_ends_to_the_second(service: MethodAccess) -> None:
 
 
 def test_a_token_that_ends_while_it_is_looked_at_opens_nothing(service: MethodAccess) -> None:
-    """A token that expires during its check gives no access. Each clock reading advances the time, so it expires
-    between two readings.
+    """A token that expires during its check gives no access. Each clock reading advances the time, so the token
+    expires between two readings.
     """
     for spent_s in (0.001, 0.5, 1.0, 100.0, 150.0, 299.0):
         token = service.token("eth:*")
@@ -269,8 +271,8 @@ def test_a_token_that_ends_while_it_is_looked_at_opens_nothing(service: MethodAc
 
 
 def test_what_was_learned_with_a_token_does_not_outlive_it_without_any_timer(service: MethodAccess) -> None:
-    """The session's timer has not run, because the loop is busy. The session is refused anyway, because another check
-    ended it.
+    """The session's timer has not run, because the loop is busy. The session is refused anyway, because another
+    check ended the session.
     """
     token = service.token("eth:*")
     for _ in range(3):

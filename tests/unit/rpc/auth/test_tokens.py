@@ -1,4 +1,4 @@
-"""Tokens: valid ones and many kinds of invalid ones."""
+"""Valid tokens, and many kinds of invalid tokens."""
 
 from __future__ import annotations
 

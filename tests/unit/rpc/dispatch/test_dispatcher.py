@@ -141,7 +141,7 @@ class Large:
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_nothing_of_a_request_that_failed_is_kept_until_garbage_is_collected(waits: bool) -> None:
-    """Request data is freed without garbage collection, although an error refers to its frames and these to request
+    """Request data is freed without garbage collection, although the error refers to frames that refer to request
     data.
     """
     kept: list[weakref.ref[Large]] = []

@@ -138,7 +138,7 @@ def test_typed_data_is_signed_as_object_or_text(signer: Interface, name: str) ->
 
 
 def test_a_sender_waits_for_its_turn_only(signer: Interface) -> None:
-    """The lock of one account does not block another."""
+    """The lock of one account does not block another account."""
 
     async def story() -> None:
         assert signer.context.accounts is not None

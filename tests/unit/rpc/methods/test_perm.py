@@ -32,7 +32,7 @@ OUT_OF_SYNC = (
 
 
 def worded(message: str, spelling: str) -> str:
-    """Return a message in the wording of its method name (json-rpc.md 7.1)."""
+    """Return a message in the wording that belongs to the method name (json-rpc.md 7.1)."""
     return message.replace("whitelist", spelling.lower())
 
 

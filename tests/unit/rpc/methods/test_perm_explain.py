@@ -217,7 +217,9 @@ def test_a_call_to_a_rules_contract_gets_a_dry_run(ruled: Interface) -> None:
 
 
 def test_calls_to_rules_contracts_get_a_dry_run_together(ruled: Interface) -> None:
-    """The calls of one request are simulated together: if several concern the same account, the last one counts."""
+    """The calls of one request are simulated together. If several calls concern the same account, the last call
+    counts.
+    """
     sent(ruled, legacy_transaction(LISTED, 0))
     remove, add = (
         {"to": hexed(ACCOUNT_RULES), "data": hexed(calldata(f"{verb}Account(address)", LISTED.address))}

@@ -131,7 +131,9 @@ def test_filters(private: PrivateInterface) -> None:
 
 
 def test_an_id_of_a_private_filter_answers_on_the_public_methods(private: PrivateInterface) -> None:
-    """As in Besu, `eth_getFilterChanges` accepts an id of `priv_newFilter`, which web3j polls in this way."""
+    """As in Besu, `eth_getFilterChanges` accepts an id of `priv_newFilter`. web3j polls private filters by this
+    method.
+    """
     private.send(LOGGER)
     filter_id = private.ask("priv_newFilter", text(GROUP), {"fromBlock": "earliest"})
     private.send(bytes.fromhex(word(3)[2:]), nonce=1, to=CONTRACT)

@@ -71,7 +71,7 @@ async def _head(reader: asyncio.StreamReader) -> bytes:
 
 
 class Asked:
-    """A node with such a remote enclave."""
+    """A node with a remote enclave that gives the same answer to all requests."""
 
     def __init__(self, private: PrivateInterface, enclave: Refusing) -> None:
         self.private = private

@@ -183,8 +183,8 @@ def test_many_calls_build_on_each_other(dev: Interface) -> None:
 
 
 def test_slots_of_many_calls_cost_what_they_did_before_the_first(dev: Interface) -> None:
-    """Three calls change a slot from 0 to 1, to 2, and back to 0. SSTORE gas depends on its value before the first
-    call.
+    """Three calls change a slot from 0 to 1, to 2, and back to 0. SSTORE gas depends on the slot's value before
+    the first call.
     """
     contract, _ = deploy_and_call(dev, bytes.fromhex("60003560005500"))
     calls = [

@@ -129,7 +129,7 @@ def genesis(config: dict[str, Any]) -> Genesis:
 
 @pytest.fixture(scope="module")
 def istanbul(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interface]:
-    """Block 1 calls REVERTS, CREATES and HEIR."""
+    """The Istanbul chain. Its block 1 calls the contracts REVERTS, CREATES and HEIR."""
     path = tmp_path_factory.mktemp("istanbul")
     first = genesis(ISTANBUL)
     store = open_store(path, durable=False)
@@ -172,8 +172,8 @@ def machine(node: Interface, to: int) -> dict[str, Any]:
 
 
 def test_a_reverting_callee_shows_the_value_of_its_caller(istanbul: Interface) -> None:
-    """An entry shows its own value only if the callee runs CALLDATALOAD, RETURN or STOP, or halts; otherwise its
-    caller's.
+    """An entry shows its own value only if the callee runs CALLDATALOAD, RETURN or STOP, or halts. Otherwise it shows
+    the value of its caller.
     """
     _, silent = traced(istanbul, ASKS_REVERTS, value=7)
     _, loading = traced(istanbul, ASKS_LOADS, value=7)
@@ -243,8 +243,8 @@ def test_creations_inside_a_creation_come_from_the_outermost_contract(istanbul: 
 
 
 def test_a_rejected_creation_takes_the_end_of_its_creator(istanbul: Interface) -> None:
-    """A rejected creation runs no code, so the next RETURN closes its entry instead of the creator's, which
-    stays open.
+    """A rejected creation runs no code. So the next RETURN closes the entry of the creation, and the entry of the
+    creator stays open.
     """
     root, refused = traced(istanbul, OVERDRAWN_CREATE)
     assert root["result"] == {"gasUsed": "0x0", "output": "0x"}
@@ -254,7 +254,7 @@ def test_a_rejected_creation_takes_the_end_of_its_creator(istanbul: Interface) -
 
 
 def test_an_entry_that_nothing_closes_shows_what_was_spent_before_it(istanbul: Interface) -> None:
-    """An entry that no instruction closes shows minus the gas spent before it, as a 64-bit number."""
+    """An entry that no instruction closes shows the negative of the gas spent before the entry, as a 64-bit number."""
     _, invalid, first, second = traced(istanbul, TWICE_OVERDRAWN)
     assert (invalid["error"], first["traceAddress"], second["traceAddress"]) == ("Bad instruction", [1], [1, 0])
     spent = 7 * PUSH + CALL + POP + 5 * PUSH + 6 + CREATE

@@ -41,8 +41,8 @@ def test_others_come_first() -> None:
 
 
 def test_few_of_many_closing_connections_are_read_in_each_step() -> None:
-    """Resuming a read costs nothing at first but causes work later. So its cost is charged in advance, which limits the
-    reads per step.
+    """Resuming a read costs nothing at first but causes work later. So the cost of a read is charged in advance,
+    which limits the reads per step.
     """
 
     async def main() -> None:

@@ -106,8 +106,8 @@ def test_other_digests_are_those_of_no_block() -> None:
 @pytest.mark.parametrize("rules", [Ibft2(), Qbft()], ids=lambda rules: rules.name)
 @pytest.mark.parametrize("kind", Misconduct)
 def test_one_liar_of_four_leaves_more_than_half_of_the_blocks(rules: Rules, kind: Misconduct) -> None:
-    """With one Byzantine validator of four, a network with large blocks makes more than half as many blocks as
-    without.
+    """With one Byzantine validator of four, a network with large blocks makes more than half as many blocks as an
+    honest network.
     """
     heights = []
     for misconduct in ({}, {2: (kind,)}):

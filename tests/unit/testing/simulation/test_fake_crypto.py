@@ -1,4 +1,4 @@
-"""Fake blocks, keys and seals behave like real ones."""
+"""Fake blocks, keys and seals behave like real blocks, keys and seals."""
 
 from __future__ import annotations
 

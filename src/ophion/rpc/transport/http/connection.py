@@ -201,7 +201,7 @@ class HttpConnection(asyncio.Protocol):
             self.transport.abort()
 
     def idleness(self) -> float:
-        """Return the seconds without a request. `ConnectionSlots` evicts by this value."""
+        """Return the seconds without a request. `ConnectionSlots` evicts the connection with the highest value."""
         if self.is_paused:
             return _UNREAD_IDLENESS_S + self.activity.quiet_s
         if self.answers:
@@ -214,7 +214,7 @@ class HttpConnection(asyncio.Protocol):
         return self.activity.idleness(self._in_message)
 
     def evict(self) -> None:
-        """Close this idle connection in favour of a new one."""
+        """Close this idle connection in favour of a new connection."""
         self._end()
         if self.transport.get_write_buffer_size():
             self.transport.abort()  # otherwise a client that does not read would keep the connection open
@@ -247,13 +247,13 @@ class HttpConnection(asyncio.Protocol):
     # --- called by a gateway ---------------------------------------------------------------------
 
     def use_session(self, session: Session) -> None:
-        """Answer further requests in another session."""
+        """Use the permissions and known request heads of another session for further requests."""
         if session is not self.session:
             self.session = session
             self.heads.use(session.heads)
 
     def start_session(self, session: Session) -> None:
-        """Let the first request use the fast path of a session."""
+        """Let the first request of this connection use the fast path with the request heads of `session`."""
         if self.state is OPEN and self._reader is None and not self._rest:
             self.use_session(session)
             self.state = READY
@@ -273,7 +273,7 @@ class HttpConnection(asyncio.Protocol):
             self._settle()
 
     def queue_relay(self) -> None:
-        """Move the answer of a relay to the queue, because it is not a plain answer."""
+        """Move the answer of a relay to the response queue, because the answer is not plain."""
         self.answers.queue_direct()
         self._settle()
 
@@ -367,7 +367,7 @@ class HttpConnection(asyncio.Protocol):
     def _answer_plain(self, reply: Result, size: int, begun: float = 0.0) -> None:
         """Send the reply to a fast-path request, when no other request is open.
 
-        `begun` is the start time of the request, or 0 if the caller measures it.
+        `begun` is the start time of the request, or 0 if the caller measures the duration.
         """
         accepts_gzip = self.heads.accepts_gzip
         if type(reply) is bytes and reply and (not accepts_gzip or len(reply) < WORTH_BYTES):
@@ -383,7 +383,9 @@ class HttpConnection(asyncio.Protocol):
                 self.scheduler.end(begun, self._share)
 
     def _answer_known(self, data: bytes, position: int) -> int:
-        """Answer a pipelined request if its head is known. Returns the request's length, or 0 for an unknown head."""
+        """Answer a pipelined request if its head is known. Returns the length of the request, or 0 if the head is
+        unknown.
+        """
         heads = self.heads
         if self.session is None or self._in_message or self.is_paused or not heads.starts(data, position):
             return 0
@@ -449,8 +451,8 @@ class HttpConnection(asyncio.Protocol):
     def _learn(self, data: bytes, position: int, session: Session | None) -> None:
         """Let the fast path remember the head of the request that begins at `position`.
 
-        `session` is the session before the request. If the request changed it, because it is the first one with its
-        token, its head is not stored. A gateway stores the head anyway, since its sessions hold no token.
+        `session` is the session before the request. The first request with a token changes the session, and its head is
+        not stored. A gateway stores the head anyway, since its sessions hold no token.
         """
         size = self.heads.learnable_bytes
         if size < 0 or self.is_ending:
@@ -467,7 +469,7 @@ class HttpConnection(asyncio.Protocol):
             self._forwarder.learned(data[position:end])
 
     def _schedule(self) -> None:
-        """Stop reading until the time slice of this input, or until the client may send more requests."""
+        """Stop reading until this input gets a time slice, or until the client may send more requests."""
         self.state = OPEN
         self._set_reading(False)
         if not self._is_scheduled and self._may_ask:

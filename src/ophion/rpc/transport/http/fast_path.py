@@ -30,7 +30,7 @@ class PlainHeads:
         """Heads that accept compressed answers."""
 
     def learn(self, message: bytes, body_size: int, accepts_gzip: bool = False) -> None:
-        """Store the head of a message whose body is at its end. A full table is cleared first."""
+        """Store the head of a message: all bytes before its body. A full table is cleared first."""
         end = message.find(END_OF_HEAD) + 4
         if len(message) - end != body_size or end > self._max_head_bytes:
             return
@@ -66,7 +66,7 @@ class HeadMatcher:
         self.use(heads)
 
     def use(self, heads: PlainHeads) -> None:
-        """From now on compare with the heads of another session."""
+        """Compare further requests with the known heads of another session."""
         self._heads = heads
         self._own: PlainHeads | None = None
         self.head = b""
@@ -79,7 +79,7 @@ class HeadMatcher:
         return self.end if self.starts(data, 0) and self.size == len(data) else 0
 
     def starts(self, data: bytes, position: int) -> bool:
-        """Return whether a complete request with a known head begins at a position; more requests may follow."""
+        """Return whether a complete request with a known head begins at a position. Further requests may follow."""
         is_same = self.size > 0 and data.startswith(self.head, position)
         is_known = is_same or self._find(data[position : data.find(END_OF_HEAD, position) + 4])
         return is_known and position + self.size <= len(data)

@@ -62,7 +62,7 @@ class Request(Struct):
         return b"text/html" in self.headers.get(b"accept", b"").lower()
 
     def fields(self) -> dict[str, list[str]]:
-        """Return the fields of the query. Raises `ValueError` if there are too many."""
+        """Return the fields of the query. Raises `ValueError` if there are too many fields."""
         return parse_qs(self.query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MAX_FIELDS)
 
 

@@ -98,7 +98,7 @@ class SessionUser(Protocol):
 
 
 class Guard(Protocol):
-    """Checks tokens. It selects the session of a call by the `Authorization` header."""
+    """Checks tokens. Selects the session of a call by the `Authorization` header."""
 
     @property
     def refusal(self) -> Answer:

@@ -41,7 +41,7 @@ _BODY_PIECE_BYTES: Final = 64 * 1024
 
 
 class Reading(Protocol):
-    """The connection that a reader serves."""
+    """Interface of the connection that receives what a reader parses."""
 
     is_ending: bool
     """Whether the connection reads no more requests."""
@@ -97,7 +97,7 @@ class RequestReader:
 
     @property
     def held_bytes(self) -> int:
-        """Return the bytes held for an incomplete request."""
+        """Return the number of bytes held for an incomplete request."""
         return self._fed_bytes if self._in_head else len(self._body) + len(self._target) + self._head_bytes
 
     def piece(self, data: bytes, position: int, has_many_waiting: bool) -> int:
@@ -152,7 +152,9 @@ class RequestReader:
         return Request(self._parser.get_method(), path, query, self.headers, body)
 
     def is_plain(self, target: bytes | None = None) -> bool:
-        """Return whether the fast path may store the head. `target` replaces the path of a call."""
+        """Return whether the fast path may store the head. `target` is the expected request target; the default is the
+        path of calls.
+        """
         expected = self._policy.call_path if target is None else target
         is_plain = self.keep_alive and not self.is_old and not self.extra and self._target == expected
         return is_plain and b"content-length" in self.headers and self.headers.keys().isdisjoint(_NOT_PLAIN)
@@ -281,7 +283,7 @@ class RequestReader:
 
 
 class RequestForwarder(Protocol):
-    """Answers requests in place of the application, in a gateway (ophion.gateway.connection)."""
+    """Answers requests in place of the application; used by a gateway (ophion.gateway.connection)."""
 
     max_open: int
     """Maximum number of requests that one client may have open."""
@@ -290,7 +292,7 @@ class RequestForwarder(Protocol):
         """Answer a complete request."""
 
     def upgrade(self, reader: RequestReader, rest: bytes) -> bool:
-        """Hand the connection over to another protocol if the request asks for that. Returns False if not."""
+        """Hand the connection over to another protocol. Returns False if the request asks for no other protocol."""
 
     def learned(self, head: bytes) -> None:
-        """Called when the fast path has stored this head."""
+        """Called when the fast path has stored the head of this request."""

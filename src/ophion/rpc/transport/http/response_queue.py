@@ -119,7 +119,7 @@ def _do_nothing() -> None:
 
 
 class Answers:
-    """The open answers of one client; calls `settle` when one is complete or sent."""
+    """The open answers of one client. Calls `settle` when an answer is complete or sent."""
 
     __slots__ = (
         "_direct",
@@ -228,7 +228,7 @@ class Answers:
             self._out.extend(cast("tuple[Piece, ...]", slot.parts))
 
     def put(self, text: bytes) -> None:
-        """Queue bytes that are not an answer; they are sent after the answers before them."""
+        """Queue bytes that are not an answer. They are sent after all answers queued earlier."""
         if self._direct is not None:
             self.queue_direct()
         if not self._queue:
@@ -239,7 +239,9 @@ class Answers:
         self._queue.append(slot)
 
     def expect(self, reply: DirectReply, size: int) -> None:
-        """Wait for an answer that the connection writes itself. `size` is the body size of the request."""
+        """Reserve a position for an answer that the connection writes itself. `size` is the body size of the
+        request.
+        """
         self._direct, self._direct_bytes = reply, size
 
     def delivered(self) -> None:

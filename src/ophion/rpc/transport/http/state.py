@@ -63,7 +63,7 @@ class ClientActivity:
         return True
 
     def idleness(self, in_message: bool) -> float:
-        """Return the seconds without a request, in the scale of `ConnectionSlots`."""
+        """Return the seconds without a request, or a constant, as defined by `SlotHolder.idleness`."""
         if in_message:
             return WITHOUT_REQUEST if self.quiet_s >= _STALLED_S else 0.0
         if self.was_active:

@@ -62,7 +62,7 @@ _NO_LOGIN: Final = Response(400, reason=b"Authentication not enabled")
 
 
 class WebSocketConnection(asyncio.Protocol):
-    """One client, from handshake to close."""
+    """The connection of one WebSocket client, from handshake to close."""
 
     def __init__(self, policy: WebSocketPolicy) -> None:
         self._policy = policy
@@ -220,7 +220,7 @@ class WebSocketConnection(asyncio.Protocol):
         return BUSY if self._requests and not self._is_paused else self._idle_s
 
     def evict(self) -> None:
-        """Close this idle connection in favour of a new one."""
+        """Close this idle connection in favour of a new connection."""
         if self._transport.get_write_buffer_size() or not self._is_open:
             self._transport.abort()  # otherwise a client that does not read would keep the connection open
         else:
@@ -457,7 +457,7 @@ class WebSocketConnection(asyncio.Protocol):
 
     @property
     def _is_long(self) -> bool:
-        """Return whether a long message is incomplete. Its reads are scheduled."""
+        """Return whether a long message is incomplete. Reads of such a message wait for time slices."""
         return self._is_open and self._frames.held_bytes > _LONG_MESSAGE_BYTES
 
     def _schedule(self) -> None:

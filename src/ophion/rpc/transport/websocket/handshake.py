@@ -65,7 +65,7 @@ class Handshake:
         return 0 if self._parser is None else self._size
 
     def close(self) -> None:
-        """Release the head and the parser. The parser refers back to this object."""
+        """Release the head and the parser. This breaks the reference cycle between the parser and this object."""
         self._parser = None
         self.headers = {}
 

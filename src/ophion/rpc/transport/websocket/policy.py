@@ -40,7 +40,7 @@ class Conversations(Protocol):
 
     @property
     def handle(self) -> Callable[..., Reply]:
-        """Answers one message of a connection; the connection can get notifications later."""
+        """Answers one message of a connection. The connection may get notifications later."""
 
     def close(self) -> None:
         """Release resources, because the service stops."""

@@ -14,7 +14,7 @@ _MAX_HEAD_BYTES: Final = 8 * 1024
 
 
 class UpgradableConnection(HttpConnection):
-    """A client that uses HTTP or WebSocket, as its first bytes show.
+    """A client connection that uses HTTP or WebSocket, depending on its first bytes.
 
     After the first bytes, the loop calls `HttpConnection.data_received` directly, so that requests have no overhead.
     """

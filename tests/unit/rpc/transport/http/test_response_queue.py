@@ -20,7 +20,7 @@ from tests.unit.rpc.wire import MemoryTransport
 
 
 class Client:
-    """A response queue and its output; `flush` is called as by a connection."""
+    """A response queue and its output. The test calls `flush` at the same points as a connection."""
 
     def __init__(self) -> None:
         self.transport = MemoryTransport()

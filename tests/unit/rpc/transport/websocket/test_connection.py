@@ -462,7 +462,7 @@ def test_frames_may_come_with_the_handshake() -> None:
 
 
 def test_handshakes_take_turns_and_nothing_is_read_meanwhile() -> None:
-    """Of many simultaneous handshakes, those beyond the current time slice wait for the next one."""
+    """Of many simultaneous handshakes, those beyond the current time slice wait for the next time slice."""
 
     async def story(client: Client, context: Context) -> None:
         client.shared.scheduler.spend(math.inf)
