@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 
 _TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.2
+_WRONG_FORM: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 def read_url(*schemes: str) -> Callable[[str], str]:
@@ -47,12 +49,26 @@ class RpcNode:
             raise CommandError(f"{method}: {escape_untrusted(found.message)}{more}")
         return found
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Report an answer of the wrong form as an error of the node."""
+        try:
+            yield
+        except _WRONG_FORM as error:
+            raise NoAnswer(self._rpc.address, f"unexpected answer ({escape_untrusted(repr(error), 200)})") from error
+
     def call(self, to: Address, data: bytes) -> bytes:
         """Call a contract at the head."""
-        return bytes.fromhex(self.ask("eth_call", {"to": hex_text(to), "data": hex_text(data)}, "latest")[2:])
+        answer = self.ask("eth_call", {"to": hex_text(to), "data": hex_text(data)}, "latest")
+        with self.reading():
+            return bytes.fromhex(answer[2:])
 
     def send(self, key: PrivateKey, to: Address, data: bytes, limit_s: float) -> int:
         """Send a transaction, wait for its block and return the block number."""
+        with self.reading():
+            return self._send(key, to, data, limit_s)
+
+    def _send(self, key: PrivateKey, to: Address, data: bytes, limit_s: float) -> int:
         sender = hex_text(key.address)
         call = {"from": sender, "to": hex_text(to), "data": hex_text(data)}
         gas = int(self.ask("eth_estimateGas", call), 16) * 5 // 4

@@ -13,6 +13,7 @@ from ophion.cli.command import Command, CommandSession
 from ophion.cli.input_output import parse_json, read_input, write_output
 from ophion.cli.node_client import NodeOptions, RpcNode
 from ophion.cli.permission_contracts import RulesContracts, account_call
+from ophion.cli.untrusted_text import escape_untrusted
 from ophion.errors import CommandError
 from ophion.node.node_key_file import load_key
 from ophion.permissions.contract_genesis import (
@@ -209,13 +210,19 @@ def _dry_run(options: ChangeOptions, node: RpcNode, change: dict[str, list[str]]
     except CommandError as error:
         print(f"The consequences are unknown: the node does not offer perm_rehearse ({error}).")
         return
+    with node.reading():
+        _show_consequences(options, found)
+
+
+def _show_consequences(options: ChangeOptions, found: dict[str, Any]) -> None:
     for enode in found["connectionsClosed"]:
-        print(f"The connection with {enode} would close.")
+        print(f"The connection with {escape_untrusted(enode)} would close.")
     for account, count in found["sendersShutOut"].items():
-        print(f"{account} would lose its permission; {count} of its transactions wait in the pool.")
+        shown = escape_untrusted(account)
+        print(f"{shown} would lose its permission; {escape_untrusted(count)} of its transactions wait in the pool.")
     validators = found["validators"]
     if validators["losesQuorum"]:
-        words = (
+        words = escape_untrusted(
             f"this node would reach {validators['reachableAfter']} of {validators['total']} validators,"
             f" and {validators['quorum']} are needed"
         )

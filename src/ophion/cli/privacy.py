@@ -17,6 +17,7 @@ from ophion.enclave.interface import KEY_SIZE
 from ophion.enclave.purge import purge_unmarked
 from ophion.enclave.store_writer import CURSORS, PAYLOADS, damaged_payloads
 from ophion.errors import CommandError
+from ophion.native.crypto import PrivateKey
 from ophion.native.exceptions import translated
 from ophion.native.privacy import PrivateLedger, sign_private_transaction
 from ophion.node.datadir import DataConfig, DataDirectory
@@ -26,6 +27,7 @@ from ophion.primitives.hexcodec import HexError, data, parse_data_lenient
 from ophion.primitives.types import Address
 from ophion.privacy.marker_settings import known_keys
 from ophion.runtime.options import at_least, option, read_address
+from ophion.runtime.terminal_text import escape_line
 
 _POLL_S: Final = 0.1
 _GAS: Final = 3_000_000
@@ -81,21 +83,32 @@ class CallOptions(NodeOptions):
 
 def status(options: NodeOptions, session: CommandSession) -> int:
     """Print keys, peers, groups and outbox of a running node."""
-    found = options.node().ask("priv_status")
-    print(f"mode        {found.get('mode', 'external')}, delivery {found.get('delivery', 'by the enclave')}")
-    for key in found.get("keys", ()):
-        print(f"key         {key}")
-    for key, lines in found.get("peers", {}).items():
-        print(f"peer        {key}  {', '.join(lines)}")
-    for key, count in found.get("outbox", {}).items():
-        print(f"outbox      {key}  {count} waiting")
-    for group, root in found.get("states", {}).items():
-        print(f"group       {group}  root {root}")
-    print(f"followed    block {int(found['followed'], 16)} of {int(found['head'], 16)}")
-    print(f"executed    {found['executed']}, late {found['late']}")
-    if found["waitsForEnclave"]:
-        print("waiting     the enclave does not answer")
+    node = options.node()
+    found = node.ask("priv_status")
+    with node.reading():
+        _show_status(found)
     return 0
+
+
+def _show_status(found: dict[str, Any]) -> None:
+    _show("mode", f"{found.get('mode', 'external')}, delivery {found.get('delivery', 'by the enclave')}")
+    for key in found.get("keys", ()):
+        _show("key", key)
+    for key, lines in found.get("peers", {}).items():
+        _show("peer", f"{key}  {', '.join(lines)}")
+    for key, count in found.get("outbox", {}).items():
+        _show("outbox", f"{key}  {count} waiting")
+    for group, root in found.get("states", {}).items():
+        _show("group", f"{group}  root {root}")
+    _show("followed", f"block {int(found['followed'], 16)} of {int(found['head'], 16)}")
+    _show("executed", f"{found['executed']}, late {found['late']}")
+    if found["waitsForEnclave"]:
+        _show("waiting", "the enclave does not answer")
+
+
+def _show(name: str, text: object) -> None:
+    """Print a line with text of a node."""
+    print(f"{escape_line(name):<11} {escape_line(str(text))}")
 
 
 def send(options: SendOptions, session: CommandSession) -> int:
@@ -103,6 +116,11 @@ def send(options: SendOptions, session: CommandSession) -> int:
     if options.group is not None and options.private_for:
         raise CommandError("--group and --for exclude each other.")
     key, node = load_key(options.key_file), options.node()
+    with node.reading():
+        return _send(options, key, node)
+
+
+def _send(options: SendOptions, key: PrivateKey, node: RpcNode) -> int:
     private_from = options.private_from
     if private_from is None:
         private_from = read_key(node.ask("priv_status")["keys"][0])
@@ -121,15 +139,15 @@ def send(options: SendOptions, session: CommandSession) -> int:
         chain_id=int(node.ask("eth_chainId"), 16),
     )
     marker = node.ask("eea_sendRawTransaction", data(raw))
-    print(f"marker      {marker}")
-    print(f"group       {base64_text(group)}")
+    _show("marker", marker)
+    _show("group", base64_text(group))
     receipt = _receipt(node, marker, options.wait_s)
-    print(f"block       {int(receipt['blockNumber'], 16)}")
+    _show("block", int(receipt["blockNumber"], 16))
     if receipt["contractAddress"] is not None:
-        print(f"contract    {receipt['contractAddress']}")
+        _show("contract", receipt["contractAddress"])
     if receipt["status"] != "0x1":
         explained = node.ask("priv_explain", marker)
-        print(f"{explained['state']:<11} {explained.get('reason', '')}")
+        _show(explained["state"], explained.get("reason", ""))
         return 1
     return 0
 
@@ -147,7 +165,7 @@ def _receipt(node: RpcNode, marker: str, limit_s: int) -> dict[str, Any]:
 def call(options: CallOptions, session: CommandSession) -> int:
     """Call a contract in the state of a group."""
     request = {"to": data(options.to), "data": data(options.data)}
-    print(options.node().ask("priv_call", base64_text(options.group), request, "latest"))
+    print(escape_line(str(options.node().ask("priv_call", base64_text(options.group), request, "latest"))))
     return 0
 
 

@@ -9,9 +9,24 @@ from threading import Thread
 
 import pytest
 
+from ophion.cli.main import main
 from ophion.cli.node_client import RpcNode, read_token
 from ophion.errors import CommandError
 from ophion.runtime.blocking_json_rpc import NoAnswer
+from tests.unit.hostile_node import BLOCK, ODD_ANSWERS, hostile_node
+
+_ACCOUNT = "0x2222222222222222222222222222222222222222"
+_GROUP = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+COMMANDS = (
+    "permissions list",
+    "permissions admins",
+    f"permissions add {_ACCOUNT} --key-file={{key}} --wait=1",
+    "privacy status",
+    f"privacy call --group={_GROUP} --to={_ACCOUNT}",
+    f"privacy send --key-file={{key}} --group={_GROUP} --to={_ACCOUNT} --wait=1",
+    f"privacy send --key-file={{key}} --from={_GROUP} --group={_GROUP} --to={_ACCOUNT} --wait=1",
+    f"proof export --account={_ACCOUNT} --block=1 --to={{key}}.json",
+)
 
 
 def test_a_token_is_one_word(tmp_path: Path) -> None:
@@ -70,3 +85,33 @@ def test_an_answer_other_than_json_rpc_is_an_error(service: str, body: bytes) ->
 def test_a_refused_connection_has_the_message_of_the_system() -> None:
     with pytest.raises(NoAnswer, match=r"does not answer: Connection refused\.$"):
         RpcNode("http://127.0.0.1:1").ask("eth_chainId")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_odd_answer_is_one_line_without_escapes(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = tmp_path / "key"
+    key.write_text("0x" + "11" * 32)  # a public test key
+    words = command.format(key=key).split()
+    odd_objects = ({"mode": "\x1b[31m", "keys": ["\x1b[31m"]}, BLOCK, [BLOCK], "0x1", True)
+    with hostile_node() as node:
+        for odd in (*ODD_ANSWERS, *odd_objects):
+            node.answers = _Always(odd)
+            code = main([*words, f"--rpc={node.url}"])
+            shown = capsys.readouterr()
+            assert (shown.out + shown.err).replace("\n", "").isprintable()
+            assert code in (0, 1), shown.err
+
+
+class _Always(dict[str, object]):
+    """Gives one answer to every method."""
+
+    def __init__(self, answer: object) -> None:
+        self._answer = answer
+
+    def __contains__(self, method: object) -> bool:
+        return True
+
+    def __getitem__(self, method: str) -> object:
+        return self._answer
