@@ -14,7 +14,7 @@ from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.hexcodec import data as hex_text
 from ophion.primitives.types import Address
-from ophion.runtime.blocking_json_rpc import Failure, JsonRpcClient
+from ophion.runtime.blocking_json_rpc import Failure, JsonRpcClient, NoAnswer
 from ophion.runtime.options import Options, is_url, option
 from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 

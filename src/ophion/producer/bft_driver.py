@@ -84,6 +84,8 @@ log = logging.getLogger(__name__)
 
 _BUILD_SHARE: Final = 0.75
 """Share of the block period for filling a block, so that a slow transaction cannot use up the round."""
+_UNKNOWN_SHARE: Final = 4
+"""Peers that are not validators fill at most this part of the queue."""
 _RETRY_S: Final = 5.0
 _GUARD_INTERVAL_S: Final = 0.1
 """Seconds between two checks of the peers' heights while this validator must not sign."""
@@ -258,7 +260,7 @@ class BftDriver:
             self._machine.counts.dropped += 1
 
     def _take(self, raw: RawMessage, peer: Address | None) -> None:
-        if self._is_wanted(keccak256(raw.data)):
+        if self._is_wanted(keccak256(raw.data), peer):
             with self._counting_malformed():
                 message = self._protocol.decode(raw, self._max_signatures())
             self._hand_on(message, peer)
@@ -273,7 +275,7 @@ class BftDriver:
     async def _take_large(self, raw: RawMessage, peer: Address | None) -> None:
         """Hash and decode a large message in a lane."""
         lane, protocol = self._lanes.peers, self._protocol
-        if not self._is_wanted(await lane.run(lambda: keccak256(raw.data))):
+        if not self._is_wanted(await lane.run(lambda: keccak256(raw.data)), peer):
             return
         max_signatures = self._max_signatures()
         try:
@@ -285,12 +287,13 @@ class BftDriver:
         if protocol is self._protocol:  # the network may have moved to QBFT meanwhile
             self._hand_on(message, peer)
 
-    def _is_wanted(self, fingerprint: Hash32) -> bool:
+    def _is_wanted(self, fingerprint: Hash32, peer: Address | None) -> bool:
         machine = self._machine
+        is_unknown = peer is not None and peer not in self.validators
         if machine.is_duplicate(fingerprint):
             machine.counts.duplicate += 1
             return False
-        if len(self._queue) >= machine.limits.message_queue:
+        if len(self._queue) >= machine.limits.message_queue // (_UNKNOWN_SHARE if is_unknown else 1):
             machine.counts.dropped += 1
             return False
         return True

@@ -891,6 +891,23 @@ def test_messages_that_cannot_be_read_are_counted(tmp_path: Path, engine: str) -
 
 
 @BOTH
+def test_unknown_peers_fill_only_a_part_of_the_queue(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        driver, key = driver_of(nodes[0]), PrivateKey(b"\x55" * 32)  # a public test key
+        unknown, validator = KeyMessageFactory(driver._protocol, key), KeyMessageFactory(driver._protocol, KEYS[1])
+        async with running(driver):
+            await asyncio.sleep(1)
+            for number in range(40):
+                driver.received(unknown.prepare(2, 0, number.to_bytes(32, "big")).raw, key.address)
+            assert driver.counts.crowded_out == 30
+            for number in range(40):
+                driver.received(validator.prepare(2, 0, number.to_bytes(32, "big")).raw, KEYS[1].address)
+            assert driver.counts.crowded_out == 40, "30 messages of the validator had room"
+
+    run_story(tmp_path, engine, story, nodes=2, messagequeuelimit=40)
+
+
+@BOTH
 def test_a_large_message_that_cannot_be_read_is_counted_later(tmp_path: Path, engine: str) -> None:
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         driver, blamed = driver_of(nodes[0]), list[bytes | None]()

@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from ophion.consensus.bft.events import MessageReceived
+from ophion.primitives.types import Address
 
 
 class MessageLimits(Struct, frozen=True):
@@ -84,59 +85,98 @@ MAX_FUTURE_BYTES: Final = 64 * 1024 * 1024
 """Limit of stored messages of later heights, in bytes. The genesis file limits only their number."""
 
 
+class _AuthorMessages:
+    """Messages of later heights from one validator, or from all other authors together."""
+
+    __slots__ = ("by_height", "bytes", "count")
+
+    def __init__(self) -> None:
+        self.by_height: dict[int, list[tuple[int, MessageReceived]]] = {}
+        """For each height the messages with their order of arrival."""
+        self.count = 0
+        self.bytes = 0
+
+    def add(self, order: int, received: MessageReceived) -> None:
+        self.by_height.setdefault(received.message.height, []).append((order, received))
+        self.count += 1
+        self.bytes += _size(received)
+
+    def take(self, height: int) -> list[tuple[int, MessageReceived]]:
+        taken = self.by_height.pop(height, [])
+        self.count -= len(taken)
+        self.bytes -= sum(_size(received) for _, received in taken)
+        return taken
+
+    def drop(self) -> None:
+        """Drop the messages of the highest height. If only one height is stored, drop the oldest message."""
+        highest = max(self.by_height)
+        if len(self.by_height) > 1 or len(self.by_height[highest]) == 1:
+            self.take(highest)
+            return
+        _, oldest = self.by_height[highest].pop(0)
+        self.count -= 1
+        self.bytes -= _size(oldest)
+
+    def holds(self, received: MessageReceived) -> bool:
+        return any(one is received for _, one in self.by_height.get(received.message.height, ()))
+
+
 class FutureMessages:
     """Stores messages of later heights until their height begins."""
 
-    __slots__ = ("_by_height", "_bytes", "_count", "_limit", "_max_bytes", "_max_distance")
+    __slots__ = ("_arrivals", "_authors", "_limit", "_max_bytes", "_max_distance")
 
     def __init__(self, limit: int, max_distance: int, max_bytes: int = MAX_FUTURE_BYTES) -> None:
         self._limit = limit
         self._max_distance = max_distance
         self._max_bytes = max_bytes
-        self._by_height: dict[int, list[MessageReceived]] = {}
-        self._count = 0
-        self._bytes = 0
+        self._authors: dict[Address | None, _AuthorMessages] = {}
+        self._arrivals = 0
 
-    def add(self, received: MessageReceived, current_height: int) -> bool:
+    def add(self, received: MessageReceived, current_height: int, validator: Address | None = None) -> bool:
         """Store a message of a later height. Returns whether it was stored.
 
-        Over a limit, messages of the highest height are dropped, because they are needed last. If only one height is
-        stored, its oldest messages are dropped.
+        `validator` is the author if it is a validator. Over a limit, the author with the most messages loses some, and
+        all authors that are not validators count as one. So a flood drops only messages of its own author. The author
+        loses the messages of its highest height, because they are needed last. If it has only one height, it loses its
+        oldest message.
         """
         height = received.message.height
         if self._limit == 0 or not current_height < height <= current_height + self._max_distance:
             return False
-        self._by_height.setdefault(height, []).append(received)
-        self._count += 1
-        self._bytes += _size(received)
-        while self._count > self._limit or self._bytes > self._max_bytes:
-            highest = max(self._by_height)
-            if len(self._by_height) > 1:
-                self._give_up(highest)
-                if height == highest:
-                    return False
-                continue
-            oldest = self._by_height[highest].pop(0)
-            self._count -= 1
-            self._bytes -= _size(oldest)
-            if oldest is received:
-                return False
-        return True
+        self._arrivals += 1
+        self._authors.setdefault(validator, _AuthorMessages()).add(self._arrivals, received)
+        is_full = False
+        while (is_over := len(self) > self._limit) or self._bytes() > self._max_bytes:
+            is_full = True
+            self._heaviest(by_count=is_over).drop()
+        if not is_full:
+            return True
+        self._forget_empty()
+        author = self._authors.get(validator)
+        return author is not None and author.holds(received)
 
     def take(self, height: int) -> list[MessageReceived]:
         """Return the messages of a height in order of arrival. Drops messages of lower heights."""
-        for lower in [number for number in self._by_height if number < height]:
-            self._give_up(lower)
-        return self._give_up(height)
+        taken: list[tuple[int, MessageReceived]] = []
+        for author in self._authors.values():
+            for lower in [number for number in author.by_height if number < height]:
+                author.take(lower)
+            taken += author.take(height)
+        self._forget_empty()
+        return [received for _, received in sorted(taken, key=lambda one: one[0])]
 
-    def _give_up(self, height: int) -> list[MessageReceived]:
-        taken = self._by_height.pop(height, [])
-        self._count -= len(taken)
-        self._bytes -= sum(map(_size, taken))
-        return taken
+    def _heaviest(self, by_count: bool) -> _AuthorMessages:
+        return max(self._authors.values(), key=lambda author: author.count if by_count else author.bytes)
+
+    def _bytes(self) -> int:
+        return sum(author.bytes for author in self._authors.values())
+
+    def _forget_empty(self) -> None:
+        self._authors = {name: author for name, author in self._authors.items() if author.count}
 
     def __len__(self) -> int:
-        return self._count
+        return sum(author.count for author in self._authors.values())
 
 
 def _size(received: MessageReceived) -> int:

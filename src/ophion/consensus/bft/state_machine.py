@@ -337,7 +337,9 @@ class BftStateMachine:
             self._deliver(event, now)
         else:
             counts.early += 1
-            if not self._future.add(event, current - 1 if self.is_held else current):
+            is_validator = self.validator_set is not None and message.author in self.validator_set.members
+            author = message.author if is_validator else None
+            if not self._future.add(event, current - 1 if self.is_held else current, author):
                 counts.too_early += 1
             if message.height > current:
                 self._effects.append(CatchUp(event.peer, message.height - 1))

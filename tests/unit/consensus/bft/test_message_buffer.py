@@ -6,6 +6,8 @@ from ophion.consensus.bft.events import MessageReceived
 from ophion.consensus.bft.message_buffer import FutureMessages, MessageLimits, RecentlySeen
 from ophion.consensus.bft.messages import Prepare, RawMessage
 
+VALIDATOR, LIAR = b"\x01" * 20, b"\x02" * 20
+
 
 def received(height: int, number: int = 0) -> MessageReceived:
     return MessageReceived(Prepare(height, 0, bytes(32), bytes(20), number.to_bytes(4, "big")), None)
@@ -86,3 +88,37 @@ def test_the_bytes_that_are_kept_are_bounded_too() -> None:
     assert future.add(large(6, 5), 5)
     assert [one.message.fingerprint[-1] for one in future.take(6)] == [4, 5]
     assert all(future.add(large(9, number), 8) for number in (6, 7)), "what was taken counts no longer"
+
+
+def test_a_flood_of_unknown_authors_drops_no_message_of_a_validator() -> None:
+    future = FutureMessages(10, 10)
+    votes = [received(6, 1), received(7, 2)]
+    assert future.add(votes[0], 5, VALIDATOR)
+    assert future.add(votes[1], 5, VALIDATOR)
+    for number in range(100, 200):
+        assert future.add(received(6, number), 5)
+    assert len(future) == 10
+    assert future.take(6)[0] == votes[0]
+    assert future.take(7) == [votes[1]]
+
+
+def test_a_flood_of_one_validator_drops_its_own_messages() -> None:
+    future = FutureMessages(10, 10, max_bytes=10_000)
+    vote = received(7, 1)
+    assert future.add(vote, 5, VALIDATOR)
+    for number in range(100, 200):
+        assert future.add(received(6, number), 5, LIAR)
+    large = Prepare(6, 0, bytes(32), bytes(20), b"large", RawMessage(0x13, bytes(9_999)))
+    assert future.add(MessageReceived(large, None), 5, LIAR)
+    assert len(future) <= 10
+    future.take(6)
+    assert future.take(7) == [vote]
+    assert len(future) == 0
+
+
+def test_messages_of_several_authors_come_back_in_the_order_of_arrival() -> None:
+    future = FutureMessages(10, 10)
+    kept = [received(6, number) for number in range(6)]
+    for message, author in zip(kept, (VALIDATOR, None, LIAR) * 2, strict=True):
+        assert future.add(message, 5, author)
+    assert future.take(6) == kept
