@@ -14,6 +14,7 @@ from typing import Any
 from ophion.abi.addresses import checksum_address
 from ophion.abi.interface import SELECTOR_BYTES, Abi, decode_error
 from ophion.errors import AbiError
+from ophion.runtime.terminal_text import escape_line
 from ophion.sdk.console_log import console_text
 
 CONSOLE_ADDRESS = bytes.fromhex("000000000000000000636f6e736f6c652e6c6f67")
@@ -108,7 +109,7 @@ class CallTree:
         return shown
 
     def line(self) -> str:
-        """This call as one line."""
+        """This call as one line, without control characters of contracts."""
         if self.kind in ("CREATE", "CREATE2"):
             text = f"new {self.contract}"
         elif self._function is not None:
@@ -125,7 +126,7 @@ class CallTree:
             text += f" !! {self.reason}"
         elif self._function is not None and self._function.outputs.codecs:
             text += f" -> {_shown(self.result)}"
-        return f"{text} [{self.gas_used} gas]"
+        return f"{escape_line(text)} [{self.gas_used} gas]"
 
     def __str__(self) -> str:
         lines = [self.line()]
@@ -133,7 +134,7 @@ class CallTree:
         return "\n".join(lines)
 
     def _draw(self, indent: str, lines: list[str]) -> None:
-        children: list[CallTree | str] = [*self.calls, *(f"emit {one}" for one in self.events())]
+        children: list[CallTree | str] = [*self.calls, *(escape_line(f"emit {one}") for one in self.events())]
         for place, child in enumerate(children):
             is_last = place == len(children) - 1
             branch, below = ("└── ", "    ") if is_last else ("├── ", "│   ")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ophion.abi.interface import DecodedError
 from ophion.errors import OphionError
+from ophion.runtime.terminal_text import escape_line
 
 if TYPE_CHECKING:
     from ophion.sdk.receipt import Receipt
@@ -39,4 +40,5 @@ class Reverted(ChainError):
         self.receipt = receipt
         """The receipt of a mined transaction; None for a call."""
         self.gas_used = gas_used
-        super().__init__(f"{what}: {self.reason}" if what else self.reason)
+        # a contract chooses its reason, and tests print the message
+        super().__init__(escape_line(f"{what}: {self.reason}" if what else self.reason))

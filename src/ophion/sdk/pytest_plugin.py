@@ -174,6 +174,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 def _last_call_tree(chain: Any) -> str:
     from ophion.errors import OphionError
+    from ophion.runtime.terminal_text import escape_text
 
     receipt = getattr(chain, "last_receipt", None)
     if receipt is None:
@@ -183,11 +184,13 @@ def _last_call_tree(chain: Any) -> str:
         lines = str(tree).splitlines()
         console = tree.console
     except OphionError as error:
-        return f"{receipt.hash}: no call tree: {error}"
+        return escape_text(f"{receipt.hash}: no call tree: {error}")
+    except RecursionError:
+        return f"{receipt.hash}: no call tree: its calls are nested too deep"
     if len(lines) > _MAX_TREE_LINES:
         lines = [*lines[:_MAX_TREE_LINES], f"... {len(lines) - _MAX_TREE_LINES} more lines"]
     if console:
-        lines += ["", "console:", *console]
+        lines += ["", "console:", *map(escape_text, console)]
     return "\n".join(lines)
 
 

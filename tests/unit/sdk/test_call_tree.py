@@ -1,0 +1,43 @@
+"""Call trees of contracts that do not mean well."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ophion.abi.interface import decode_error
+from ophion.sdk.call_tree import CallTree
+from ophion.sdk.errors import Reverted
+from ophion.sdk.pytest_plugin import _last_call_tree
+
+ADDRESS = "0x" + "22" * 20
+TEXT = b"\x1b]0;title\x07\n"
+REVERT = bytes.fromhex("08c379a0") + (32).to_bytes(32, "big") + len(TEXT).to_bytes(32, "big") + TEXT.ljust(32, b"\0")
+FRAME = {"type": "CALL", "to": ADDRESS, "error": "execution reverted", "output": "0x" + REVERT.hex()}
+
+
+def _tree(frame: dict[str, Any]) -> CallTree:
+    return CallTree(frame, lambda address: None)
+
+
+def test_a_reason_has_no_terminal_escapes() -> None:
+    tree = _tree({**FRAME, "calls": [FRAME]})
+    assert str(tree).count(r"\x1b]0;title\x07\n") == 2
+    assert str(tree).replace("\n", "").isprintable()
+    error = Reverted("reverted", decode_error(REVERT, ()), "Vault.deposit")
+    assert str(error) == r"Vault.deposit: \x1b]0;title\x07\n"
+    assert error.reason.encode() == TEXT, "the reason itself is unchanged"
+
+
+def test_calls_that_are_nested_too_deep_end_no_test_run() -> None:
+    frame: dict[str, Any] = {"type": "CALL", "to": ADDRESS}
+    for _ in range(5000):
+        frame = {**frame, "calls": [frame]}
+    with pytest.raises(RecursionError):
+        _tree(frame)
+    receipt = SimpleNamespace(hash="0x11", trace=lambda: _tree(frame))
+    assert _last_call_tree(SimpleNamespace(last_receipt=receipt)) == (
+        "0x11: no call tree: its calls are nested too deep"
+    )
