@@ -14,6 +14,7 @@ use ophion_storage::trie::{Account, EMPTY_ROOT, FlatAccount, Slot, Trie};
 use revm::database_interface::{Database, DatabaseCommit};
 use revm::state::{Account as EvmAccount, AccountInfo, Bytecode};
 
+#[derive(Clone)]
 pub struct Entry {
     /// keccak(address), for reading and writing.
     hash: B256,
@@ -29,6 +30,7 @@ pub struct Entry {
     storage: HashMap<U256, SlotEntry>,
 }
 
+#[derive(Clone)]
 struct SlotEntry {
     hash: B256,
     /// Values before the block, at the last `update_trie`, and now.
@@ -68,6 +70,12 @@ pub struct ExecDb {
     reads: usize,
 }
 
+/// Changes and read cache of an `ExecDb`.
+pub struct SavedEntries {
+    entries: AddressMap<Entry>,
+    codes: B256Map<Bytecode>,
+}
+
 impl ExecDb {
     pub fn new(view: View, ancestors: Ancestors) -> Self {
         ExecDb {
@@ -79,6 +87,17 @@ impl ExecDb {
             counts_from_start: false,
             reads: 0,
         }
+    }
+
+    /// A copy of all changes and of the read cache.
+    pub fn saved_entries(&self) -> SavedEntries {
+        SavedEntries { entries: self.entries.clone(), codes: self.codes.clone() }
+    }
+
+    /// Return to a copy.
+    pub fn restore_entries(&mut self, saved: SavedEntries) {
+        self.entries = saved.entries;
+        self.codes = saved.codes;
     }
 
     /// Number of accounts and slots in the read cache.
