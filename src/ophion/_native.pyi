@@ -572,6 +572,26 @@ class CallOutcome:
     """For a halt, its text ("out of gas", "invalid opcode", ...). For an invalid call: code, colon and text; the codes
     are intrinsic-gas, balance, fee-below-base, tip-above-fee, init-code, nonce, other."""
 
+@final
+class Sandbox:
+    """Runs calls one after the other on a state and keeps their effects, without blocks, roots and fees."""
+
+    def __new__(cls, state: State, env: BlockEnv, /) -> Sandbox: ...
+    def run(self, request: CallRequest, keep_effects: bool, deadline_s: float, /) -> CallOutcome:
+        """Run a call. With `keep_effects`, later calls see what it has changed, as after a transaction."""
+
+    def save(self) -> int:
+        """Save the current state. Returns its number for `revert`."""
+
+    def revert(self, number: int, /) -> bool:
+        """Return to a saved state, and forget it and all later ones. Returns whether it exists."""
+
+    def account(self, address: bytes, /) -> tuple[int, int, bytes]:
+        """Return (nonce, balance, code)"""
+
+    def storage(self, address: bytes, slot: bytes, /) -> bytes:
+        """Return the value of a slot: 32 bytes"""
+
 def call(
     state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], deadline_s: float, /
 ) -> CallOutcome:

@@ -62,6 +62,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     execution::env::register(module)?;
     execution::ethash::register(module)?;
     execution::latest::register(module)?;
+    execution::sandbox::register(module)?;
     execution::simulate::register(module)?;
     execution::vectors::register(module)?;
     tracing::trace::register(module)?;

@@ -115,6 +115,11 @@ class Branch:
             raise Reverted(outcome.reason or outcome.kind, decode_error(outcome.output), gas_used=outcome.gas_used)
         return found
 
+    def latest(self) -> tuple[State, BlockEnv, int]:
+        """Return state, environment of calls and gas limit of the latest block."""
+        state, env = self._state_and_env(None)
+        return state, env, self._position.header.header.gas_limit
+
     def _gas(self, spec: CallSpec) -> int:
         return self._position.header.header.gas_limit if spec.gas is None else spec.gas
 

@@ -248,6 +248,12 @@ class EmbeddedNode(EmbeddedCore):
         self.runner.check()
         return self._blocks.state if block is None else self._state_and_env(block)[0]
 
+    def latest(self) -> tuple[State, BlockEnv, int]:
+        """Return state, environment of calls and gas limit of the latest block."""
+        self.runner.check()
+        state, env = self._state_and_env(None)
+        return state, env, self._blocks.head.header.gas_limit
+
     def branch(self, block: int | None, is_writable: bool) -> Branch:
         """Return a branch at a block, the latest by default."""
         # imported here: few chains need it

@@ -11,6 +11,7 @@ calls, then by smaller arguments. The seed replays a run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from random import Random
 from typing import Any
 
@@ -24,6 +25,7 @@ from ophion.sdk.backend import CallSpec
 from ophion.sdk.chain import Chain
 from ophion.sdk.contract import Contract
 from ophion.sdk.errors import Reverted, TransactionRefused
+from ophion.sdk.sandbox import without_blocks
 
 Invariant = Callable[[], bool]
 
@@ -139,15 +141,16 @@ class _Search:
 
     # --- runs -----------------------------------------------------------------------------------
 
-    def apply(self, step: Step) -> None:
+    def apply(self, step: Step) -> bool:
+        """Make a call. Returns whether it succeeded."""
         self.calls += 1
         data = step.function.encode(step.args)
         try:
-            sent = self.chain.backend.send(CallSpec(step.sender, step.contract.raw, data))
+            has_succeeded = bool(self.chain.backend.send(CallSpec(step.sender, step.contract.raw, data)).succeeded)
         except TransactionRefused:
-            self.reverts += 1
-        else:
-            self.reverts += not sent.succeeded
+            has_succeeded = False
+        self.reverts += not has_succeeded
+        return has_succeeded
 
     def broken(self) -> str | None:
         """Return the first broken invariant. An invariant that raises counts as broken."""
@@ -212,13 +215,31 @@ def check_invariants(
     seed: int = 0,
     senders: Sequence[Any] | None = None,
     functions: Sequence[str] | None = None,
+    has_blocks: bool = False,
 ) -> InvariantResult:
     """Search for a sequence of calls that breaks an invariant.
 
     Runs `runs` sequences of `depth` calls from the current state and restores it afterwards. `functions` are the names
     of the functions to call, by default all. The result has the shortest sequence found; `raise_failure` makes it a
     test failure.
+
+    The calls of a sequence are executed as if they were in one block. With `has_blocks`, each call is a transaction in
+    a block of its own: for contracts and invariants that depend on block number, time or fees. That is slower.
     """
+    with nullcontext() if has_blocks else without_blocks(chain):
+        return _searched(chain, targets, invariants, runs, depth, seed, senders, functions)
+
+
+def _searched(
+    chain: Chain,
+    targets: Sequence[Contract],
+    invariants: Mapping[str, Invariant],
+    runs: int,
+    depth: int,
+    seed: int,
+    senders: Sequence[Any] | None,
+    functions: Sequence[str] | None,
+) -> InvariantResult:
     from ophion.sdk.account import raw_address
 
     chosen = [raw_address(one) for one in (chain.accounts[:3] if senders is None else senders)]
@@ -232,8 +253,8 @@ def check_invariants(
             with chain.snapshot():
                 while name is None and len(steps) < depth:
                     steps.append(search.step())
-                    search.apply(steps[-1])
-                    name = search.broken()
+                    # a failed call changes nothing that an invariant is about
+                    name = search.broken() if search.apply(steps[-1]) else None
             if name is not None:
                 calls, reverts = search.calls, search.reverts
                 return InvariantResult(calls, reverts, seed, name, tuple(search.shortest(steps, name)))

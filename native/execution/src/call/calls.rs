@@ -97,7 +97,7 @@ pub(super) fn with_evm<T>(
 }
 
 /// Run `work` with the cached EVM and this database. `moved` maps precompiled contracts to other addresses.
-fn with_database<T>(
+pub(super) fn with_database<T>(
     db: ExecDb,
     env: &BlockEnv,
     cfg: CfgEnv,

@@ -8,4 +8,5 @@ pub mod fast_call;
 pub mod latest;
 pub mod outcome;
 pub mod request;
+pub mod sandbox;
 pub mod simulate;

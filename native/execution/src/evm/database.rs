@@ -16,6 +16,7 @@ use revm::state::{Account as EvmAccount, AccountInfo, Bytecode};
 
 use super::console;
 
+#[derive(Clone)]
 pub struct Entry {
     /// keccak(address), for reading and writing.
     hash: B256,
@@ -31,6 +32,7 @@ pub struct Entry {
     storage: HashMap<U256, SlotEntry>,
 }
 
+#[derive(Clone)]
 struct SlotEntry {
     hash: B256,
     /// Value before the block. The next fields are the values at the last `update_trie` and now.
@@ -72,6 +74,12 @@ pub struct ExecDb {
     read_console: bool,
 }
 
+/// Changes and read cache of an `ExecDb`.
+pub struct SavedEntries {
+    entries: AddressMap<Entry>,
+    codes: B256Map<Bytecode>,
+}
+
 impl ExecDb {
     pub fn new(view: View, ancestors: Ancestors) -> Self {
         ExecDb {
@@ -89,6 +97,17 @@ impl ExecDb {
     /// Whether the console was called.
     pub fn has_read_console(&self) -> bool {
         self.read_console
+    }
+
+    /// A copy of all changes and of the read cache.
+    pub fn saved_entries(&self) -> SavedEntries {
+        SavedEntries { entries: self.entries.clone(), codes: self.codes.clone() }
+    }
+
+    /// Return to a copy.
+    pub fn restore_entries(&mut self, saved: SavedEntries) {
+        self.entries = saved.entries;
+        self.codes = saved.codes;
     }
 
     /// Number of accounts and slots in the read cache.

@@ -120,7 +120,7 @@ pub fn plain(overrides: &[Py<AccountOverride>]) -> Vec<&overrides::AccountOverri
 
 #[pyclass(frozen, module = "ophion._native")]
 pub struct CallOutcome {
-    outcome: outcome::CallOutcome,
+    pub outcome: outcome::CallOutcome,
 }
 
 #[pymethods]

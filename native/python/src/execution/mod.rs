@@ -6,5 +6,6 @@ pub mod cancellation;
 pub mod env;
 pub mod ethash;
 pub mod latest;
+pub mod sandbox;
 pub mod simulate;
 pub mod vectors;

@@ -1,0 +1,87 @@
+//! A sandbox: runs calls one after the other on a state and keeps their effects, without blocks, roots and fees. For
+//! property tests of contracts, which make thousands of calls and revert them.
+
+use std::time::Instant;
+
+use alloy_primitives::{Address, Bytes, U256};
+use ophion_primitives::errors::{Error, Result};
+use ophion_storage::state::StateData;
+use revm::database_interface::Database;
+use revm::handler::{ExecuteCommitEvm, ExecuteEvm};
+
+use super::calls::{BEYOND_ALL_MONEY, concluded, exceeds_any_balance, or_refusal, run_watched, with_database};
+use super::outcome::CallOutcome;
+use super::request::CallRequest;
+use crate::evm::database::{ExecDb, SavedEntries};
+use crate::evm::deadline_watch;
+use crate::evm::env::BlockEnv;
+use crate::evm::overrides::overridden;
+
+pub struct Sandbox {
+    env: BlockEnv,
+    /// None after a database failure.
+    db: Option<ExecDb>,
+    saved: Vec<SavedEntries>,
+}
+
+impl Sandbox {
+    pub fn open(state: &StateData, env: &BlockEnv) -> Result<Self> {
+        Ok(Sandbox { env: env.clone(), db: Some(overridden(state, env, &[])?), saved: Vec::new() })
+    }
+
+    /// Run a call. With `keep_effects`, later calls see what it has changed, as after a transaction.
+    pub fn run(&mut self, request: &CallRequest, keep_effects: bool, deadline: Instant) -> Result<CallOutcome> {
+        let tx = request.transaction(self.env.fork);
+        let db = self.db.take().ok_or_else(failed)?;
+        let (db, outcome) = with_database(db, &self.env, request.cfg(&self.env), None, deadline, |evm| {
+            if !keep_effects {
+                return run_watched(evm, tx);
+            }
+            if exceeds_any_balance(&tx) {
+                return Ok(CallOutcome::invalid(BEYOND_ALL_MONEY.into()));
+            }
+            let result = evm.transact_one(tx);
+            if result.is_ok() && !deadline_watch::has_expired() {
+                evm.commit_inner();
+            } else {
+                evm.finalize();
+            }
+            concluded(evm, result)
+        });
+        self.db = Some(db);
+        or_refusal(outcome, |refused| refused)
+    }
+
+    /// Save the current state. Returns its number for `revert`.
+    pub fn save(&mut self) -> Result<usize> {
+        self.saved.push(self.db.as_ref().ok_or_else(failed)?.saved_entries());
+        Ok(self.saved.len() - 1)
+    }
+
+    /// Return to a saved state, and forget it and all later ones. Returns whether it exists.
+    pub fn revert(&mut self, number: usize) -> Result<bool> {
+        if number >= self.saved.len() {
+            return Ok(false);
+        }
+        let saved = self.saved.swap_remove(number);
+        self.saved.truncate(number);
+        self.db.as_mut().ok_or_else(failed)?.restore_entries(saved);
+        Ok(true)
+    }
+
+    /// Nonce, balance and code of an account.
+    pub fn account(&mut self, address: &Address) -> Result<(u64, U256, Bytes)> {
+        let db = self.db.as_mut().ok_or_else(failed)?;
+        let info = db.info(address)?.unwrap_or_default();
+        let code = db.code_of(&info)?;
+        Ok((info.nonce, info.balance, code))
+    }
+
+    pub fn storage(&mut self, address: Address, slot: U256) -> Result<U256> {
+        self.db.as_mut().ok_or_else(failed)?.storage(address, slot)
+    }
+}
+
+fn failed() -> Error {
+    Error::Refused("the sandbox has failed before".into())
+}
