@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -19,9 +20,20 @@ pytestmark = needs_besu
 
 FIRST = 8
 PERIOD_S = 3
+FIRST_VERSION = 26
+"""First year of Besu with a migration that works in every order of its protocols."""
 TIMEOUT_S = 8
 LIMIT_S = 300.0
 """Java starts slowly, and test machines are busy."""
+
+
+def _version(besu: Partner) -> int | None:
+    """Return the year in the version of a Besu, or None while it does not answer."""
+    try:
+        found = re.search(r"/v?(\d+)\.", str(besu.rpc("web3_clientVersion")))
+    except OSError:
+        return None
+    return None if found is None else int(found[1])
 
 
 def _header(node: object, number: int) -> tuple[str, str]:
@@ -43,6 +55,9 @@ def test_two_of_each_move_from_ibft2_to_qbft(tmp_path: Path) -> None:
     try:
         for one in theirs:
             one.start()
+        wait_for(lambda: _version(theirs[0]) is not None, LIMIT_S, "the answer of Besu")
+        if (_version(theirs[0]) or 0) < FIRST_VERSION:
+            pytest.skip("this Besu stops at the start block: it fails to create the first QBFT block")
         for index in ours:
             network.nodes[index].start()
         network.wait(lambda: min(network.heights(ours)) >= FIRST + 4, LIMIT_S, "QBFT blocks")

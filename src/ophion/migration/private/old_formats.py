@@ -1,6 +1,7 @@
 """Payloads and groups as Tessera and Orion store them.
 
-Tessera writes fields one after another, each with its length in 8 bytes. Orion writes CBOR maps.
+Tessera up to 21 writes fields one after another, each with its length in 8 bytes. Later versions and Orion write CBOR
+maps.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ NONCE_BYTES: Final = 24
 BOX_BYTES: Final = 48
 _LENGTH_BYTES: Final = 8
 _MAX_ITEMS: Final = 4096
+_CBOR_MAP: Final = 5
+"""Major type of a CBOR map."""
 
 
 class OldPayload(Struct, frozen=True):
@@ -67,13 +70,28 @@ class _Fields:
 
 def decode_tessera_payload(data: bytes) -> OldPayload:
     """Decode the column ENCODED_PAYLOAD of Tessera; raises `DecodeError`."""
+    if data[:1] and data[0] >> 5 == _CBOR_MAP:
+        return _tessera_cbor(data)
     if int.from_bytes(data[:_LENGTH_BYTES], "big") != KEY_BYTES:
-        raise DecodeError("not Tessera's binary encoding; the CBOR encoding of Tessera is not supported")
+        raise DecodeError("neither the binary nor the CBOR encoding of Tessera")
     fields = _Fields(data)
     sender, ciphertext, nonce = fields.field(), fields.field(), fields.field()
     boxes, box_nonce = fields.fields(), fields.field()
     # only GoQuorum uses the fields after the recipients
     recipients = () if fields.is_at_end() else fields.fields()
+    return _checked(OldPayload(sender, ciphertext, nonce, box_nonce, boxes, recipients[: len(boxes)]))
+
+
+def _tessera_cbor(data: bytes) -> OldPayload:
+    """Decode the CBOR map that newer versions of Tessera write. Only GoQuorum uses the other members."""
+    content = decode_cbor(data)
+    try:
+        sender, ciphertext, nonce = (bytes(content[name]) for name in ("sender", "cipherText", "nonce"))
+        boxes = tuple(map(bytes, content["recipientBoxes"]))
+        recipients = tuple(map(bytes, content["recipients"]))
+        box_nonce = bytes(content["recipientNonce"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise DecodeError(f"not a payload of Tessera: {error}") from None
     return _checked(OldPayload(sender, ciphertext, nonce, box_nonce, boxes, recipients[: len(boxes)]))
 
 

@@ -163,3 +163,30 @@ def test_other_encodings_are_refused(data: bytes) -> None:
 def test_other_cbor_is_refused(data: bytes) -> None:
     with pytest.raises(DecodeError):
         decode_orion_row(data)
+
+
+def test_the_cbor_encoding_of_later_tesseras_is_read() -> None:
+    def text(name: str) -> bytes:
+        return bytes([0x60 + len(name)]) + name.encode()
+
+    def data(value: bytes) -> bytes:
+        return bytes([0x58, len(value)]) + value
+
+    sender, nonce, box_nonce, box = b"\x01" * 32, b"\x02" * 24, b"\x03" * 24, b"\x04" * 48
+    members = [
+        (text("sender"), data(sender)),
+        (text("cipherText"), data(b"secret")),
+        (text("nonce"), data(nonce)),
+        (text("recipientNonce"), data(box_nonce)),
+        (text("recipientBoxes"), b"\x81" + data(box)),
+        (text("recipients"), b"\x81" + data(KEYS[1])),
+        (text("privacyFlag"), b"\x00"),
+        (text("affected"), b"\xa0"),
+        (text("execHash"), data(b"")),
+    ]
+    encoded = bytes([0xA0 + len(members)]) + b"".join(name + value for name, value in members)
+    found = decode_tessera_payload(encoded)
+    assert (found.sender, found.ciphertext, found.nonce) == (sender, b"secret", nonce)
+    assert (found.box_nonce, found.boxes, found.recipients) == (box_nonce, (box,), (KEYS[1],))
+    with pytest.raises(DecodeError, match="not a payload of Tessera"):
+        decode_tessera_payload(b"\xa0")
