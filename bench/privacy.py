@@ -160,7 +160,7 @@ async def imports(folder: Path, blocks: int = 20) -> dict[str, object]:
     config = replace(DEV_CONFIG, privacy=PrivacyConfig(enabled=True))
     with open_core(folder / "maker") as maker, open_core(folder / "node", config, lanes=lanes) as node:
         enclave = EmbeddedEnclave(node.chain.store, EnclaveKeyring(ENCLAVE_SECRETS[:1]), lanes, entropy)
-        follower = build_privacy(config, node.core, enclave, lanes, entropy).follower
+        follower = build_privacy(config, node.core, enclave, lanes, entropy).executor
         tasks = [asyncio.create_task(one.run(lambda: None)) for one in (enclave, follower)]
         precompile, nonce = (126).to_bytes(20, "big"), 0
         for number in range(2 * blocks):

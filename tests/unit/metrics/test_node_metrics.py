@@ -264,7 +264,7 @@ def test_alert_rules_watch_only_what_there_is(dev: Interface, tmp_path: Path) ->
     declare_votes(rest, _caster(dev))
     (tmp_path / "member").mkdir()
     with open_private(tmp_path / "member") as member:
-        declare_privacy(rest, member.privacy.follower)
+        declare_privacy(rest, member.privacy.executor)
     known = set()
     for name, kind in (*metrics.registry.families().items(), *rest.families().items()):
         known |= {f"{name}_bucket"} if kind == "histogram" else {name}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ophion.consensus.engine import Engine
 from ophion.errors import CommandError
-from ophion.migration.rpc_client import RpcClient
 from ophion.migration.rpc_source import RpcSource
+from ophion.runtime.blocking_json_rpc import JsonRpcClient
 from ophion.runtime.clock import ManualClock
 from tests.unit.hostile_node import BLOCK, ESCAPE_LINE, ODD_BODIES, HostileNode, hostile_node, odd_variants
 from tests.unit.producer.authority import KEYS, authority_genesis, open_network
@@ -16,7 +16,7 @@ from tests.unit.producer.authority import KEYS, authority_genesis, open_network
 def _read(node: HostileNode, engine: Engine) -> None:
     """Read the head, a hash and some blocks. A wrong answer is a `CommandError`."""
     try:
-        source = RpcSource(RpcClient(node.url), engine)
+        source = RpcSource(JsonRpcClient(node.url), engine)
         source.head()
         source.hash_at(3)
         list(source.blocks(5, 6))

@@ -188,6 +188,7 @@ def _certificate(path: Path) -> tuple[Path, Path]:
     return public, private
 
 
+@pytest.mark.skipif(ETCD is None, reason=REASON)
 def test_votes_over_tls_need_the_certificate_of_the_client(tmp_path: Path) -> None:
     certificate, key = _certificate(tmp_path)
     options = (

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from ophion.native.crypto import PrivateKey
 from ophion.native.transactions import decode_transactions
+from ophion.testing.signing import signed_authorization
 from ophion.wallet.unsigned import (
     ACCESS_LIST,
     BLOB,
@@ -19,7 +20,6 @@ from ophion.wallet.unsigned import (
     LEGACY,
     SET_CODE,
     UnsignedTransaction,
-    signed_authorization,
 )
 
 KEY = PrivateKey(b"\x46" * 32)
