@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
@@ -374,7 +374,7 @@ class BftDriver:
             event = replace(event, is_pool_empty=not self._assembler.pool.has_executable)
         if isinstance(event, Connected):
             # the new peer may run another client, so choose again before the next proposal
-            self._factory.hides_round = hides_round(self._gossip.clients())
+            self._choose_forms(list(self._gossip.clients()))
         effects = self._machine.handle(event, self._clock.now())
         for effect in effects:
             await self._carry_out(effect)
@@ -388,17 +388,17 @@ class BftDriver:
     def _as_new_head(self, head: HashedHeader) -> BftEvent:
         """Return the event for a new head, or `Suspended` if the validators of the next block cannot be computed."""
         self._executed.forget_decided(head.number)
+        # before the protocol may change: a new state machine does not know the validators yet
+        clients = list(self._gossip.clients())
         protocol = self.engine.protocol(head.number + 1)
         if protocol is not self._protocol:
             # the network has moved from IBFT 2.0 to QBFT: start without votes, because votes belong to a height
             self._protocol = protocol
             self._rest()
             self._factory, self._machine = self._enter(protocol, None)
-        clients, tuning = self._gossip.clients(), self._tuning
-        self._factory.profile = chosen_profile(tuning.profile, clients)
-        self._factory.hides_round = hides_round(clients)
+        self._choose_forms(clients)
         network = self.engine.header_form(head.number + 1)
-        self._assembler.settings.header_form = chosen_form(tuning.header_form, network, clients)
+        self._assembler.settings.header_form = chosen_form(self._tuning.header_form, network, clients)
         try:
             event = self.engine.new_head(head, self._chain, self._tuning.max_timeout_s)
         except InvalidBlock as error:
@@ -414,6 +414,11 @@ class BftDriver:
         self._assembler.check_clock(head)
         self._note_role(self._signer.address in event.validators, head.number + 1)
         return event
+
+    def _choose_forms(self, clients: Sequence[str]) -> None:
+        """Choose the message forms that the clients of the connected validators understand."""
+        self._factory.profile = chosen_profile(self._tuning.profile, clients)
+        self._factory.hides_round = hides_round(clients)
 
     def _guarded(self, event: NewHead) -> NewHead:
         """Set the time before which nothing may be signed, and schedule the next check of the peers."""

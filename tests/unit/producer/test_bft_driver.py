@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ophion.chain.block import decode_block
 from ophion.chainspec.genesis import parse_genesis
 from ophion.cli.rlp import ExtraDataType, extra_data
+from ophion.consensus.bft.client_profiles import Profile
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.extra_data import ExtraForm
 from ophion.consensus.bft.message_factory import KeyMessageFactory
@@ -581,11 +582,24 @@ def test_q_09_a_network_moves_from_ibft2_to_qbft(tmp_path: Path) -> None:
     )
     clock = ManualClock()
 
+    profiles: list[Profile] = []
+
     async def story() -> None:
-        async with running(driver_of(node)):
+        driver = driver_of(node)
+
+        class BesuPeers(Wire):
+            """Peers of Besu 26.2, which are known once the driver knows its validators."""
+
+            def clients(self) -> Iterable[str]:
+                return ["besu/v26.2.0/linux-x86_64/openjdk-java-25"] if driver.validators else []
+
+        driver._gossip = BesuPeers(KEYS[0].address, {})
+        node.chain.events.listen(lambda event: profiles.append(driver._factory.profile))
+        async with running(driver):
             await asyncio.sleep(7.5)
         assert [header.timestamp - START for header in blocks(node)] == [2, 4, 5, 6, 7]
-        assert driver_of(node)._protocol.name == "qbft"
+        assert driver._protocol.name == "qbft"
+        assert profiles[1:] == [Profile.BAL] * 4
 
     with open_network(tmp_path, genesis, KEYS[:1], clock) as (node,):
         run_virtually(story(), clock)
