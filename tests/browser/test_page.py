@@ -126,7 +126,8 @@ def test_blocks_appear_without_reloading(page: Browser, node: NodeProcess) -> No
     page.reads("1 ether")
     cards = "[...document.querySelectorAll('.card')]"
     latest = f"{cards}.find((one) => one.querySelector('h2')?.textContent === 'Latest transactions')"
-    page.until(f"{latest}.querySelectorAll('tbody tr').length >= 3")  # one from each of several blocks
+    # the rows are transactions of several blocks
+    page.until(f"{latest}.querySelectorAll('tbody tr').length >= 3")
     page.go("#/blocks")
     send(node, "0x" + "22" * 20)
     page.until(f"document.querySelector('#main tbody a').textContent === '{number + 1}'")

@@ -27,7 +27,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 def filled(document: str) -> str:
-    """Return a document in which names are replaced by quoted hashes."""
+    """Return the document with each placeholder replaced by the quoted hash that it stands for."""
     for name, value in NAMES.items():
         document = document.replace(name, json.dumps(value))
     return document

@@ -31,8 +31,9 @@ def _call(node: NodeProcess, method: str, *params: Any) -> tuple[int, dict[str, 
     ("option", "status"), [("--rpc-http-error-status-400=true", 400), ("--rpc-http-error-status-400=false", 200)]
 )
 def test_a_signer_sends_and_learns_of_a_used_nonce(tmp_path: Path, option: str, status: int) -> None:
-    """For a used nonce, the node answers as the signers expect before a retry: EthSigner expects HTTP 400, Web3Signer
-    HTTP 200.
+    """If the nonce is already used, the node replies with the status on which a signer retries.
+
+    EthSigner retries on HTTP 400, Web3Signer on HTTP 200.
     """
     options = ("--network=dev", "--p2p-enabled=false", "--miner-enabled", "--miner-coinbase=" + SENDER)
     with NodeProcess(tmp_path / "node", *options, option) as node:

@@ -91,7 +91,7 @@ class ImportCore:
         # the head after all staged blocks are committed
         self._best = chain.tip
         self._staged: dict[Hash32, Staged] = {}
-        # detached blocks, which may not be written yet
+        # executed blocks that were handed to the writer; some are possibly not in the database yet
         self._writing: dict[Hash32, Staged] = {}
         # ancestor hashes of the block after `_window_end`, newest first, for `BlockEnv`
         self._window = b""

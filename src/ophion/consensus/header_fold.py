@@ -75,7 +75,7 @@ class HeaderFold(Generic[S]):
     def _found(self, header: HashedHeader, chain: HeaderReader) -> S | None:
         state = self._known.get(header.hash)
         if state is None:
-            # tried before the checkpoint, which is outdated if a new genesis file restarts the fold at this block
+            # look for a fresh start first: the checkpoint is outdated if a new genesis file restarts the fold here
             state = self._fresh(header, chain)
         if state is None and header.number % CHECKPOINT_DISTANCE == 0:
             record = chain.checkpoint(header.hash)

@@ -116,7 +116,7 @@ def read_named_node(words: bytes, head: int = 0) -> tuple[str, str, int] | None:
 
 
 def read_account_changes(call: bytes) -> tuple[bool, list[Address]] | None:
-    """Decode the changes of a call to account rules as (added, accounts). Returns None for another call."""
+    """Decode a call to the account rules contract as (added, accounts). Returns None for another call."""
     selector, words = call[:4], call[4:]
     if selector == _MANY_ACCOUNTS:
         count = int.from_bytes(words[32:64], "big")

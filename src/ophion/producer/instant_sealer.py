@@ -124,11 +124,11 @@ class InstantSealer:
         return answer
 
     def note_lookup(self) -> None:
-        """Record a request for a receipt: the client looks at results before it sends again."""
+        """Record a request for a receipt. It shows that the client waits for a result before it sends again."""
         self._looked_up = True
 
     def _is_fast(self, sender: Address) -> bool:
-        """Whether a sender sends again without a look at its last result."""
+        """Whether a sender sends again without a request for its last result."""
         if self._looked_up:
             return False
         return self._clock.monotonic() - self._answered_at.get(sender, -1.0) < _FAST_SENDER_S

@@ -1,7 +1,8 @@
 """`UncommittedBlocks`: blocks of an embedded chain that are executed and not written yet.
 
 Writing a block takes longer than executing it, and a test often reverts its blocks. So a chain in memory writes several
-blocks together: before a request that reads the database, or when there are `MAX_BLOCKS`. A revert drops the others.
+blocks together: before a request that reads the database, or when there are `MAX_BLOCKS`. A revert
+drops blocks that are not written yet.
 """
 
 from __future__ import annotations

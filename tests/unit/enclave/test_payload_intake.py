@@ -208,7 +208,7 @@ def test_payloads_without_markers_are_bounded_until_a_marker_refers_to_them(
     refusals = taken(member, *parcels, proven=evil.proven)
     assert [one is None for one in refusals] == [True] * 100 + [False] * 150
     assert refusals[-1] == "too many payloads of its sender wait for their markers"
-    # fifty of them get markers: the sender is then known and has its own budget for the other fifty
+    # markers refer to fifty payloads: the sender is then known, and the other fifty count against its own budget
     assert None not in asyncio.run(member.enclave.receive_many([one.label.id for one in parcels[:50]]))
     refusals = taken(member, *parcels[100:], proven=evil.proven)
     assert sum(one is None for one in refusals) == 50

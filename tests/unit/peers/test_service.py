@@ -944,7 +944,7 @@ def test_a_node_that_is_not_permitted_is_refused_let_in_and_put_out(tmp_path: Pa
         guarded = await town.node(1, rules=NodeRules(key(1).public_key, listed))
         other = await town.node(2)
         other.service.add_static(guarded.enode)
-        # the refusal comes after Hello, when the node has proved its key, with disconnect reason 0
+        # the node is refused with disconnect reason 0, and only after Hello, when it has proved its key
         await until(lambda: (DisconnectReason.REQUESTED, False) in other.gone())
         assert guarded.count == 0
         enode = replace(other.enode, udp_port=other.enode.tcp_port)

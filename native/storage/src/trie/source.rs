@@ -22,7 +22,7 @@ impl Source for NoSource {
 /// Stores new nodes and assigns ids.
 pub trait Saver {
     fn put(&mut self, stored: &[u8]) -> Result<u64>;
-    /// Id of the next node.
+    /// The id that the next new node gets.
     fn next(&self) -> u64;
     /// A node that was stored before.
     fn version(&self, id: u64) -> Result<Version>;

@@ -6,7 +6,7 @@ from ophion.peers.connection.timeouts import Timing
 
 
 class PeerLiveness:
-    """Times of one connection. All times are monotonic seconds."""
+    """Records when a connection last received a message, to detect a dead peer. All times are monotonic seconds."""
 
     __slots__ = ("_timing", "is_pinged", "is_probed", "message_at", "received_at")
 

@@ -19,7 +19,7 @@ SLICE_S: Final = 0.004
 
 
 class ReceiveScheduler:
-    """Two round-robin queues of steps that have work: of members and of unknown peers."""
+    """Runs pending receive steps from two round-robin queues: one for members, one for unknown peers."""
 
     __slots__ = ("_clock", "_is_members_turn", "_is_scheduled", "_loop", "_members", "_slice", "_unknown")
 

@@ -44,7 +44,7 @@ class StageTimer:
         self._handle = loop.call_later(seconds, fire)
 
     def cancel(self) -> None:
-        """Do not call."""
+        """Cancel the timeout, so that its callback is not called."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None

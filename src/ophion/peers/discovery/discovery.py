@@ -188,7 +188,7 @@ class Discovery:
     async def _lookup_loop(self) -> None:
         for wait in chain(_FIRST_INTERVALS_S, repeat(None)):
             self._update_record()
-            # bootnodes are pinged even with a valid proof: they may have been offline
+            # ping each bootnode that is not in the table, even if its endpoint proof is valid: it may be online again
             absent = [node for node in self._bootnodes if self.buckets.get(node.node_id) is None]
             await asyncio.gather(*(self.ping(node) for node in absent))
             await self.lookup(self._own_id)

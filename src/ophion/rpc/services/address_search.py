@@ -85,7 +85,8 @@ async def _search(
     deadline = time.monotonic() + ctx.limits.timeout_s
     found: list[tuple[int, list[str]]] = []
     total = 0
-    creation = await creation_of(ctx, address)  # no trace entry has a created contract as its recipient
+    # a search by recipient does not find the creation of a contract, because its trace entry has no recipient
+    creation = await creation_of(ctx, address)
     created = None if creation is None else ctx.queries.transaction_position(Hash32(bytes.fromhex(creation[0][2:])))
     for part in _with_transactions(ctx, numbers):
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""Errors of privacy.md 11, by code: responses of a remote enclave over HTTP, and the errors that clients get."""
+"""The errors of privacy.md 11. A remote enclave returns each over HTTP; the tests check what the client gets."""
 
 from __future__ import annotations
 

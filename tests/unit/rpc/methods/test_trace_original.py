@@ -57,7 +57,7 @@ def push(number: int) -> str:
 
 
 def call(to: int, value: int = 0, size: int = 0, returned: int = 0, gas: int = 0xFFFF, kind: str = "f1") -> str:
-    """Return a call with input and output at the start of memory; its result stays on the stack."""
+    """Return bytecode of a call. Input and output start at memory offset 0; the success flag stays on the stack."""
     sent = push(value) if kind in ("f1", "f2") else ""
     return push(returned) + push(0) + push(size) + push(0) + sent + push(to) + push(gas) + kind
 

@@ -1,4 +1,4 @@
-"""Common work of a service for all its connections."""
+"""Tests of what a listener does for all its connections."""
 
 from __future__ import annotations
 

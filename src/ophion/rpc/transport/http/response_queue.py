@@ -249,7 +249,7 @@ class Answers:
         self._direct = None
 
     def queue_direct(self) -> None:
-        """Move the expected answer to the queue."""
+        """Move the response that was to be written directly into the queue, so that it keeps its position."""
         reply, self._direct = self._direct, None
         if reply is not None:
             self.add(reply.as_pending(), size=self._direct_bytes)

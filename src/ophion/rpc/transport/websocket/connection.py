@@ -173,7 +173,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._idle_s = 0.0
         if unread > self._policy.unread_capacity():
             logger.warning("websocket client disconnected reason=unread-notifications unread_bytes=%d", unread)
-            self._is_open, self._is_closed = False, True  # only the first notification closes the connection
+            self._is_open, self._is_closed = False, True  # later notifications do not close it again
             self._transport.abort()
             return
         self._send(message)
