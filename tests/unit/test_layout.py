@@ -93,7 +93,6 @@ ELSEWHERE = {
     "migration/rocksdb_reader.py": "tests/unit/migration/test_besu.py",
     "cli/public_key.py": "tests/integration/test_cli_tools.py",
     "cli/option_loading.py": "tests/unit/cli/test_main.py",
-    "cli/permission_contracts.py": "tests/integration/test_permissions_nodes.py",
     "cli/permissions.py": "tests/integration/test_permissions_nodes.py",
     "cli/quickstart_options.py": "tests/integration/test_quickstart.py",
     "cli/quickstart.py": "tests/integration/test_quickstart.py",

@@ -24,6 +24,8 @@ from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
 
 _WORD: Final = 32
+_MAX_MEMBERS: Final = 100_000
+"""Limit of listed nodes or accounts, because a hostile node may announce any number."""
 
 
 class RulesContracts:
@@ -92,6 +94,8 @@ class RulesContracts:
     def _members(self, rules: Address | None, what: str) -> Iterator[bytes]:
         rules = _needed(rules, what)
         size = int.from_bytes(self.node.call(rules, _selector("getSize()")), "big")
+        if size > _MAX_MEMBERS:
+            raise CommandError(f"The rules for {what} have {size} entries; at most {_MAX_MEMBERS} can be listed.")
         for index in range(size):
             yield self.node.call(rules, _selector("getByIndex(uint256)") + index.to_bytes(_WORD, "big"))
 
@@ -113,4 +117,6 @@ def _selector(signature: str) -> bytes:
 
 def _addresses(answer: bytes) -> list[Address]:
     count = int.from_bytes(answer[32:64], "big")
+    if len(answer) < 64 + 32 * count:
+        raise CommandError("The contract returns fewer addresses than it announces.")
     return [answer[64 + 32 * position + 12 : 96 + 32 * position] for position in range(count)]
