@@ -88,7 +88,7 @@ def test_a_revert_string_is_text(page: Browser, node: NodeProcess) -> None:
     address = reverting(node, bytes.fromhex("08c379a0") + encoded(MARKUP))
     failed = send(node, address, "0x" + MARKUP.encode().hex())
     page.go(f"#/tx/{failed}")
-    assert "<img src=x onerror=" in page.reads("Reverted", "Calls")
+    page.reads("Reverted", "Calls", "<img src=x onerror=")
     page.go(f"#/address/{address}")
     page.reads("Contract")
 
@@ -109,7 +109,7 @@ def test_logs_and_names_of_an_abi_are_text(page: Browser, node: NodeProcess) -> 
     }  # fmt: skip
     drop(page, MARKUP.replace("\u0000", ""), artifact)
     page.go(f"#/tx/{sent}")
-    assert "<img src=x onerror=" in page.reads("getName()", "Said(string)")
+    page.reads("getName()", "Said(string)", "<img src=x onerror=")
     page.go(f"#/address/{address}")
     page.reads("Read")
     page.click("#main form button")

@@ -12,10 +12,10 @@ import pytest
 from ophion.data import open_chain
 from ophion.testing.process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from tests.integration.test_cli_export import TRANSFER, token_transfer
 
 pytest.importorskip("duckdb", reason="the extra ophion[data] is not installed")
 from ophion.data.sql import connect, run_queries
+from tests.integration.test_cli_export import TRANSFER, token_transfer
 
 SENDERS = DEV_KEYS[1:4]
 TOKEN_OWNER = DEV_KEYS[1].address  # `token_transfer` names it as the previous owner

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -22,6 +23,8 @@ from ophion.rpc.services.tracing import streamed, traced_block
 from ophion.rpc.transport.streaming import whole_of
 
 _BLOCKS_PER_TRACE: Final = 64
+_BLOCKS_PER_LOOK: Final = 256
+"""The deadline is checked after this many blocks."""
 _EVERYTHING: Final = (1 << 64) - 1
 
 
@@ -35,8 +38,8 @@ class AddressPage(Struct, frozen=True):
 
 async def transactions_before(ctx: RpcContext, address: Address, block: int, size: int) -> AddressPage:
     """Search down from below `block` (0: from the head), in whole blocks, for at least `size` transactions."""
-    numbers = range((block or ctx.queries.head_number + 1) - 1, 0, -1)
-    found, is_end = await _search(ctx, address, numbers, size)
+    above = ctx.queries.head_number + 1
+    found, is_end = await _search(ctx, address, range(min(block or above, above) - 1, 0, -1), size)
     return AddressPage([one for _, hashes in found for one in reversed(hashes)], block == 0, is_end)
 
 
@@ -88,9 +91,8 @@ async def _search(
     # a search by recipient does not find the creation of a contract, because its trace entry has no recipient
     creation = await creation_of(ctx, address)
     created = None if creation is None else ctx.queries.transaction_position(Hash32(bytes.fromhex(creation[0][2:])))
-    for part in _with_transactions(ctx, numbers):
-        if time.monotonic() > deadline:
-            raise TIMEOUT_EXPIRED()
+    left = iter(numbers)
+    while part := await ctx.lanes.read.run(partial(_next_blocks, ctx, left, deadline)):
         by_block: dict[int, dict[int, str]] = {number: {} for number in part}
         for senders, recipients in (((address,), ()), ((), (address,))):
             for entry in await _entries(ctx, part, senders, recipients):
@@ -109,18 +111,20 @@ async def _search(
     return found, True
 
 
-def _with_transactions(ctx: RpcContext, numbers: range) -> Iterator[list[int]]:
-    """Yield the non-empty blocks of a range, in groups that are traced together."""
-    part: list[int] = []
+def _next_blocks(ctx: RpcContext, numbers: Iterator[int], deadline: float) -> list[int]:
+    """Return the next blocks with transactions, which are traced together. An empty list ends the search."""
+    found: list[int] = []
     for number in numbers:
+        if number % _BLOCKS_PER_LOOK == 0 and time.monotonic() > deadline:
+            raise TIMEOUT_EXPIRED()
         header = ctx.queries.chain.canonical(number)
         if header is not None and header.header.transactions_root != EMPTY_TRIE_ROOT:
-            part.append(number)
-        if len(part) == _BLOCKS_PER_TRACE:
-            yield part
-            part = []
-    if part:
-        yield part
+            found.append(number)
+        if len(found) == _BLOCKS_PER_TRACE:
+            break
+    if time.monotonic() > deadline:
+        raise TIMEOUT_EXPIRED()
+    return found
 
 
 async def _entries(

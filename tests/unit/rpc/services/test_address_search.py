@@ -37,3 +37,9 @@ def test_many_blocks_are_searched_in_parts(dev: Interface) -> None:
     assert dev.ask("ots_searchTransactionsBefore", "0x" + "cc" * 20, 0, 5) == {
         "txs": [], "receipts": [], "firstPage": True, "lastPage": True,
     }  # fmt: skip
+
+
+def test_a_search_below_a_block_far_above_the_head_starts_at_the_head(dev: Interface) -> None:
+    page = dev.ask("ots_searchTransactionsBefore", "0x" + "cc" * 20, 2**63, 5)
+    assert page["txs"] == []
+    assert page["lastPage"] is True
