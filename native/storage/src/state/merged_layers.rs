@@ -65,7 +65,10 @@ mod tests {
         Some(FlatAccount { nonce, balance, code_hash, storage_root: EMPTY_ROOT })
     }
 
-    fn layer(base: u8, changes: &[(u8, Option<FlatAccount>, bool, &[(u64, u64)])]) -> Arc<Layer> {
+    /// Address, account, whether its storage is wiped, and its slots.
+    type Change<'a> = (u8, Option<FlatAccount>, bool, &'a [(u64, u64)]);
+
+    fn layer(base: u8, changes: &[Change]) -> Arc<Layer> {
         let accounts: AddressMap<LayerAccount> = changes
             .iter()
             .map(|(address, account, wiped, slots)| {

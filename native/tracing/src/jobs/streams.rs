@@ -98,7 +98,7 @@ impl Job for CallJob<'_> {
         let overrides: Vec<&AccountOverride> = self.overrides.iter().map(Arc::as_ref).collect();
         let db = overridden(self.state, self.env, &overrides)?;
         let mut evm = start(self.env, db, self.request.cfg(self.env), tracer);
-        evm.precompiles = Precompiles::overridden(&self.env, &overrides)?;
+        evm.precompiles = Precompiles::overridden(self.env, &overrides)?;
         trace_one(&mut evm, self.request.transaction(self.env.fork), None)
     }
 }
