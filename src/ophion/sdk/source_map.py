@@ -1,9 +1,10 @@
-"""`SourceMap`: the source of each instruction of a contract, from the source map of its compiler."""
+"""Source maps of Solidity and Vyper: from an instruction of deployed code to a line of source."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from functools import cached_property
 from typing import Final
 
 from msgspec import Struct
@@ -23,13 +24,48 @@ class Fragment(Struct, frozen=True):
     file: int
 
 
+class SourceLine(Struct, frozen=True):
+    """A line of a source file."""
+
+    path: str
+    line: int
+    """Counted from 1."""
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+class SourceFile:
+    """A source file with the offsets of its lines. Source maps count bytes."""
+
+    def __init__(self, path: str, content: bytes) -> None:
+        self.path = path
+        self.content = content
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *(match.end() for match in re.finditer(b"\n", self.content))]
+
+    def number_at(self, offset: int) -> int:
+        """Return the number of the line with this byte."""
+        return bisect_right(self._starts, offset)
+
+    def line_at(self, offset: int) -> SourceLine:
+        """Return the line with this byte."""
+        number = self.number_at(offset)
+        start = self._starts[number - 1]
+        end = self.content.find(b"\n", start)
+        text = self.content[start : None if end < 0 else end].decode("utf-8", "replace").strip()
+        return SourceLine(self.path, number, text)
+
+
 class SourceMap:
     """Lines and branches of the instructions of one contract, in its own source file."""
 
     def __init__(self, runtime: bytes, source_map: str, source: str) -> None:
         """`source_map` is compressed as Solidity and Vyper write it: `start:length:file:jump;...`."""
-        self._source = source.encode()
-        self._line_starts = [0, *(match.end() for match in re.finditer(b"\n", self._source))]
+        file = SourceFile("", source.encode())
         fragments = decode(source_map)
         own = _most_common([one.file for one in fragments])
         self.lines: dict[int, int] = {}
@@ -37,16 +73,27 @@ class SourceMap:
         self.branches: dict[int, int] = {}
         """Line of each program counter of a conditional jump that stands in the source."""
         for (pc, opcode), fragment in zip(instructions(runtime), fragments, strict=False):
-            if fragment.file != own or not 0 <= fragment.start < len(self._source):
+            if fragment.file != own or not 0 <= fragment.start < len(file.content):
                 continue
-            text = self._source[fragment.start : fragment.start + fragment.length].decode(errors="replace")
+            text = file.content[fragment.start : fragment.start + fragment.length].decode(errors="replace")
             if _DECLARATION.match(text):
                 continue
-            line = bisect_right(self._line_starts, fragment.start)
+            line = file.number_at(fragment.start)
             if opcode == _JUMPI and _BRANCH.match(text):
                 self.branches[pc] = line
             if "\n" not in text.strip() or _BRANCH.match(text):
                 self.lines[pc] = line
+
+
+def location_at(source_map: str, code: bytes, position: int) -> tuple[int, int] | None:
+    """Return (offset, file id) of the source of the instruction at `position`; None if it has no source."""
+    counters = [pc for pc, _ in instructions(code)]
+    try:
+        found = decode(source_map)[counters.index(position)]
+    except (IndexError, ValueError):
+        # after the code, inside of an instruction, or a source map that cannot be read
+        return None
+    return (found.start, found.file) if found.start >= 0 and found.file >= 0 else None
 
 
 def decode(text: str) -> list[Fragment]:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ophion.abi.interface import SELECTOR_BYTES, Abi, decode_error
 from ophion.errors import AbiError, OphionError
-from ophion.sdk.execution_log.source_map import SourceFile, SourceLine, location_at
+from ophion.sdk.source_map import SourceFile, SourceLine, location_at
 
 _KEY_BYTES = 8
 """First bytes of creation code by which contracts are looked up."""
