@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 
 from ophion.native import wire
 from ophion.primitives import rlp
@@ -22,6 +23,7 @@ SMALL_MAX_BYTES = 64 * 1024
 """What the short form of an attack sends at most."""
 MEASURED_S = 0.2
 MAX_BLOCKED_S = 0.025
+MAX_ATTEMPTS = 3
 MAX_GROWN_MB = 20.0
 
 
@@ -32,12 +34,34 @@ async def peer_messages(target: peer_target.Target) -> None:
     votes = list(payloads(CONSENSUS_MAX_BYTES if is_full else SMALL_MAX_BYTES))
     single: list[tuple[str, Reading]] = []
     for name, code, payload in messages:
-        await said(target.enode, code, payload, _noted(target, name, single))
+        await _repeated(target, name, single, partial(said, target.enode, code, payload))
     for code in range(CONSENSUS_CODES):
         for name, payload in votes:
-            await said_to_validator(target.enode, code, payload, _noted(target, f"IBF/1 {code}: {name}", single))
+            send = partial(said_to_validator, target.enode, code, payload)
+            await _repeated(target, f"IBF/1 {code}: {name}", single, send)
     if is_full and single:
         _judge(target, single)
+
+
+async def _repeated(
+    target: peer_target.Target,
+    name: str,
+    single: list[tuple[str, Reading]],
+    send: Callable[[AbstractAsyncContextManager[None]], Awaitable[None]],
+) -> None:
+    """Send a message and record its cost. Send it again if it blocks the loop for too long: the lowest time counts.
+
+    The cost of a message is the same each time. What other processes and the hypervisor cost is not.
+    """
+    found: list[tuple[str, Reading]] = []
+    for _ in range(MAX_ATTEMPTS):
+        await send(_noted(target, name, found))
+        if not found or found[-1][1].blocked_s <= MAX_BLOCKED_S:
+            break
+    if found:
+        readings = [reading for _, reading in found]
+        lowest = Reading(min(one.blocked_s for one in readings), max(one.memory_mb for one in readings))
+        single.append((name, lowest))
 
 
 def _judge(target: peer_target.Target, single: list[tuple[str, Reading]]) -> None:

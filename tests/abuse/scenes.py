@@ -27,7 +27,7 @@ from ophion.testing.ports import free_ports
 from ophion.testing.private import ENCLAVE_SECRETS
 from ophion.testing.process import COMMAND, MINING, NodeProcess, environment
 from tests.abuse.attacks_tokens import PASSWORD, USER, token
-from tests.abuse.metered_node import Meter, metered_command
+from tests.abuse.metered_node import Meter, meter_file, metered_command
 from tests.abuse.target import Place, Target
 from tests.abuse.watch import Watcher
 from tests.conftest import ROOT
@@ -221,8 +221,10 @@ def validator(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
         "--p2p-port=0",
         "--bootnodes",
     )
-    meter = folder / "meter"
-    with NodeProcess(folder / "validator", *peers, *SERVICES, *options, launcher=metered_command(meter)) as node:
+    with (
+        meter_file() as meter,
+        NodeProcess(folder / "validator", *peers, *SERVICES, *options, launcher=metered_command(meter)) as node,
+    ):
         target = replace(target_of(node, scale), pid=node.pid, meter=Meter(meter))
         target.enode = Enode.parse(node.rpc("net_enode"))
         with watched(target, node.pid, node) as scene:
