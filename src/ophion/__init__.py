@@ -45,6 +45,9 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'ophion' has no attribute '{name}'")
     from importlib import import_module
 
-    found: object = getattr(import_module(module), name)
+    from ophion.runtime.garbage_collection import paused
+
+    with paused():  # a tenth of the import time is garbage collection
+        found: object = getattr(import_module(module), name)
     globals()[name] = found
     return found

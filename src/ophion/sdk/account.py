@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ophion.abi.addresses import address_bytes, checksum_address
-from ophion.sdk.html import table
 
 if TYPE_CHECKING:
     from ophion.sdk.chain import Chain
@@ -86,6 +85,8 @@ class Account(str):
         return str, (self.address,)
 
     def _repr_html_(self) -> str:
+        from ophion.sdk.html import table
+
         return table("Account", {"address": self.address, "balance": f"{self.balance} wei", "nonce": self.nonce})
 
 

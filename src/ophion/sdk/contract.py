@@ -12,7 +12,6 @@ from ophion.abi.addresses import address_bytes, checksum_address
 from ophion.abi.interface import Abi, Function
 from ophion.errors import AbiError
 from ophion.sdk.backend import Block, CallSpec
-from ophion.sdk.html import table
 from ophion.sdk.receipt import Events, Receipt
 
 if TYPE_CHECKING:
@@ -205,6 +204,8 @@ class Contract:
         return f"<{self.contract_name} {self.address}>"
 
     def _repr_html_(self) -> str:
+        from ophion.sdk.html import table
+
         rows: dict[str, object] = {"address": self.address, "balance": f"{self.chain.balance(self)} wei"}
         rows["functions"] = ", ".join(
             sorted(one.signature for several in self.abi.functions.values() for one in several)

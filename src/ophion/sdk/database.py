@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +43,9 @@ def _memory_store() -> Store:
     try:
         return open_store(folder, durable=False)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        for file in folder.iterdir():
+            file.unlink()
+        folder.rmdir()
 
 
 def _nothing() -> None:

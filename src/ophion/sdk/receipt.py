@@ -11,7 +11,6 @@ from ophion.abi.interface import Abi
 from ophion.primitives.hexcodec import data as hex_text
 from ophion.sdk.backend import SentTransaction
 from ophion.sdk.errors import ChainError
-from ophion.sdk.html import table
 
 if TYPE_CHECKING:
     from ophion.sdk.call_tree import CallTree
@@ -165,6 +164,8 @@ class Receipt:
         return f"<Receipt {self.hash} {status} block={self.block_number} gas_used={self.gas_used}>"
 
     def _repr_html_(self) -> str:
+        from ophion.sdk.html import table
+
         if self.is_pending:
             return table("Receipt", {"hash": self.hash, "status": "pending"})
         rows = {
