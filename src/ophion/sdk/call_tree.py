@@ -24,9 +24,21 @@ _MAX_SHOWN = 80
 
 
 class CallTree:
-    """One call and the calls inside of it."""
+    """One call and the calls inside of it. No method recurses, because calls nest up to 1,024 levels."""
 
     def __init__(self, frame: Mapping[str, Any], known: Callable[[bytes], tuple[str, Abi] | None]) -> None:
+        self._read(frame, known)
+        unread = [(self, frame)]
+        while unread:
+            parent, frame = unread.pop()
+            for inner in frame.get("calls") or ():
+                call = CallTree.__new__(CallTree)
+                call._read(inner, known)
+                parent.calls.append(call)
+                unread.append((call, inner))
+
+    def _read(self, frame: Mapping[str, Any], known: Callable[[bytes], tuple[str, Abi] | None]) -> None:
+        """Read the fields of one call, without the calls inside of it."""
         self.kind = str(frame.get("type", "CALL"))
         self.sender = str(frame.get("from", ""))
         self.to = str(frame.get("to") or "")
@@ -40,7 +52,7 @@ class CallTree:
         self.contract = checksum_address(raw) if found is None and raw else "" if found is None else found[0]
         self._abi = None if found is None else found[1]
         self._function = None if self._abi is None else self._abi.by_selector.get(self.input[:SELECTOR_BYTES])
-        self.calls: list[CallTree] = [CallTree(one, known) for one in frame.get("calls") or ()]
+        self.calls: list[CallTree] = []
         self._logs: Sequence[Mapping[str, Any]] = frame.get("logs") or ()
         self._known = known
 
@@ -91,9 +103,11 @@ class CallTree:
 
     def walk(self) -> Iterator[CallTree]:
         """Yield this call and all calls inside of it, in order."""
-        yield self
-        for call in self.calls:
-            yield from call.walk()
+        waiting = [self]
+        while waiting:
+            call = waiting.pop()
+            yield call
+            waiting += reversed(call.calls)
 
     def events(self) -> list[str]:
         """Logs of this call itself, as text."""
@@ -130,28 +144,33 @@ class CallTree:
 
     def __str__(self) -> str:
         lines = [self.line()]
-        self._draw("", lines)
-        return "\n".join(lines)
-
-    def _draw(self, indent: str, lines: list[str]) -> None:
-        children: list[CallTree | str] = [*self.calls, *(escape_line(f"emit {one}") for one in self.events())]
-        for place, child in enumerate(children):
-            is_last = place == len(children) - 1
+        waiting = self._branches("")
+        while waiting:
+            indent, is_last, child = waiting.pop()
             branch, below = ("└── ", "    ") if is_last else ("├── ", "│   ")
             if isinstance(child, str):
                 lines.append(indent + branch + child)
             else:
                 lines.append(indent + branch + child.line())
-                child._draw(indent + below, lines)
+                waiting += child._branches(indent + below)
+        return "\n".join(lines)
+
+    def _branches(self, indent: str) -> list[tuple[str, bool, CallTree | str]]:
+        """Return the calls and events of this call, last first, each with its indent and whether it is the last."""
+        children: list[CallTree | str] = [*self.calls, *(escape_line(f"emit {one}") for one in self.events())]
+        return [(indent, place == 0, child) for place, child in enumerate(reversed(children))]
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         from ophion.sdk.html import call_tree
 
-        below = [one._repr_html_() for one in self.calls]
-        below += [call_tree(f"emit {one}", "", is_failed=False) for one in self.events()]
-        return call_tree(self.line(), "".join(below), self.error is not None)
+        texts: dict[int, str] = {}
+        for call in reversed(list(self.walk())):  # inner calls first
+            below = [texts.pop(id(one)) for one in call.calls]
+            below += [call_tree(f"emit {one}", "", is_failed=False) for one in call.events()]
+            texts[id(call)] = call_tree(call.line(), "".join(below), call.error is not None)
+        return texts[id(self)]
 
 
 def _bytes(text: object) -> bytes:

@@ -185,8 +185,6 @@ def _last_call_tree(chain: Any) -> str:
         console = tree.console
     except OphionError as error:
         return escape_text(f"{receipt.hash}: no call tree: {error}")
-    except RecursionError:
-        return f"{receipt.hash}: no call tree: its calls are nested too deep"
     if len(lines) > _MAX_TREE_LINES:
         lines = [*lines[:_MAX_TREE_LINES], f"... {len(lines) - _MAX_TREE_LINES} more lines"]
     if console:

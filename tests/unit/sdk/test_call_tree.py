@@ -5,8 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from ophion.abi.interface import decode_error
 from ophion.sdk.call_tree import CallTree
 from ophion.sdk.errors import Reverted
@@ -31,13 +29,17 @@ def test_a_reason_has_no_terminal_escapes() -> None:
     assert error.reason.encode() == TEXT, "the reason itself is unchanged"
 
 
-def test_calls_that_are_nested_too_deep_end_no_test_run() -> None:
-    frame: dict[str, Any] = {"type": "CALL", "to": ADDRESS}
-    for _ in range(5000):
-        frame = {**frame, "calls": [frame]}
-    with pytest.raises(RecursionError):
-        _tree(frame)
-    receipt = SimpleNamespace(hash="0x11", trace=lambda: _tree(frame))
-    assert _last_call_tree(SimpleNamespace(last_receipt=receipt)) == (
-        "0x11: no call tree: its calls are nested too deep"
-    )
+def test_calls_may_nest_as_deep_as_the_evm_allows() -> None:
+    frame: dict[str, Any] = {"type": "CALL", "to": ADDRESS, "logs": [{"topics": ["0x" + "11" * 32]}]}
+    for _ in range(1024):
+        frame = {"type": "CALL", "to": ADDRESS, "calls": [FRAME, frame]}
+    tree = _tree(frame)
+    assert len(list(tree.walk())) == 2 * 1024 + 1
+    receipt = SimpleNamespace(hash="0x11", trace=lambda: tree)
+    lines = str(tree).splitlines()
+    assert len(lines) == 2 * 1024 + 2
+    assert lines[1].startswith("├── ")
+    assert lines[2].startswith("└── ")
+    assert lines[-1].strip() == f"└── emit log(0x{'11' * 32})"
+    assert _last_call_tree(SimpleNamespace(last_receipt=receipt)).startswith(lines[0])
+    assert tree._repr_html_().count("<details") == 1025
