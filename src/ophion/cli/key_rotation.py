@@ -147,7 +147,7 @@ def _methods(url: str, node: RpcNode) -> Methods:
 
 
 def _view(url: str, node: RpcNode, methods: Methods) -> RotationView:
-    try:
+    with node.reading("validators and votes"):
         validators = _texts(node.ask(methods.validators, "latest"))
         head = int(node.ask("eth_blockNumber"), 16)
         first = max(1, head - _BLOCKS_PER_VALIDATOR * len(validators))
@@ -155,8 +155,6 @@ def _view(url: str, node: RpcNode, methods: Methods) -> RotationView:
         producers = {str(one["address"]).lower() for one in found if int(one["proposedBlockCount"], 16) > 0}
         votes = node.ask(methods.pending)
         pending = {str(address).lower(): bool(adds) for address, adds in votes.items()}
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise CommandError(f"The node at {url} sends an unexpected answer: {error!r}") from error
     return RotationView(url, frozenset(validators), pending, frozenset(producers))
 
 

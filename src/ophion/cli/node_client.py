@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,13 +14,14 @@ from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.hexcodec import data as hex_text
 from ophion.primitives.types import Address
-from ophion.runtime.blocking_json_rpc import Failure, JsonRpcClient, NoAnswer
+from ophion.runtime.blocking_json_rpc import Failure, JsonRpcClient
 from ophion.runtime.options import Options, is_url, option
 from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 
 _TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.2
-_WRONG_FORM: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_UNKNOWN_METHOD_CODES: Final = (-32601, -32604)
+"""Errors for a method that a node does not know or does not offer."""
 
 
 def read_url(*schemes: str) -> Callable[[str], str]:
@@ -32,6 +33,10 @@ def read_url(*schemes: str) -> Callable[[str], str]:
         return text
 
     return read
+
+
+class UnknownMethod(CommandError):
+    """Raised when a node does not offer a method."""
 
 
 class RpcNode:
@@ -46,26 +51,23 @@ class RpcNode:
         if isinstance(found, Failure):
             why = found.data
             more = f" ({escape_untrusted(why)})" if isinstance(why, str) and not why.startswith("0x") else ""
-            raise CommandError(f"{method}: {escape_untrusted(found.message)}{more}")
+            kind = UnknownMethod if found.code in _UNKNOWN_METHOD_CODES else CommandError
+            raise kind(f"{method}: {escape_untrusted(found.message)}{more}")
         return found
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self, subject: str) -> AbstractContextManager[None]:
         """Report an answer of the wrong form as an error of the node."""
-        try:
-            yield
-        except _WRONG_FORM as error:
-            raise NoAnswer(self._rpc.address, f"unexpected answer ({escape_untrusted(repr(error), 200)})") from error
+        return self._rpc.reading(subject)
 
     def call(self, to: Address, data: bytes) -> bytes:
         """Call a contract at the head."""
         answer = self.ask("eth_call", {"to": hex_text(to), "data": hex_text(data)}, "latest")
-        with self.reading():
+        with self.reading("eth_call"):
             return bytes.fromhex(answer[2:])
 
     def send(self, key: PrivateKey, to: Address, data: bytes, limit_s: float) -> int:
         """Send a transaction, wait for its block and return the block number."""
-        with self.reading():
+        with self.reading("a transaction"):
             return self._send(key, to, data, limit_s)
 
     def _send(self, key: PrivateKey, to: Address, data: bytes, limit_s: float) -> int:

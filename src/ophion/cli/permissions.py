@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.input_output import parse_json, read_input, write_output
-from ophion.cli.node_client import NodeOptions, RpcNode
+from ophion.cli.node_client import NodeOptions, RpcNode, UnknownMethod
 from ophion.cli.permission_contracts import RulesContracts, account_call
 from ophion.cli.untrusted_text import escape_untrusted
 from ophion.errors import CommandError
@@ -207,10 +207,17 @@ def _dry_run(options: ChangeOptions, node: RpcNode, change: dict[str, list[str]]
     """Print the consequences of a change. A change that stops consensus needs --force."""
     try:
         found = node.ask("perm_rehearse", change)
-    except CommandError as error:
+    except UnknownMethod as error:
         print(f"The consequences are unknown: the node does not offer perm_rehearse ({error}).")
         return
-    with node.reading():
+    except CommandError as error:
+        if not options.is_dry and not options.is_forced:
+            raise CommandError(
+                f"Nothing was changed: the consequences are unknown ({error}). --force makes the change all the same."
+            ) from error
+        print(f"The consequences are unknown: {error}")
+        return
+    with node.reading("perm_rehearse"):
         _show_consequences(options, found)
 
 

@@ -85,7 +85,7 @@ def status(options: NodeOptions, session: CommandSession) -> int:
     """Print keys, peers, groups and outbox of a running node."""
     node = options.node()
     found = node.ask("priv_status")
-    with node.reading():
+    with node.reading("priv_status"):
         _show_status(found)
     return 0
 
@@ -116,7 +116,7 @@ def send(options: SendOptions, session: CommandSession) -> int:
     if options.group is not None and options.private_for:
         raise CommandError("--group and --for exclude each other.")
     key, node = load_key(options.key_file), options.node()
-    with node.reading():
+    with node.reading("a private transaction"):
         return _send(options, key, node)
 
 

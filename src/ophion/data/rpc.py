@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, Final
 
 from ophion.data import rpc_rows
@@ -16,12 +15,10 @@ from ophion.data.selection import Rows
 from ophion.errors import CommandError
 from ophion.primitives.hexcodec import data as hex_text
 from ophion.runtime.blocking_json_rpc import JsonRpcClient
-from ophion.runtime.terminal_text import escape_line
 
 _TIMEOUT_S: Final = 120.0
 _BLOCKS_PER_RANGE: Final = 50
 _DEPTH: Final = 64
-_MAX_REASON_CHARS: Final = 200
 
 
 class RpcReader:
@@ -30,19 +27,19 @@ class RpcReader:
     def __init__(self, url: str, token: str | None = None) -> None:
         self._rpc = JsonRpcClient(url, token, timeout_s=_TIMEOUT_S)
         self._ask = self._rpc.call
-        with self._checking("eth_chainId"):
+        with self._rpc.reading("eth_chainId"):
             self.chain_id = int(self._ask("eth_chainId"), 16)
 
     def head(self) -> BlockRef:
         """Return the newest block."""
         block = self._ask("eth_getBlockByNumber", "latest", False)
-        with self._checking("the latest block"):
+        with self._rpc.reading("the latest block"):
             return BlockRef(int(block["number"], 16), bytes.fromhex(block["hash"][2:]))
 
     def block(self, number: int) -> BlockRef | None:
         """Return a canonical block."""
         block = self._ask("eth_getBlockByNumber", hex(number), False)
-        with self._checking(f"block {number}"):
+        with self._rpc.reading(f"block {number}"):
             return None if block is None else BlockRef(number, bytes.fromhex(block["hash"][2:]))
 
     def finality(self) -> Finality:
@@ -61,7 +58,7 @@ class RpcReader:
         pa = require("pyarrow")
         schema = arrow_schema(dataset, columns, hex)
         for start, end in self.ranges(dataset, first, last):
-            with self._checking(f"{dataset.name} of blocks {start} to {end}"):
+            with self._rpc.reading(f"{dataset.name} of blocks {start} to {end}"):
                 found = list(self._rows(dataset.name, start, end, rows))
                 values = [[_shown(row[column.name], hex) for row in found] for column in columns]
                 arrays = [pa.array(one, field.type) for one, field in zip(values, schema, strict=True)]
@@ -119,15 +116,6 @@ class RpcReader:
             row = make(log, times[number], self.chain_id)
             if row is not None:
                 yield row
-
-    @contextmanager
-    def _checking(self, subject: str) -> Iterator[None]:
-        """Report an answer of the wrong form as an error of the node."""
-        try:
-            yield
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            reason = escape_line(repr(error)[:_MAX_REASON_CHARS])
-            raise CommandError(f"{self._rpc.address} gives an invalid answer for {subject}: {reason}") from error
 
     def stop(self) -> None:
         """Do nothing: requests end by themselves."""

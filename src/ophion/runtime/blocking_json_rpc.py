@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import http.client
+import io
+import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
@@ -20,13 +23,17 @@ Call: TypeAlias = tuple[str, Sequence[Any]]
 
 DEFAULT_TIMEOUT_S: Final = 60.0
 MAX_REPLY_BYTES: Final = 512 * 2**20
+MAX_REPLY_TIMEOUTS: Final = 10
+"""A whole response may take this many times the timeout of one read."""
 MAX_BATCH_CALLS: Final = 500
 _MAX_MESSAGE_CHARS: Final = 500
 _MAX_BACKOFF_S: Final = 10.0
 _REFUSED_STATUS: Final = (401, 403)
 _RETRIED_STATUS: Final = (408, 429, 500, 502, 503, 504)
 _RATE_LIMIT_CODES: Final = (-32005, -32097, 429)
+_MAX_REASON_CHARS: Final = 200
 _NOT_JSON_RPC: Final = "the response is not JSON-RPC"
+_WRONG_FORM: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class Failure(Struct, frozen=True):
@@ -131,6 +138,15 @@ class JsonRpcClient:
             results += self._share(calls[start : start + self._max_batch_calls])
         return results
 
+    @contextmanager
+    def reading(self, subject: str) -> Iterator[None]:
+        """Report an answer of the wrong form as an error of the node."""
+        try:
+            yield
+        except _WRONG_FORM as error:
+            reason = escape_line(repr(error)[:_MAX_REASON_CHARS])
+            raise CommandError(f"The node at {self.address} gives an invalid answer for {subject}: {reason}") from error
+
     def close(self) -> None:
         """Close idle connections and stop retries."""
         self.is_closed = True
@@ -217,7 +233,39 @@ class JsonRpcClient:
     def _connection(self) -> http.client.HTTPConnection:
         parts = self._parts
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        return kind(parts.hostname or "", parts.port, timeout=self._timeout_s)
+        connection = kind(parts.hostname or "", parts.port, timeout=self._timeout_s)
+        connection.response_class = _TimedResponse
+        return connection
+
+
+class _TimedResponse(http.client.HTTPResponse):
+    """A response that must arrive as a whole within a time, not only each of its parts."""
+
+    def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
+        super().__init__(sock, *args, **options)
+        self.fp.close()
+        self.fp = io.BufferedReader(_TimedReader(sock))
+
+
+class _TimedReader(io.RawIOBase):
+    """Reads from a socket until a deadline."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._raw = sock.makefile("rb", buffering=0)
+        self._deadline = time.monotonic() + MAX_REPLY_TIMEOUTS * (sock.gettimeout() or DEFAULT_TIMEOUT_S)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        if time.monotonic() > self._deadline:
+            raise TimeoutError("the response takes too long")
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
 def _request(call: Call, id: int) -> dict[str, Any]:

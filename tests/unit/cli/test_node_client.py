@@ -11,6 +11,7 @@ import pytest
 
 from ophion.cli.main import main
 from ophion.cli.node_client import RpcNode, read_token
+from ophion.cli.permissions import ChangeOptions, _dry_run
 from ophion.errors import CommandError
 from ophion.runtime.blocking_json_rpc import NoAnswer
 from tests.unit.hostile_node import BLOCK, ODD_ANSWERS, hostile_node
@@ -115,3 +116,17 @@ class _Always(dict[str, object]):
 
     def __getitem__(self, method: str) -> object:
         return self._answer
+
+
+def test_a_failed_rehearsal_stops_a_change_of_permissions(service: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def rehearse(error: bytes, **options: bool) -> None:
+        _dry_run(ChangeOptions(**options), RpcNode(service + error.hex()), {"addAccounts": [_ACCOUNT]})
+
+    with pytest.raises(
+        CommandError, match=r"^Nothing was changed: the consequences are unknown \(perm_rehearse: busy\)"
+    ):
+        rehearse(b'{"error":{"code":-32603,"message":"busy"}}')
+    rehearse(b'{"error":{"code":-32603,"message":"busy"}}', is_forced=True)
+    rehearse(b'{"error":{"code":-32603,"message":"busy"}}', is_dry=True)
+    rehearse(b'{"error":{"code":-32601,"message":"Method not found"}}')  # a node of another client
+    assert capsys.readouterr().out.count("The consequences are unknown") == 3

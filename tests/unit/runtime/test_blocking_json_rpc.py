@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -190,3 +192,32 @@ def test_errors_do_not_show_the_secret_part_of_the_url(server: Server) -> None:
 def test_only_http_urls_are_accepted(url: str) -> None:
     with pytest.raises(NoAnswer, match="must begin with http"):
         JsonRpcClient(url)
+
+
+def test_a_response_that_arrives_byte_by_byte_ends_after_a_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ended = threading.Event()
+
+        def drip() -> None:
+            connection, _ = listener.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+                while not ended.wait(0.02):
+                    connection.sendall(b"x")
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        client = JsonRpcClient(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout_s=0.1)
+        with pytest.raises(NoAnswer, match="takes too long"):
+            client.call("eth_chainId")
+        ended.set()
+        thread.join()
+
+
+def test_an_answer_of_the_wrong_form_is_an_error_of_the_node(server: Server) -> None:
+    client = JsonRpcClient(f"http://127.0.0.1:{server.server_port}")
+    failure = pytest.raises(CommandError, match="gives an invalid answer for eth_chainId: ValueError")
+    with failure as raised, client.reading("eth_chainId"):
+        int("\x1b[1m", 16)
+    assert "\x1b" not in str(raised.value)
