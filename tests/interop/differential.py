@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ophion.native.crypto import PrivateKey
-from ophion.testing.clique_chain import SIGNER, clique_genesis_text
+from ophion.testing.clique_chain import FORKS, SIGNER, clique_genesis_text
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 from tests.integration.command import ophion
@@ -34,21 +34,23 @@ _INIT = _INIT.replace(bytes([0x60, 0x0B]), bytes([0x60, len(_INIT)]))
 
 
 class SharedChain:
-    """Genesis file and exported blocks of a Clique chain."""
+    """Genesis file and exported blocks of a Clique chain. A chain without London has no fees."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, has_london: bool = True) -> None:
         self.genesis, self.blocks, self.data = path / "genesis.json", path / "blocks.rlp", path / "maker"
-        self.genesis.write_text(clique_genesis_text())
+        self.genesis.write_text(
+            clique_genesis_text(FORKS if has_london else [fork for fork in FORKS if fork != "london"])
+        )
         self.data.mkdir()
         (self.data / "key").write_text(SIGNER.secret().hex())
-        self.contract, self.hashes = "", list[str]()
+        self.contract, self.hashes, self._has_london = "", list[str](), has_london
         with NodeProcess(self.data, f"--genesis-file={self.genesis}", "--min-gas-price=0") as node:
             self._fill(node)
         ophion("blocks", "export", f"--data-path={self.data}", f"--to={self.blocks}").succeeded()
 
     def _fill(self, node: NodeProcess) -> None:
         alice, bob = DEV_KEYS[:2]
-        price = {"gas_price": 10**10, "chain_id": CHAIN_ID}
+        price = {"gas_price": 10**10 if self._has_london else 0, "chain_id": CHAIN_ID}
         fees = {"max_fee": 10**10, "tip": 10**9, "chain_id": CHAIN_ID}
         made = node.send(legacy_transaction(alice, 0, to=None, gas=200_000, data=_INIT + _RUNTIME, **price))
         self.contract = node.receipt(made)["contractAddress"]
@@ -58,7 +60,11 @@ class SharedChain:
             word = (number % 4).to_bytes(32, "big")
             sent = [
                 node.send(legacy_transaction(alice, number, value=number, **price)),
-                node.send(fee_transaction(bob, number - 1, to=to, gas=100_000, data=word, **fees)),
+                node.send(
+                    fee_transaction(bob, number - 1, to=to, gas=100_000, data=word, **fees)
+                    if self._has_london
+                    else legacy_transaction(bob, number - 1, to=to, gas=100_000, data=word, **price)
+                ),
             ]
             self.hashes += sent
             for one in sent:

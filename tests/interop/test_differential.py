@@ -1,6 +1,7 @@
-"""The same 300 requests about one chain to geth or Besu and to a node with its profile; deviations are listed by name.
+"""The same 300 requests about one chain to another client and to a node with its profile; deviations have names.
 
-Needs GETH=path/to/geth (1.13) or BESU=path/to/its/start/script (22.10). `*` in a name stands for a block or a position.
+Needs GETH=path/to/geth (1.13), BESU=path/to/its/start/script (22.10) or GOQUORUM=path/to/its/geth (24.4).
+`*` in a name stands for a block or a position.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from tests.interop.besu import BESU, needs_besu
 from tests.interop.differential import Requests, SharedChain, ask, differences, requests_about
 
 GETH = os.environ.get("GETH", "")
+GOQUORUM = os.environ.get("GOQUORUM", "")
 START_LIMIT_S = 120.0
 needs_geth = pytest.mark.skipif(not shutil.which(GETH or "-"), reason="GETH does not name a go-ethereum program")
+needs_goquorum = pytest.mark.skipif(not shutil.which(GOQUORUM or "-"), reason="GOQUORUM does not name a program")
 
 _NEWER_FIELDS = {
     "block * in full": "transactions have blockTimestamp",
@@ -82,6 +85,13 @@ BESU_DEVIATIONS = {
 }
 """Besu 22.10.3 and `--compat=besu-21`: request and what the node does instead."""
 
+GOQUORUM_DEVIATIONS = {
+    **GETH_DEVIATIONS,
+    "access list with *": "an answer; GoQuorum refuses a call that reverts, and its handler crashes for the others",
+    "receipts of an unknown block": "the method is there; GoQuorum does not have it",
+}
+"""GoQuorum 24.4.1 (a geth 1.10.3) and `--compat=goquorum`: request and what the node does instead."""
+
 
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> SharedChain:
@@ -119,11 +129,17 @@ def _compare(chain: SharedChain, path: Path, port: int, profile: str, listed: Ma
     assert not unlisted, unlisted
 
 
-@needs_geth
-def test_answers_differ_from_geth_only_where_it_is_listed(chain: SharedChain, tmp_path: Path) -> None:
-    base = [GETH, "--datadir", str(tmp_path / "geth"), "--gcmode=archive"]
+def _geth_import(program: str, chain: SharedChain, path: Path) -> list[str]:
+    """Import the chain and return the beginning of the command."""
+    base = [program, "--datadir", str(path), "--gcmode=archive"]
     for words in (["init", str(chain.genesis)], ["import", str(chain.blocks)]):
         subprocess.run([*base, *words], check=True, capture_output=True, timeout=START_LIMIT_S)
+    return base
+
+
+@needs_geth
+def test_answers_differ_from_geth_only_where_it_is_listed(chain: SharedChain, tmp_path: Path) -> None:
+    base = _geth_import(GETH, chain, tmp_path / "geth")
     port, engine = free_ports(2)
     quiet = ["--nodiscover", "--maxpeers=0", "--port=0", "--ipcdisable", f"--authrpc.port={engine}", "--networkid=1337"]
     served = ["--http", f"--http.port={port}", "--http.api=eth,net,web3"]
@@ -147,3 +163,16 @@ def test_answers_differ_from_besu_only_where_it_is_listed(chain: SharedChain, tm
     ]
     with _running([*base, *quiet, *served], port, tmp_path / "log"):
         _compare(chain, tmp_path, port, "besu-21", BESU_DEVIATIONS)
+
+
+@needs_goquorum
+def test_answers_differ_from_goquorum_only_where_it_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PRIVATE_CONFIG", "ignore")
+    (tmp_path / "chain").mkdir()
+    chain = SharedChain(tmp_path / "chain", has_london=False)
+    base = _geth_import(GOQUORUM, chain, tmp_path / "goquorum")
+    (port,) = free_ports(1)
+    quiet = ["--nodiscover", "--maxpeers=0", "--port=0", "--ipcdisable", "--networkid=1337"]
+    served = ["--http", f"--http.port={port}", "--http.api=eth,net,web3"]
+    with _running([*base, *quiet, *served], port, tmp_path / "log"):
+        _compare(chain, tmp_path, port, "goquorum", GOQUORUM_DEVIATIONS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -27,12 +27,12 @@ FORKS: Final = (
 )  # fmt: skip
 
 
-def clique_genesis_text() -> str:
+def clique_genesis_text(forks: Sequence[str] = FORKS) -> str:
     """Return a genesis file that both Ophion and geth accept."""
     values = {
         "config": {
             "chainId": CHAIN_ID,
-            **{f"{fork}Block": 0 for fork in FORKS},
+            **{f"{fork}Block": 0 for fork in forks},
             "clique": {"period": 1, "epoch": 30_000, "blockperiodseconds": 1, "epochlength": 30_000},
         },
         "timestamp": hex(START),
