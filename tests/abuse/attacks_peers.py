@@ -70,7 +70,7 @@ ATTACKS = tuple(
             hostile_peers.half_open,
             slow_handshakes,
             hostile_peers.large_frames,
-            hostile_peers.flooded_door,
+            hostile_peers.connection_flood,
             hostile_peers.packet_flood,
             attacks_messages.peer_messages,
         ),

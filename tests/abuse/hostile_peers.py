@@ -329,7 +329,7 @@ async def unread_answers(target: Target) -> None:
     await attackers
 
 
-async def flooded_door(target: Target) -> None:
+async def connection_flood(target: Target) -> None:
     """20,000 connections from some addresses at full speed, each closed after a moment."""
 
     async def one(number: int) -> None:
@@ -436,7 +436,7 @@ ATTACKS: tuple[Callable[[Target], Awaitable[None]], ...] = (
     no_answers,
     wrong_answers,
     unread_answers,
-    flooded_door,
+    connection_flood,
     false_heights,
     noise_of_validators,
     packet_flood,

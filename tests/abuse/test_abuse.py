@@ -25,7 +25,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[abuse.Stage]:
 
 
 ELSEWHERE = (
-    {f"peers.{name}" for name in ("wrong_handshakes", "half_open", "large_frames", "flooded_door", "packet_flood")}
+    {f"peers.{name}" for name in ("wrong_handshakes", "half_open", "large_frames", "connection_flood", "packet_flood")}
     | {f"{engine}.strangers" for engine in ("qbft", "ibft2", "clique")}
     | {"peers.byzantine_ibft2", "peers.byzantine_qbft", "peers.eclipse", "peers.contract_rules"}
 )
