@@ -177,8 +177,7 @@ mod simd {
             ];
             for (y, row) in rows.iter().enumerate() {
                 for x in 0..5 {
-                    state[5 * y + x] =
-                        _mm512_ternarylogic_epi64::<CHI>(row[x], row[(x + 1) % 5], row[(x + 2) % 5]);
+                    state[5 * y + x] = _mm512_ternarylogic_epi64::<CHI>(row[x], row[(x + 1) % 5], row[(x + 2) % 5]);
                 }
             }
             state[0] = _mm512_xor_si512(state[0], _mm512_set1_epi64(constant as i64));
