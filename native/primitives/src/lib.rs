@@ -1,9 +1,10 @@
-//! Shared by all crates: errors, deadlines, keys, JSON text, bytes. Independent of blocks, states and Python.
+//! Shared by all crates: errors, deadlines, keys, hashes, JSON text, bytes. Independent of blocks, states and Python.
 
 pub mod bytes;
 pub mod deadline;
 pub mod errors;
 pub mod json;
+pub mod keccak;
 pub mod keys;
 pub mod memory;
 pub mod signers;

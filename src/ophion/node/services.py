@@ -229,7 +229,8 @@ def build_interface(
         data_path=str(data_path),
     )
 
-    services: list[Service] = [subscriptions, Trimming(), CacheWarmup(listening)]
+    offered = {group for one in (config.http, config.websocket) if one.enabled for group in one.groups}
+    services: list[Service] = [subscriptions, Trimming(), CacheWarmup(listening, offered)]
     if private_subscriptions is not None:
         services.append(private_subscriptions)
     requests = metrics().requests if is_measured else None

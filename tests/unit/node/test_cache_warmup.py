@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ophion.node.cache_warmup import CacheWarmup
 from ophion.node.config import NodeConfig
-from ophion.node.interface_options import HttpConfig
+from ophion.node.interface_options import ApiGroup, HttpConfig
 from ophion.rpc.methods import all_methods
 from tests.unit.node.test_services import interface
 
@@ -20,6 +20,16 @@ def test_what_most_clients_ask_for_is_loaded_after_the_start_and_nothing_else(tm
     assert not methods.load_more("eth")
     assert not methods.load_more("net")
     assert methods.load_more("trace")
+
+
+def test_traces_are_loaded_if_a_service_offers_them(tmp_path: Path) -> None:
+    all_methods.cache_clear()
+    groups = (ApiGroup.ETH, ApiGroup.TRACE)
+    built = interface(tmp_path, NodeConfig(http=HttpConfig(enabled=True, groups=groups)))
+    warmup = next(service for service in built.services if isinstance(service, CacheWarmup))
+    asyncio.run(warmup.warm())
+    assert not all_methods().load_more("trace")
+    assert all_methods().load_more("debug")
 
 
 def test_a_node_without_clients_loads_nothing_for_them(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@
 //! | file            | contents                                               |
 //! |-----------------|--------------------------------------------------------|
 //! | node.rs         | tries, nodes and their hashes                          |
+//! | hashing.rs      | hashes of many nodes at once                           |
 //! | source.rs       | interfaces to node storage                             |
 //! | lookup.rs       | key lookup                                             |
 //! | update.rs       | insertion and removal                                  |
@@ -22,6 +23,7 @@ mod account;
 mod branch_delta;
 mod codec;
 mod evict;
+mod hashing;
 mod lookup;
 mod node;
 mod node_parts;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::{B256, b256, keccak256};
-use alloy_rlp::{Encodable, Header, encode_list};
+use alloy_rlp::{EMPTY_STRING_CODE, Encodable, Header};
 use alloy_trie::Nibbles;
 use ophion_primitives::errors::Result;
 
@@ -141,6 +141,15 @@ impl<V: Value> Cell<V> {
         })
     }
 
+    /// Keep the reference of a node whose RLP and hash are known (hashing.rs).
+    pub(super) fn set_reference(&self, rlp: &[u8], hash: B256) {
+        let _ = self.reference.set(if rlp.len() < 32 { Reference::Inline(rlp.into()) } else { Reference::Hash(hash) });
+    }
+
+    pub(super) fn is_hashed(&self) -> bool {
+        self.reference.get().is_some()
+    }
+
     /// Hash of this node as the root of a trie. A root is hashed even if its RLP is short.
     pub fn root_hash(&self) -> B256 {
         match self.reference() {
@@ -149,39 +158,46 @@ impl<V: Value> Cell<V> {
         }
     }
 
-    /// The node's RLP.
+    /// Append the node's RLP.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        self.encode_with(out, &mut Vec::new());
+    }
+
+    /// Same as `encode`. `scratch` is memory that calls share.
+    pub(super) fn encode_with(&self, out: &mut Vec<u8>, scratch: &mut Vec<u8>) {
+        scratch.clear();
         match &self.node {
             Node::Leaf { path, value } => {
-                let mut payload = Vec::with_capacity(128);
-                value.encode(&mut payload);
-                encode_list::<&[u8], [u8]>(&[&hex_prefix(path, true), &payload], out);
+                let (path, length) = hex_prefix(path, true);
+                let path = &path[..length];
+                value.encode(scratch);
+                list_header(path.length() + scratch.as_slice().length(), out);
+                path.encode(out);
+                scratch.as_slice().encode(out);
             }
             Node::Extension { path, child } => {
-                let mut payload = Vec::with_capacity(72);
-                hex_prefix(path, false).as_slice().encode(&mut payload);
-                child.encode_reference(&mut payload);
-                list(&payload, out);
+                let (path, length) = hex_prefix(path, false);
+                let path = &path[..length];
+                list_header(path.length() + child.reference_length(), out);
+                path.encode(out);
+                child.encode_reference(out);
             }
             Node::Branch { mask, children, value } => {
-                let mut payload = Vec::with_capacity(17 + 33 * children.len());
+                if let Some(value) = value {
+                    value.encode(scratch);
+                }
+                let references: usize = children.iter().map(Child::reference_length).sum();
+                // an absent child or value takes one byte
+                list_header(16 - children.len() + references + scratch.as_slice().length(), out);
                 let mut next = children.iter();
                 for nibble in 0..16 {
                     if mask & (1 << nibble) == 0 {
-                        payload.push(0x80);
+                        out.push(EMPTY_STRING_CODE);
                     } else {
-                        next.next().expect("one child for each bit of the mask").encode_reference(&mut payload);
+                        next.next().expect("one child for each bit of the mask").encode_reference(out);
                     }
                 }
-                match value {
-                    None => payload.push(0x80),
-                    Some(value) => {
-                        let mut bytes = Vec::new();
-                        value.encode(&mut bytes);
-                        bytes.as_slice().encode(&mut payload);
-                    }
-                }
-                list(&payload, out);
+                scratch.as_slice().encode(out);
             }
         }
     }
@@ -194,6 +210,17 @@ impl<V: Value> Child<V> {
             Child::Live(cell) => match cell.reference() {
                 Reference::Hash(hash) => hash.encode(out),
                 Reference::Inline(rlp) => out.extend_from_slice(rlp),
+            },
+        }
+    }
+
+    /// Length of what `encode_reference` appends.
+    fn reference_length(&self) -> usize {
+        match self {
+            Child::Stored { .. } => 1 + B256::len_bytes(),
+            Child::Live(cell) => match cell.reference() {
+                Reference::Hash(_) => 1 + B256::len_bytes(),
+                Reference::Inline(rlp) => rlp.len(),
             },
         }
     }
@@ -214,24 +241,16 @@ impl<V: Value> Child<V> {
     }
 }
 
-fn list(payload: &[u8], out: &mut Vec<u8>) {
-    Header { list: true, payload_length: payload.len() }.encode(out);
-    out.extend_from_slice(payload);
+fn list_header(payload_length: usize, out: &mut Vec<u8>) {
+    Header { list: true, payload_length }.encode(out);
 }
 
-/// Hex-prefix encoding of a path (Yellow Paper, appendix C).
-fn hex_prefix(path: &Nibbles, leaf: bool) -> Vec<u8> {
-    let flag = if leaf { 0x20 } else { 0 };
-    let mut out = Vec::with_capacity(path.len() / 2 + 1);
-    let start = if path.len() % 2 == 1 {
-        out.push(flag | 0x10 | path.get_unchecked(0));
-        1
-    } else {
-        out.push(flag);
-        0
-    };
-    for i in (start..path.len()).step_by(2) {
-        out.push(path.get_unchecked(i) << 4 | path.get_unchecked(i + 1));
-    }
-    out
+/// Hex-prefix encoding of a path (Yellow Paper, appendix C), and its length.
+fn hex_prefix(path: &Nibbles, leaf: bool) -> ([u8; 33], usize) {
+    let mut out = [0; 33];
+    let odd = path.len() % 2;
+    out[0] = if leaf { 0x20 } else { 0 } | if odd == 1 { 0x10 | path.get_unchecked(0) } else { 0 };
+    let packed = path.slice(odd..).pack();
+    out[1..1 + packed.len()].copy_from_slice(&packed);
+    (out, 1 + packed.len())
 }

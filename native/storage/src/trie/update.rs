@@ -7,6 +7,7 @@ use alloy_trie::Nibbles;
 use ophion_primitives::errors::Result;
 
 use super::codec::decode;
+use super::hashing::hash_all;
 use super::node::{Cell, Child, EMPTY_ROOT, Node, Trie, Value, rank};
 use super::source::Source;
 
@@ -41,7 +42,11 @@ impl<V: Value> Child<V> {
 }
 
 impl<V: Value> Trie<V> {
+    /// Root of the trie. Hashes all changed nodes.
     pub fn hash(&self) -> B256 {
+        if let Some(Child::Live(cell)) = &self.root {
+            hash_all(cell);
+        }
         self.root.as_ref().map_or(EMPTY_ROOT, Child::root_hash)
     }
 
