@@ -40,12 +40,13 @@ from ophion.consensus.bft.events import (
     VoteRefused,
     VoteStored,
 )
-from ophion.consensus.bft.height import NOT_STARTED, Height
+from ophion.consensus.bft.height import Height
 from ophion.consensus.bft.lost_state_recovery import LostStateRecovery
 from ophion.consensus.bft.message_buffer import FutureMessages, MessageCounts, MessageLimits, RecentlySeen
 from ophion.consensus.bft.messages import BftMessage, Proposal, RoundChange
 from ophion.consensus.bft.proposer_liveness import ProposerLiveness
 from ophion.consensus.bft.protocol import MessageFactory, Rules
+from ophion.consensus.bft.round import NOT_STARTED
 from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address, Hash32

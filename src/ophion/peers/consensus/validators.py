@@ -46,7 +46,7 @@ class Validators:
         self.nodes = ValidatorNodes()
         """Nodes that have proved to act for a validator."""
         self._driver = driver
-        driver.malformed = self._blame
+        driver.inbox.malformed = self._blame
         self._clock = clock
         self._catch_up = catch_up
         self._connections: dict[tuple[str, Address], list[_ValidatorPeer]] = {}
