@@ -2,9 +2,10 @@
 
 Own messages go to every validator of their height at once. A validator that reads too slowly is disconnected, and gets
 the messages again when it reconnects. Relayed messages are sent unchanged, and dropped for slow peers. They go to the
-validators that are not connected to the author (`ValidatorLinks`). Most validators get a proposal from its author. So
-this node relays a large proposal later, and only to validators that have not voted on it. The same holds for validators
-that are connected to the author: it may have sent its proposal only to some of them.
+validators that are not connected to the author (`ValidatorLinks`). Most validators get a large proposal from its author
+or another validator, so this node relays it later, and only to validators that have not voted on it. After a longer
+delay, which grows with the validator set, it does the same for validators that are connected to the author: the author
+may have sent its proposal only to some of them.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ _MIN_DELAYED_BYTES: Final = 4096
 _MAX_KEPT: Final = 4
 """Messages of one validator that are kept for peers that lose their connection to it."""
 _RELAY_DELAY_S: Final = 0.25
+_DELAY_PER_VALIDATOR_S: Final = 0.025
+"""Delay of a relayed proposal to validators that are connected to its author, per validator. The votes of a large set
+take longer to arrive.
+"""
 _MAX_PROPOSALS: Final = 8
 
 
@@ -153,21 +158,18 @@ class Validators:
         self._send(message.raw, to, may_drop=False)
 
     def relay(self, message: BftMessage, exclude: Collection[Address | None]) -> None:
-        author, raw = message.author, message.raw
+        raw = message.raw
         if isinstance(message, Prepare | Commit):
             self._note_vote(message.digest, message.author)
         is_large = len(raw.data) > _MIN_DELAYED_BYTES
         if not is_large:
-            self._relayed.setdefault(author, deque(maxlen=_MAX_KEPT)).append(message)
-        targets = [] if is_large and isinstance(message, Proposal) else self._targets_for(author)
-        for connection in targets:
-            address = connection.peer.validator_address
-            # of several nodes with one key, only one has sent the message
-            if address not in exclude or len(self._of(address)) > 1:
-                self._send_to(connection, raw, may_drop=True)
+            self._relayed.setdefault(message.author, deque(maxlen=_MAX_KEPT)).append(message)
+        if not is_large or not isinstance(message, Proposal):
+            for connection in self._targets_for(message.author):
+                if self._may_lack(connection.peer.validator_address, exclude):
+                    self._send_to(connection, raw, may_drop=True)
         if isinstance(message, Proposal):
-            served = {*exclude, *(connection.peer.validator_address for connection in targets)}
-            asyncio.get_running_loop().call_later(_RELAY_DELAY_S, self._relay_late, message, served)
+            self._relay_later(message, exclude, is_large)
 
     def catch_up(self, peer: Address | None, height: int) -> None:
         for connection in self._of(peer) if peer is not None else ():
@@ -192,14 +194,28 @@ class Validators:
 
     # --- sending --------------------------------------------------------------------------------
 
-    def _relay_late(self, proposal: Proposal, served: Collection[Address | None]) -> None:
-        """Relay a proposal to the validators that have not voted on it, unless its height is decided."""
-        if self._driver.current_height > proposal.height:
-            return
-        voters = self._voted.get(proposal.block.digest, ())
-        for address in self._driver.validators:
-            if address not in voters and (address not in served or len(self._of(address)) > 1):
-                self._send(proposal.raw, address, may_drop=True)
+    def _may_lack(self, address: Address, exclude: Collection[Address | None]) -> bool:
+        # of several nodes with one key, only one has sent the message
+        return address not in exclude or len(self._of(address)) > 1
+
+    def _relay_later(self, proposal: Proposal, exclude: Collection[Address | None], is_large: bool) -> None:
+        """Schedule the relays of a proposal to validators that have not voted on it by then."""
+        later = asyncio.get_running_loop().call_later
+        others = {address for address in self._driver.validators if self._may_lack(address, exclude)}
+        unreached = {connection.peer.validator_address for connection in self._targets_for(proposal.author)}
+        if is_large and others & unreached:
+            later(_RELAY_DELAY_S, self._relay_unvoted, proposal, others & unreached)
+        if others - unreached:
+            delay_s = max(_RELAY_DELAY_S, _DELAY_PER_VALIDATOR_S * self.count)
+            later(delay_s, self._relay_unvoted, proposal, others - unreached)
+
+    def _relay_unvoted(self, proposal: Proposal, validators: Collection[Address]) -> None:
+        """Relay a proposal to those of these validators that have not voted on it, unless its height is decided."""
+        if self._driver.current_height <= proposal.height:
+            voters = self._voted.get(proposal.block.digest, ())
+            for address in validators:
+                if address not in voters:
+                    self._send(proposal.raw, address, may_drop=True)
 
     def _send(self, raw: RawMessage, to: Address, may_drop: bool) -> None:
         for connection in self._of(to):
