@@ -81,6 +81,8 @@ ELSEWHERE = {
     "data/writers.py": "tests/integration/test_cli_export.py",
     "native/tables.py": "names of the extension, passed on; used by the tests of data",
     "cli/evm.py": "tests/integration/test_cli_evm.py",
+    "cli/rolling_upgrade.py": "tests/integration/test_rolling_upgrade.py",
+    "cli/upgrade_checks.py": "tests/integration/test_rolling_upgrade.py",
     "cli/input_output.py": "tests/unit/cli/test_rlp.py",
     "cli/help.py": "tests/unit/cli/test_main.py",
     "cli/migrate_rehearsal.py": "tests/integration/test_migrate_rpc.py",
