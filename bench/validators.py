@@ -14,6 +14,7 @@ import math
 import tempfile
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ophion.consensus.bft.ibft2 import Ibft2
@@ -24,6 +25,7 @@ from ophion.testing.process import NodeProcess
 CONSENSUS = ("IBF", "istanbul")
 """Names of the sub-protocols of consensus."""
 START_LIMIT_S = 300
+STARTS_AT_ONCE = 8
 WARM_UP_BLOCKS = 3
 
 
@@ -81,9 +83,9 @@ def measure(network: TestNetwork, blocks: int, period_s: int) -> dict[str, objec
     network.grow(WARM_UP_BLOCKS, START_LIMIT_S)
     # measure from the middle of a period, so that each block counts as a whole
     time.sleep(period_s / 2)
-    first, before, cpu = network.height(0), total_traffic(network), network.processor_s()
+    before, cpu, first = total_traffic(network), network.processor_s(), network.height(0)
     time.sleep(blocks * period_s)
-    used, after, last = network.processor_s() - cpu, total_traffic(network), network.height(0)
+    after, used, last = total_traffic(network), network.processor_s() - cpu, network.height(0)
     made = last - first
     per_block = {name: round((after[name] - before[name]) / max(1, made)) for name in before}
     found = rounds(network, first + 1, last)
@@ -114,18 +116,21 @@ def main() -> None:
     chosen = parser.parse_args()
     found = []
     for size in chosen.sizes:
-        with (
-            tempfile.TemporaryDirectory(prefix="ophion-validators-") as path,
-            TestNetwork(
+        with tempfile.TemporaryDirectory(prefix="ophion-validators-") as path:
+            network = TestNetwork(
                 Path(path),
                 chosen.engine,
                 size,
                 period_s=chosen.period,
                 timeout_s=2 * chosen.period,
                 options=("--metrics-enabled", "--metrics-port=0"),
-            ) as network,
-        ):
-            figures = measure(network, chosen.blocks, chosen.period)
+            )
+            try:
+                with ThreadPoolExecutor(STARTS_AT_ONCE) as starts:
+                    list(starts.map(lambda node: node.start(), network.nodes))
+                figures = measure(network, chosen.blocks, chosen.period)
+            finally:
+                network.close()
             found.append(figures)
             print(json.dumps({"engine": chosen.engine, "period_s": chosen.period, **figures}), flush=True)
     if len(found) > 1:
