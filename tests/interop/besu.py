@@ -45,7 +45,7 @@ class Besu(Partner):
             "--rpc-http-enabled",
             "--rpc-http-host=127.0.0.1",
             f"--rpc-http-port={self.rpc_port}",
-            "--rpc-http-api=ADMIN,ETH,NET,WEB3,TXPOOL,DEBUG,TRACE,IBFT,QBFT,CLIQUE",
+            "--rpc-http-api=ADMIN,ETH,NET,WEB3,TXPOOL,DEBUG,TRACE,IBFT,QBFT,CLIQUE,PERM",
             *self._options,
         )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ophion.testing.network import CHAIN_ID, TestNetwork
+from ophion.testing.process import RpcFailure
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion
@@ -23,6 +24,9 @@ PERIOD_S = 3
 FIRST_VERSION = 26
 """First year of Besu with a migration that works in every order of its protocols."""
 TIMEOUT_S = 8
+PERMISSIONS = ("--permissions-nodes-config-file-enabled", "--permissions-accounts-config-file-enabled")
+APIS = "--rpc-http-api=ADMIN,ETH,NET,WEB3,QBFT,PERM"
+LISTED, UNLISTED = DEV_KEYS[:2]
 LIMIT_S = 300.0
 """Java starts slowly, and test machines are busy."""
 
@@ -84,13 +88,29 @@ def test_two_of_each_move_from_ibft2_to_qbft(tmp_path: Path) -> None:
         end_all(network, ours, [*theirs, newcomer])
 
 
+def _permission_file(network: TestNetwork) -> str:
+    """Return a file that permits the nodes of the network and one account."""
+    enodes = [
+        f"enode://{key.public_key.hex()}@127.0.0.1:{port}"
+        for key, port in zip(network.keys, network.ports, strict=True)
+    ]
+    accounts = ["0x" + LISTED.address.hex()]
+    return f"accounts-allowlist={json.dumps(accounts)}\nnodes-allowlist={json.dumps(enodes)}\n"
+
+
 def test_four_validators_are_replaced_one_by_one_and_one_goes_back(tmp_path: Path) -> None:
-    """Each Besu stops, `ophion migrate --from-besu` moves its data, and Ophion goes on with its key."""
+    """Each Besu stops, `ophion migrate --from-besu` moves its data and its permission file, and Ophion goes on with its
+    key.
+    """
     pytest.importorskip("rocksdict", reason="the extra ophion[migrate] is not installed")
+    own = dict.fromkeys(range(4), (*PERMISSIONS, APIS))
     network = mixed_network(
-        TestNetwork(tmp_path, "qbft", validators=4, followers=1, period_s=PERIOD_S, timeout_s=TIMEOUT_S)
+        TestNetwork(tmp_path, "qbft", validators=4, followers=1, period_s=PERIOD_S, timeout_s=TIMEOUT_S, own=own)
     )
-    besus = [Besu(network, index) for index in range(4)]
+    besus = [Besu(network, index, PERMISSIONS) for index in range(4)]
+    for one in besus:
+        (one.path / "permissions_config.toml").write_text(_permission_file(network))
+    unlisted = "0x" + legacy_transaction(UNLISTED, 0, chain_id=CHAIN_ID, gas_price=1).hex()
     candidate = "0x" + network.keys[4].address.hex()
     replaced: list[int] = []
     try:
@@ -100,11 +120,16 @@ def test_four_validators_are_replaced_one_by_one_and_one_goes_back(tmp_path: Pat
             one.wait()
         wait_for(lambda: min(one.height for one in besus) >= 3, LIMIT_S, "blocks of Besu")
         for nonce in range(3):
-            raw = legacy_transaction(DEV_KEYS[0], nonce, chain_id=CHAIN_ID, gas_price=1)
+            raw = legacy_transaction(LISTED, nonce, chain_id=CHAIN_ID, gas_price=1)
             besus[3].rpc("eth_sendRawTransaction", "0x" + raw.hex())
         # two of the three votes that a new validator needs; the third comes from an Ophion node
         for one in besus[:2]:
             one.propose(candidate, True)
+        rules = {
+            method: sorted(besus[0].rpc(method)) for method in ("perm_getNodesAllowlist", "perm_getAccountsAllowlist")
+        }
+        assert len(rules["perm_getNodesAllowlist"]) == 5
+        assert besus[0].rpc("eth_sendRawTransaction", unlisted) is None, "Besu refuses it"
         first = besus[3].height
         wait_for(lambda: besus[3].height >= first + 6, LIMIT_S, "blocks with votes")
         for index, besu in enumerate(besus):
@@ -126,6 +151,11 @@ def test_four_validators_are_replaced_one_by_one_and_one_goes_back(tmp_path: Pat
         validators = "qbft_getValidatorsByBlockNumber"
         network.wait(lambda: candidate in network.nodes[3].rpc(validators, "latest"), LIMIT_S, "the third vote")
         assert network.agrees(range(4))
+        for node in network.nodes[:4]:
+            assert {method: sorted(node.rpc(method)) for method in rules} == rules
+            with pytest.raises(RpcFailure, match="not authorized"):
+                node.rpc("eth_sendRawTransaction", unlisted)
+        network.nodes[0].receipt(network.nodes[0].send(legacy_transaction(LISTED, 3, chain_id=CHAIN_ID, gas_price=1)))
         # one goes back: Besu continues with the data that it left
         network.nodes[0].kill()
         replaced.remove(0)

@@ -116,11 +116,11 @@ def test_i_04_two_crashed_of_four_halt_with_growing_timeouts_until_one_returns(r
         state = found.members[0].machine
         assert state is not None
         assert state.height is not None
-        expires = state.height.expires_at
+        expires = state.height.timers.expires_at
         assert expires is not None
         found.run(expires + 0.1)
-        assert state.height.expires_at is not None
-        lengths.append(round(state.height.expires_at - expires))
+        assert state.height.timers.expires_at is not None
+        lengths.append(round(state.height.timers.expires_at - expires))
     assert lengths == [8, 16, 32, 64, 64]
     assert found.members[0].height <= height + 1
     halted = max(found.heights())

@@ -13,6 +13,7 @@ from ophion.consensus.bft.height import Height
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_change import Certificate, RoundChanges
+from ophion.consensus.bft.round_gathering import RoundGathering
 from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.testing.simulation.driver import NetworkSettings
@@ -106,7 +107,7 @@ def test_a_machine_that_believes_every_proposal_is_found_out(monkeypatch: pytest
 
 
 def test_a_machine_that_chases_the_others_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Height, "_needs_gathering", lambda _height: False)
+    monkeypatch.setattr(RoundGathering, "start", lambda _gathering, _round: None)
     # repeated messages at a reconnection would bring late validators together, so disable them
     monkeypatch.setattr(Height, "on_connected", lambda _height, _peer: None)
     options = SeedOptions("ibft2", 4, passes_over=False)

@@ -16,6 +16,7 @@ from ophion.cli.input_output import kind_of_json, parse_json, read_input
 from ophion.cli.plan_migration import PLAN_COMMAND
 from ophion.cli.replaced_commands import OPERATOR_COMMANDS
 from ophion.cli.rlp import ExtraDataType, extra_data
+from ophion.cli.rolling_upgrade import ROLLING_UPGRADE_COMMAND
 from ophion.consensus.registry import engine_for
 from ophion.errors import CommandError, DecodeError, OphionError
 from ophion.native.crypto import PrivateKey, address_of
@@ -180,5 +181,6 @@ COMMANDS = (
         examples=("ophion operator generate-blockchain-config --config-file=network.json --to=network",),
     ),
     PLAN_COMMAND,
+    ROLLING_UPGRADE_COMMAND,
     *OPERATOR_COMMANDS,
 )

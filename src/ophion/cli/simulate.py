@@ -100,7 +100,7 @@ def simulate(options: SimulateOptions, session: CommandSession) -> int:
     print(
         f"{summary.seeds} {'seed' if summary.seeds == 1 else 'seeds'} run, {summary.blocks} blocks committed, "
         f"{len(summary.failures)} violations (slowest recovery {summary.slowest_healing_s:.1f} s after healing, "
-        f"highest round {summary.highest_round})"
+        f"highest round {summary.highest_round}, {summary.messages_per_block:.0f} messages per block then)"
     )
     return 1 if summary.failures else 0
 

@@ -240,7 +240,8 @@ def _bft(
 ) -> BftDriver:
     # imported here, so that networks without BFT start faster
     from ophion.consensus.bft.engine import BftEngine
-    from ophion.producer.bft_driver import BftDriver, BftTuning
+    from ophion.producer.bft_driver import BftDriver
+    from ophion.producer.bft_tuning import BftTuning
 
     assert isinstance(engine, BftEngine)
     chosen = config.consensus

@@ -252,7 +252,7 @@ def _check_layout(database: Path, write: bool) -> None:
     if version > LAYOUT_VERSION:
         raise StorageError(
             f"The database in {database} has version {version}; this Ophion reads version {LAYOUT_VERSION}."
-            " Use the newer Ophion that wrote it, or another --data-path."
+            " Use the newer Ophion that wrote it, restore a backup made by this one, or use another --data-path."
         )
     if version < LAYOUT_VERSION:
         raise StorageError(f"The database in {database} was written by another program. Use another --data-path.")

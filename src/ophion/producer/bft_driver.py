@@ -3,8 +3,8 @@
     chain, timers, peers ── events ──▶ BftStateMachine.handle ── effects ──▶ timers, disk, peers, build lane, importer
 
 One task takes events from the queue and runs the effects of each in order, so a vote is on disk before its message is
-sent. Slow effects (build, check, import) run as tasks and finish with an event; the machine handles messages meanwhile.
-A block built or checked here is stored with its execution result until import, so it is executed only once.
+sent. Slow effects (build, check, import) run as tasks and finish with an event; the machine handles messages meanwhile
+(`BftBlocks`). `BftInbox` decodes the messages of peers.
 
 `Gossip` hides the peers. A network of one validator needs no peers and uses the same state machine.
 """
@@ -14,19 +14,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Final, TypeAlias
+from collections.abc import Sequence
+from typing import Final, TypeAlias
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from ophion.chain.block import decode_block
-from ophion.chain.events import ChainBlock, ChainEvent
+from ophion.chain.events import ChainEvent
 from ophion.chain.importer import Importer
-from ophion.consensus.bft.client_profiles import ProfileChoice, chosen_profile, hides_round
+from ophion.consensus.bft.client_profiles import chosen_profile, hides_round
 from ophion.consensus.bft.durable_votes import DurableVotes
-from ophion.consensus.bft.engine import DEFAULT_MAX_TIMEOUT_S, BftEngine
+from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.events import (
     BftEffect,
     BftEvent,
@@ -43,37 +40,31 @@ from ophion.consensus.bft.events import (
     Multicast,
     NewHead,
     ProposalBuilt,
-    ProposalChecked,
     RelayMessage,
     Remember,
     Repeat,
     SetTimer,
     Suspended,
-    TaskFailed,
 )
 from ophion.consensus.bft.message_buffer import MessageCounts
-from ophion.consensus.bft.message_codec import signatures_expected
-from ophion.consensus.bft.message_encoding import MAX_BLOCK_ITEMS, WrongBody, check_roots
 from ophion.consensus.bft.message_factory import BftProtocol, KeyMessageFactory
-from ophion.consensus.bft.messages import BftMessage, Candidate, Proposal, RawMessage
+from ophion.consensus.bft.messages import BftMessage, Proposal, RawMessage
 from ophion.consensus.bft.signatures import DigestSigner
 from ophion.consensus.bft.state_machine import BftStateMachine
-from ophion.consensus.bft.status import BftStatus, MemberView, status_of
-from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.consensus.bft.status import BftStatus, member_views, status_of
 from ophion.consensus.bft.validator_set import quorum_of
-from ophion.consensus.header_form import HeaderFormChoice, chosen_form
+from ophion.consensus.header_form import chosen_form
 from ophion.consensus.voting import LocalProposals
-from ophion.errors import DecodeError, InvalidBlock, UnknownParent
-from ophion.native.crypto import keccak256
-from ophion.native.executor import State
-from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
-from ophion.primitives.types import Address, Hash32
+from ophion.errors import InvalidBlock
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import Address
+from ophion.producer.bft_blocks import BftBlocks
+from ophion.producer.bft_inbox import BftInbox
 from ophion.producer.bft_timers import BftTimers
+from ophion.producer.bft_tuning import BftTuning
 from ophion.producer.block_assembly import Assembler
-from ophion.producer.executed_candidates import ExecutedCandidate, ExecutedCandidates
-from ophion.producer.message_intake import MessageIntake
 from ophion.producer.peer_height_guard import PeerHeightGuard
+from ophion.producer.proposer_clocks import ProposerClocks
 from ophion.producer.shared_votes import ProcessVotes, SharedVotes
 from ophion.producer.validator_gossip import Gossip, NoPeers
 from ophion.producer.vote_caster import VoteCaster
@@ -82,31 +73,9 @@ from ophion.runtime.lanes import Lanes
 
 log = logging.getLogger(__name__)
 
-_BUILD_SHARE: Final = 0.75
-"""Share of the block period for filling a block, so that a slow transaction cannot use up the round."""
-_UNKNOWN_SHARE: Final = 4
-"""Peers that are not validators fill at most this part of the queue."""
 _RETRY_S: Final = 5.0
 _GUARD_INTERVAL_S: Final = 0.1
 """Seconds between two checks of the peers' heights while this validator must not sign."""
-_MAX_LEADS: Final = 256
-"""Limit of validators whose clock offset is remembered."""
-_REFUSALS: Final = (InvalidBlock, UnknownParent, DecodeError)
-"""Errors of an invalid block. Other errors are failures of this node and stop it."""
-
-
-class BftTuning(Struct, frozen=True):
-    """Operator settings of rounds. Further settings are in the genesis file."""
-
-    max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S
-    """Maximum round timeout."""
-    follows_others: bool = True
-    """Whether to follow f + 1 validators to a later round at once."""
-    passes_over: bool = True
-    """Whether to request the next round at once if the proposer is absent."""
-    profile: ProfileChoice = ProfileChoice.AUTO
-    header_form: HeaderFormChoice = HeaderFormChoice.AUTO
-
 
 _Item: TypeAlias = "BftEvent | HashedHeader"
 """An item of the queue. A new head is queued as its header; its event is computed when it leaves the queue."""
@@ -144,7 +113,6 @@ class BftDriver:
         self._assembler = assembler
         self._chain = assembler.chain
         self._clock = assembler.clock
-        self._importer = importer
         self._signer = signer
         self._gossip = gossip
         self._tuning = tuning
@@ -153,9 +121,7 @@ class BftDriver:
         self._woken = asyncio.Event()
         self._timers = BftTimers(self._clock, self._post)
         self._tasks: asyncio.TaskGroup | None = None
-        self._executed = ExecutedCandidates()
         self._block_priority = lanes.block_priority
-        self._lanes = lanes
         self.guard = PeerHeightGuard(signer.address)
         self._vote_store = VoteStore(self._chain.store, lanes, signer.address)
         self._shares_key = shared_votes is not None
@@ -168,11 +134,11 @@ class BftDriver:
             )
         self._problem: str | None = None
         self._was_validator: bool | None = None
-        self._timing: RoundTiming | None = None
-        self._leads: dict[Address, float] = {}
-        self._intake = MessageIntake(self._take_later, self._take_large)
-        self.malformed: Callable[[Address | None], None] = lambda peer: None
-        """Called for the sender of an invalid message that was decoded later."""
+        self._clocks = ProposerClocks()
+        self.inbox = BftInbox(lambda: (self._protocol, self._machine), lambda: len(self._queue), self._hand_on, lanes)
+        self._blocks = BftBlocks(
+            assembler, importer, engine, signer.address, proposals, lanes, lambda: self._machine, self._post
+        )
         self._protocol = engine.protocol(self._chain.head.number + 1)
         self._factory, self._machine = self._enter(self._protocol, self._vote_store.recall(self._protocol))
 
@@ -180,8 +146,11 @@ class BftDriver:
 
     def status(self) -> BftStatus:
         """Return what consensus is doing and what it waits for."""
-        status = status_of(self._machine, self._clock.now(), self._gossip.connected())
-        status = replace(status, members=tuple(self._views(status.validators)))
+        gossip, machine, now = self._gossip, self._machine, self._clock.now()
+        connected = gossip.connected()
+        status = status_of(machine, now, connected)
+        views = member_views(machine, status.validators, connected, gossip.client_of, self._clocks.lead_of, now)
+        status = replace(status, members=tuple(views))
         if self._problem is not None:
             status = replace(status, explanation=(self._problem, *status.explanation))
         if self.vote_store_problem is not None:
@@ -198,34 +167,6 @@ class BftDriver:
         height = self._machine.height
         return height is not None and (height.validator_set.height, height.current) == (order.height, order.round)
 
-    def _views(self, validators: Iterable[Address]) -> Iterator[MemberView]:
-        """Yield what this node knows about each of the other validators."""
-        liveness, validator_set = self._machine.liveness, self._machine.validator_set
-        connected, now, me = self._gossip.connected(), self._clock.now(), self._signer.address
-        absent = frozenset() if validator_set is None else liveness.absent(validator_set, me)
-        for address in validators:
-            if address != me:
-                received_at = liveness.received_at.get(address)
-                yield MemberView(
-                    address,
-                    address in connected,
-                    self._gossip.client_of(address),
-                    None if received_at is None else now - received_at,
-                    address in absent,
-                    self._leads.get(address),
-                )
-
-    def _note_clock(self, proposal: Proposal) -> None:
-        """Compute the proposer's clock offset from its proposal: a block of round 0 is proposed exactly when due."""
-        is_signed = proposal.signed.digest == proposal.block.digest
-        if proposal.round == 0 and is_signed and proposal.author in self.validators:
-            block = proposal.block.encoded
-            start = rlp.head(block, 0)[1]
-            header = Header.decode(block[start : rlp.item_end(block, start)])
-            self._leads[proposal.author] = header.timestamp - self._clock.now()
-            if len(self._leads) > _MAX_LEADS:
-                del self._leads[next(iter(self._leads))]
-
     @property
     def protocol_name(self) -> str:
         """Protocol of the current height."""
@@ -237,6 +178,12 @@ class BftDriver:
         validator_set = self._machine.validator_set
         return frozenset() if validator_set is None else validator_set.members
 
+    @property
+    def current_height(self) -> int:
+        """The height to decide. 0 before the first head."""
+        validator_set = self._machine.validator_set
+        return 0 if validator_set is None else validator_set.height
+
     def join(self, gossip: Gossip) -> None:
         """Set the gossip that connects this node to other validators."""
         self._gossip = gossip
@@ -247,72 +194,18 @@ class BftDriver:
         return self._machine.counts
 
     def received(self, raw: RawMessage, peer: Address | None) -> None:
-        """Handle a message of a peer. An invalid message raises `DecodeError`, or calls `malformed` if it was queued
-        before.
+        """Handle a message of a peer. An invalid message raises `DecodeError`, or calls `inbox.malformed` if it was
+        queued before.
 
         Messages above the limit of the genesis file are dropped, and so are all messages while consensus is paused.
         """
         if self._tasks is None or self._machine.validator_set is None:
             return
-        if not self._intake.must_wait(raw, peer):
-            self._take(raw, peer)
-        elif not self._intake.put(raw, peer, self._tasks):
-            self._machine.counts.dropped += 1
-
-    def _take(self, raw: RawMessage, peer: Address | None) -> None:
-        if self._is_wanted(keccak256(raw.data), peer):
-            with self._counting_malformed():
-                message = self._protocol.decode(raw, self._max_signatures())
-            self._hand_on(message, peer)
-
-    def _take_later(self, raw: RawMessage, peer: Address | None) -> None:
-        """Handle a queued message. If it is invalid, call `malformed`, because `received` can no longer raise."""
-        try:
-            self._take(raw, peer)
-        except DecodeError:
-            self.malformed(peer)
-
-    async def _take_large(self, raw: RawMessage, peer: Address | None) -> None:
-        """Hash and decode a large message in a lane."""
-        lane, protocol = self._lanes.peers, self._protocol
-        if not self._is_wanted(await lane.run(lambda: keccak256(raw.data)), peer):
-            return
-        max_signatures = self._max_signatures()
-        try:
-            with self._counting_malformed():
-                message = await lane.run(lambda: protocol.decode(raw, max_signatures))
-        except DecodeError:
-            self.malformed(peer)
-            return
-        if protocol is self._protocol:  # the network may have moved to QBFT meanwhile
-            self._hand_on(message, peer)
-
-    def _is_wanted(self, fingerprint: Hash32, peer: Address | None) -> bool:
-        machine = self._machine
-        is_unknown = peer is not None and peer not in self.validators
-        if machine.is_duplicate(fingerprint):
-            machine.counts.duplicate += 1
-            return False
-        if len(self._queue) >= machine.limits.message_queue // (_UNKNOWN_SHARE if is_unknown else 1):
-            machine.counts.dropped += 1
-            return False
-        return True
-
-    def _max_signatures(self) -> int:
-        validator_set = self._machine.validator_set
-        return signatures_expected(0 if validator_set is None else len(validator_set))
-
-    @contextmanager
-    def _counting_malformed(self) -> Iterator[None]:
-        try:
-            yield
-        except DecodeError:
-            self._machine.counts.malformed += 1
-            raise
+        self.inbox.put(raw, peer, self._tasks)
 
     def _hand_on(self, message: BftMessage, peer: Address | None) -> None:
         if isinstance(message, Proposal):
-            self._note_clock(message)
+            self._clocks.note(message, self.validators, self._clock.now())
         self._post(MessageReceived(message, peer))
 
     def connected(self, peer: Address) -> None:
@@ -344,10 +237,10 @@ class BftDriver:
             self._assembler.discard_early()
             self._tasks = None
             self._queue.clear()
-            self._intake.clear()
+            self.inbox.clear()
             if self.caster is not None:
                 self.caster.clear()
-            self._executed.clear()
+            self._blocks.executed.clear()
             self._rest()
 
     def _rest(self) -> None:
@@ -383,11 +276,11 @@ class BftDriver:
         if isinstance(item, HashedHeader) and item.hash == self._chain.head.hash:
             validator_set = self._machine.validator_set
             if validator_set is not None and validator_set.proposer(0) == self._signer.address:
-                self._begin_early(item)
+                self._blocks.begin_early(item)
 
     def _as_new_head(self, head: HashedHeader) -> BftEvent:
         """Return the event for a new head, or `Suspended` if the validators of the next block cannot be computed."""
-        self._executed.forget_decided(head.number)
+        self._blocks.executed.forget_decided(head.number)
         # before the protocol may change: a new state machine does not know the validators yet
         clients = list(self._gossip.clients())
         protocol = self.engine.protocol(head.number + 1)
@@ -406,11 +299,11 @@ class BftDriver:
                 log.error("consensus paused height=%d reason=%s", head.number, error)
             self._problem = f"The validators of block {head.number + 1} cannot be found out: {error}"
             # retry without a new head, because a contract call that timed out may succeed later
-            asyncio.get_running_loop().call_later(_RETRY_S, self._ask_again, head)
+            asyncio.get_running_loop().call_later(_RETRY_S, self._post_again, head)
             return Suspended()
         self._problem = None
-        event = self._guarded(event)
-        self._warn(event.timing)
+        event = self._guarded(event, head)
+        self._blocks.use_timing(event.timing, self._protocol.starts_on_block_timer)
         self._assembler.check_clock(head)
         self._note_role(self._signer.address in event.validators, head.number + 1)
         return event
@@ -420,30 +313,23 @@ class BftDriver:
         self._factory.profile = chosen_profile(self._tuning.profile, clients)
         self._factory.hides_round = hides_round(clients)
 
-    def _guarded(self, event: NewHead) -> NewHead:
+    def _guarded(self, event: NewHead, head: HashedHeader) -> NewHead:
         """Set the time before which nothing may be signed, and schedule the next check of the peers."""
-        head, validators, now = event.head, event.validators, self._clock.now()
+        validators, now = event.validators, self._clock.now()
         self.guard.check_rules(head.number, validators)
         needed = quorum_of(len(validators)) - 1
         begins_at = self.guard.begins_at(head.number, validators, needed, event.timing.timeout(0), now)
         if begins_at > now:
             if not self._machine.is_held:
                 log.info("waiting for blocks of peers before signing height=%d", head.number + 1)
-            asyncio.get_running_loop().call_later(_GUARD_INTERVAL_S, self._look_at_peers, head.hash)
+            asyncio.get_running_loop().call_later(_GUARD_INTERVAL_S, self._look_at_peers, head)
         return replace(event, begins_at=begins_at)
 
-    def _look_at_peers(self, head: Hash32) -> None:
-        if self._tasks is not None and self._chain.head.hash == head and self._machine.is_held:
-            self._post(self._chain.head)
+    def _look_at_peers(self, head: HashedHeader) -> None:
+        if self._machine.is_held:
+            self._post_again(head)
 
-    def _warn(self, timing: RoundTiming) -> None:
-        """Warn once about periods and timeouts that are inconsistent."""
-        if timing != self._timing:
-            self._timing = timing
-            for warning in timing.warnings(self._protocol.starts_on_block_timer):
-                log.warning("%s", warning)
-
-    def _ask_again(self, head: HashedHeader) -> None:
+    def _post_again(self, head: HashedHeader) -> None:
         if self._tasks is not None and self._chain.head.hash == head.hash:
             self._post(head)
 
@@ -488,8 +374,7 @@ class BftDriver:
             await self._vote_store.remember(self._protocol, effect.memory)
         elif isinstance(effect, CastVote):
             assert self.caster is not None, "the state machine casts votes only with a caster"
-            assert self._tasks is not None, "effects are carried out while the driver runs"
-            self.caster.put(self._protocol, effect, self._tasks)
+            self.caster.put(self._protocol, effect, self._running_tasks)
         elif isinstance(effect, Multicast):
             validator_set = self._machine.validator_set
             self._gossip.multicast(effect.message, validator_set.validators if validator_set is not None else ())
@@ -499,117 +384,15 @@ class BftDriver:
             self._gossip.relay(effect.message, effect.exclude)
         elif isinstance(effect, BuildProposal):
             self._block_priority.begin()
-            self._begin(self._build(effect))
+            self._running_tasks.create_task(self._blocks.build(effect))
         elif isinstance(effect, CheckProposal):
-            self._begin(self._check(effect))
+            self._running_tasks.create_task(self._blocks.check(effect))
         elif isinstance(effect, ImportBlock):
-            self._begin(self._import(effect))
+            self._running_tasks.create_task(self._blocks.import_decided(effect))
         elif isinstance(effect, CatchUp):
             self._gossip.catch_up(effect.peer, effect.height)
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+    @property
+    def _running_tasks(self) -> asyncio.TaskGroup:
         assert self._tasks is not None, "effects are carried out while the driver runs"
-        self._tasks.create_task(work)
-
-    # --- blocks ---------------------------------------------------------------------------------
-
-    async def _build(self, order: BuildProposal) -> None:
-        self._block_priority.end()
-        chain = self._chain
-        parent = chain.header(order.parent)
-        assert parent is not None, "the machine builds on a known head"
-        started_at = self._clock.monotonic()
-        try:
-            vote = self.engine.next_vote(parent, self._signer.address, self.proposals, chain)
-            deadline_s = self.engine.timing(parent).period_s * _BUILD_SHARE
-            built = await self._assembler.assemble_on(
-                parent, self._assembler.preferences(order.timestamp, vote), deadline_s
-            )
-        except _REFUSALS as error:
-            self._fail(order.height, order.round, f"no block could be built: {error}")
-            return
-        block = self.engine.candidate(built.body.encode_block(built.header.encode()), order.round)
-        self._executed.add(block.hash, ExecutedCandidate(order.height, built.body, built.execution, built, started_at))
-        self._post(ProposalBuilt(order.height, order.round, block, not built.body.transaction_count))
-
-    def _begin_early(self, parent: HashedHeader, state: State | None = None) -> None:
-        """Begin our next proposal early. `state` is given while the parent is still being written."""
-        now = self._clock.now()
-        try:
-            timing = self.engine.timing(parent)
-            vote = self.engine.next_vote(parent, self._signer.address, self.proposals, self._chain)
-        except _REFUSALS:
-            return
-        due = self._machine.block_due(parent.number, parent.timestamp, timing, now)
-        if due > now:
-            preferences = self._assembler.preferences(timing.timestamp(due), vote)
-            share_s = timing.period_s * _BUILD_SHARE
-            self._assembler.begin_early(parent, state, preferences, self._clock.monotonic() + due - now, share_s)
-
-    async def _check(self, order: CheckProposal) -> None:
-        proposal = order.proposal
-        block, problem, is_body_wrong = proposal.block, None, False
-        if block not in self._executed:
-            started_at = self._clock.monotonic()
-            try:
-                decoded = await self._lanes.write.run(lambda: self._with_own_body(block))
-                # the round timeout bounds the execution of a proposal; a slower proposal is refused
-                limit_s = None if self._timing is None else self._timing.timeout(proposal.round)
-                execution = await self._importer.check(decoded, self.engine.verify_proposal, limit_s)
-                self._executed.add(
-                    block.hash, ExecutedCandidate(proposal.height, decoded.body, execution, None, started_at)
-                )
-            except WrongBody as error:
-                problem, is_body_wrong = str(error), True
-                log.warning("proposal with a wrong body height=%d round=%d", proposal.height, proposal.round)
-            except _REFUSALS as error:
-                problem = str(error)
-        self._post(ProposalChecked(proposal.height, proposal.round, block.digest, problem, is_body_wrong))
-
-    def _with_own_body(self, block: Candidate) -> ChainBlock:
-        """Return the decoded block. Raises `WrongBody` if its body does not match its header.
-
-        The body caches the roots compared here, so the importer does not compute them again.
-        """
-        try:
-            decoded = decode_block(block.encoded, self.engine)
-        except DecodeError as error:
-            raise WrongBody(str(error)) from error
-        check_roots(decoded.header.header, decoded.body)
-        return decoded
-
-    async def _import(self, order: ImportBlock) -> None:
-        block = order.block
-        kept = self._executed.get(block.hash)
-        header = self.engine.attach(Header.decode(rlp.split_list(block.encoded, MAX_BLOCK_ITEMS)[0]), order.seals)
-        try:
-            if kept is not None and len(self.validators) == 1:
-                # with a single validator, the next block is ours too: build it while this one is written
-                self._begin_early(self.engine.hashed(header), kept.execution.state)
-            if kept is not None and kept.built is not None:
-                await self._assembler.commit(header, kept.built, kept.started_at)
-            else:
-                await self._import_foreign(header, block, kept)
-        except _REFUSALS as error:
-            log.warning("decided block not imported number=%d error=%s", block.height, error)
-            self._fail(block.height, order.round, f"the decided block could not be imported: {error}")
-
-    async def _import_foreign(self, header: Header, block: Candidate, kept: ExecutedCandidate | None) -> None:
-        hashed = self.engine.hashed(header)
-        if kept is not None:
-            body = kept.body
-            importing = self._importer.import_built(hashed, body, kept.execution)
-        else:
-            body = decode_block(block.encoded, self.engine).body
-            importing = self._importer.import_block(ChainBlock(hashed, body))
-        task = asyncio.ensure_future(importing)
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            # consensus was stopped: finish the block that is being written
-            await task
-            raise
-        log.info("Imported #%d / %d tx / (0x%s)", block.height, body.transaction_count, hashed.hash.hex())
-
-    def _fail(self, height: int, round_number: int, problem: str) -> None:
-        self._post(TaskFailed(height, round_number, problem))
+        return self._tasks

@@ -194,6 +194,11 @@ class TestNetwork:
         shutil.rmtree(self.data_path(index))
         self.furnish(index)
 
+    def replace_program(self, index: int, launcher: Sequence[str]) -> None:
+        """Run a stopped node with another program from now on."""
+        self._launchers = {**self._launchers, index: launcher}
+        self.nodes[index] = self._node(index)
+
     def divide(self, *groups: Iterable[int]) -> None:
         """Cut every link between these groups."""
         group_of = {index: number for number, group in enumerate(groups) for index in group}

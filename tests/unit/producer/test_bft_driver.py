@@ -34,7 +34,8 @@ from ophion.native.crypto import PrivateKey
 from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address
-from ophion.producer.bft_driver import BftDriver, BftTuning
+from ophion.producer.bft_driver import BftDriver
+from ophion.producer.bft_tuning import BftTuning
 from ophion.runtime.clock import ManualClock
 from ophion.testing.core import TestCore
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
@@ -738,7 +739,7 @@ def test_blocks_of_rounds_that_came_to_nothing_are_let_go(tmp_path: Path, engine
             status = driver_of(nodes[0]).status()
             assert status.round is not None
             assert status.round > 30
-            assert max(len(driver_of(node)._executed) for node in nodes) == 8
+            assert max(len(driver_of(node)._blocks.executed) for node in nodes) == 8
             await asyncio.sleep(10)
         assert min(node.queries.head_number for node in nodes) > 2
 
@@ -925,7 +926,7 @@ def test_unknown_peers_fill_only_a_part_of_the_queue(tmp_path: Path, engine: str
 def test_a_large_message_that_cannot_be_read_is_counted_later(tmp_path: Path, engine: str) -> None:
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         driver, blamed = driver_of(nodes[0]), list[bytes | None]()
-        driver.malformed = blamed.append
+        driver.inbox.malformed = blamed.append
         async with running(driver):
             await asyncio.sleep(1)
             driver.received(RawMessage(0, bytes(100_000)), KEYS[1].address)

@@ -14,7 +14,7 @@ Why no two blocks are decided at a height, given at most f misbehaving validator
 
 Why a height is decided once messages arrive again: timeouts double until the cap, and validators follow f + 1 others to
 a later round. At the cap no validator leaves a round before a quorum has been in it for a whole timeout
-(`_needs_gathering`). So an honest quorum meets in one round and stays. Of f + 1 such rounds, at least one has an honest
+(`RoundGathering`). So an honest quorum meets in one round and stays. Of f + 1 such rounds, at least one has an honest
 proposer.
 """
 
@@ -22,72 +22,38 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Final, TypeAlias
 
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import (
     BftEffect,
-    BlockTimer,
     BuildProposal,
-    CancelTimer,
-    CastVote,
     CheckProposal,
     Head,
-    ImportBlock,
-    Multicast,
     ProposalBuilt,
     ProposalChecked,
-    Remember,
-    Repeat,
     RoundTimer,
-    SetTimer,
-    TimerKind,
     VoteStored,
 )
-from ophion.consensus.bft.messages import (
-    BftMessage,
-    Candidate,
-    Commit,
-    Prepare,
-    PreparedRound,
-    Proposal,
-    RoundChange,
-    Unjustified,
-)
+from ophion.consensus.bft.height_timers import HeightTimers
+from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RoundChange, Unjustified
+from ophion.consensus.bft.own_messages import OwnMessages
+from ophion.consensus.bft.proposal_offers import Offer, OfferState, ProposalOffers
 from ophion.consensus.bft.proposer_liveness import ProposerLiveness
 from ophion.consensus.bft.protocol import MessageFactory, Rules
-from ophion.consensus.bft.round import EarlyVotes, Round
+from ophion.consensus.bft.round import MAX_ROUND, NOT_STARTED, EarlyVotes, Round
 from ophion.consensus.bft.round_change import Certificate, RoundChanges
+from ophion.consensus.bft.round_gathering import RoundGathering
 from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.consensus.bft.vote_record import NOT_PREPARED, VoteRecord
+from ophion.consensus.bft.voting import Voting
 from ophion.primitives.types import Address, Hash32
-
-NOT_STARTED: Final = -1
-"""Round number in QBFT before the block is due: no round has begun, votes of round 0 are early (consensus.md 3.5)."""
-
-_MAX_CHECKED_ROUNDS: Final = 8
-"""Limit of rounds whose proposals are being checked. Honest networks have one, as each later round needs a quorum."""
 
 _NOTES_KEPT: Final = 8
 
-MAX_ROUND: Final = 2**31 - 1
-"""Limit of the round number. Other clients use signed 32-bit numbers."""
-
-
-_Message = TypeVar("_Message", bound=BftMessage)
-
 RelayCallback: TypeAlias = Callable[[BftMessage, "Address | None"], None]
 """Relays a message that came from a peer."""
-
-
-class _Offer(NamedTuple):
-    """A justified proposal and the peer that sent it."""
-
-    proposal: Proposal
-    peer: Address | None
-    at: float
-    """When it arrived."""
 
 
 class Height:
@@ -115,21 +81,11 @@ class Height:
         self.validator_set = validator_set
         self.head = head
         self.timing = timing
-        self.current = NOT_STARTED
-        """Number of the current round."""
-        self.round = Round(NOT_STARTED, factory.seal_author)
         self.round_changes = RoundChanges()
-        self.reached: dict[Address, int] = {}
-        """Highest round in which each validator has sent a message at this height."""
-        self.expires_at: float | None = None
-        """When the current round ends."""
-        self.block_due: float | None = None
-        """When the block timer fires, while it runs."""
-        self.proposed_at: float | None = None
-        """When the accepted proposal arrived, or when its build began here."""
+        self.timers = HeightTimers(validator_set.height, timing, emit)
+        self.gathering = RoundGathering(validator_set, timing)
         self.notes: deque[str] = deque(maxlen=_NOTES_KEPT)
         """Recent problems, shown in the consensus status."""
-        self.memory = memory or DurableVotes(validator_set.height)
         self._liveness = liveness
         self._rules = rules
         self._factory = factory
@@ -138,24 +94,34 @@ class Height:
         self._emit = emit
         self._relay = relay
         self._parent_proposed_at = parent_proposed_at
-        self._defers_votes = defers_votes
-        self._is_alone = len(validator_set) == 1
-        self._prepares_needed = rules.prepares_needed(validator_set)
+        self._own = OwnMessages(validator_set, memory, emit, defers_votes)
+        self._voting = Voting(rules, factory, validator_set, self._own, NOT_STARTED, emit)
         self._early = EarlyVotes()
-        self._offers: dict[int, list[_Offer]] = {}
-        """Per round the proposal being checked, then the copies to check if its body is wrong."""
-        self._pinned: dict[int, Hash32] = {}
-        """Per round the digest that its proposer signed; other digests are ignored."""
-        self._wrong_body_peers: set[Address | None] = set()
-        """Peers that sent a proposal with a wrong body."""
+        self._offers = ProposalOffers()
         self._certified = 0
-        self._has_gathered = True
         self._building: tuple[int, Certificate | None, float] | None = None
         """Round, certificate and begin of the block that is being built."""
         self._turn_began = 0.0
-        self._said: dict[type[BftMessage], BftMessage] = {}
-        # None even if `memory` comes from disk, so that the first vote is written in any case
-        self._remembered: DurableVotes | None = None
+
+    @property
+    def round(self) -> Round:
+        """The current round."""
+        return self._voting.round
+
+    @property
+    def current(self) -> int:
+        """Number of the current round."""
+        return self._voting.round.number
+
+    @property
+    def proposed_at(self) -> float | None:
+        """When the accepted proposal arrived, or when its build began here."""
+        return self._voting.proposed_at
+
+    @property
+    def memory(self) -> DurableVotes:
+        """The votes of this validator at this height."""
+        return self._own.memory
 
     # --- timers and results ---------------------------------------------------------------------
 
@@ -170,14 +136,14 @@ class Height:
             # a proposer cannot miss its round before its block is due
             self._turn_began = max(now, due)
         if self._rules.starts_on_block_timer or self._awaited(0) > 0 or self.validator_set.proposer(0) == self._me:
-            self._set_block_timer(due)
+            self.timers.set_block(due)
 
     def on_block_timer(self, now: float, is_pool_empty: bool = False) -> None:
         """Begin round 0 when its block is due. The proposer builds; an absent proposer is skipped.
 
         While there are no transactions, every QBFT validator waits like the proposer, so that no round expires.
         """
-        self.block_due = None
+        self.timers.block_due = None
         if self._rules.starts_on_block_timer:
             if self.current != NOT_STARTED or (is_pool_empty and self._waits_for_transactions(now)):
                 return
@@ -193,23 +159,22 @@ class Height:
         """
         if event.round != self.current:
             return
-        if self._has_gathered:
+        if self.gathering.is_complete:
             self._change_round(self._awaited(self.current + 1), now)
         else:
-            self._set_round_timer(now)
+            self.timers.set_round(self.current, now)
             self._ask_for_round(now)
 
     def on_disconnected(self, now: float) -> None:
         """Handle the disconnect of a validator, which may be the proposer of this or of a later round."""
         if self.current > 0 or (self.current == 0 and now >= self._turn_began):
             self._pass_over(now)
-        elif self.block_due is None and self._awaited(0) > 0:
-            self._set_block_timer(self._turn_began)
+        elif self.timers.block_due is None and self._awaited(0) > 0:
+            self.timers.set_block(self._turn_began)
 
     def on_connected(self, peer: Address) -> None:
         """Repeat the messages of this round to a validator that may have missed them."""
-        for message in self._said.values():
-            self._emit(Repeat(message, peer))
+        self._own.repeat(peer)
 
     def on_built(self, event: ProposalBuilt, now: float) -> None:
         """Propose the built block, if this round still needs a proposal."""
@@ -221,23 +186,27 @@ class Height:
             return  # another node with the same key has proposed
         if event.is_empty and certificate is None and self._waits_for_transactions(now):
             return
-        self._propose(event.block, certificate, begun_at)
+        self._voting.propose(event.block, certificate, begun_at)
 
     def on_checked(self, event: ProposalChecked, now: float) -> None:
         """Accept a valid proposal. If its round is later than the current round, move to that round.
 
-        An invalid block stays pinned to its round, because its proposer has signed it. A block whose body does not
-        match its header is unpinned.
+        An invalid block stays pinned to its round, because its proposer has signed it. If the body does not match the
+        header, the next copy of the proposal is checked.
         """
         number = event.round
-        offers = self._offers.get(number)
-        if not offers or offers[0].proposal.block.digest != event.digest:
+        offer = self._offers.checked(number, event.digest)
+        if offer is None:
             return
-        proposal, peer, arrived_at = offers.pop(0)
+        proposal, peer, arrived_at = offer
         if event.is_body_wrong:
-            self._on_wrong_body(number, peer)
+            name = "a peer that is no validator" if peer is None else f"0x{peer.hex()}"
+            self.notes.append(f"a proposal of round {number} has the body of another block: sent by {name}")
+            copy = self._offers.next_copy(number, peer)
+            if copy is not None:
+                self._emit(CheckProposal(copy))
             return
-        del self._offers[number]
+        self._offers.close(number)
         if event.problem is not None:
             self.notes.append(f"the proposal of round {number} was refused: {event.problem}")
             return
@@ -245,28 +214,11 @@ class Height:
         if number > self.current:
             self._start_round(number, now)
         if number == self.current and self.round.proposal is None:
-            self._accept(proposal, arrived_at)
-
-    def _on_wrong_body(self, number: int, peer: Address | None) -> None:
-        """Note the sender of a wrong body and check the next copy of the proposal. Without a copy, unpin the round."""
-        self.notes.append(f"a proposal of round {number} has the body of another block: sent by {_name(peer)}")
-        self._wrong_body_peers.add(peer)
-        offers = self._offers[number]
-        if offers:
-            self._emit(CheckProposal(offers[0].proposal))
-        else:
-            del self._offers[number], self._pinned[number]
+            self._voting.accept(proposal, arrived_at)
 
     def on_stored(self, event: VoteStored) -> None:
         """Send and count an own message whose votes are stored. It is not sent after its round."""
-        message, votes, known = event.message, event.votes, self.memory.prepared
-        if known is not None and (votes.prepared is None or votes.prepared.round < known.round):
-            # a commit was stored after this vote was written
-            votes = DurableVotes(votes.height, votes.round, votes.vote, known)
-        self.memory = votes
-        if message.round == self.current:
-            self._send(message)
-            event.order.then(message)
+        self._own.on_stored(event, self.current)
 
     def on_refused(self, stored: VoteRecord, now: float) -> None:
         """Send nothing, because another node with the same key has voted otherwise. Follow it to a later round.
@@ -292,11 +244,8 @@ class Height:
         peer does not count as a duplicate.
         """
         author, round_number = message.author, message.round
-        if author != self._me and self.reached.get(author, NOT_STARTED) < round_number:
-            self.reached[author] = round_number
-            if not self._has_gathered and self._is_quorum_here():
-                self._has_gathered = True
-                self._set_round_timer(now)
+        if author != self._me and self.gathering.note(author, round_number, self.current):
+            self.timers.set_round(self.current, now)
         if type(message) is Prepare or type(message) is Commit:
             self._relay(message, peer)
         if round_number < self.current:
@@ -306,12 +255,12 @@ class Height:
                 if round_number > self.current:
                     self._early.add(message)
                 elif self.round.add_prepare(message):
-                    self._progress()
+                    self._voting.progress()
         elif type(message) is Commit:
             if round_number > self.current:
                 self._early.add(message)
             elif self.round.add_commit(message):
-                self._progress()
+                self._voting.progress()
         elif type(message) is RoundChange:
             if self._take_round_change(message, now):
                 self._relay(message, peer)
@@ -320,36 +269,20 @@ class Height:
         return True
 
     def _take_proposal(self, proposal: Proposal, peer: Address | None, now: float) -> bool:
-        """Check the first justified proposal of a round; its digest pins the round (consensus.md 2.9).
-
-        An IBFT 2.0 proposer signs a digest of the header, so copies with another body may arrive. One copy per sender
-        is stored in case the body being checked is wrong. Then the copy that the proposer itself sent is checked first.
-        """
-        number, digest = proposal.round, proposal.block.digest
+        """Check the first justified proposal of a round. Returns False if it was dropped because of its sender."""
+        number = proposal.round
         if number == self.current and self.round.proposal is not None:
             return True
         sender = peer if peer in self.validator_set.members else None
-        offers = self._offers.get(number, [])
-        if sender in self._wrong_body_peers or any(offer.peer == sender for offer in offers):
-            return False
-        if number in self._pinned:
-            if not offers or self._pinned[number] != digest:
-                return True
-            if any(offer.proposal.block.encoded == proposal.block.encoded for offer in offers):
-                return True
-        elif len(self._offers) >= _MAX_CHECKED_ROUNDS:
-            return False
+        state = self._offers.state(proposal, sender)
+        if state is not OfferState.WANTED:
+            return state is OfferState.KNOWN
         try:
             self._rules.check_proposal(proposal, self.validator_set, self._factory)
         except Unjustified as refusal:
             self.notes.append(f"a proposal of round {number} was dropped: {refusal}")
             return True
-        offer = _Offer(proposal, sender, now)
-        if offers:
-            offers.insert(1 if sender == proposal.author else len(offers), offer)
-        else:
-            self._pinned[number] = digest
-            self._offers[number] = [offer]
+        if self._offers.add(Offer(proposal, sender, now)):
             self._emit(CheckProposal(proposal))
         return True
 
@@ -382,19 +315,16 @@ class Height:
 
     def _start_round(self, number: int, now: float) -> None:
         had_turn = self.current >= 0 and now >= self._turn_began
-        if had_turn and self.round.proposal is None and self.current not in self._pinned:
+        if had_turn and self.round.proposal is None and not self._offers.is_pinned(self.current):
             self._liveness.missed_turn(self.validator_set.proposer(self.current), self._turn_began)
-        self.current = number
         self._turn_began = now
-        self._said.clear()
-        self.round = Round(number, self._factory.seal_author)
+        self._own.start_round()
+        self._voting.start(number)
         self._building = None
-        self._has_gathered = not self._needs_gathering()
-        self._set_round_timer(now)
+        self.gathering.start(number)
+        self.timers.set_round(self.current, now)
         self.round_changes.forget_below(number)
-        for passed in [old for old in self._pinned if old < number]:
-            del self._pinned[passed]
-            self._offers.pop(passed, None)
+        self._offers.forget_below(number)
         for vote in self._early.start(number):
             if type(vote) is Prepare:
                 self.round.add_prepare(vote)
@@ -412,7 +342,8 @@ class Height:
         """
         height, number, memory = self.validator_set.height, self.current, self.memory
         votes = memory if memory.round == number else DurableVotes(height, number, None, memory.prepared)
-        self._cast(
+        self._own.cast(
+            number,
             lambda: self._factory.round_change(height, number, memory.prepared),
             lambda message: votes,
             lambda message: self._count_round_change(message, now),
@@ -422,32 +353,14 @@ class Height:
         self._take_round_change(message, now)
 
     def _awaited(self, number: int) -> int:
-        """Return the first round, starting at `number`, whose proposer is not absent."""
-        absent = self._liveness.absent(self.validator_set, self._me)
-        while absent and self.validator_set.proposer(number) in absent:
-            number += 1
-        return number
+        return self._liveness.awaited_round(number, self.validator_set, self._me)
 
     def _pass_over(self, now: float) -> None:
         """Leave a round at once if its proposer is absent and has proposed nothing."""
-        if self.round.proposal is None and self.current not in self._pinned:
+        if self.round.proposal is None and not self._offers.is_pinned(self.current):
             target = self._awaited(self.current)
             if target > self.current:
                 self._change_round(target, now)
-
-    def _needs_gathering(self) -> bool:
-        """Whether this validator must stay in the round until a quorum has been in it for a whole timeout.
-
-        With rounds of equal length, validators could follow each other forever, one always slightly ahead. So at the
-        cap the timeout of a round starts when a quorum has arrived. Until then the round change is repeated. Below the
-        cap the doubling timeouts bring validators together, as other clients expect. A validator that has prepared a
-        block in this round has received votes of a quorum in this round, so waiting never delays a proof.
-        """
-        return self.current > 0 and self.timing.is_capped(self.current) and not self._is_quorum_here()
-
-    def _is_quorum_here(self) -> bool:
-        here = sum(1 for number in self.reached.values() if number >= self.current)
-        return here + 1 >= self.validator_set.quorum
 
     def _waits_for_transactions(self, now: float) -> bool:
         """Whether QBFT delays an empty block. The validator then restarts round 0 and tries again later
@@ -456,14 +369,12 @@ class Height:
         limit = self.head.timestamp + self.timing.empty_period_s
         if not self._rules.starts_on_block_timer or not self.timing.empty_period_s or now >= limit:
             return False
-        self.current = NOT_STARTED
-        self.round = Round(NOT_STARTED, self._factory.seal_author)
-        self.expires_at = None
-        self._emit(CancelTimer(TimerKind.ROUND))
-        self._set_block_timer(min(limit, now + self.timing.period_s))
+        self._voting.start(NOT_STARTED)
+        self.timers.cancel_round()
+        self.timers.set_block(min(limit, now + self.timing.period_s))
         return True
 
-    # --- proposing and voting -------------------------------------------------------------------
+    # --- proposing ------------------------------------------------------------------------------
 
     def _build(self, certificate: Certificate | None, timestamp: int, now: float) -> None:
         self._building = (self.current, certificate, now)
@@ -477,136 +388,13 @@ class Height:
         if certificate.block is None:
             self._build(certificate, int(now), now)
         else:
-            self._propose(self._factory.with_round(certificate.block, self.current), certificate, now)
-
-    def _propose(self, block: Candidate, certificate: Certificate | None, begun_at: float) -> None:
-        height, number = self.validator_set.height, self.current
-        self._cast(
-            lambda: self._factory.proposal(height, number, block, certificate),
-            lambda proposal: self._with_vote(number, proposal.block.digest),
-            lambda proposal: self._accept(proposal, begun_at),
-        )
-
-    def _accept(self, proposal: Proposal, proposed_at: float) -> None:
-        if self.round.proposal is not None:
-            return  # another node with the same key has sent the same proposal
-        block = proposal.block
-        self.proposed_at = proposed_at
-        seal_hash = self._in_round(block).digest
-        self.round.accept(proposal, seal_hash)
-        if self._rules.proposer_prepares or proposal.author != self._me:
-            height, number, digest = self.validator_set.height, self.current, block.digest
-            self._cast(
-                lambda: self._factory.prepare(height, number, digest),
-                lambda prepare: self._with_vote(number, digest),
-                self._count_prepare,
-            )
-        self._progress()
-
-    def _count_prepare(self, prepare: Prepare) -> None:
-        self.round.prepares[self._me] = prepare
-        if self._defers_votes:
-            self._progress()
-
-    def _progress(self) -> None:
-        """Send a commit once a quorum has prepared, and import the block once a quorum has committed."""
-        round_ = self.round
-        proposal = round_.proposal
-        if proposal is None:
-            return
-        if not round_.has_committed and len(round_.prepares) >= self._prepares_needed:
-            round_.has_committed = True
-            self._commit(proposal)
-        if not round_.is_decided and len(round_.commits) >= self.validator_set.quorum:
-            round_.is_decided = True
-            seals = tuple(vote.seal for vote in round_.commits.values())
-            self._emit(ImportBlock(self._in_round(proposal.block), self.current, seals))
-
-    def _commit(self, proposal: Proposal) -> None:
-        signed = proposal.signed if self._rules.certifies_proposal else None
-        number, seal_hash = self.current, self.round.seal_hash
-        prepared = PreparedRound(number, proposal.block, tuple(self.round.prepares.values()), signed)
-        height, digest = self.validator_set.height, proposal.block.digest
-        self._cast(
-            lambda: self._factory.commit(height, number, digest, seal_hash),
-            lambda commit: DurableVotes(height, number, digest, prepared),
-            self._count_commit,
-        )
-
-    def _count_commit(self, commit: Commit) -> None:
-        self.round.commits[self._me] = commit
-        if self._defers_votes:
-            self._progress()
-
-    def _in_round(self, block: Candidate) -> Candidate:
-        """Return the block with the current round in its extra data. Validators seal this form (consensus.md 3.3)."""
-        return block if block.round == self.current else self._factory.with_round(block, self.current)
-
-    def _with_vote(self, number: int, digest: Hash32) -> DurableVotes:
-        memory = self.memory
-        if memory.round == number and memory.vote == digest:
-            return memory
-        return DurableVotes(self.validator_set.height, number, digest, memory.prepared)
-
-    # --- effects --------------------------------------------------------------------------------
-
-    def _cast(
-        self, sign: Callable[[], _Message], votes: Callable[[_Message], DurableVotes], then: Callable[[_Message], None]
-    ) -> None:
-        """Sign an own message, store its votes, send it, then count it.
-
-        A single validator stores and sends nothing, unless it shares its key.
-        """
-        if self._defers_votes:
-            order = CastVote(
-                self.validator_set.height,
-                self.current,
-                sign,
-                cast("Callable[[BftMessage], DurableVotes]", votes),
-                cast("Callable[[BftMessage], None]", then),
-            )
-            self._emit(order)
-            return
-        message = sign()
-        self.memory = votes(message)
-        if not self._is_alone:
-            if self.memory is not self._remembered:
-                self._remembered = self.memory
-                self._emit(Remember(self.memory))
-            self._send(message)
-        then(message)
-
-    def _send(self, message: BftMessage) -> None:
-        self._said[type(message)] = message
-        self._emit(Multicast(message))
-
-    def _set_block_timer(self, at: float) -> None:
-        self.block_due = at
-        self._emit(SetTimer(TimerKind.BLOCK, at, BlockTimer(self.validator_set.height)))
-
-    def _set_round_timer(self, now: float) -> None:
-        self.expires_at = now + self.timing.timeout(self.current)
-        self._emit(SetTimer(TimerKind.ROUND, self.expires_at, RoundTimer(self.validator_set.height, self.current)))
+            self._voting.propose(self._factory.with_round(certificate.block, self.current), certificate, now)
 
     def has_voted_for(self, block_hash: Hash32) -> bool:
         """Whether this validator has voted for a block."""
-        proposal, prepared = self.round.proposal, self.memory.prepared
-        return (proposal is not None and proposal.block.hash == block_hash) or (
-            prepared is not None and prepared.block.hash == block_hash
-        )
+        return self._voting.has_voted_for(block_hash)
 
     def footprint(self) -> int:
         """Number of stored messages of other validators. Bounded by a multiple of the number of validators."""
-        return (
-            len(self._early)
-            + len(self.round_changes)
-            + sum(map(len, self._offers.values()))
-            + len(self._pinned)
-            + len(self._wrong_body_peers)
-            + len(self.round.prepares)
-            + len(self.round.commits)
-        )
-
-
-def _name(peer: Address | None) -> str:
-    return "a peer that is no validator" if peer is None else f"0x{peer.hex()}"
+        stored = len(self._early) + len(self.round_changes) + len(self._offers)
+        return stored + len(self.round.prepares) + len(self.round.commits)

@@ -70,6 +70,12 @@ class RecentlySeen:
             self._seen.popitem(last=False)
         return True
 
+    def resize(self, limit: int) -> None:
+        """Set the limit. Evicts the oldest fingerprints above it."""
+        self._limit = limit
+        while len(self._seen) > limit:
+            self._seen.popitem(last=False)
+
     def discard(self, fingerprint: bytes) -> None:
         """Remove a fingerprint, so that the next message with it counts as new."""
         self._seen.pop(fingerprint, None)

@@ -63,6 +63,13 @@ class ProposerLiveness:
         found = validator_set.members & (self._missed | self._gone) - {me}
         return found if len(validator_set) - len(found) >= validator_set.quorum else frozenset()
 
+    def awaited_round(self, number: int, validator_set: ValidatorSet, me: Address) -> int:
+        """Return the first round, starting at `number`, whose proposer is not absent."""
+        absent = self.absent(validator_set, me)
+        while absent and validator_set.proposer(number) in absent:
+            number += 1
+        return number
+
     def keep(self, validators: Collection[Address]) -> None:
         """Forget all addresses except these validators."""
         self.received_at = {author: at for author, at in self.received_at.items() if author in validators}

@@ -8,7 +8,7 @@ votes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ophion.consensus.bft.messages import Commit, Prepare, Proposal
 from ophion.primitives.types import Address, Hash32, Signature
@@ -16,7 +16,11 @@ from ophion.primitives.types import Address, Hash32, Signature
 SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
 """Recovers the author of a seal. Returns None for an invalid signature."""
 
-_FUTURE_ROUNDS_KEPT = 3
+NOT_STARTED: Final = -1
+"""Round number in QBFT before the block is due: no round has begun, votes of round 0 are early (consensus.md 3.5)."""
+MAX_ROUND: Final = 2**31 - 1
+"""Limit of the round number. Other clients use signed 32-bit numbers."""
+_FUTURE_ROUNDS_KEPT: Final = 3
 """Limit of later rounds stored per author. Honest authors only move up, and other authors fill only their own slots."""
 
 

@@ -13,7 +13,7 @@ state of one height.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final, TypeAlias
+from typing import Final
 
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import (
@@ -40,23 +40,25 @@ from ophion.consensus.bft.events import (
     VoteRefused,
     VoteStored,
 )
-from ophion.consensus.bft.height import NOT_STARTED, Height
+from ophion.consensus.bft.height import Height
 from ophion.consensus.bft.lost_state_recovery import LostStateRecovery
 from ophion.consensus.bft.message_buffer import FutureMessages, MessageCounts, MessageLimits, RecentlySeen
-from ophion.consensus.bft.messages import BftMessage, Proposal, RoundChange
+from ophion.consensus.bft.messages import BftMessage
 from ophion.consensus.bft.proposer_liveness import ProposerLiveness
 from ophion.consensus.bft.protocol import MessageFactory, Rules
+from ophion.consensus.bft.round import NOT_STARTED
+from ophion.consensus.bft.sent_messages import SentMessages
 from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
-from ophion.primitives.types import Address, Hash32
+from ophion.primitives.types import Address
 
 DEFAULT_LIMITS = MessageLimits()
 _MAX_RELAYS: Final = 64
 """Limit of messages relayed per validator and height. Twenty rounds produce fewer."""
 
 
-_Statement: TypeAlias = tuple[type[BftMessage], int, int, Hash32]
-"""Kind, height and round of a message, and the digest of its block."""
+_SEEN_PER_VALIDATOR: Final = 4
+"""Fingerprints per validator to detect duplicates, in networks that exceed the limit of the genesis file."""
 
 
 class BftStateMachine:
@@ -106,9 +108,7 @@ class BftStateMachine:
         self._defers_votes = defers_votes
         self._shares_key = shares_key
         self._memory = memory
-        self._recalled = memory
-        self._sent: set[_Statement] = set()
-        """Messages that this validator has sent at the current height since it started."""
+        self._sent = SentMessages(memory)
         self._recovery = LostStateRecovery(running_since) if is_blank else None
         self._new_head: NewHead | None = None
         self._proposed_at: float | None = None
@@ -202,6 +202,8 @@ class BftStateMachine:
         self._is_running = True
         self.validator_set = ValidatorSet.of(event.head.number + 1, event.validators, event.head.builder)
         self.liveness.keep(self.validator_set.members)
+        # peers of other clients relay both votes of every validator
+        self._seen.resize(max(self.limits.duplicates, _SEEN_PER_VALIDATOR * len(self.validator_set)))
         has_voted = self.height is not None and self.height.has_voted_for(event.head.hash)
         self._proposed_at = self.height.proposed_at if has_voted and self.height is not None else None
         self._stop()
@@ -302,7 +304,7 @@ class BftStateMachine:
 
     def _emit(self, effect: BftEffect) -> None:
         if isinstance(effect, Multicast):
-            self._sent.add(_statement(effect.message))
+            self._sent.add(effect.message)
         self._effects.append(effect)
 
     def _relay(self, message: BftMessage, peer: Address | None) -> None:
@@ -356,7 +358,7 @@ class BftStateMachine:
         author = message.author
         if author == self.address and not self._shares_key:
             self.counts.own += 1
-            self.has_twin = self.has_twin or not self._may_have_sent(message)
+            self.has_twin = self.has_twin or not self._sent.may_include(message, self._recovery is not None)
             return
         if height is None:
             return
@@ -365,19 +367,6 @@ class BftStateMachine:
             return
         if not height.on_message(message, event.peer, now):
             self._seen.discard(message.fingerprint)
-
-    def _may_have_sent(self, message: BftMessage) -> bool:
-        """Whether a message signed with our key may be one of our own messages, returned by a peer.
-
-        An earlier run may have sent the messages that its stored votes allow. Without stored votes, it may have sent
-        any message.
-        """
-        if _statement(message) in self._sent or self._recovery is not None:
-            return True
-        votes = self._recalled
-        if votes is None or votes.height != message.height or message.round > votes.round:
-            return False
-        return message.round < votes.round or isinstance(message, RoundChange) or votes.vote == _digest(message)
 
     def _on_height_event(
         self, event: BlockTimer | RoundTimer | ProposalBuilt | ProposalChecked | TaskFailed, now: float
@@ -404,14 +393,3 @@ class BftStateMachine:
             height.on_built(event, now)
         else:
             height.notes.append(event.problem)
-
-
-def _statement(message: BftMessage) -> _Statement:
-    return type(message), message.height, message.round, _digest(message)
-
-
-def _digest(message: BftMessage) -> Hash32:
-    """Return the digest of the block in a message. Empty for a round change without a prepared block."""
-    if isinstance(message, RoundChange):
-        return b"" if message.signed.claim is None else message.signed.claim.digest
-    return message.signed.digest if isinstance(message, Proposal) else message.digest

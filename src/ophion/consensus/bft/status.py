@@ -6,13 +6,14 @@ pass them for a more exact answer.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import Enum
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ophion.consensus.bft.height import NOT_STARTED, Height
+from ophion.consensus.bft.height import Height
+from ophion.consensus.bft.round import NOT_STARTED
 from ophion.consensus.bft.state_machine import BftStateMachine
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address, Hash32
@@ -70,6 +71,30 @@ class MemberView(Struct, frozen=True):
             "isPassedOver": self.is_passed_over,
             "clockAheadSeconds": _rounded(self.clock_ahead_s),
         }
+
+
+def member_views(
+    machine: BftStateMachine,
+    validators: Iterable[Address],
+    connected: Collection[Address],
+    client_of: Callable[[Address], str | None],
+    lead_of: Callable[[Address], float | None],
+    now: float,
+) -> Iterator[MemberView]:
+    """Yield what this node knows about each of the other validators."""
+    liveness, validator_set, me = machine.liveness, machine.validator_set, machine.address
+    absent = frozenset() if validator_set is None else liveness.absent(validator_set, me)
+    for address in validators:
+        if address != me:
+            received_at = liveness.received_at.get(address)
+            yield MemberView(
+                address,
+                address in connected,
+                client_of(address),
+                None if received_at is None else now - received_at,
+                address in absent,
+                lead_of(address),
+            )
 
 
 class BftStatus(Struct, frozen=True):
@@ -183,7 +208,7 @@ def _running(machine: BftStateMachine, height: Height, now: float, connected: Co
     validator_set, round_ = height.validator_set, height.round
     me = machine.address
     others = [address for address in validator_set.validators if address != me]
-    silent = tuple(address for address in others if address not in height.reached)
+    silent = tuple(address for address in others if address not in height.gathering.reached)
     disconnected = None if connected is None else _unconnected(validator_set, me, connected)
     phase = _phase(height)
     asked = max(height.current, 1)
@@ -202,8 +227,8 @@ def _running(machine: BftStateMachine, height: Height, now: float, connected: Co
         silent=silent,
         disconnected=disconnected,
         prepared_round=height.memory.prepared.round if height.memory.prepared is not None else None,
-        round_expires_in_s=_rest(height.expires_at, now),
-        block_due_in_s=_rest(height.block_due, now),
+        round_expires_in_s=_rest(height.timers.expires_at, now),
+        block_due_in_s=_rest(height.timers.block_due, now),
         is_quorum_reachable=_is_reachable(validator_set, silent, disconnected, height.current),
         notes=tuple(height.notes),
     )
@@ -220,7 +245,7 @@ def _phase(height: Height) -> Phase:
         return Phase.COMMITTING
     if round_.proposal is not None:
         return Phase.PREPARING
-    if height.current == 0 and height.block_due is not None:
+    if height.current == 0 and height.timers.block_due is not None:
         return Phase.WAITING_FOR_BLOCK_TIME
     if height.current > 0 and len(height.round_changes.authors(height.current)) < height.validator_set.quorum:
         return Phase.WAITING_FOR_ROUND_CHANGES

@@ -1,8 +1,9 @@
 """`IdentityProtocol`: a node proves for which validator it acts, if the validator has a key of its own.
 
 Other clients find a validator by its node id. Nodes that share a validator key have different node ids, so each signs
-its node id with the validator key and sends the signature after Hello. The sub-protocol `vid/1` has this one message.
-The RLPx handshake proves the node id, so another node cannot use the signature.
+its node id with the validator key and sends the signature after Hello. The RLPx handshake proves the node id, so
+another node cannot use the signature. The sub-protocol `vid/1` has this one message; `vid/2` adds the report of
+connections (`ValidatorLinks`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ophion.consensus.bft.signatures import message_author
 from ophion.native.crypto import keccak256
+from ophion.peers.consensus.validator_links import MAX_REPORT_BYTES
 from ophion.peers.consensus.validators import Validators
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.peer import Peer
@@ -27,8 +29,11 @@ log = logging.getLogger(__name__)
 
 NAME: Final = "vid"
 _PROOF: Final = 0
+_LINKS: Final = 1
 _MAX_PROOF_BYTES: Final = 69
 """A list with a signature of 65 bytes."""
+_LINKS_VERSION: Final = 2
+"""The first version with reports of connections."""
 _DOMAIN: Final = b"ophion validator node"
 
 
@@ -38,15 +43,18 @@ def identity_digest(genesis: Hash32, node_id: bytes) -> Hash32:
 
 
 class IdentityProtocol:
-    """The sub-protocol vid/1. All nodes of a BFT network offer it; nodes with a separate validator key send a proof."""
+    """The sub-protocol vid. All nodes of a BFT network offer it; nodes with a separate validator key send a proof."""
 
     def __init__(
         self, validators: Validators, genesis: Hash32, node_id: bytes, validator_key: DigestSigner | None
     ) -> None:
         self.validators = validators
         self.genesis = genesis
-        self.capability = Capability(NAME, 1, 1, ("proof",), {_PROOF: _MAX_PROOF_BYTES})
-        self.capabilities: Sequence[Capability] = (self.capability,)
+        limits = {_PROOF: _MAX_PROOF_BYTES, _LINKS: MAX_REPORT_BYTES}
+        self.capabilities: Sequence[Capability] = (
+            Capability(NAME, 1, 1, ("proof",), limits),
+            Capability(NAME, 2, 2, ("proof", "links"), limits),
+        )
         self._proof: bytes | None = None
         if validator_key is not None:
             self._proof = rlp.encode([validator_key.sign(identity_digest(genesis, node_id))])
@@ -55,6 +63,8 @@ class IdentityProtocol:
         """Start the protocol on a connection and send the proof."""
         if self._proof is not None:
             peer.send(NAME, _PROOF, self._proof)
+        if version >= _LINKS_VERSION:
+            self.validators.links.attach(peer, lambda report: peer.send(NAME, _LINKS, report))
         return IdentityPeer(peer, self)
 
 
@@ -67,8 +77,11 @@ class IdentityPeer:
         self._has_proof = False
 
     def received(self, code: int, payload: bytes) -> None:
-        """Assign the peer to the validator that signed its node id. A node sends one proof."""
+        """Handle a proof or a report. A proof assigns the peer to the validator that signed its node id."""
         peer, protocol = self._peer, self._protocol
+        if code == _LINKS:
+            protocol.validators.links.received(peer, payload)
+            return
         if self._has_proof:
             # each proof costs a signature recovery on the event loop
             raise PeerMisbehaved(DisconnectReason.BREACH, "second proof of a validator key")
@@ -84,9 +97,10 @@ class IdentityPeer:
         protocol.validators.identified(peer, validator)
 
     def oversized(self, code: int, size: int) -> None:
-        """Disconnect: a proof is small."""
-        raise PeerMisbehaved(DisconnectReason.BREACH, f"proof of a validator key of {size} bytes")
+        """Disconnect: both messages are small."""
+        raise PeerMisbehaved(DisconnectReason.BREACH, f"{NAME} message {code} of {size} bytes")
 
     def closed(self) -> None:
         """Free the place of the node. The consensus protocol removes the peer."""
+        self._protocol.validators.links.detach(self._peer)
         self._protocol.validators.released(self._peer)

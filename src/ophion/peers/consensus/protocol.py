@@ -16,7 +16,10 @@ from ophion.peers.token_bucket import TokenBucket
 
 _MAX_MESSAGES: Final = 1000
 _MESSAGES_A_SECOND: Final = 500
-"""Rate limit of a validator. A validator sends a few messages per block and relays those of all other validators."""
+"""Rate limit of a validator, in networks of up to `_SMALL_SET` validators. Larger networks have a higher limit in
+proportion, because a validator of another client relays two votes of every validator per block.
+"""
+_SMALL_SET: Final = 25
 _MAX_BYTES: Final = 64 * 1024 * 1024
 _BYTES_A_SECOND: Final = 16 * 1024 * 1024
 """Rate limit of a validator: one block of the maximum size per second."""
@@ -80,9 +83,10 @@ class ConsensusPeer:
             validators.dropped += 1
             return
         messages, size = self._validator_limits if is_validator else self._unknown_limits
+        cost = min(1.0, _SMALL_SET / max(1, validators.count)) if is_validator else 1.0
         now = validators.now()
         # a refused `take` uses up nothing, so a validator that relayed a flood may send again at once
-        if not (messages.take(1, now) and size.take(len(payload), now)):
+        if not (messages.take(cost, now) and size.take(len(payload), now)):
             validators.dropped += 1
             return
         try:

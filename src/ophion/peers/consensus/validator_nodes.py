@@ -26,6 +26,10 @@ class ValidatorNodes:
         """Return the validator of a node. A node without a proof can only act for its own address."""
         return self._validators.get(node, node)
 
+    def has_nodes(self, validator: Address) -> bool:
+        """Whether nodes with other node keys act for a validator."""
+        return validator in self._nodes
+
     def connected(self, node: Address, validator: Address) -> bool:
         """Add a connected node. Returns False if the validator has enough connected nodes."""
         self._forget(node)

@@ -1,21 +1,25 @@
 """`Validators`: sends consensus messages to validator peers, and relays received messages.
 
 Own messages go to every validator of their height at once. A validator that reads too slowly is disconnected, and gets
-the messages again when it reconnects. Relayed messages are sent unchanged, and dropped for slow peers. Most validators
-get a large proposal from its author, so this node relays it later, and only to validators that have not voted on it.
+the messages again when it reconnects. Relayed messages are sent unchanged, and dropped for slow peers. They go to the
+validators that are not connected to the author (`ValidatorLinks`). Most validators get a large proposal from its author
+or another validator, so this node relays it later, and only to validators that have not voted on it. After a longer
+delay, which grows with the validator set, it does the same for validators that are connected to the author: the author
+may have sent its proposal only to some of them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from msgspec import Struct
 
 from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RawMessage
+from ophion.peers.consensus.validator_links import ValidatorLinks
 from ophion.peers.consensus.validator_nodes import ValidatorNodes
 from ophion.peers.peer import Peer
 from ophion.primitives.types import Address, Hash32
@@ -26,7 +30,13 @@ log = logging.getLogger(__name__)
 
 _MIN_DELAYED_BYTES: Final = 4096
 """Bytes. A larger proposal is relayed after `_RELAY_DELAY_S`."""
+_MAX_KEPT: Final = 4
+"""Messages of one validator that are kept for peers that lose their connection to it."""
 _RELAY_DELAY_S: Final = 0.25
+_DELAY_PER_VALIDATOR_S: Final = 0.025
+"""Delay of a relayed proposal to validators that are connected to its author, per validator. The votes of a large set
+take longer to arrive.
+"""
 _MAX_PROPOSALS: Final = 8
 
 
@@ -45,14 +55,22 @@ class Validators:
         """Messages dropped by a size or rate limit."""
         self.nodes = ValidatorNodes()
         """Nodes that have proved to act for a validator."""
+        self.links = ValidatorLinks(clock, self._linked_nodes, self._forget_targets, self._on_lost_links)
+        """Connections between validators."""
         self._driver = driver
-        driver.malformed = self._blame
+        driver.inbox.malformed = self._blame
         self._clock = clock
         self._catch_up = catch_up
         self._connections: dict[tuple[str, Address], list[_ValidatorPeer]] = {}
         """Connections by protocol variant and validator. Several nodes may act for one validator."""
         self._voted: OrderedDict[Hash32, set[Address]] = OrderedDict()
         """The voters by the digest of a proposal. A voter has the proposal."""
+        self._relayed: dict[Address, deque[BftMessage]] = {}
+        """The latest small messages by author."""
+        self._targets: dict[Address, list[_ValidatorPeer]] = {}
+        """Connections of validators by author: those that get the messages of this author from other nodes only."""
+        self._targets_of: frozenset[Address] = frozenset()
+        """The validators for which `_targets` holds."""
 
     # --- connections ----------------------------------------------------------------------------
 
@@ -64,9 +82,16 @@ class Validators:
         """Whether a peer is a validator of the current height."""
         return address in self._driver.validators
 
+    @property
+    def count(self) -> int:
+        """Number of validators of the current height."""
+        return len(self._driver.validators)
+
     def came(self, peer: Peer, variant: str, capability: str) -> None:
         """Add a connected peer."""
         self._connections.setdefault((variant, peer.validator_address), []).append(_ValidatorPeer(peer, capability))
+        self._forget_targets()
+        self.links.gained()
         if variant == self._driver.protocol_name:
             self._driver.connected(peer.validator_address)
 
@@ -75,6 +100,8 @@ class Validators:
         address = peer.validator_address
         connections = self._connections.get((variant, address), [])
         left = [connection for connection in connections if connection.peer is not peer]
+        self._forget_targets()
+        self.links.lost()
         if left:
             self._connections[variant, address] = left
         elif connections:
@@ -131,13 +158,18 @@ class Validators:
         self._send(message.raw, to, may_drop=False)
 
     def relay(self, message: BftMessage, exclude: Collection[Address | None]) -> None:
+        raw = message.raw
         if isinstance(message, Prepare | Commit):
             self._note_vote(message.digest, message.author)
-        if isinstance(message, Proposal) and len(message.raw.data) > _MIN_DELAYED_BYTES:
-            digest = message.block.digest
-            asyncio.get_running_loop().call_later(_RELAY_DELAY_S, self._relay_late, message.raw, digest, exclude)
-        else:
-            self._relay(message.raw, exclude)
+        is_large = len(raw.data) > _MIN_DELAYED_BYTES
+        if not is_large:
+            self._relayed.setdefault(message.author, deque(maxlen=_MAX_KEPT)).append(message)
+        if not is_large or not isinstance(message, Proposal):
+            for connection in self._targets_for(message.author):
+                if self._may_lack(connection.peer.validator_address, exclude):
+                    self._send_to(connection, raw, may_drop=True)
+        if isinstance(message, Proposal):
+            self._relay_later(message, exclude, is_large)
 
     def catch_up(self, peer: Address | None, height: int) -> None:
         for connection in self._of(peer) if peer is not None else ():
@@ -162,19 +194,77 @@ class Validators:
 
     # --- sending --------------------------------------------------------------------------------
 
-    def _relay_late(self, raw: RawMessage, digest: Hash32, exclude: Collection[Address | None]) -> None:
-        self._relay(raw, {*exclude, *self._voted.get(digest, ())})
+    def _may_lack(self, address: Address, exclude: Collection[Address | None]) -> bool:
+        # of several nodes with one key, only one has sent the message
+        return address not in exclude or len(self._of(address)) > 1
 
-    def _relay(self, raw: RawMessage, exclude: Collection[Address | None]) -> None:
-        for address in self._driver.validators:
-            # of several nodes with one key, only one has sent the message
-            if address not in exclude or len(self._of(address)) > 1:
-                self._send(raw, address, may_drop=True)
+    def _relay_later(self, proposal: Proposal, exclude: Collection[Address | None], is_large: bool) -> None:
+        """Schedule the relays of a proposal to validators that have not voted on it by then."""
+        later = asyncio.get_running_loop().call_later
+        others = {address for address in self._driver.validators if self._may_lack(address, exclude)}
+        unreached = {connection.peer.validator_address for connection in self._targets_for(proposal.author)}
+        if is_large and others & unreached:
+            later(_RELAY_DELAY_S, self._relay_unvoted, proposal, others & unreached)
+        if others - unreached:
+            delay_s = max(_RELAY_DELAY_S, _DELAY_PER_VALIDATOR_S * self.count)
+            later(delay_s, self._relay_unvoted, proposal, others - unreached)
+
+    def _relay_unvoted(self, proposal: Proposal, validators: Collection[Address]) -> None:
+        """Relay a proposal to those of these validators that have not voted on it, unless its height is decided."""
+        if self._driver.current_height <= proposal.height:
+            voters = self._voted.get(proposal.block.digest, ())
+            for address in validators:
+                if address not in voters:
+                    self._send(proposal.raw, address, may_drop=True)
 
     def _send(self, raw: RawMessage, to: Address, may_drop: bool) -> None:
         for connection in self._of(to):
-            if connection.peer.is_open:
-                connection.peer.send(connection.capability, raw.code, raw.data, may_drop=may_drop)
+            self._send_to(connection, raw, may_drop)
+
+    def _send_to(self, connection: _ValidatorPeer, raw: RawMessage, may_drop: bool) -> None:
+        if connection.peer.is_open:
+            connection.peer.send(connection.capability, raw.code, raw.data, may_drop=may_drop)
+
+    def _targets_for(self, author: Address) -> list[_ValidatorPeer]:
+        """Return the connections of validators that are not connected to `author`, as far as they have reported it.
+
+        Another node may have sent the message if several nodes act for the author. Then all connections count.
+        """
+        validators = self._driver.validators
+        if validators is not self._targets_of:
+            if validators != self._targets_of:
+                self._forget_targets()
+                self._relayed = {kept: messages for kept, messages in self._relayed.items() if kept in validators}
+            self._targets_of = validators
+        targets = self._targets.get(author)
+        if targets is None:
+            is_shared = self.nodes.has_nodes(author)
+            targets = self._targets[author] = [
+                connection
+                for address in validators
+                for connection in self._of(address)
+                if is_shared or not (address == author or self.links.reaches(connection.peer, author))
+            ]
+        return targets
+
+    def _forget_targets(self) -> None:
+        self._targets.clear()
+
+    def _linked_nodes(self) -> Iterable[Address]:
+        """Return the nodes that this node is connected to in the current protocol variant."""
+        variant = self._driver.protocol_name
+        found = (connections for (name, _), connections in self._connections.items() if name == variant)
+        return (connection.peer.address for connections in found for connection in connections)
+
+    def _on_lost_links(self, peer: Peer, nodes: frozenset[Address]) -> None:
+        """Send a peer the messages of validators that it is no longer connected to, because it may have missed them."""
+        height = self._driver.current_height
+        for connection in self._of(peer.validator_address):
+            if connection.peer is peer:
+                for node in nodes & self._driver.validators:
+                    for message in self._relayed.get(node, ()):
+                        if message.height >= height:
+                            self._send_to(connection, message.raw, may_drop=True)
 
     def _note_vote(self, digest: Hash32, author: Address) -> None:
         voters = self._voted.get(digest)

@@ -17,6 +17,8 @@ from ophion.primitives.types import Hash32
 from ophion.testing.simulation.fake_crypto import has_other_body
 from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 
+_SEEN_PER_VALIDATOR = 4
+"""Fingerprints that a validator keeps to detect duplicates in large networks."""
 _MESSAGES_PER_VALIDATOR = 12
 """Limit on stored messages: votes of the current and three later rounds, and three round changes, with a margin."""
 _MESSAGES_BESIDE = 24
@@ -47,7 +49,7 @@ class Checker:
         """Round in which each height was first decided."""
         self._rules = rules
         self._bound = (
-            limits.duplicates
+            max(limits.duplicates, _SEEN_PER_VALIDATOR * members)
             + limits.gossiped_history
             + limits.future_messages
             + _MESSAGES_PER_VALIDATOR * members

@@ -32,6 +32,10 @@ class MessageDelivery:
         self.link: LinkQuality = CALM
         self.gossips = True
         """Whether members relay messages."""
+        self.reports_links = False
+        """Whether members report their connections, so that messages are not relayed to members that have them."""
+        self.count = 0
+        """Messages sent so far, including relayed and lost messages."""
         self.extra_loss: dict[type, float] = {}
         """Share of lost messages per type, in addition to the link."""
         self.filter: Callable[[int, int, Letter], bool] | None = None
@@ -66,8 +70,13 @@ class MessageDelivery:
     def relay(self, member: SimulatedMember, order: RelayMessage, receivers: Iterable[SimulatedMember]) -> None:
         """Relay a received message."""
         if self.gossips:
-            for receiver in receivers:
-                if receiver is not member and receiver.address not in order.exclude:
+            listed = list(receivers)
+            author = next((one for one in listed if one.address == order.message.author), None)
+            for receiver in listed:
+                if receiver is member or receiver.address in order.exclude:
+                    continue
+                has_link = author is not None and self.are_connected(author, receiver)
+                if not (self.reports_links and has_link):
                     self._post(member, receiver, order.message)
 
     def announce(self, sender: SimulatedMember, block: FinalBlock, receivers: Iterable[SimulatedMember]) -> None:
@@ -81,6 +90,7 @@ class MessageDelivery:
         self, sender: SimulatedMember, receiver: SimulatedMember, message: BftMessage, delay_s: float | None = None
     ) -> float | None:
         """Schedule the delivery of a message. Returns its first arrival time; None if it is lost."""
+        self.count += 1
         delays = self._fate(sender, receiver, message)
         if delay_s is not None and delays:
             delays = (delay_s,)

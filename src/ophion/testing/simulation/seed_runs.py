@@ -68,6 +68,8 @@ class SeedOutcome(Struct, frozen=True):
     highest_round: int
     healing_s: float
     """Time from the end of the faults to the first new block on every honest chain."""
+    messages_per_block: float = 0.0
+    """Consensus messages of all members per block, after the first block without faults."""
 
 
 class SeedSummary(Struct):
@@ -80,10 +82,13 @@ class SeedSummary(Struct):
     """Seeds that broke a rule."""
     slowest_healing_s: float = 0.0
     highest_round: int = 0
+    messages_per_block: float = 0.0
+    """Mean over the seeds."""
 
     def add(self, outcome: SeedOutcome) -> None:
         """Count one seed."""
         self.seeds += 1
+        self.messages_per_block += (outcome.messages_per_block - self.messages_per_block) / self.seeds
         self.blocks += outcome.blocks
         self.steps += outcome.steps
         if math.isfinite(outcome.healing_s):
@@ -114,12 +119,12 @@ def run_seed(seed: int, options: SeedOptions, trace: Trace | None = None) -> See
     world.checker.forgetful = conditions.forgetful
     if trace is not None:
         _describe(trace, conditions)
-    _prepare(world, conditions)
+    _prepare(world, conditions, options.storm_s)
     world.start()
     world.run(options.storm_s)
-    healing_s = 0.0
+    healing_s = messages_per_block = 0.0
     if not world.checker.violations:
-        healing_s = _heal(world, options)
+        healing_s, messages_per_block = _heal(world, options)
     checker = world.checker
     return SeedOutcome(
         seed,
@@ -128,6 +133,7 @@ def run_seed(seed: int, options: SeedOptions, trace: Trace | None = None) -> See
         tuple(checker.violations),
         max(checker.decided_rounds, default=0),
         healing_s,
+        messages_per_block,
     )
 
 
@@ -146,9 +152,11 @@ def _describe(trace: Trace, conditions: FaultPlan) -> None:
     )
 
 
-def _prepare(world: SimulatedNetwork, conditions: FaultPlan) -> None:
+def _prepare(world: SimulatedNetwork, conditions: FaultPlan, storm_s: float) -> None:
     world.mail.link = conditions.link
     world.mail.gossips = conditions.gossips
+    # without faults, connections deliver every message, as those of real nodes
+    world.mail.reports_links = not storm_s
     world.driver.slow_work_s = conditions.slow_work_s
     world.mail.extra_loss = conditions.extra_loss
     for partition in conditions.partitions:
@@ -165,8 +173,8 @@ def _prepare(world: SimulatedNetwork, conditions: FaultPlan) -> None:
         )
 
 
-def _heal(world: SimulatedNetwork, options: SeedOptions) -> float:
-    """End the faults and wait for blocks; return how long the first block took."""
+def _heal(world: SimulatedNetwork, options: SeedOptions) -> tuple[float, float]:
+    """End the faults and wait for blocks; return how long the first block took, and the messages of a later block."""
     world.mail.link = CALM
     world.mail.extra_loss = {}
     world.driver.slow_work_s = min(world.driver.slow_work_s, 0.05)
@@ -181,11 +189,11 @@ def _heal(world: SimulatedNetwork, options: SeedOptions) -> float:
     goal = max(member.height for member in world.honest) + 1
     first = _wait_for(world, goal, options.growth_limit_s)
     if first is None:
-        return math.inf
-    per_block = options.growth_limit_s
+        return math.inf, 0.0
+    per_block, sent = options.growth_limit_s, world.mail.count
     if _wait_for(world, goal + BLOCKS_AFTER_HEALING - 1, BLOCKS_AFTER_HEALING * per_block) is None:
-        return math.inf
-    return first - healed_at
+        return math.inf, 0.0
+    return first - healed_at, (world.mail.count - sent) / (BLOCKS_AFTER_HEALING - 1)
 
 
 def _wait_for(world: SimulatedNetwork, height: int, limit_s: float) -> float | None:

@@ -95,8 +95,8 @@ class Stage:
         height = self.machine.height
         assert height is not None
         if kind is TimerKind.ROUND:
-            assert height.expires_at is not None
-            self.now = max(self.now, height.expires_at)
+            assert height.timers.expires_at is not None
+            self.now = max(self.now, height.timers.expires_at)
             return self.tell(RoundTimer(height.validator_set.height, height.current))
         return self.tell(BlockTimer(height.validator_set.height))
 

@@ -24,9 +24,9 @@ from ophion.consensus.bft.events import (
     TaskFailed,
     TimerKind,
 )
-from ophion.consensus.bft.height import MAX_ROUND
 from ophion.consensus.bft.messages import Commit, Prepare, Proposal, RoundChange
 from ophion.consensus.bft.protocol import Rules
+from ophion.consensus.bft.round import MAX_ROUND
 from ophion.consensus.bft.timeouts import RoundTiming
 from tests.unit.consensus.bft.puppets import IBFT2, PROTOCOLS, QBFT, Stage
 
@@ -400,9 +400,9 @@ def test_time_outs_double_up_to_the_cap(rules: Rules) -> None:
         height = stage.machine.height
         assert height is not None
         assert height.current == number
-        assert height.expires_at is not None
-        lengths.append(height.expires_at - stage.now)
-        stage.now = height.expires_at
+        assert height.timers.expires_at is not None
+        lengths.append(height.timers.expires_at - stage.now)
+        stage.now = height.timers.expires_at
     assert lengths == [4.0, 8.0, 16.0, 16.0, 16.0]
 
 
@@ -586,7 +586,7 @@ def test_q_08_other_validators_wait_as_well_while_they_have_no_transactions() ->
         stage.now = float(second)
         stage.tell(BlockTimer(1, is_pool_empty=True))
         assert stage.machine.height is not None
-        assert stage.machine.height.expires_at is None
+        assert stage.machine.height.timers.expires_at is None
         assert stage.timer(TimerKind.BLOCK) == min(10.0, second + 1.0)
     stage.tell(BlockTimer(1, is_pool_empty=False))
     assert stage.timer(TimerKind.ROUND) == stage.now + 2.0

@@ -20,10 +20,10 @@ from ophion.consensus.bft.events import (
     Suspended,
     TimerKind,
 )
-from ophion.consensus.bft.height import NOT_STARTED
 from ophion.consensus.bft.message_buffer import MessageCounts, MessageLimits
 from ophion.consensus.bft.messages import Prepare, RoundChange
 from ophion.consensus.bft.protocol import Rules
+from ophion.consensus.bft.round import NOT_STARTED
 from ophion.testing.simulation.fake_crypto import FakeMessageFactory
 from tests.unit.consensus.bft.puppets import GENESIS, IBFT2, PROTOCOLS, QBFT, TIMING, Stage
 

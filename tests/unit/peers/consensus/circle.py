@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from ophion.peers.consensus.identity import IdentityProtocol
 from ophion.peers.consensus.protocol import ConsensusProtocol
 from ophion.peers.consensus.validators import Validators
 from ophion.producer.bft_driver import BftDriver
@@ -19,7 +20,8 @@ from tests.unit.producer.authority import KEYS, authority_genesis, open_network
 class Party:
     """One validator with its connections."""
 
-    def __init__(self, node: TestCore, index: int, clock: ManualClock) -> None:
+    def __init__(self, node: TestCore, index: int, clock: ManualClock, reports: bool = False) -> None:
+        """`reports`: whether the validator speaks `vid/2`, so that it reports its connections."""
         assert node.core.bft is not None
         self.node = node
         self.driver: BftDriver = node.core.bft
@@ -28,7 +30,9 @@ class Party:
         self.driver.join(self.validators)
         protocols = self.driver.engine.schedule.protocols
         self.protocols = [ConsensusProtocol(protocol, self.validators) for protocol in protocols]
-        self.host = Host(KEYS[index], self.protocols, clock, client_id=f"Ophion/{index}")
+        identity = IdentityProtocol(self.validators, b"\x0c" * 32, KEYS[index].public_key, None)
+        offered = [*self.protocols, identity] if reports else self.protocols
+        self.host = Host(KEYS[index], offered, clock, client_id=f"Ophion/{index}")
         self.address = KEYS[index].address
 
 
@@ -38,7 +42,12 @@ def meet(parties: list[Party]) -> list[MemoryConnection]:
 
 
 def told(
-    tmp_path: Path, engine: str, story: Callable[[list[Party]], Awaitable[Any]], nodes: int = 4, **parameters: Any
+    tmp_path: Path,
+    engine: str,
+    story: Callable[[list[Party]], Awaitable[Any]],
+    nodes: int = 4,
+    reports: bool = False,
+    **parameters: Any,
 ) -> None:
     """Run a scenario with validators that are not connected yet."""
     clock = ManualClock()
@@ -47,6 +56,6 @@ def told(
     with open_network(tmp_path, genesis, KEYS[:nodes], clock) as opened:
 
         async def main() -> None:
-            await story([Party(node, index, clock) for index, node in enumerate(opened)])
+            await story([Party(node, index, clock, reports) for index, node in enumerate(opened)])
 
         run_virtually(main(), clock)

@@ -68,3 +68,17 @@ def test_what_is_passed_on_goes_neither_to_author_nor_to_peer() -> None:
     office.mail.relay(second, order, office.members)
     office.world.run(1.0)
     assert [index for index, _ in office.arrived] == [3]
+
+
+def test_members_with_a_link_to_the_author_get_no_relays_if_links_are_reported() -> None:
+    office = Office()
+    first, second, _, fourth = office.members
+    office.mail.reports_links = True
+    order = RelayMessage(office.vote, (first.address,))
+    office.mail.relay(second, order, office.members)
+    assert office.mail.count == 0
+    office.mail.missing_links.add(frozenset((first.index, fourth.index)))
+    office.mail.relay(second, order, office.members)
+    office.world.run(1.0)
+    assert [index for index, _ in office.arrived] == [3]
+    assert office.mail.count == 1

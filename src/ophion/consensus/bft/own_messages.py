@@ -1,0 +1,100 @@
+"""`OwnMessages`: signs, stores and sends the messages of this validator at one height.
+
+The votes of a message are stored before it is sent (`DurableVotes`). After that the message counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from ophion.consensus.bft.durable_votes import DurableVotes
+from ophion.consensus.bft.events import BftEffect, CastVote, Multicast, Remember, Repeat, VoteStored
+from ophion.consensus.bft.messages import BftMessage
+from ophion.consensus.bft.validator_set import ValidatorSet
+from ophion.primitives.types import Address, Hash32
+
+_Message = TypeVar("_Message", bound=BftMessage)
+
+
+class OwnMessages:
+    """The messages and votes of this validator."""
+
+    def __init__(
+        self,
+        validator_set: ValidatorSet,
+        memory: DurableVotes | None,
+        emit: Callable[[BftEffect], None],
+        defers_votes: bool,
+    ) -> None:
+        """`defers_votes`: messages count after `VoteStored`, because the driver signs or stores them elsewhere."""
+        self.memory = memory or DurableVotes(validator_set.height)
+        self.defers_votes = defers_votes
+        self._height = validator_set.height
+        self._emit = emit
+        self._is_alone = len(validator_set) == 1
+        self._said: dict[type[BftMessage], BftMessage] = {}
+        """Messages of the current round."""
+        # None even if `memory` comes from disk, so that the first vote is written in any case
+        self._remembered: DurableVotes | None = None
+
+    def cast(
+        self,
+        round_number: int,
+        sign: Callable[[], _Message],
+        votes: Callable[[_Message], DurableVotes],
+        then: Callable[[_Message], None],
+    ) -> None:
+        """Sign a message, store its votes, send it, then count it with `then`.
+
+        A single validator stores and sends nothing, unless it shares its key.
+        """
+        if self.defers_votes:
+            order = CastVote(
+                self._height,
+                round_number,
+                sign,
+                cast("Callable[[BftMessage], DurableVotes]", votes),
+                cast("Callable[[BftMessage], None]", then),
+            )
+            self._emit(order)
+            return
+        message = sign()
+        self.memory = votes(message)
+        if not self._is_alone:
+            if self.memory is not self._remembered:
+                self._remembered = self.memory
+                self._emit(Remember(self.memory))
+            self._send(message)
+        then(message)
+
+    def on_stored(self, event: VoteStored, round_number: int) -> None:
+        """Send and count a message whose votes are stored. It is not sent after its round."""
+        message, votes, known = event.message, event.votes, self.memory.prepared
+        if known is not None and (votes.prepared is None or votes.prepared.round < known.round):
+            # a commit was stored after this vote was written
+            votes = DurableVotes(votes.height, votes.round, votes.vote, known)
+        self.memory = votes
+        if message.round == round_number:
+            self._send(message)
+            event.order.then(message)
+
+    def with_vote(self, round_number: int, digest: Hash32) -> DurableVotes:
+        """Return the votes with a vote for a digest in a round."""
+        memory = self.memory
+        if memory.round == round_number and memory.vote == digest:
+            return memory
+        return DurableVotes(self._height, round_number, digest, memory.prepared)
+
+    def start_round(self) -> None:
+        """Forget the messages of the round that ends."""
+        self._said.clear()
+
+    def repeat(self, peer: Address) -> None:
+        """Send the messages of this round again to a validator that may have missed them."""
+        for message in self._said.values():
+            self._emit(Repeat(message, peer))
+
+    def _send(self, message: BftMessage) -> None:
+        self._said[type(message)] = message
+        self._emit(Multicast(message))

@@ -1,0 +1,130 @@
+"""`ValidatorLinks`: which nodes each peer is connected to, by its own report.
+
+A validator sends its messages to every validator that it is connected to. So a node relays a message only to peers
+without a reported connection to its author. When all validators are connected, nothing is relayed, and the messages of
+a block grow with the square of the number of validators. Without reports they grow with the cube.
+
+A false report harms only the peer that sends it: it gets fewer messages. Peers without reports get every message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Final
+
+from msgspec import Struct
+
+from ophion.errors import DecodeError
+from ophion.peers.peer import Peer
+from ophion.peers.token_bucket import TokenBucket
+from ophion.primitives import rlp
+from ophion.primitives.types import ADDRESS_LENGTH, Address
+from ophion.runtime.clock import Clock
+
+MAX_LINKS: Final = 1000
+"""Connections in one report. Further connections are not reported."""
+MAX_REPORT_BYTES: Final = MAX_LINKS * (ADDRESS_LENGTH + 1) + 8
+LOSS_DELAY_S: Final = 0.1
+"""Delay of a report after a lost connection. Until then, peers do not relay the messages of the lost node."""
+NEW_DELAY_S: Final = 2.0
+"""Delay of a report after a new connection. A network that starts has many of them."""
+_MAX_REPORTS: Final = 20
+_REPORTS_A_SECOND: Final = 2
+"""Rate limit of reports per peer. A peer above it counts as a peer without reports."""
+
+
+class _Reporter(Struct):
+    """A peer that sends and accepts reports."""
+
+    send: Callable[[bytes], object]
+    limit: TokenBucket
+    links: frozenset[Address] = frozenset()
+
+
+class ValidatorLinks:
+    """Sends the connections of this node, and keeps the reports of its peers."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        own: Callable[[], Iterable[Address]],
+        on_change: Callable[[], None],
+        on_loss: Callable[[Peer, frozenset[Address]], None],
+    ) -> None:
+        """`own` returns the nodes that this node is connected to. `on_change` is called after every report, `on_loss`
+        with a peer and the nodes that the peer has lost.
+        """
+        self._clock = clock
+        self._own = own
+        self._on_change = on_change
+        self._on_loss = on_loss
+        self._reporters: dict[Peer, _Reporter] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def attach(self, peer: Peer, send: Callable[[bytes], object]) -> None:
+        """Add a peer that accepts reports. `send` sends it one."""
+        self._reporters[peer] = _Reporter(send, TokenBucket(_MAX_REPORTS, _REPORTS_A_SECOND))
+        self._report_after(NEW_DELAY_S)
+
+    def detach(self, peer: Peer) -> None:
+        """Remove a disconnected peer."""
+        if self._reporters.pop(peer, None) is not None:
+            self._on_change()
+
+    def reaches(self, peer: Peer, node: Address) -> bool:
+        """Whether a peer has reported a connection to a node."""
+        reporter = self._reporters.get(peer)
+        return reporter is not None and node in reporter.links
+
+    def gained(self) -> None:
+        """Report a new connection of this node, after a while."""
+        self._report_after(NEW_DELAY_S)
+
+    def lost(self) -> None:
+        """Report a lost connection of this node, soon."""
+        self._report_after(LOSS_DELAY_S)
+
+    def received(self, peer: Peer, payload: bytes) -> None:
+        """Handle the report of a peer: all nodes that it is connected to. Raises `DecodeError` if it is malformed."""
+        reporter = self._reporters.get(peer)
+        if reporter is None:
+            return
+        if not reporter.limit.take(1, self._clock.monotonic()):
+            reporter.links = frozenset()
+            self._on_change()
+            return
+        before, reporter.links = reporter.links, frozenset(_decode_report(payload))
+        self._on_change()
+        if missing := before - reporter.links:
+            self._on_loss(peer, missing)
+
+    def _report_after(self, delay_s: float) -> None:
+        """Send a report after a delay, or earlier if one is due earlier."""
+        loop = asyncio.get_running_loop()
+        if self._timer is not None:
+            if self._timer.when() <= loop.time() + delay_s:
+                return
+            self._timer.cancel()
+        self._timer = loop.call_later(delay_s, self._report)
+
+    def _report(self) -> None:
+        self._timer = None
+        report = rlp.encode(list(islice(self._own(), MAX_LINKS)))
+        for peer, reporter in self._reporters.items():
+            if peer.is_open:
+                reporter.send(report)
+
+
+def _decode_report(payload: bytes) -> list[Address]:
+    items = rlp.decode_list(payload)
+    if len(items) > MAX_LINKS:
+        raise DecodeError(f"report of {len(items)} connections", "vid/2")
+    return [_address(item) for item in items]
+
+
+def _address(item: rlp.Item) -> Address:
+    if not isinstance(item, bytes) or len(item) != ADDRESS_LENGTH:
+        raise DecodeError("a reported connection is not an address", "vid/2")
+    return item

@@ -1,0 +1,22 @@
+"""`BftTuning`: the operator settings of BFT rounds."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ophion.consensus.bft.client_profiles import ProfileChoice
+from ophion.consensus.bft.engine import DEFAULT_MAX_TIMEOUT_S
+from ophion.consensus.header_form import HeaderFormChoice
+
+
+class BftTuning(Struct, frozen=True):
+    """Operator settings of rounds. Further settings are in the genesis file."""
+
+    max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S
+    """Maximum round timeout."""
+    follows_others: bool = True
+    """Whether to follow f + 1 validators to a later round at once."""
+    passes_over: bool = True
+    """Whether to request the next round at once if the proposer is absent."""
+    profile: ProfileChoice = ProfileChoice.AUTO
+    header_form: HeaderFormChoice = HeaderFormChoice.AUTO

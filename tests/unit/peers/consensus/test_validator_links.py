@@ -1,0 +1,117 @@
+"""Reports of connections: which messages are relayed, and what happens when a connection is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ophion.peers.consensus.validator_links import LOSS_DELAY_S, MAX_LINKS, NEW_DELAY_S
+from ophion.peers.disconnect_reasons import DisconnectReason
+from ophion.primitives import rlp
+from ophion.testing.memory_connection import MemoryConnection
+from tests.unit.peers.consensus.circle import Party, meet, told
+from tests.unit.producer.authority import running
+
+BOTH = pytest.mark.parametrize("engine", ["ibft2", "qbft"])
+
+
+def _duplicates(parties: list[Party]) -> int:
+    return sum(party.driver.counts.duplicate for party in parties)
+
+
+@BOTH
+def test_nothing_is_relayed_when_all_validators_are_connected(tmp_path: Path, engine: str) -> None:
+    async def story(parties: list[Party]) -> None:
+        async with running(*(party.driver for party in parties)):
+            meet(parties)
+            await asyncio.sleep(NEW_DELAY_S + 1)
+            relayed, heights = _duplicates(parties), [party.node.queries.head_number for party in parties]
+            await asyncio.sleep(20)
+        assert _duplicates(parties) == relayed
+        assert min(party.node.queries.head_number for party in parties) >= min(heights) + 9
+
+    told(tmp_path, engine, story, reports=True)
+
+
+@BOTH
+def test_a_ring_of_validators_decides_by_relays(tmp_path: Path, engine: str) -> None:
+    async def story(parties: list[Party]) -> None:
+        async with running(*(party.driver for party in parties)):
+            await asyncio.sleep(0.1)
+            _ = [MemoryConnection(parties[index].host, parties[(index + 1) % 4].host) for index in range(4)]
+            await asyncio.sleep(30)
+        assert min(party.node.queries.head_number for party in parties) >= 6
+        first = parties[0].validators
+        across = parties[2].address
+        assert {one.peer.validator_address for one in first._targets_for(across)} == set()
+        assert {one.peer.validator_address for one in first._targets_for(parties[1].address)} == {parties[3].address}
+
+    told(tmp_path, engine, story, reports=True)
+
+
+def test_a_lost_connection_is_reported_and_missed_messages_follow(tmp_path: Path) -> None:
+    async def story(parties: list[Party]) -> None:
+        first, second, third = parties[:3]
+        async with running(first.driver, third.driver):
+            links = {
+                pair: MemoryConnection(parties[pair[0]].host, parties[pair[1]].host)
+                for pair in ((0, 1), (0, 2), (1, 2))
+            }
+            for link in links.values():
+                await link.peers()
+            await asyncio.sleep(NEW_DELAY_S + 0.5)
+            third_peer = first.host.peers.by_address(third.address)
+            assert third_peer is not None
+            assert first.validators.links.reaches(third_peer, second.address)
+            # the second validator votes, but its message does not reach the third
+            vote = second.driver._factory.prepare(1, 0, bytes(32))
+            second.validators.send(vote, first.address)
+            await asyncio.sleep(0.2)
+            assert second.address not in third.driver._machine.liveness.received_at
+            peer = third.host.peers.by_address(second.address)
+            assert peer is not None
+            peer.disconnect(DisconnectReason.REQUESTED)
+            await asyncio.sleep(LOSS_DELAY_S + 3)
+            assert not first.validators.links.reaches(third_peer, second.address)
+            assert second.address in third.driver._machine.liveness.received_at
+
+    told(tmp_path, "qbft", story, reports=True)
+
+
+def test_a_malformed_report_ends_the_connection_and_a_flood_of_reports_does_not_count(tmp_path: Path) -> None:
+    async def story(parties: list[Party]) -> None:
+        first, second = parties
+        (meeting,) = meet(parties)
+        # the second validator dials nobody: it is the dialler of `meet`
+        _, _ = await meeting.peers()
+        peer = second.host.peers.by_address(first.address)
+        seen = first.host.peers.by_address(second.address)
+        assert peer is not None
+        assert seen is not None
+        report = rlp.encode([b"\x07" * 20])
+        peer.send("vid", 1, report)
+        await asyncio.sleep(0.1)
+        assert first.validators.links.reaches(seen, b"\x07" * 20)
+        for _ in range(40):
+            peer.send("vid", 1, report)
+        await asyncio.sleep(0.1)
+        assert not first.validators.links.reaches(seen, b"\x07" * 20)
+        await asyncio.sleep(30)
+        peer.send("vid", 1, rlp.encode([b"\x07" * 19]))
+        await asyncio.sleep(3)
+        assert not peer.is_open
+
+    told(tmp_path, "qbft", story, nodes=2, reports=True)
+
+
+def test_a_report_is_limited() -> None:
+    from ophion.errors import DecodeError
+    from ophion.peers.consensus.validator_links import MAX_REPORT_BYTES, _decode_report
+
+    report = rlp.encode([bytes(20)] * MAX_LINKS)
+    assert len(report) <= MAX_REPORT_BYTES
+    assert len(_decode_report(report)) == MAX_LINKS
+    with pytest.raises(DecodeError):
+        _decode_report(rlp.encode([bytes(20)] * (MAX_LINKS + 1)))
