@@ -24,6 +24,7 @@ from ophion.chain.chain import FIRST_STATE_KEY, genesis_header
 from ophion.chainspec.config_compatibility import RULES_KEY, check_rules, lasting_rules
 from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.chainspec.genesis import Genesis, check_stored
+from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.engine import Engine
 from ophion.consensus.registry import engine_for
 from ophion.errors import CheckpointError, InvalidBlock, OphionError
@@ -131,7 +132,7 @@ def _verify_chain(
         raise CheckpointError(
             f"its last block {number} has the hash 0x{head_hash.hex()}, and {HASH_OPTION} names 0x{trusted_hash.hex()}"
         )
-    if trusted_hash is None and genesis.spec.engine is EngineKind.ETHASH:
+    if trusted_hash is None and not _has_seals(genesis.spec):
         raise CheckpointError(
             f"blocks of {engine.name} have no validators' seals; give the hash of its last block with {HASH_OPTION}"
         )
@@ -143,6 +144,11 @@ def _verify_chain(
     if rules:
         check_rules(rules, lasting_rules(genesis.spec), last.header)
     return Verified(number, head_hash)
+
+
+def _has_seals(spec: ChainSpec) -> bool:
+    """Whether every block has the seal of a validator. Proof of work has none, nor have blocks after the merge."""
+    return spec.engine is not EngineKind.ETHASH and spec.terminal_total_difficulty is None
 
 
 def _verify_headers(

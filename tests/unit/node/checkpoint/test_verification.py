@@ -111,9 +111,10 @@ def test_a_side_block_and_values_of_the_other_node_are_removed(tmp_path: Path) -
         assert (store.meta("forged"), store.row("payloads", b"key")) == (None, None)
 
 
-def test_networks_without_seals_need_a_hash(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_merged", [False, True])
+def test_networks_without_seals_need_a_hash(tmp_path: Path, is_merged: bool) -> None:
     text = '{"config": {"chainId": 5, "ethash": {"fixeddifficulty": 1}}, "difficulty": "0x1", "gasLimit": "0x1000000"}'
-    genesis = parse_genesis(text)
+    genesis = parse_genesis(genesis_text("clique", 4, terminalTotalDifficulty=5) if is_merged else text)
     with closing(open_store(tmp_path / "database")) as store:
         head = Chain.open(store, genesis, engine_for(genesis.spec)).head
     with pytest.raises(CheckpointError, match="have no validators' seals; give the hash"):
