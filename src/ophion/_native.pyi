@@ -941,6 +941,35 @@ class Store:
     def begin_pruning(self, oldest: int, /) -> Pruning:
         """Begin a round that deletes the states of all blocks below this number, except the genesis."""
 
+    def retain_checked(self) -> None:
+        """Delete what `check` does not cover: side blocks, states other than those of the genesis block and the head,
+        private data, values of the node. For a database from elsewhere, after `check`. A pruning round then deletes the
+        trie nodes of the other states. Raises StorageError if a hash in the genesis state is wrong."""
+
+    # responses of snap/1, encoded in Rust. They end at `max_bytes` or after `deadline_s`, and are empty if the state of
+    # `root` is not stored
+    def account_range(
+        self, request_id: int, root: bytes, origin: bytes, limit: bytes, max_bytes: int, deadline_s: float, /
+    ) -> bytes: ...
+    def storage_ranges(
+        self,
+        request_id: int,
+        root: bytes,
+        accounts: Sequence[bytes],
+        origin: bytes,
+        limit: bytes,
+        max_bytes: int,
+        deadline_s: float,
+        /,
+    ) -> bytes: ...
+    def byte_codes(
+        self, request_id: int, hashes: Sequence[bytes], max_bytes: int, deadline_s: float, /
+    ) -> bytes: ...
+    def trie_nodes(
+        self, request_id: int, root: bytes, paths: Sequence[Sequence[bytes]], max_bytes: int, deadline_s: float, /
+    ) -> bytes:
+        """Raises DecodeError if a path or an account hash is malformed."""
+
     def copy_to(self, descriptor: int, /) -> None:
         """Copy the database without free pages to an open file or pipe."""
 

@@ -9,7 +9,8 @@
     ├── AbiError                a value that does not fit its ABI type, or data that is not a valid encoding
     ├── KeyFileError            a private key or public key file that cannot be used
     ├── StorageError            the database or the data directory: missing, locked, full, newer, damaged
-    │   └── MissingStateError   the state of a root is not in the database
+    │   ├── MissingStateError   the state of a root is not in the database
+    │   └── CheckpointError     a checkpoint that cannot be used
     ├── InvalidBlock            a block breaks a rule of the chain
     │   └── InvalidHeader       ... and its header alone shows it
     ├── UnknownParent           a block whose parent is not in the database
@@ -97,6 +98,10 @@ class StorageError(OphionError):
 
 class MissingStateError(StorageError):
     """The state of this root is not in the database."""
+
+
+class CheckpointError(StorageError):
+    """A checkpoint cannot be fetched, or does not belong to this network."""
 
 
 class ForkSourceError(OphionError):

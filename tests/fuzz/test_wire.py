@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from ophion.chain.chain import Chain
+from ophion.errors import DecodeError
 from ophion.native import wire
 from ophion.native.crypto import keccak256, public_key
+from ophion.native.exceptions import DecodeError as NativeDecodeError
 from ophion.native.transactions import decode_transactions
 from ophion.native.wire import Handshake, Session, WireError
+from ophion.peers.snap.messages import Code as SnapCode
+from ophion.peers.snap.messages import GetByteCodes, decode_request
+from ophion.peers.snap.request_handler import read_response
 from ophion.primitives import rlp
 from tests.data.wire.vectors import vector
 from tests.fuzz import samples
 from tests.fuzz.mutate import mutated, target
 from tests.fuzz.test_decoders import is_clear
+from tests.unit.peers.snap.states import opened
 
 A, B = vector("initiator_key"), vector("recipient_key")
 ENTROPY = bytes(range(256)) * 2
@@ -140,3 +151,37 @@ def test_bodies_of_blocks(block: bytes) -> None:
         assert rlp.list_of(wire.split_list(block, 65_536)[1:]) == body
     except WireError as error:
         assert is_clear(error)
+
+
+KEYS = [bytes([letter]) * 32 for letter in b"abc"]
+SNAP_REQUESTS = {
+    SnapCode.GET_ACCOUNT_RANGE: rlp.encode([7, *KEYS, 5000]),
+    SnapCode.GET_STORAGE_RANGES: rlp.encode([7, KEYS[0], KEYS[1:], b"", KEYS[2], 5000]),
+    SnapCode.GET_BYTE_CODES: rlp.encode([7, KEYS, 5000]),
+    SnapCode.GET_TRIE_NODES: rlp.encode([7, KEYS[0], [[b""], [b"\x1a"], [KEYS[1], b"", b"\x00\x12"]], 5000]),
+}
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chain]:
+    """Open a chain with a state of many accounts."""
+    with opened(tmp_path_factory.mktemp("state")) as found:
+        yield found
+
+
+@target(100)
+@given(code=st.sampled_from(list(SNAP_REQUESTS)), message=mutated(list(SNAP_REQUESTS.values())))
+def test_snap_requests(chain: Chain, code: SnapCode, message: bytes) -> None:
+    try:
+        request = decode_request(code, message)
+    except DecodeError as error:
+        assert is_clear(error)
+        return
+    for root in (KEYS[0], chain.head.header.state_root):
+        try:
+            asked = request if isinstance(request, GetByteCodes) else replace(request, root=root)
+            answer = read_response(chain.store, asked)
+            assert len(answer) < 100_000
+            assert isinstance(rlp.decode(answer, 100_000), list)
+        except NativeDecodeError as error:
+            assert is_clear(error)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from ophion.testing.busy_chain import FIRST_ACCOUNT, PAYER, STORER, make_chain
 from ophion.testing.clique_chain import CHAIN_ID, SIGNER, clique_genesis_text, signed_blocks
 from ophion.testing.ports import free_ports
 from ophion.testing.process import NodeProcess
@@ -124,6 +125,23 @@ def test_geth_fetches_the_chain_from_this_node(chain: Path, tmp_path: Path) -> N
         geth.rpc("admin_addPeer", one.rpc("net_enode"))
         wait_for(lambda: head(geth)[0] == BLOCKS)
         assert head(geth) == head(one)
+
+
+def test_geth_fetches_the_state_from_this_node(tmp_path: Path) -> None:
+    chain = make_chain(tmp_path / "chain", "clique", 200, 4000, 4000)
+    genesis = f"--genesis-file={chain / 'genesis.json'}"
+    ophion("blocks", "import", f"--from={chain / 'blocks.rlp'}", genesis, f"--data-path={tmp_path / 'one'}").succeeded()
+    geth = Geth(tmp_path / "geth")
+    geth.command("init", chain / "genesis.json")
+    with NodeProcess(tmp_path / "one", genesis, *PEERS) as one, geth.running("--syncmode=snap"):
+        geth.rpc("admin_addPeer", one.rpc("net_enode"))
+        wait_for(lambda: head(geth)[0] == 200, 120)
+        for address in (PAYER, STORER, (FIRST_ACCOUNT + 300).to_bytes(20, "big")):
+            asked = ("eth_getProof", "0x" + address.hex(), ["0x" + 31 * "00" + "64"], "latest")
+            ours, theirs = one.rpc(*asked), geth.rpc(*asked)
+            assert ours["accountProof"] == theirs["accountProof"]
+            assert ours["storageProof"][0]["value"] == theirs["storageProof"][0]["value"]
+    assert "Snap sync complete" in (tmp_path / "geth" / "geth.log").read_text()
 
 
 def test_blocks_and_transactions_travel_both_ways(chain: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ Reads go to the database. `head` is the last published head, so a listener sees 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from ophion.chain.block import ommers_of
 from ophion.chain.block_environment import chain_rules
@@ -25,6 +26,9 @@ from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Hash32
 from ophion.runtime.topic import Topic
 
+FIRST_STATE_KEY: Final = "first state"
+"""Database key of the number of the checkpoint's block."""
+
 
 class Chain:
     """Database, rules and head of one network. Implements `HeaderReader` for committed blocks."""
@@ -39,6 +43,8 @@ class Chain:
         self.is_relaxed = False
         """A development chain, on which senders may have code and no cap limits a transaction's gas."""
         self.events: Topic[ChainEvent] = Topic()
+        self.first_state = int.from_bytes(store.meta(FIRST_STATE_KEY) or b"", "big")
+        """The block of the checkpoint from which this chain started; 0 without one. No states are kept before it."""
         self.state_history: int | None = None
         """Blocks before the head with kept states; None keeps all. The genesis state is always kept."""
         self.edited_roots: dict[tuple[int, Hash32], Hash32] = {}
@@ -53,12 +59,9 @@ class Chain:
         Raises `GenesisError` if the database has another genesis (the error names both hashes), or if its blocks were
         produced under other rules.
         """
-        accounts = [(a.address, a.nonce, a.balance, a.code, a.storage) for a in genesis.accounts]
         with translated():
-            execution = genesis_state(store, accounts)
-            header = genesis.header(execution.state_root)
-            engine.check_genesis(header)
-            hashed = engine.hashed(header)
+            execution, hashed = _genesis(store, genesis, engine)
+            header = hashed.header
             stored = store.canonical_hash(0)
             if stored is None:
                 block = NewBlock(
@@ -120,12 +123,15 @@ class Chain:
     @property
     def oldest_state(self) -> int:
         """The block number from which all states up to the head are kept. The genesis state is always kept."""
-        return 0 if self.state_history is None else max(self._tip.header.number - self.state_history, 0)
+        if self.state_history is None:
+            return self.first_state
+        return max(self._tip.header.number - self.state_history, self.first_state)
 
     def state(self, header: Header) -> State:
         """Return the state after a committed block. Raises `MissingStateError` when the state is pruned."""
         if not self.keeps_state(header.number):
-            raise MissingStateError(f"The state of block {header.number} is not kept (--state-history).")
+            why = "--state-history" if header.number >= self.first_state else "the node started from a checkpoint"
+            raise MissingStateError(f"The state of block {header.number} is not kept ({why}).")
         try:
             return self.store.state(self.root_after(header))
         except MissingState as error:
@@ -211,6 +217,19 @@ class Chain:
         if header is None or total_difficulty is None:
             raise StorageError("The head of the chain is missing from the database; run `ophion storage check`.")
         return Tip(header, total_difficulty)
+
+
+def genesis_header(store: Store, genesis: Genesis, engine: Engine) -> HashedHeader:
+    """Return the genesis header that a genesis file leads to. Writes nothing."""
+    return _genesis(store, genesis, engine)[1]
+
+
+def _genesis(store: Store, genesis: Genesis, engine: Engine) -> tuple[Execution, HashedHeader]:
+    accounts = [(a.address, a.nonce, a.balance, a.code, a.storage) for a in genesis.accounts]
+    execution = genesis_state(store, accounts)
+    header = genesis.header(execution.state_root)
+    engine.check_genesis(header)
+    return execution, engine.hashed(header)
 
 
 def checkpoint_key(block_hash: Hash32) -> str:

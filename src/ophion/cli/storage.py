@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from msgspec import structs
+
 from ophion.cli.command import Command, CommandSession, NoOptions
 from ophion.cli.progress import Progress
 from ophion.cli.replaced_commands import STORAGE_COMMANDS
 from ophion.enclave.key_loading import DEFAULT_KEY_FILE
+from ophion.errors import StorageError
 from ophion.native.exceptions import translated
-from ophion.node.database_copy import CopyStep, OnProgress, back_up, compact, damage
+from ophion.node.checkpoint.location import is_archive_name
+from ophion.node.database_copy import Copied, CopyStep, OnProgress, back_up, compact, damage, remove_copy
 from ophion.node.datadir import DataConfig, DataDirectory
 from ophion.runtime.options import Options, at_least, option
 
@@ -61,7 +65,8 @@ class BackupOptions(Options):
     target: Path = option(
         "--to",
         metavar="DIRECTORY",
-        help="Data path to create; it must not exist. To restore, start a node with it or with a copy of it.",
+        help="Data path to create; it must not exist. To restore, start a node with it or with a copy of it. A name"
+        " that ends in .tar or .tar.gz makes an archive, for --sync-checkpoint of a new node.",
     )
     max_rate: int = option(
         "--max-rate", default=64, check=at_least(0), help="Maximum MiB to copy per second; 0 for no limit."
@@ -77,7 +82,7 @@ def backup(options: BackupOptions, session: CommandSession) -> int:
     os.nice(_NICENESS)  # the node has priority over the backup
     with _shown() as on_progress:
         began = time.monotonic()
-        copied = back_up(data.data_path, options.target, options.max_rate << 20, options.checks, on_progress)
+        copied = _back_up(data.data_path, options, on_progress)
     seconds = time.monotonic() - began
     print(f"Copied {show_size(copied.size)} in {seconds:.1f} s{' and found no damage' if options.checks else ''}.")
     print(f"{options.target} holds the chain up to block {copied.number} (0x{copied.hash.hex()}).")
@@ -88,6 +93,27 @@ def backup(options: BackupOptions, session: CommandSession) -> int:
     if enclave_key.exists():
         print(f"Nor is the key of the enclave, without which no private payload can be opened: {enclave_key}")
     return 0
+
+
+def _back_up(data_path: Path, options: BackupOptions, on_progress: OnProgress) -> Copied:
+    """Copy to a directory; if an archive is wanted, to a directory beside it that the archive replaces."""
+    target, rate = options.target, options.max_rate << 20
+    if not is_archive_name(target):
+        return back_up(data_path, target, rate, options.checks, on_progress)
+    # imported here: few backups are archives
+    from ophion.node.checkpoint.archive import write_archive
+
+    if target.exists():
+        raise StorageError(f"The file {target} exists. Name one that does not exist yet.")
+    folder = target.with_name(target.name + ".unpacked")
+    remove_copy(folder)  # of an interrupted attempt
+    try:
+        copied = back_up(data_path, folder, rate, options.checks, on_progress)
+        return structs.replace(copied, size=write_archive(folder, target))
+    except OSError as error:
+        raise StorageError(f"The archive {target} cannot be written: {error.strerror or error}.") from error
+    finally:
+        remove_copy(folder)
 
 
 def compact_database(options: NoOptions, session: CommandSession) -> int:

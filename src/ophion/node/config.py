@@ -39,7 +39,7 @@ from ophion.node.security_options import (
     WebSocketTlsConfig,
 )
 from ophion.node.storage_options import StorageConfig
-from ophion.peers.options import PeerConfig
+from ophion.peers.options import PeerConfig, SyncMode
 from ophion.permissions.options import PermissionConfig
 from ophion.pool.options import PoolConfig
 from ophion.privacy.options import PrivacyConfig
@@ -170,6 +170,8 @@ class NodeConfig(Options):
                 yield f"--page-http-enabled cannot be used with {flag}: the web interface has no TLS. Switch it off."
         if self.privacy.enabled and self.storage.states_kept is not None:
             yield "--privacy-enabled needs every state: private states cannot be combined with --state-history."
+        if self.privacy.enabled and self.peers.sync_mode is SyncMode.CHECKPOINT:
+            yield "--privacy-enabled needs every state: a checkpoint has only that of its last block. Use FULL."
         if self.privacy.enabled and self.enclave.url is not None and self.enclave.public_key_file is None:
             yield "Please specify Enclave public key file path to enable privacy"
         if self.privacy.enabled and self.miner.min_gas_price and self.privacy.marker_key_file is None:

@@ -88,7 +88,7 @@ def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on
                 partial.rename(target)
                 force_directory(target.parent)
             except BaseException:
-                _remove(partial)
+                remove_copy(partial)
                 raise
     return copied
 
@@ -228,7 +228,7 @@ def _clear(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
 
 
-def _remove(partial: Path) -> None:
+def remove_copy(partial: Path) -> None:
     """Remove the files that a copy writes, and no others."""
     for name in (f"database/{DATA_FILE}", f"database/{LOCK_FILE}", "database/DATABASE_METADATA.json", "lock"):
         (partial / name).unlink(missing_ok=True)

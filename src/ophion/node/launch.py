@@ -29,6 +29,7 @@ from ophion.node.datadir import DataDirectory, refuse_in_use
 from ophion.node.foreign_data import refuse_foreign_data
 from ophion.node.network import load_genesis
 from ophion.node.port_check import PortsTaken, check_ports
+from ophion.peers.options import SyncMode
 from ophion.primitives.types import ZERO_HASH
 from ophion.runtime import logs
 from ophion.runtime.event_loop import load_without_tls
@@ -74,6 +75,11 @@ def _launch(loaded: Loaded[NodeConfig], attach: Attach | None) -> int | None:
     _check_ports(loaded)
     with _data_path(loaded) as data_path, DataDirectory.open(data_path) as directory:
         config = replace(config, data=replace(config.data, data_path=data_path))
+        if config.peers.sync_mode is SyncMode.CHECKPOINT and config.peers.sync_checkpoint is not None:
+            # imported here: few nodes start from a checkpoint
+            from ophion.node.checkpoint.installation import install_checkpoint
+
+            install_checkpoint(directory, config.peers.sync_checkpoint, genesis, config.peers.sync_checkpoint_hash)
         with held_back(), ThreadPoolExecutor(1, "disk") as disk:
             opened = disk.submit(_open, config, directory)
             run = _loaded_node(config)

@@ -27,6 +27,7 @@ from ophion.peers.policy.admission import PeerLimits
 from ophion.peers.policy.static_nodes import NAME, read_static_nodes
 from ophion.peers.service import PeerService
 from ophion.peers.settings import PeerSettings
+from ophion.peers.snap.protocol import SnapProtocol
 from ophion.peers.subprotocol import Subprotocol
 from ophion.peers.sync.synchroniser import Synchroniser
 from ophion.permissions.node_rules import NodeRules
@@ -89,7 +90,8 @@ def build_network(
     bootnodes = core.chain.spec.bootnodes
     validators = _validators(core, sync, clock)
     consensus = () if validators is None else _consensus(core, key, validator_key, validators)
-    subprotocols = (eth, *consensus, *_priv(enclave, key, clock, entropy, eth))
+    snap = SnapProtocol(core.chain.store, eth.lane, eth.is_member_node, clock)
+    subprotocols: tuple[Subprotocol, ...] = (eth, snap, *consensus, *_priv(enclave, key, clock, entropy, eth))
 
     def is_member(node: Address) -> bool:
         return (node if validators is None else validators.nodes.validator_of(node)) in eth.makers

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from ophion.peers.policy.addresses import Subnet, read_subnet
 from ophion.primitives.enode import Enode, EnodeError, is_host_name, socket_ip
@@ -14,6 +15,21 @@ from ophion.runtime.options import port as valid_port
 _MAX_NAME = 64
 
 read_node_id = hex_bytes(64, 64, "a node id: expected 128 hex digits")
+read_block_hash = hex_bytes(32, 32, "a block hash: expected 64 hex digits")
+
+
+def read_checkpoint(text: str) -> str:
+    """Parse the location of a checkpoint: a path, or an HTTP(S) address that names a host."""
+    if "://" not in text:
+        return text
+    try:
+        parts = urlsplit(text)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise ValueError(f"'{text}' is neither a path nor an address that begins with http:// or https://")
+    return text
 
 
 def read_ip(text: str) -> str:
@@ -57,10 +73,11 @@ class NatMethod(Enum):
 
 
 class SyncMode(Enum):
-    """Accepted sync modes."""
+    """How a new node gets the chain."""
 
     FULL = "FULL"
     FAST = "FAST"
+    CHECKPOINT = "CHECKPOINT"
 
 
 class PeerConfig(Options):
@@ -183,7 +200,26 @@ class PeerConfig(Options):
     sync_mode: SyncMode = option(
         "--sync-mode",
         default=SyncMode.FULL,
-        help="Accepted for old command lines: every block is fetched and executed, also with FAST.",
+        help="How a new node gets the chain: FULL fetches and executes every block, CHECKPOINT starts from"
+        " --sync-checkpoint. FAST is accepted for old command lines and does the same as FULL.",
+    )
+    sync_checkpoint: str | None = option(
+        "--sync-checkpoint",
+        default=None,
+        parse=read_checkpoint,
+        metavar="PATH|URL",
+        needs=("--sync-mode", SyncMode.CHECKPOINT),
+        help="Backup of another node to start from: a directory or archive of `ophion storage backup`, or the http(s)"
+        " address of an archive. Verified before use; has no effect if the data path has a chain.",
+    )
+    sync_checkpoint_hash: bytes | None = option(
+        "--sync-checkpoint-hash",
+        default=None,
+        parse=read_block_hash,
+        metavar="HASH",
+        needs=("--sync-mode", SyncMode.CHECKPOINT),
+        help="Hash of the checkpoint's last block, from a source you trust. Replaces the check of seals, and is needed"
+        " if a contract names the validators.",
     )
     fast_sync_min_peers: int = option(
         "--fast-sync-min-peers",
@@ -194,6 +230,8 @@ class PeerConfig(Options):
     )
 
     def problems(self) -> Iterator[str]:
+        if self.sync_mode is SyncMode.CHECKPOINT and self.sync_checkpoint is None:
+            yield "--sync-mode=CHECKPOINT needs --sync-checkpoint: the backup to start from."
         if not self.dns_enabled:
             if is_host_name(self.host):
                 yield (

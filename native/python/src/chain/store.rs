@@ -11,7 +11,7 @@ use ophion_rendering::chain::blocks;
 use ophion_rendering::chain::logs::{self, Limits, LogFilter};
 use ophion_storage::chain::body::{decode_transaction_at, encode_block};
 use ophion_storage::chain::receipts::ReceiptData;
-use ophion_storage::state::StateData;
+use ophion_storage::state::{self, RangeLimits, StateData};
 use ophion_storage::store::{self, BlockRecord, Database, Snapshot};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -70,6 +70,10 @@ pub fn log_filter(addresses: Vec<Addr>, topics: PyTopics) -> LogFilter {
         addresses: addresses.into_iter().map(|address| address.0).collect(),
         topics: topics.into_iter().map(|position| position.map(any_of)).collect(),
     }
+}
+
+fn range_limits(bytes: usize, deadline_s: f64) -> RangeLimits {
+    RangeLimits { bytes, deadline: deadline::after(deadline_s) }
 }
 
 #[pyclass(frozen, module = "ophion._native")]
@@ -390,6 +394,82 @@ impl Store {
         let inner = self.inner()?;
         let round = py.detach(|| store::Pruning::begin(&inner, oldest))?;
         Ok(Pruning { round: Mutex::new(round) })
+    }
+
+    fn retain_checked(&self, py: Python<'_>) -> Answer<()> {
+        let inner = self.inner()?;
+        Ok(py.detach(|| inner.retain_checked())?)
+    }
+
+    #[pyo3(signature = (request_id, root, origin, limit, max_bytes, deadline_s, /))]
+    #[expect(clippy::too_many_arguments)]
+    fn account_range<'py>(
+        &self,
+        py: Python<'py>,
+        request_id: u64,
+        root: Hash,
+        origin: Hash,
+        limit: Hash,
+        max_bytes: usize,
+        deadline_s: f64,
+    ) -> Answer<Bound<'py, PyBytes>> {
+        let limits = range_limits(max_bytes, deadline_s);
+        let found =
+            self.read(py, |snapshot| state::account_range(snapshot, request_id, root.0, origin.0, limit.0, limits))?;
+        Ok(to_bytes(py, found))
+    }
+
+    #[pyo3(signature = (request_id, root, accounts, origin, limit, max_bytes, deadline_s, /))]
+    #[expect(clippy::too_many_arguments)]
+    fn storage_ranges<'py>(
+        &self,
+        py: Python<'py>,
+        request_id: u64,
+        root: Hash,
+        accounts: Vec<Hash>,
+        origin: Hash,
+        limit: Hash,
+        max_bytes: usize,
+        deadline_s: f64,
+    ) -> Answer<Bound<'py, PyBytes>> {
+        let limits = range_limits(max_bytes, deadline_s);
+        let accounts: Vec<B256> = accounts.into_iter().map(|hash| hash.0).collect();
+        let found = self.read(py, |snapshot| {
+            state::storage_ranges(snapshot, request_id, root.0, &accounts, (origin.0, limit.0), limits)
+        })?;
+        Ok(to_bytes(py, found))
+    }
+
+    #[pyo3(signature = (request_id, hashes, max_bytes, deadline_s, /))]
+    fn byte_codes<'py>(
+        &self,
+        py: Python<'py>,
+        request_id: u64,
+        hashes: Vec<Hash>,
+        max_bytes: usize,
+        deadline_s: f64,
+    ) -> Answer<Bound<'py, PyBytes>> {
+        let limits = range_limits(max_bytes, deadline_s);
+        let hashes: Vec<B256> = hashes.into_iter().map(|hash| hash.0).collect();
+        let found = self.read(py, |snapshot| state::byte_codes(snapshot, request_id, &hashes, limits))?;
+        Ok(to_bytes(py, found))
+    }
+
+    #[pyo3(signature = (request_id, root, paths, max_bytes, deadline_s, /))]
+    fn trie_nodes<'py>(
+        &self,
+        py: Python<'py>,
+        request_id: u64,
+        root: Hash,
+        paths: Vec<Vec<PyBackedBytes>>,
+        max_bytes: usize,
+        deadline_s: f64,
+    ) -> Answer<Bound<'py, PyBytes>> {
+        let limits = range_limits(max_bytes, deadline_s);
+        let paths: Vec<state::PathSet> =
+            paths.into_iter().map(|set| set.iter().map(|path| path.to_vec()).collect()).collect();
+        let found = self.read(py, |snapshot| state::trie_nodes(snapshot, request_id, root.0, &paths, limits))?;
+        Ok(to_bytes(py, found))
     }
 
     #[pyo3(signature = (descriptor, /))]

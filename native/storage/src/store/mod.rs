@@ -18,6 +18,7 @@
 //! | mark.rs             | trie nodes that the stored states need                    |
 //! | node_writer.rs      | ids of new trie nodes                                     |
 //! | pruning.rs          | deletion of old states                                    |
+//! | retain.rs           | removal of rows that the check does not cover             |
 //! | check.rs            | integrity of the database                                 |
 //! | check_private.rs    | integrity of private data                                 |
 
@@ -35,6 +36,7 @@ mod opening;
 mod private;
 mod pruning;
 mod records;
+mod retain;
 mod roots;
 mod snapshot;
 mod tables;

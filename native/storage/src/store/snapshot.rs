@@ -135,6 +135,19 @@ impl Snapshot {
         }
     }
 
+    /// Trie of a stored state, read only from this snapshot. None if the state is not stored.
+    pub(crate) fn stored_state(&self, root: B256) -> Result<Option<Trie<Account>>> {
+        match self.inner.stored_trie(&self.txn, root) {
+            Ok(trie) => Ok(Some(trie)),
+            Err(Error::MissingState(_)) => Ok(None),
+            Err(cause) => Err(cause),
+        }
+    }
+
+    pub(crate) fn stored_code(&self, hash: &B256) -> Result<Option<&[u8]>> {
+        self.tables().code.get(&self.txn, hash.as_slice())
+    }
+
     /// Fail if a state has been pruned since it was opened.
     pub(crate) fn expect_state(&self, root: &B256) -> Result<()> {
         match root_id(self.tables(), &self.txn, root)? {

@@ -16,6 +16,7 @@
 //! | node_parts.rs   | masks and children of stored nodes                     |
 //! | branch_delta.rs | branches stored as deltas                              |
 //! | walk.rs         | proofs, iteration, differences                         |
+//! | paths.rs        | nodes by path                                          |
 //! | account.rs      | values: accounts and slots                             |
 //! | plain.rs        | tries of bytes, for tools                              |
 
@@ -27,6 +28,7 @@ mod hashing;
 mod lookup;
 mod node;
 mod node_parts;
+mod paths;
 mod plain;
 mod source;
 mod update;
@@ -39,6 +41,7 @@ pub use account::{Account, FlatAccount, Slot};
 pub use branch_delta::{Version, load, version};
 pub use codec::{references, save_root, stored_children};
 pub use node::{Child, EMPTY_ROOT, Trie, Value};
+pub use paths::node_at;
 pub use plain::{plain_root, proven};
 pub use source::{NoSource, Saver, Source};
 pub use walk::proof;

@@ -51,8 +51,11 @@ def adapt_values(given: Iterable[Given]) -> tuple[list[Given], list[str]]:
     """Replace values that only Besu has. Returns the settings and one warning for each replaced value."""
     adapted: list[Given] = []
     warnings: list[str] = []
+    given = list(given)
+    has_checkpoint = any(item.spec.name == "sync-checkpoint" for item in given)
     for item in given:
-        rules = VALUE_RULES.get(item.spec.name)
+        # with an Ophion checkpoint, CHECKPOINT is a value of this client
+        rules = None if has_checkpoint and item.spec.name == "sync-mode" else VALUE_RULES.get(item.spec.name)
         if rules is None or not any(_key(text) in rules for text in item.texts):
             adapted.append(item)
             continue

@@ -1,0 +1,105 @@
+"""A backup as one tar file, plain or compressed with gzip."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from ophion.errors import CheckpointError
+from ophion.node.checkpoint.location import ARCHIVE_SUFFIXES
+from ophion.node.datadir import DATA_FILE
+from ophion.runtime.operator_files import force_directory
+
+PIECE_BYTES: Final = 1 << 20
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_COMPRESSION_LEVEL: Final = 1
+"""Most of a chain is hashes and signatures, which do not shrink: a higher level costs time only."""
+_MAX_MEMBERS: Final = 1000
+
+
+def write_archive(directory: Path, target: Path) -> int:
+    """Write a backup directory to an archive and return its size. The name gets its file once it is on disk."""
+    partial = target.with_name(target.name + ".partial")
+    try:
+        with open(partial, "xb", opener=_for_its_owner) as file:
+            _write(directory, file, is_compressed=not target.name.lower().endswith(ARCHIVE_SUFFIXES[0]))
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    force_directory(target.parent)
+    return target.stat().st_size
+
+
+def _write(directory: Path, file: BinaryIO, is_compressed: bool) -> None:
+    # the database is larger than its description, so the small file comes first
+    names = ("DATABASE_METADATA.json", DATA_FILE)
+    if is_compressed:
+        with tarfile.open(fileobj=file, mode="w:gz", compresslevel=_COMPRESSION_LEVEL) as archive:
+            _add(archive, directory, names)
+    else:
+        with tarfile.open(fileobj=file, mode="w") as archive:
+            _add(archive, directory, names)
+
+
+def _add(archive: tarfile.TarFile, directory: Path, names: tuple[str, ...]) -> None:
+    for name in names:
+        archive.add(directory / "database" / name, f"database/{name}", filter=_anonymous)
+
+
+def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
+
+
+def _for_its_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def extract_database(archive: Path, target: Path, max_bytes: int, on_bytes: Callable[[int], None]) -> None:
+    """Write the database file of an archive to a new file. Raises `CheckpointError` if there is none, or too much.
+
+    Nothing else is extracted, and no name in the archive is used as a path.
+    """
+    try:
+        with archive.open("rb") as file:
+            is_compressed = file.read(2) == _GZIP_MAGIC
+            file.seek(0)
+            if is_compressed:
+                with tarfile.open(fileobj=file, mode="r|gz") as members:
+                    _extract(members, target, max_bytes, on_bytes)
+            else:
+                with tarfile.open(fileobj=file, mode="r|") as members:
+                    _extract(members, target, max_bytes, on_bytes)
+    except (tarfile.TarError, EOFError, zlib.error, OverflowError) as error:
+        raise CheckpointError(f"the archive is damaged or incomplete: {error}") from error
+
+
+def _extract(members: tarfile.TarFile, target: Path, max_bytes: int, on_bytes: Callable[[int], None]) -> None:
+    for count, member in enumerate(members):
+        if count == _MAX_MEMBERS:
+            break
+        if not member.isfile() or member.name.rpartition("/")[2] != DATA_FILE:
+            continue
+        content = members.extractfile(member)
+        if content is None:
+            break
+        with content, open(target, "xb", opener=_for_its_owner) as file:
+            done = 0
+            while piece := content.read(PIECE_BYTES):
+                done += len(piece)
+                if done > max_bytes:
+                    raise CheckpointError(f"the archive holds more than {max_bytes} bytes, which is the free space")
+                file.write(piece)
+                on_bytes(done)
+            if done != member.size:
+                raise CheckpointError("the archive is damaged or incomplete: unexpected end of data")
+        return
+    raise CheckpointError("the archive holds no database; `ophion storage backup --to=FILE.tar` writes one that does")
