@@ -698,7 +698,10 @@ class TraceKind:
         return_data: bool,
         limit: int | None,
         opcodes: Sequence[str] | None,
-    ) -> TraceKind: ...
+        only: int | None = None,
+    ) -> TraceKind:
+        """Struct logs in the form of geth. With `only`, the row at this position alone, with all slots that its account
+        has accessed so far."""
     @staticmethod
     def calls(*, only_top_call: bool = False, with_log: bool = False, with_pc: bool = False) -> TraceKind:
         """The call tracer. With `with_pc`, a failed call has the position in its code at which it failed."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from msgspec import Struct
 
 from ophion.chain.builder import BuiltBlock
 from ophion.native.executor import AccountOverride, BlockEnv, CallRequest, State
 from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import Address
 
 
 class ObservedCall(Struct, frozen=True):
@@ -23,10 +24,18 @@ class ObservedCall(Struct, frozen=True):
 
 
 class ExecutionObserver(Protocol):
-    """Receives executions. All methods run on the event loop and return at once."""
+    """Receives executions. Unless noted, methods run on the event loop and return at once."""
 
     def reason(self, output: bytes) -> str | None:
         """Return the decoded custom error of a reverted call; None if its ABI is unknown."""
+
+    def call_tree(self, frame: Mapping[str, Any], code_of: Callable[[Address], bytes]) -> dict[str, Any]:
+        """Return the tree of a traced transaction with names, decoded values and source lines. Runs in any thread."""
+
+    def source_steps(
+        self, rows: Sequence[Mapping[str, Any]], frame: Mapping[str, Any], code_of: Callable[[Address], bytes]
+    ) -> dict[str, Any]:
+        """Return the source lines that a traced transaction visits, given its struct logs. Runs in any thread."""
 
     def on_call(self, call: ObservedCall) -> None:
         """Report a call."""

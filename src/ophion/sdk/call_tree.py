@@ -84,6 +84,11 @@ class CallTree:
             return self.output
 
     @property
+    def has_result(self) -> bool:
+        """Whether the call has returned values that can be decoded."""
+        return self.error is None and self._function is not None and bool(self._function.outputs.codecs)
+
+    @property
     def reason(self) -> str | None:
         """Reason of the failure; None if the call succeeded."""
         if self.error is None:
@@ -122,24 +127,28 @@ class CallTree:
                 shown.append(f"{decoded[0]}({_pairs(decoded[1])})")
         return shown
 
+    @property
+    def name(self) -> str:
+        """Contract, function and arguments of the call."""
+        if self.kind in ("CREATE", "CREATE2"):
+            return f"new {self.contract}"
+        if self._function is not None:
+            return f"{self.contract}.{self._function.name}({_pairs(self.arguments)})"
+        if self.input:
+            return f"{self.contract}.{'0x' + self.input[:SELECTOR_BYTES].hex()}({len(self.input)} bytes)"
+        return f"{self.contract} receives"
+
     def line(self) -> str:
         """This call as one line, without control characters of contracts."""
-        if self.kind in ("CREATE", "CREATE2"):
-            text = f"new {self.contract}"
-        elif self._function is not None:
-            text = f"{self.contract}.{self._function.name}({_pairs(self.arguments)})"
-        elif self.input:
-            text = f"{self.contract}.{'0x' + self.input[:SELECTOR_BYTES].hex()}({len(self.input)} bytes)"
-        else:
-            text = f"{self.contract} receives"
+        text = self.name
         if self.kind in ("DELEGATECALL", "STATICCALL", "CALLCODE"):
             text = f"{self.kind.lower()} {text}"
         if self.value:
             text += f" value={self.value}"
         if self.error is not None:
             text += f" !! {self.reason}"
-        elif self._function is not None and self._function.outputs.codecs:
-            text += f" -> {_shown(self.result)}"
+        elif self.has_result:
+            text += f" -> {shown_value(self.result)}"
         return f"{escape_line(text)} [{self.gas_used} gas]"
 
     def __str__(self) -> str:
@@ -178,9 +187,10 @@ def _bytes(text: object) -> bytes:
 
 
 def _pairs(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={_shown(value)}" for name, value in values.items())
+    return ", ".join(f"{name}={shown_value(value)}" for name, value in values.items())
 
 
-def _shown(value: Any) -> str:
+def shown_value(value: Any) -> str:
+    """Return a decoded value as text of bounded length."""
     text = "0x" + value.hex() if isinstance(value, bytes) else repr(value) if not isinstance(value, str) else value
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"

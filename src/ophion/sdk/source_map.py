@@ -76,13 +76,18 @@ class SourceMap:
             if fragment.file != own or not 0 <= fragment.start < len(file.content):
                 continue
             text = file.content[fragment.start : fragment.start + fragment.length].decode(errors="replace")
-            if _DECLARATION.match(text):
+            if is_declaration(text):
                 continue
             line = file.number_at(fragment.start)
             if opcode == _JUMPI and _BRANCH.match(text):
                 self.branches[pc] = line
             if "\n" not in text.strip() or _BRANCH.match(text):
                 self.lines[pc] = line
+
+
+def is_declaration(text: str) -> bool:
+    """Whether a fragment is a whole declaration (a contract, a function), to which generated code belongs."""
+    return _DECLARATION.match(text) is not None
 
 
 def location_at(source_map: str, code: bytes, position: int) -> tuple[int, int] | None:

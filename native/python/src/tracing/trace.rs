@@ -99,7 +99,7 @@ impl TraceKind {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (*, storage, memory, stack, return_data, limit, opcodes))]
+    #[pyo3(signature = (*, storage, memory, stack, return_data, limit, opcodes, only=None))]
     fn standard_logs(
         storage: bool,
         memory: bool,
@@ -107,6 +107,7 @@ impl TraceKind {
         return_data: bool,
         limit: Option<u64>,
         opcodes: Option<Vec<String>>,
+        only: Option<u64>,
     ) -> Self {
         let options = StandardOptions {
             with_storage: storage,
@@ -114,6 +115,7 @@ impl TraceKind {
             with_stack: stack,
             with_return_data: return_data,
             limit,
+            only,
             opcodes: opcodes.map(|names| OpcodeSet::of(&names)),
         };
         TraceKind { kind: Kind::Standard(options) }

@@ -32,6 +32,8 @@ pub struct StandardOptions {
     pub with_return_data: bool,
     /// Maximum number of rows.
     pub limit: Option<u64>,
+    /// Only the row at this position. It shows all slots that the account has accessed so far.
+    pub only: Option<u64>,
     pub opcodes: Option<OpcodeSet>,
 }
 
@@ -62,6 +64,8 @@ pub struct StandardTracer<'s> {
     options: StandardOptions,
     costs: Costs,
     rows: u64,
+    /// Number of instructions so far.
+    position: u64,
     is_truncated: bool,
     frames: Vec<Frame>,
     /// Slots read or written so far, by account. A failed frame does not restore them.
@@ -92,6 +96,7 @@ impl<'s> StandardTracer<'s> {
             options,
             costs: Costs::of(spec),
             rows: 0,
+            position: 0,
             is_truncated: false,
             frames: Vec::new(),
             storage: AddressMap::default(),
@@ -107,6 +112,10 @@ impl<'s> StandardTracer<'s> {
 
     /// Whether this instruction gets a row.
     fn is_selected(&mut self, opcode: u8) -> bool {
+        self.position += 1;
+        if let Some(only) = self.options.only {
+            return self.position == only.saturating_add(1);
+        }
         if let Some(opcodes) = &self.options.opcodes {
             let is_asked_for = opcodes.contains(opcode);
             if !std::mem::replace(&mut self.was_selected, is_asked_for) && !is_asked_for {
@@ -151,9 +160,13 @@ impl<'s> StandardTracer<'s> {
         if self.refund > 0 {
             decimal(out, ",\"refund\":", self.refund.unsigned_abs());
         }
-        if let (Some((slot, value)), None) = (self.slot.take(), ended.error) {
+        let accessed = self.slot.take().filter(|_| ended.error.is_none());
+        if accessed.is_some() || self.options.only.is_some() {
             let slots = self.storage.entry(account).or_default();
-            slots.insert(slot, value);
+            // the only row shows the values before its instruction
+            if let (Some((slot, value)), None) = (accessed, self.options.only) {
+                slots.insert(slot, value);
+            }
             raw(out, ",\"storage\":{");
             for (at, (slot, value)) in slots.iter().enumerate() {
                 data(out, if at > 0 { "," } else { "" }, slot.to_be_bytes::<32>());
@@ -184,6 +197,15 @@ impl Inspector<EvmContext> for StandardTracer<'_> {
         }
         self.opcode = interpreter.bytecode.opcode();
         self.is_half_written = self.is_selected(self.opcode);
+        if !self.is_half_written && self.options.only.is_none() {
+            return;
+        }
+        let stack = interpreter.stack.data();
+        self.slot = match &stack[..] {
+            [.., value, slot] if self.opcode == SSTORE && self.options.with_storage => Some((*slot, *value)),
+            [.., slot] if self.opcode == SLOAD && self.options.with_storage => Some((*slot, U256::ZERO)),
+            _ => None,
+        };
         if !self.is_half_written {
             return;
         }
@@ -195,13 +217,7 @@ impl Inspector<EvmContext> for StandardTracer<'_> {
         }
         let name = mnemonic(self.opcode, interpreter.runtime_flag.spec_id());
         self.head(interpreter.bytecode.pc(), name, self.gas_before);
-        let stack = interpreter.stack.data();
-        self.slot = match &stack[..] {
-            [.., value, slot] if self.opcode == SSTORE && self.options.with_storage => Some((*slot, *value)),
-            [.., slot] if self.opcode == SLOAD && self.options.with_storage => Some((*slot, U256::ZERO)),
-            _ => None,
-        };
-        self.stack(stack);
+        self.stack(interpreter.stack.data());
         self.memory(&interpreter.memory.context_memory());
         let returned = interpreter.return_data.buffer();
         if self.options.with_return_data && !returned.is_empty() {
@@ -213,11 +229,15 @@ impl Inspector<EvmContext> for StandardTracer<'_> {
         if let Some(frame) = self.frames.last() {
             self.refund = frame.refund + interpreter.gas.refunded();
         }
-        if !std::mem::take(&mut self.is_half_written) {
-            return;
-        }
         if let (Some((_, value)), SLOAD) = (&mut self.slot, self.opcode) {
             *value = interpreter.stack.data().last().copied().unwrap_or_default();
+        }
+        if !std::mem::take(&mut self.is_half_written) {
+            // set only while the row at one position is searched
+            if let Some((slot, value)) = self.slot.take() {
+                self.storage.entry(interpreter.input.target_address()).or_default().insert(slot, value);
+            }
+            return;
         }
         let ended = Ended::of(interpreter, self.opcode, self.gas_before, self.whole_cost, CalleeGas::Counts);
         self.tail(interpreter.input.target_address(), &ended);
@@ -256,6 +276,8 @@ impl Tracer for StandardTracer<'_> {
 
     fn begin(&mut self, _: &TxEnv) {
         self.rows = 0;
+        self.position = 0;
+        self.slot = None;
         self.is_truncated = false;
         self.frames.clear();
         self.storage.clear();

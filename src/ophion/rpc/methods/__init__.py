@@ -14,6 +14,7 @@ otterscan    ots_*, erigon_*: block explorers
 dev_snapshots  evm_snapshot, evm_revert
 dev_blocks   mining and time of a development node (evm_*, anvil_*, hardhat_*)
 dev_state    its accounts and next header      dev_accounts  impersonation, pool and node information
+dev_traces   call tree and source steps of a transaction (debug_*)
 miner_data   eth_getMinerData*                 log_bloom_cache  admin_*Cache of Besu
 trace_files  debug_standardTrace*ToFile        chain_control  debug_setHead, debug_replayBlock, plugins_*
 eth_accounts signing accounts of the node; fills in missing transaction fields
@@ -55,6 +56,7 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "perm_explain": ("perm", "txpool"),
     "eea": ("eea", "priv", "privx"),
     "priv": ("priv",),
+    "dev_traces": ("debug",),
     "dev_snapshots": ("anvil", "evm"),
     "dev_blocks": ("anvil", "evm", "hardhat"),
     "dev_state": ("anvil", "evm", "hardhat", "tenderly"),

@@ -1,4 +1,4 @@
-"""The call tree of a failed call as text for a terminal, with contract names, gas and source lines."""
+"""The call tree with contract names, gas and source lines: text for a terminal, members for the web interface."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ophion.runtime.terminal_text import escape_line
-from ophion.sdk.call_tree import CONSOLE_ADDRESS, CallTree
+from ophion.sdk.call_tree import CONSOLE_ADDRESS, CallTree, shown_value
 from ophion.sdk.console_log import console_text
 from ophion.sdk.execution_log.contract_index import CompiledContract, ContractIndex
+from ophion.sdk.source_map import SourceLine
 
 _RED, _YELLOW, _DIM, _END = "\x1b[31m", "\x1b[33m", "\x1b[2m", "\x1b[0m"
 
@@ -32,8 +33,7 @@ class CallReport:
     @property
     def reason(self) -> str:
         """Reason of the failure: a decoded error, or the halt of the EVM."""
-        tree = self._tree
-        return escape_line(self._index.reason(tree.output) or tree.reason or "unknown")
+        return escape_line(self._reason(self._tree))
 
     @property
     def console(self) -> list[str]:
@@ -46,6 +46,38 @@ class CallReport:
         lines: list[str] = []
         self._draw(self._tree, self._frame, "", "", "", is_coloured, lines)
         return lines
+
+    def members(self) -> dict[str, Any]:
+        """Return the tree for the web interface: the content of `lines`, as members of nested objects."""
+        return {**self._members(self._tree, self._frame), "isKnown": any(self._contracts.values())}
+
+    def _members(self, call: CallTree, frame: Mapping[str, Any]) -> dict[str, Any]:
+        is_console, line = _is_console(frame), self._line(frame)
+        return {
+            "kind": call.kind,
+            "to": call.to or None,
+            "name": escape_line(call.name),
+            "arguments": [[escape_line(name), escape_line(shown_value(one))] for name, one in call.arguments.items()],
+            "value": hex(call.value),
+            "gasUsed": call.gas_used,
+            "result": escape_line(shown_value(call.result)) if call.has_result else None,
+            "reason": None if call.error is None else escape_line(self._reason(call)),
+            "source": None
+            if line is None
+            else {"path": escape_line(line.path), "line": line.line, "text": escape_line(line.text)},
+            "console": escape_line(console_text(call.input)) if is_console else None,
+            "events": [escape_line(one) for one in call.events()],
+            "calls": [
+                self._members(one, below) for one, below in zip(call.calls, frame.get("calls") or (), strict=True)
+            ],
+        }
+
+    def contract_of(self, frame: Mapping[str, Any]) -> CompiledContract | None:
+        """Return the contract whose code runs in a frame."""
+        return self._contract(_bytes(frame.get("to")))
+
+    def _reason(self, call: CallTree) -> str:
+        return self._index.reason(call.output) or call.reason or "unknown"
 
     @property
     def _tree(self) -> CallTree:
@@ -91,11 +123,14 @@ class CallReport:
                 self._draw(*child, inner, own_branch, own_below, is_coloured, lines)
 
     def _place(self, frame: Mapping[str, Any]) -> str:
-        """Return the source line at which a call failed."""
+        """Return the source line at which a call failed, as text."""
+        line = self._line(frame)
+        return "" if line is None else f" at {escape_line(f'{line}: {line.text}')}"
+
+    def _line(self, frame: Mapping[str, Any]) -> SourceLine | None:
         position, is_creation = frame.get("pc"), str(frame.get("type")).startswith("CREATE")
         contract = None if position is None or is_creation else self._contract(_bytes(frame.get("to")))
-        line = None if contract is None or position is None else contract.line_at(position)
-        return "" if line is None else f" at {escape_line(f'{line}: {line.text}')}"
+        return None if contract is None or position is None else contract.line_at(position)
 
 
 def _frames(frame: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -10,9 +10,9 @@ import asyncio
 import logging
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -107,6 +107,20 @@ class ExecutionLog:
 
         return trace
 
+    # --- requests of the web interface, in the trace lane ------------------------------------------
+
+    def call_tree(self, frame: Mapping[str, Any], code_of: CodeOf) -> dict[str, Any]:
+        """Return the call tree of a traced transaction."""
+        return self._report(frame, code_of).members()
+
+    def source_steps(
+        self, rows: Sequence[Mapping[str, Any]], frame: Mapping[str, Any], code_of: CodeOf
+    ) -> dict[str, Any]:
+        """Return the source lines that a traced transaction visits."""
+        from ophion.sdk.execution_log.source_steps import source_steps
+
+        return source_steps(rows, frame, self._report(frame, code_of).contract_of)
+
     # --- tracing ----------------------------------------------------------------------------------
 
     def _put(self, title: str, trace: Trace, code_of: CodeOf) -> None:
@@ -134,17 +148,20 @@ class ExecutionLog:
             self._working = None
 
     def _traced(self, trace: Trace, code_of: CodeOf) -> CallReport:
-        # imported here: the first failed call needs it, the start of a node does not
-        from ophion.sdk.execution_log.call_report import CallReport
-        from ophion.sdk.execution_log.contract_index import ContractIndex
-
         text = bytearray()
         stream = trace()
         while (part := stream.next()) is not None:
             text += part
             if len(text) > _MAX_TRACE_BYTES:
                 raise ValueError("the trace is too long")
-        return CallReport(orjson.loads(text), self._index or ContractIndex(), code_of)
+        return self._report(orjson.loads(text), code_of)
+
+    def _report(self, frame: Mapping[str, Any], code_of: CodeOf) -> CallReport:
+        # imported here: the first failed call needs it, the start of a node does not
+        from ophion.sdk.execution_log.call_report import CallReport
+        from ophion.sdk.execution_log.contract_index import ContractIndex
+
+        return CallReport(frame, self._index or ContractIndex(), code_of)
 
     def _show(self, title: str, report: CallReport) -> None:
         for line in report.console:

@@ -106,5 +106,11 @@ export function proposerLink(address, long) {
   return /^0x0+$/.test(address) ? h("span.soft", { title: "Clique headers name no proposer; the signer is recovered from the seal." }, "not in header") : addressLink(address, long);
 }
 
+/** A storage word without leading zeros. */
+export const trimmed = (word) => (word ? "0x" + (word.replace(/^0x0*/, "") || "0") : "0x0");
+
+/** The short name of a storage slot. */
+export const slotName = (slot) => (BigInt(slot) < 1_000_000n ? String(BigInt(slot)) : `${slot.slice(0, 8)}…${slot.slice(-4)}`);
+
 /** Names of addresses: nodes of this network, contracts with a known address. */
 export const names = new Map();

@@ -1,14 +1,13 @@
 /* Account view: balance, nonce, code, storage, transactions, calls and logs. */
 
 import { card, copyable, facts, h, put, say, table } from "../lib/dom.js";
-import { blockLink, bytes, count, ether, names, printable, toHex, toNumber, txLink, addressLink } from "../lib/format.js";
+import { blockLink, bytes, count, ether, names, printable, slotName, toHex, toNumber, trimmed, txLink, addressLink } from "../lib/format.js";
 import { abiAt, abis, bind, decodeEvent, decodeOutput, revertReason } from "../lib/abis.js";
 import { encode, selector, AbiError } from "../lib/abi.js";
 import { attempt, call, RpcError } from "../lib/rpc.js";
 import { valueOf } from "../lib/values.js";
 import { live, onChange } from "../lib/live.js";
 import { transactionTable } from "./block.js";
-import { slotName, trimmed } from "./transaction.js";
 
 const ROWS = 10, MOST = 20, SLOTS = 50, BACK = 1000, ZERO = "0x" + "0".repeat(64);
 

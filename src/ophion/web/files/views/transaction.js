@@ -1,13 +1,14 @@
 /* Transaction view: input, status, logs, call tree and state changes. */
 
 import { card, copyable, facts, h, put, table } from "../lib/dom.js";
-import { addressLink, ago, blockLink, count, date, ether, printable, toNumber } from "../lib/format.js";
+import { addressLink, ago, blockLink, count, date, ether, printable, slotName, toNumber, trimmed } from "../lib/format.js";
 import { decodeEvent, decodeInput, decodeOutput, revertReason } from "../lib/abis.js";
 import { headers } from "../lib/headers.js";
 import { attempt, call, RpcError } from "../lib/rpc.js";
 import { argumentList, json, valueOf } from "../lib/values.js";
 import { live, onChange } from "../lib/live.js";
 import { statusPill } from "./block.js";
+import { namedTree, sourceCard } from "./debugger.js";
 
 const MAX_LOGS = 100, MAX_CALLS = 500, MAX_CHANGES = 200;
 
@@ -40,13 +41,14 @@ export async function show(root, [hash = ""]) {
 }
 
 async function write(root, one, receipt) {
-  const input = one.input || "0x", tree = h("div", h("p.soft", "…")), changes = h("div", h("p.soft", "…")), why = h("div");
+  const input = one.input || "0x", tree = h("div", h("p.soft", "…")), changes = h("div", h("p.soft", "…")), why = h("div"), source = h("div");
   put(root,
     h("div.title", h("h1", "Transaction"), h("span.hash", copyable(one.hash)), statusPill(receipt)),
     why,
     h("div.columns", card("Summary", summary(one, receipt)), card(one.to ? "Input" : "Code of the new contract", inputOf(input, one.to))),
     receipt ? card(`${count(receipt.logs.length)} ${receipt.logs.length === 1 ? "log" : "logs"}`, logs(receipt.logs)) : null,
     receipt ? h("div.columns", card("Calls", tree), card("State changes", changes)) : null,
+    source,
     h("details.card", h("summary", "As JSON"), h("pre.box", { tabindex: "0" }, json({ transaction: one, receipt }))));
   if (!receipt) {
     const reply = await attempt("txpool_explain", [one.hash]);
@@ -54,7 +56,7 @@ async function write(root, one, receipt) {
     return;
   }
   if (receipt.status && !toNumber(receipt.status)) put(why, h("section.card.problem", h("h2", "Reverted"), h("p.long", revertReason(receipt.revertReason, one.to) || "No revert reason is stored; see the calls below.")));
-  traced(tree, one.hash, { tracer: "callTracer" }, (trace) => callTree(trace, why, !receipt.revertReason));
+  calls(tree, source, one.hash, (trace) => callTree(trace, why, !receipt.revertReason));
   traced(changes, one.hash, { tracer: "prestateTracer", tracerConfig: { diffMode: true } }, stateChanges);
 }
 
@@ -111,6 +113,14 @@ async function traced(place, hash, options, draw) {
   }
 }
 
+/** Show the tree of a node that knows the contracts; otherwise decode calls with the ABIs of this browser. */
+async function calls(place, source, hash, draw) {
+  const named = await attempt("debug_callTree", [hash]).catch(() => null);
+  if (!named?.isKnown) return traced(place, hash, { tracer: "callTracer" }, draw);
+  put(place, namedTree(named));
+  put(source, sourceCard(hash));
+}
+
 function callTree(trace, why, tellsReason) {
   if (tellsReason && trace.error) put(why, h("section.card.problem", h("h2", "Reverted"), h("p.long", revertReason(trace.output, trace.to) || trace.revertReason || trace.error)));
   const budget = { left: MAX_CALLS };
@@ -150,5 +160,3 @@ const difference = (before, after) => {
   const change = BigInt(after) - BigInt(before || "0x0");
   return change < 0n ? `−${ether(-change)}` : `+${ether(change)}`;
 };
-export const trimmed = (word) => (word ? "0x" + (word.replace(/^0x0*/, "") || "0") : "0x0");
-export const slotName = (slot) => (BigInt(slot) < 1_000_000n ? String(BigInt(slot)) : `${slot.slice(0, 8)}…${slot.slice(-4)}`);

@@ -1,0 +1,83 @@
+"""Call tree and source steps of a transaction, with the names of the contracts that a development node knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from ophion.dev.observer import ExecutionObserver
+from ophion.native.tracing import TraceKind, TraceStream, trace_transaction
+from ophion.primitives.types import Address, Hash32
+from ophion.rpc.schema.registry import method
+from ophion.rpc.schema.wire_types import HashParam
+from ophion.rpc.services.cheat_codes import Json, NumberParam, dev_of
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.tracing import streamed, transaction_at
+from ophion.rpc.transport.streaming import whole_of
+
+_MAX_ROWS = 200_000
+_CALLS = TraceKind.calls(with_log=True, with_pc=True)
+_ROWS = TraceKind.standard_logs(
+    storage=False, memory=False, stack=False, return_data=False, limit=_MAX_ROWS, opcodes=None
+)
+
+
+@method("debug_callTree", needs={"dev"})
+async def call_tree(ctx: RpcContext, hash: HashParam) -> Json:
+    """Returns the calls of a mined transaction with names, decoded values and source lines (`--artifacts`).
+
+    Null if the transaction is not mined.
+    """
+    observer, frame = dev_of(ctx).observer, await _traced(ctx, hash, _CALLS)
+    if frame is None or observer is None:
+        return None
+    return await ctx.lanes.trace.run(lambda: observer.call_tree(frame, _code_of(ctx, hash)))
+
+
+@method("debug_sourceSteps", needs={"dev"})
+async def source_steps(ctx: RpcContext, hash: HashParam) -> Json:
+    """Returns the source lines that a mined transaction visits, in order, and their files (`--artifacts`).
+
+    Null if the transaction is not mined.
+    """
+    observer: ExecutionObserver | None = dev_of(ctx).observer
+    frame = await _traced(ctx, hash, _CALLS)
+    rows = None if frame is None else await _traced(ctx, hash, _ROWS)
+    if frame is None or rows is None or observer is None:
+        return None
+    return await ctx.lanes.trace.run(lambda: observer.source_steps(rows["structLogs"], frame, _code_of(ctx, hash)))
+
+
+@method("debug_stepValues", needs={"dev"})
+async def step_values(ctx: RpcContext, hash: HashParam, position: NumberParam) -> Json:
+    """Returns stack, memory and storage before an instruction of a mined transaction, given by its position.
+
+    The storage has the slots that the contract has accessed so far. Null if there is no such instruction.
+    """
+    kind = TraceKind.standard_logs(
+        storage=True, memory=True, stack=True, return_data=False, limit=None, opcodes=None, only=min(position, 2**63)
+    )
+    found = await _traced(ctx, hash, kind)
+    return None if found is None else next(iter(found["structLogs"]), None)
+
+
+async def _traced(ctx: RpcContext, hash: Hash32, kind: TraceKind) -> Mapping[str, Any] | None:
+    def start() -> TraceStream:
+        block, index = transaction_at(ctx, hash)
+        return trace_transaction(block, index, kind, ctx.limits.timeout_s)
+
+    found = await streamed(ctx, start)
+    if found is None:
+        return None
+    text = found if isinstance(found, bytes) else await whole_of(found)
+    read: Mapping[str, Any] = await ctx.lanes.trace.run(lambda: orjson.loads(text))
+    return read
+
+
+def _code_of(ctx: RpcContext, hash: Hash32) -> Callable[[Address], bytes]:
+    """Return a lookup of code after the block of the transaction, which also has the contracts that it created."""
+    position = ctx.queries.transaction_position(hash)
+    header = None if position is None else ctx.queries.chain.header(position[0])
+    return (lambda address: b"") if header is None else ctx.queries.chain.state(header.header).code
