@@ -10,13 +10,15 @@ from typing import TypeAlias
 import pytest
 
 from ophion.consensus.bft.messages import BftMessage, Proposal
+from ophion.native.crypto import PrivateKey
+from ophion.peers.consensus.identity import IdentityProtocol
 from ophion.peers.consensus.validator_links import LOSS_DELAY_S, MAX_LINKS, NEW_DELAY_S
 from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.primitives import rlp
 from ophion.primitives.types import Address
-from ophion.testing.memory_connection import MemoryConnection
+from ophion.testing.memory_connection import Host, MemoryConnection
 from tests.unit.peers.consensus.circle import Party, meet, told
-from tests.unit.producer.authority import running
+from tests.unit.producer.authority import KEYS, running
 
 SendAll: TypeAlias = Callable[[BftMessage, Collection[Address]], None]
 BOTH = pytest.mark.parametrize("engine", ["ibft2", "qbft"])
@@ -38,6 +40,24 @@ def test_nothing_is_relayed_when_all_validators_are_connected(tmp_path: Path, en
         assert min(party.node.queries.head_number for party in parties) >= min(heights) + 9
 
     told(tmp_path, engine, story, reports=True)
+
+
+def test_nothing_is_relayed_when_validator_keys_are_not_node_keys(tmp_path: Path) -> None:
+    async def story(parties: list[Party]) -> None:
+        hosts = []
+        for index, party in enumerate(parties):
+            node = PrivateKey(bytes([101 + index]) * 32)
+            identity = IdentityProtocol(party.validators, bytes(32), node.public_key, KEYS[index])
+            hosts.append(Host(node, [*party.protocols, identity], party.host.clock))
+        async with running(*(party.driver for party in parties)):
+            _ = [MemoryConnection(one, other) for place, one in enumerate(hosts) for other in hosts[:place]]
+            await asyncio.sleep(NEW_DELAY_S + 1)
+            relayed = _duplicates(parties)
+            await asyncio.sleep(20)
+        assert _duplicates(parties) == relayed
+        assert min(party.node.queries.head_number for party in parties) >= 10
+
+    told(tmp_path, "qbft", story)
 
 
 @BOTH
