@@ -14,6 +14,7 @@ from ophion.testing.wait_for import wait_for
 from tests.interop.partner import Partner
 
 BESU = os.environ.get("BESU", "")
+_APIS = "ADMIN,ETH,NET,WEB3,TXPOOL,DEBUG,TRACE,IBFT,QBFT,CLIQUE,PERM"
 START_LIMIT_S = 120
 """The Java VM starts slowly on a busy machine."""
 
@@ -23,8 +24,10 @@ needs_besu = pytest.mark.skipif(not shutil.which(BESU), reason="BESU does not na
 class Besu(Partner):
     """A Besu node with one key of the network and the other nodes as static peers."""
 
-    def __init__(self, network: TestNetwork, index: int, options: Sequence[str] = ()) -> None:
+    def __init__(self, network: TestNetwork, index: int, options: Sequence[str] = (), apis: Sequence[str] = ()) -> None:
+        """Prepare a node. `apis` are further API groups, because not every version knows all of them."""
         super().__init__(BESU, network, index)
+        self._apis = ",".join((_APIS, *apis))
         self._genesis_file = network.genesis_file
         self._engine = network.engine
         self._options = options
@@ -45,7 +48,7 @@ class Besu(Partner):
             "--rpc-http-enabled",
             "--rpc-http-host=127.0.0.1",
             f"--rpc-http-port={self.rpc_port}",
-            "--rpc-http-api=ADMIN,ETH,NET,WEB3,TXPOOL,DEBUG,TRACE,IBFT,QBFT,CLIQUE,PERM",
+            f"--rpc-http-api={self._apis}",
             *self._options,
         )
 

@@ -26,7 +26,7 @@ SHORT = [("ibft2", 4, 120), ("qbft", 4, 120), ("ibft2", 7, 60), ("qbft", 7, 60),
 
 REGRESSIONS = [("ibft2", 4, 28), ("ibft2", 4, 788), ("ibft2", 7, 282), ("ibft2", 7, 594)]
 """Seeds that once broke a rule: once timeouts had reached their cap, one validator stayed a round ahead of the others
-for ever. See `Height._needs_gathering`."""
+for ever. See `RoundGathering`."""
 
 
 def played(protocol: str, validators: int, seeds: int, byzantine: int | None = None) -> list[SeedOutcome]:

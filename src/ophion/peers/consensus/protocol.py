@@ -35,6 +35,11 @@ _UNKNOWN_BYTES_A_SECOND: Final = 16 * 1024
 """Byte rate limit of such a peer. Enough for votes, which are small."""
 
 
+def message_cost(validators: int) -> float:
+    """Return what a message of a validator counts for its rate limit, in a network of this size."""
+    return min(1.0, _SMALL_SET / max(1, validators))
+
+
 class ConsensusProtocol:
     """The subprotocol of one protocol variant."""
 
@@ -83,7 +88,7 @@ class ConsensusPeer:
             validators.dropped += 1
             return
         messages, size = self._validator_limits if is_validator else self._unknown_limits
-        cost = min(1.0, _SMALL_SET / max(1, validators.count)) if is_validator else 1.0
+        cost = message_cost(validators.count) if is_validator else 1.0
         now = validators.now()
         # a refused `take` uses up nothing, so a validator that relayed a flood may send again at once
         if not (messages.take(cost, now) and size.take(len(payload), now)):

@@ -165,7 +165,8 @@ class Validators:
         if not is_large:
             self._relayed.setdefault(message.author, deque(maxlen=_MAX_KEPT)).append(message)
         if not is_large or not isinstance(message, Proposal):
-            for connection in self._targets_for(message.author):
+            is_direct = all(address == message.author for address in exclude)
+            for connection in self._targets_for(message.author, is_direct):
                 if self._may_lack(connection.peer.validator_address, exclude):
                     self._send_to(connection, raw, may_drop=True)
         if isinstance(message, Proposal):
@@ -202,7 +203,8 @@ class Validators:
         """Schedule the relays of a proposal to validators that have not voted on it by then."""
         later = asyncio.get_running_loop().call_later
         others = {address for address in self._driver.validators if self._may_lack(address, exclude)}
-        unreached = {connection.peer.validator_address for connection in self._targets_for(proposal.author)}
+        targets = self._targets_for(proposal.author, all(address == proposal.author for address in exclude))
+        unreached = {connection.peer.validator_address for connection in targets}
         if is_large and others & unreached:
             later(_RELAY_DELAY_S, self._relay_unvoted, proposal, others & unreached)
         if others - unreached:
@@ -225,10 +227,11 @@ class Validators:
         if connection.peer.is_open:
             connection.peer.send(connection.capability, raw.code, raw.data, may_drop=may_drop)
 
-    def _targets_for(self, author: Address) -> list[_ValidatorPeer]:
+    def _targets_for(self, author: Address, is_direct: bool = True) -> list[_ValidatorPeer]:
         """Return the connections of validators that are not connected to `author`, as far as they have reported it.
 
-        Another node may have sent the message if several nodes act for the author. Then all connections count.
+        Several nodes may act for the author. A validator must be connected to each of them, because one of them may be
+        stopped. `is_direct`: one of them has sent the message to this node; otherwise it may be an unknown node.
         """
         validators = self._driver.validators
         if validators is not self._targets_of:
@@ -236,16 +239,21 @@ class Validators:
                 self._forget_targets()
                 self._relayed = {kept: messages for kept, messages in self._relayed.items() if kept in validators}
             self._targets_of = validators
+        if not is_direct and self.nodes.has_nodes(author):
+            return [connection for address in validators for connection in self._of(address)]
         targets = self._targets.get(author)
         if targets is None:
-            is_shared = self.nodes.has_nodes(author)
+            nodes = [connection.peer.address for connection in self._of(author)] or [author]
             targets = self._targets[author] = [
                 connection
                 for address in validators
                 for connection in self._of(address)
-                if is_shared or not (address == author or self.links.reaches(connection.peer, author))
+                if not all(self._has_link(connection.peer, node) for node in nodes)
             ]
         return targets
+
+    def _has_link(self, peer: Peer, node: Address) -> bool:
+        return peer.address == node or self.links.reaches(peer, node)
 
     def _forget_targets(self) -> None:
         self._targets.clear()
@@ -259,12 +267,12 @@ class Validators:
     def _on_lost_links(self, peer: Peer, nodes: frozenset[Address]) -> None:
         """Send a peer the messages of validators that it is no longer connected to, because it may have missed them."""
         height = self._driver.current_height
+        validators = {self.nodes.validator_of(node) for node in nodes} & self._driver.validators
+        missed = [message for one in validators for message in self._relayed.get(one, ()) if message.height >= height]
         for connection in self._of(peer.validator_address):
             if connection.peer is peer:
-                for node in nodes & self._driver.validators:
-                    for message in self._relayed.get(node, ()):
-                        if message.height >= height:
-                            self._send_to(connection, message.raw, may_drop=True)
+                for message in missed:
+                    self._send_to(connection, message.raw, may_drop=True)
 
     def _note_vote(self, digest: Hash32, author: Address) -> None:
         voters = self._voted.get(digest)

@@ -122,3 +122,13 @@ def test_messages_of_several_authors_come_back_in_the_order_of_arrival() -> None
     for message, author in zip(kept, (VALIDATOR, None, LIAR) * 2, strict=True):
         assert future.add(message, 5, author)
     assert future.take(6) == kept
+
+
+def test_a_larger_limit_keeps_more_fingerprints_and_a_smaller_one_evicts_the_oldest() -> None:
+    seen = RecentlySeen(2)
+    seen.resize(3)
+    assert all(seen.add(bytes([number])) for number in range(3))
+    assert bytes([0]) in seen
+    seen.resize(1)
+    assert len(seen) == 1
+    assert bytes([2]) in seen

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ophion.native.crypto import PrivateKey
+from ophion.peers.consensus.protocol import message_cost
 from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.testing.memory_connection import Host, MemoryConnection
 from tests.unit.peers.consensus.circle import Party, meet, told
@@ -106,3 +107,7 @@ def test_large_messages_of_strangers_are_not_even_looked_at(tmp_path: Path) -> N
             assert (victim.driver.counts.malformed, victim.validators.dropped) == (2, 1), "a validator may"
 
     told(tmp_path, "qbft", story, nodes=2)
+
+
+def test_the_rate_limit_grows_with_a_large_validator_set() -> None:
+    assert [message_cost(count) for count in (0, 4, 25, 50, 100)] == [1.0, 1.0, 1.0, 0.5, 0.25]

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
+from ophion.consensus.bft.messages import BftMessage, Proposal
+from ophion.native.crypto import PrivateKey
+from ophion.peers.consensus.identity import IdentityProtocol
 from ophion.peers.consensus.validator_links import LOSS_DELAY_S, MAX_LINKS, NEW_DELAY_S
 from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.primitives import rlp
-from ophion.testing.memory_connection import MemoryConnection
+from ophion.primitives.types import Address
+from ophion.testing.memory_connection import Host, MemoryConnection
 from tests.unit.peers.consensus.circle import Party, meet, told
-from tests.unit.producer.authority import running
+from tests.unit.producer.authority import KEYS, running
 
+SendAll: TypeAlias = Callable[[BftMessage, Collection[Address]], None]
 BOTH = pytest.mark.parametrize("engine", ["ibft2", "qbft"])
 
 
@@ -33,6 +40,24 @@ def test_nothing_is_relayed_when_all_validators_are_connected(tmp_path: Path, en
         assert min(party.node.queries.head_number for party in parties) >= min(heights) + 9
 
     told(tmp_path, engine, story, reports=True)
+
+
+def test_nothing_is_relayed_when_validator_keys_are_not_node_keys(tmp_path: Path) -> None:
+    async def story(parties: list[Party]) -> None:
+        hosts = []
+        for index, party in enumerate(parties):
+            node = PrivateKey(bytes([101 + index]) * 32)
+            identity = IdentityProtocol(party.validators, bytes(32), node.public_key, KEYS[index])
+            hosts.append(Host(node, [*party.protocols, identity], party.host.clock))
+        async with running(*(party.driver for party in parties)):
+            _ = [MemoryConnection(one, other) for place, one in enumerate(hosts) for other in hosts[:place]]
+            await asyncio.sleep(NEW_DELAY_S + 1)
+            relayed = _duplicates(parties)
+            await asyncio.sleep(20)
+        assert _duplicates(parties) == relayed
+        assert min(party.node.queries.head_number for party in parties) >= 10
+
+    told(tmp_path, "qbft", story)
 
 
 @BOTH
@@ -80,12 +105,33 @@ def test_a_lost_connection_is_reported_and_missed_messages_follow(tmp_path: Path
     told(tmp_path, "qbft", story, reports=True)
 
 
+@BOTH
+def test_a_proposal_that_its_author_sends_to_one_validator_reaches_the_others(tmp_path: Path, engine: str) -> None:
+    async def story(parties: list[Party]) -> None:
+        for party in parties:
+            send_all = party.validators.multicast
+
+            def send_some(message: BftMessage, validators: Collection[Address], send_all: SendAll = send_all) -> None:
+                others = sorted(address for address in validators if address != message.author)
+                send_all(message, others[:1] if isinstance(message, Proposal) else validators)
+
+            party.validators.multicast = send_some  # type: ignore[method-assign]
+        async with running(*(party.driver for party in parties)):
+            meet(parties)
+            await asyncio.sleep(30)
+        chain, engine_ = parties[0].node.chain, parties[0].driver.engine
+        assert chain.head.number >= 10
+        headers = [chain.canonical(number) for number in range(2, chain.head.number + 1)]
+        assert {engine_.validators.extra(header.header).round for header in headers if header is not None} == {0}
+
+    told(tmp_path, engine, story, reports=True)
+
+
 def test_a_malformed_report_ends_the_connection_and_a_flood_of_reports_does_not_count(tmp_path: Path) -> None:
     async def story(parties: list[Party]) -> None:
         first, second = parties
         (meeting,) = meet(parties)
-        # the second validator dials nobody: it is the dialler of `meet`
-        _, _ = await meeting.peers()
+        await meeting.peers()
         peer = second.host.peers.by_address(first.address)
         seen = first.host.peers.by_address(second.address)
         assert peer is not None

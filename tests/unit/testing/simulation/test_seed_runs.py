@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.testing.simulation.invariants import Violation
 from ophion.testing.simulation.seed_runs import (
     PROTOCOLS,
@@ -49,3 +52,12 @@ def test_a_summary_adds_up() -> None:
 def test_the_time_allowed_after_healing_grows_with_cap_and_faults() -> None:
     assert SeedOptions(validators=4).growth_limit_s == 36.0
     assert SeedOptions(validators=7).growth_limit_s == 42.0
+
+
+@pytest.mark.parametrize("validators", [4, 7, 13])
+def test_without_faults_each_message_goes_once_to_each_validator(validators: int) -> None:
+    """A block takes one proposal, n prepares and n commits, each for n - 1 validators."""
+    timing = RoundTiming(5.0, 10.0, 20.0)
+    outcome = run_seed(0, SeedOptions("qbft", validators, byzantine=0, storm_s=0.0, timing=timing))
+    assert outcome.messages_per_block == (validators - 1) * (1 + 2 * validators)
+    assert outcome.highest_round == 0
