@@ -51,7 +51,9 @@ def compare(chain: Path, work: Path) -> None:
     (work / "www").mkdir()
     began = time.monotonic()
     archive = work / "www" / "chain.tar.gz"
-    ophion("storage", "backup", f"--data-path={work / 'server'}", f"--to={archive}", "--max-rate=0")
+    ophion(
+        "storage", "backup", f"--data-path={work / 'server'}", f"--to={archive}", "--max-rate=0", "--latest-state-only"
+    )
     print(f"backup: {time.monotonic() - began:.1f} s, {archive.stat().st_size / 1e6:.1f} MB")
     handler = functools.partial(SimpleHTTPRequestHandler, directory=str(work / "www"))
     web = ThreadingHTTPServer(("127.0.0.1", 0), handler)
