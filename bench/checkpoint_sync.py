@@ -90,11 +90,10 @@ def compare(chain: Path, work: Path) -> None:
     if full.head != short.head:
         sys.exit(f"the heads differ: {full.head} and {short.head}")
     installed = re.search(r"checkpoint installed .* elapsed_s=([\d.]+)", short.output)
-    print(
-        f"{height:,} blocks: full {full.seconds:.1f} s (processor {full.processor_s:.1f} s), checkpoint"
-        f" {short.seconds:.1f} s (processor {short.processor_s:.1f} s; {installed[1] if installed else '?'} s to fetch and"
-        f" verify), ratio {full.seconds / short.seconds:.1f} (processor {full.processor_s / short.processor_s:.1f})"
-    )
+    print(f"{height:,} blocks, {installed[1] if installed else '?'} s to fetch and verify the checkpoint")
+    for name, one in (("full", full), ("checkpoint", short)):
+        print(f"{name:<10} {one.seconds:7.1f} s to the head, {one.processor_s:7.1f} s of processor time")
+    print(f"ratio      {full.seconds / short.seconds:7.1f}   {full.processor_s / short.processor_s:23.1f}")
 
 
 def main() -> None:
