@@ -2,8 +2,9 @@
 
 The header of a BFT block names its parent by hash, and a quorum of its validators has sealed it. So the seals of the
 last header prove all headers before it, if its validators are known. They follow from the genesis file and from the
-headers with votes. Only these and the last header are decoded and their seals recovered; all other headers are hashed.
-This takes a tenth of the time of the rules for each header, which apply to Clique, and where this fast path fails.
+headers with votes, which are verified in order. All other headers are hashed without decoding, and their seals compared
+with the validators that they list: the block hash covers the list, but not the seals. This takes a fraction of the time
+of the rules for each header, which apply to Clique, and where this fast path fails.
 """
 
 from __future__ import annotations
@@ -13,16 +14,19 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final, Protocol
 
+from msgspec import Struct
+
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.validator_set import quorum_of
 from ophion.consensus.engine import Engine
 from ophion.errors import CheckpointError, DecodeError, InvalidBlock, OphionError, ProofError
-from ophion.native.crypto import keccak256
+from ophion.native.crypto import keccak256, recover_addresses
 from ophion.native.store import Store
 from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader, Header
-from ophion.primitives.types import Hash32
+from ophion.primitives.types import ADDRESS_LENGTH, SIGNATURE_LENGTH, Address, Hash32, Signature
 from ophion.proofs.seals import BftSeals
 from ophion.proofs.trust import Trust
 
@@ -131,27 +135,56 @@ def _verify_votes(
     checks_seals: bool,
     on_progress: OnProgress,
 ) -> Hash32:
-    """Check the hashes of all headers, and the seals of the last header and of headers with votes."""
+    """Check hashes and seals of all headers; validators by the last header and the headers with votes."""
     genesis_extra = engine.protocol(0).decode_extra(first.header.extra_data)
     seals = BftSeals(Trust(spec, engine, 0, tuple(sorted(set(genesis_extra.validators)))), engine)
     parent_hash = first.hash
+    batch: list[_Outline] = []
     for number in range(1, last + 1):
         block_hash, raw = headers.raw(number)
-        found_hash, has_vote = _hash_and_vote(raw, number, parent_hash, isinstance(engine.protocol(number), Qbft))
-        if found_hash != block_hash:
+        outline = outline_of(raw, number, parent_hash, isinstance(engine.protocol(number), Qbft))
+        if outline.hash != block_hash:
             raise ProofError(f"header {number} does not hash to 0x{block_hash.hex()}")
-        if checks_seals and (has_vote or number == last):
+        if checks_seals and (outline.has_vote or number == last):
             seals.accept(Header.decode(raw))
         parent_hash = block_hash
-        if number % _BATCH == 0:
+        batch.append(outline)
+        if number % _BATCH == 0 or number == last:
+            _check_seals(batch)
+            batch.clear()
             on_progress("headers", number, last)
     return parent_hash
 
 
-def _hash_and_vote(raw: bytes, number: int, parent_hash: Hash32, is_qbft: bool) -> tuple[Hash32, bool]:
-    """Return the block hash of an encoded header, and whether the header has a vote.
+class _Outline(Struct, frozen=True):
+    """The parts of a header that the fast path reads."""
 
-    Must agree with `BftEngine.hashed`; `test_header_chain.py` compares them. Raises `DecodeError` or `ProofError`.
+    number: int
+    hash: Hash32
+    digest: Hash32
+    """The hash that validators seal."""
+    validators: tuple[Address, ...]
+    """As listed; empty if a contract names them."""
+    has_vote: bool
+    seals: tuple[Signature, ...]
+
+
+def _check_seals(outlines: Sequence[_Outline]) -> None:
+    """Check that a quorum of the listed validators has sealed each header. Recovers the seals on all cores."""
+    authors = iter(recover_addresses([(one.digest, seal) for one in outlines for seal in one.seals]))
+    for one in outlines:
+        found = set(islice(authors, len(one.seals)))
+        if not one.validators:
+            continue
+        is_whole = len(found) == len(one.seals) and found.issubset(one.validators)
+        if not is_whole or len(found) < quorum_of(len(one.validators)):
+            raise ProofError(f"header {one.number} has not the seals of a quorum of its validators")
+
+
+def outline_of(raw: bytes, number: int, parent_hash: Hash32, is_qbft: bool) -> _Outline:
+    """Read an encoded header that must follow `parent_hash`.
+
+    Must agree with `BftEngine`; `test_header_chain.py` compares them. Raises `DecodeError` or `ProofError`.
     """
     fields = rlp.split_list(raw, _MAX_FIELDS)
     if len(fields) <= _EXTRA:
@@ -162,10 +195,31 @@ def _hash_and_vote(raw: bytes, number: int, parent_hash: Hash32, is_qbft: bool) 
     items = [] if is_list else rlp.split_list(fields[_EXTRA][start:end], _EXTRA_ITEMS)
     if len(items) != _EXTRA_ITEMS:
         raise ProofError(f"header {number} has no extra data of BFT")
-    vote = items[2]
-    hashed_items = [*items[:3], rlp.EMPTY_STRING, rlp.EMPTY_LIST] if is_qbft else items[:3]
-    fields[_EXTRA] = rlp.encode_bytes(rlp.list_of(hashed_items))
-    return keccak256(rlp.list_of(fields)), vote != (rlp.EMPTY_LIST if is_qbft else rlp.EMPTY_STRING)
+    seals = _strings(items[4], SIGNATURE_LENGTH, number)
+
+    def hash_with(*extra_items: bytes) -> Hash32:
+        fields[_EXTRA] = rlp.encode_bytes(rlp.list_of(extra_items))
+        return keccak256(rlp.list_of(fields))
+
+    omitted = (rlp.EMPTY_STRING, rlp.EMPTY_LIST) if is_qbft else ()
+    return _Outline(
+        number=number,
+        hash=hash_with(*items[:3], *omitted),
+        digest=hash_with(*items[:4], *omitted[1:]),
+        validators=_strings(items[1], ADDRESS_LENGTH, number),
+        has_vote=items[2] != (rlp.EMPTY_LIST if is_qbft else rlp.EMPTY_STRING),
+        seals=seals,
+    )
+
+
+def _strings(encoded: bytes, length: int, number: int) -> tuple[bytes, ...]:
+    """Decode a list of strings of one length."""
+    found = rlp.split_list(encoded, len(encoded) // length)
+    starts = [rlp.head(one, 0)[1] for one in found]
+    strings = tuple(one[start:] for one, start in zip(found, starts, strict=True))
+    if any(len(one) != length for one in strings):
+        raise ProofError(f"the extra data of header {number} is malformed")
+    return strings
 
 
 def _verify_header(

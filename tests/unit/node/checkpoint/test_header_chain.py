@@ -11,7 +11,7 @@ from ophion.consensus.bft.engine import BftEngine
 from ophion.errors import CheckpointError, ProofError
 from ophion.native.store import open_store
 from ophion.node.checkpoint import header_chain
-from ophion.node.checkpoint.header_chain import StoredHeaders, _hash_and_vote, verify_headers
+from ophion.node.checkpoint.header_chain import StoredHeaders, outline_of, verify_headers
 from ophion.primitives.types import Hash32
 from tests.unit.node.checkpoint.backups import BLOCKS, backup_of
 
@@ -31,11 +31,14 @@ def test_hashes_and_votes_are_those_of_the_engine(tmp_path: Path, protocol: str)
             assert header is not None
             assert parent is not None
             block_hash, raw = headers.raw(number)
-            vote = engine.validators.extra(header.header).vote
-            assert _hash_and_vote(raw, number, parent.hash, protocol == "qbft") == (block_hash, vote is not None)
-            votes += vote is not None
+            extra = engine.validators.extra(header.header)
+            outline = outline_of(raw, number, parent.hash, protocol == "qbft")
+            assert (outline.hash, outline.digest) == (block_hash, engine.signing_hash(header.header))
+            assert (outline.validators, outline.seals) == (extra.validators, extra.seals)
+            assert outline.has_vote == (extra.vote is not None)
+            votes += outline.has_vote
             with pytest.raises(ProofError, match="does not follow"):
-                _hash_and_vote(raw, number, bytes(32), protocol == "qbft")
+                outline_of(raw, number, bytes(32), protocol == "qbft")
             parent = header
     assert votes == 3
 
