@@ -12,11 +12,13 @@ import argparse
 import functools
 import json
 import re
+import resource
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -30,9 +32,21 @@ def ophion(*arguments: str) -> None:
     subprocess.run([str(Path(sys.executable).with_name("ophion")), *arguments], check=True, capture_output=True)
 
 
-def time_to_head(data: Path, height: int, *options: str) -> tuple[float, str, str]:
-    """Return the seconds until a new node has the head, the hash of the head, and the node's output."""
-    began = time.monotonic()
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One start of a new node."""
+
+    seconds: float
+    """From the start of the process to the head."""
+    processor_s: float
+    """Processor time of the node and its child process."""
+    head: str
+    output: str
+
+
+def time_to_head(data: Path, height: int, *options: str) -> Measured:
+    """Start a new node, wait until it has the head, and check its database."""
+    began, used = time.monotonic(), processor_s()
     with NodeProcess(data, *options, "--p2p-port=0", "--discovery-enabled=false") as node:
         while node.height < height:
             if time.monotonic() - began > _LIMIT_S:
@@ -41,8 +55,15 @@ def time_to_head(data: Path, height: int, *options: str) -> tuple[float, str, st
         seconds = time.monotonic() - began
         head = node.rpc("eth_getBlockByNumber", hex(height), False)["hash"]
         output = node.output()
+    used = processor_s() - used
     ophion("storage", "check", f"--data-path={data}")
-    return seconds, head, output
+    return Measured(seconds, used, head, output)
+
+
+def processor_s() -> float:
+    """Return the processor time of all child processes that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def compare(chain: Path, work: Path) -> None:
@@ -51,7 +72,9 @@ def compare(chain: Path, work: Path) -> None:
     (work / "www").mkdir()
     began = time.monotonic()
     archive = work / "www" / "chain.tar.gz"
-    ophion("storage", "backup", f"--data-path={work / 'server'}", f"--to={archive}", "--max-rate=0")
+    ophion(
+        "storage", "backup", f"--data-path={work / 'server'}", f"--to={archive}", "--max-rate=0", "--latest-state-only"
+    )
     print(f"backup: {time.monotonic() - began:.1f} s, {archive.stat().st_size / 1e6:.1f} MB")
     handler = functools.partial(SimpleHTTPRequestHandler, directory=str(work / "www"))
     web = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -60,19 +83,17 @@ def compare(chain: Path, work: Path) -> None:
     with NodeProcess(work / "server", *options) as server:
         height = server.height
         (work / "static.json").write_text(json.dumps([server.rpc("net_enode")]))
-        full_s, head, _ = time_to_head(work / "full", height, genesis, f"--static-nodes-file={work / 'static.json'}")
+        full = time_to_head(work / "full", height, genesis, f"--static-nodes-file={work / 'static.json'}")
     url = f"http://127.0.0.1:{web.server_address[1]}/chain.tar.gz"
-    checkpoint_s, same_head, output = time_to_head(
-        work / "checkpoint", height, genesis, "--sync-mode=CHECKPOINT", f"--sync-checkpoint={url}"
-    )
+    short = time_to_head(work / "checkpoint", height, genesis, "--sync-mode=CHECKPOINT", f"--sync-checkpoint={url}")
     web.shutdown()
-    if head != same_head:
-        sys.exit(f"the heads differ: {head} and {same_head}")
-    installed = re.search(r"checkpoint installed .* elapsed_s=([\d.]+)", output)
-    print(
-        f"{height:,} blocks: full {full_s:.1f} s, checkpoint {checkpoint_s:.1f} s"
-        f" (of these {installed[1] if installed else '?'} s to fetch and verify), ratio {full_s / checkpoint_s:.1f}"
-    )
+    if full.head != short.head:
+        sys.exit(f"the heads differ: {full.head} and {short.head}")
+    installed = re.search(r"checkpoint installed .* elapsed_s=([\d.]+)", short.output)
+    print(f"{height:,} blocks, {installed[1] if installed else '?'} s to fetch and verify the checkpoint")
+    for name, one in (("full", full), ("checkpoint", short)):
+        print(f"{name:<10} {one.seconds:7.1f} s to the head, {one.processor_s:7.1f} s of processor time")
+    print(f"ratio      {full.seconds / short.seconds:7.1f}   {full.processor_s / short.processor_s:23.1f}")
 
 
 def main() -> None:

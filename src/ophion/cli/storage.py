@@ -19,6 +19,7 @@ from ophion.native.exceptions import translated
 from ophion.node.checkpoint.location import is_archive_name
 from ophion.node.database_copy import Copied, CopyStep, OnProgress, back_up, compact, damage, remove_copy
 from ophion.node.datadir import DataConfig, DataDirectory
+from ophion.runtime.operator_files import force_directory
 from ophion.runtime.options import Options, at_least, option
 
 _MAX_FINDINGS = 100
@@ -71,6 +72,12 @@ class BackupOptions(Options):
     max_rate: int = option(
         "--max-rate", default=64, check=at_least(0), help="Maximum MiB to copy per second; 0 for no limit."
     )
+    latest_state_only: bool = option(
+        "--latest-state-only",
+        default=False,
+        help="Leave out older states, side blocks and private data: a much smaller backup, for --sync-checkpoint of a"
+        " new node.",
+    )
     checks: bool = option(
         "--check", default=True, help="Check the copy like `storage check` before giving it its final name."
     )
@@ -96,22 +103,32 @@ def backup(options: BackupOptions, session: CommandSession) -> int:
 
 
 def _back_up(data_path: Path, options: BackupOptions, on_progress: OnProgress) -> Copied:
-    """Copy to a directory; if an archive is wanted, to a directory beside it that the archive replaces."""
+    """Copy to a directory. An archive or a smaller copy is made from a directory beside the target."""
     target, rate = options.target, options.max_rate << 20
-    if not is_archive_name(target):
+    if not is_archive_name(target) and not options.latest_state_only:
         return back_up(data_path, target, rate, options.checks, on_progress)
     # imported here: few backups are archives
     from ophion.node.checkpoint.archive import write_archive
+    from ophion.node.checkpoint.removal import remove_rest
 
     if target.exists():
-        raise StorageError(f"The file {target} exists. Name one that does not exist yet.")
+        raise StorageError(f"{target} exists. Name a file or directory that does not exist yet.")
     folder = target.with_name(target.name + ".unpacked")
     remove_copy(folder)  # of an interrupted attempt
     try:
-        copied = back_up(data_path, folder, rate, options.checks, on_progress)
-        return structs.replace(copied, size=write_archive(folder, target))
+        checks = options.checks and not options.latest_state_only  # compaction checks the smaller copy
+        copied = back_up(data_path, folder, rate, checks, on_progress)
+        if options.latest_state_only:
+            with DataDirectory.open(folder) as directory, translated():
+                remove_rest(directory.store(), lambda removed: None)
+                _, copied = compact(directory, on_progress)
+        if is_archive_name(target):
+            return structs.replace(copied, size=write_archive(folder, target))
+        folder.rename(target)
+        force_directory(target.parent)
+        return copied
     except OSError as error:
-        raise StorageError(f"The archive {target} cannot be written: {error.strerror or error}.") from error
+        raise StorageError(f"The backup {target} cannot be written: {error.strerror or error}.") from error
     finally:
         remove_copy(folder)
 

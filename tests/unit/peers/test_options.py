@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.peers.options import PeerConfig, read_bootnode, read_host, read_identity, read_ip
+from ophion.peers.options import (
+    PeerConfig,
+    SyncMode,
+    read_bootnode,
+    read_checkpoint,
+    read_host,
+    read_identity,
+    read_ip,
+)
 
 NODE_ID = "ab" * 64
 
@@ -35,6 +43,17 @@ def test_the_advertised_host_may_be_a_name() -> None:
     named = PeerConfig(host="node.example.org")
     assert "host names are not accepted without --dns-enabled" in next(iter(named.problems()))
     assert not list(PeerConfig(host="node.example.org", dns_enabled=True).problems())
+
+
+def test_a_checkpoint_is_a_path_or_an_address() -> None:
+    for text in ("backup", "/srv/chain.tar", "https://example.org/chain.tar.gz", "http://[::1]:8080/a"):
+        assert read_checkpoint(text) == text
+    for text in ("ftp://example.org/a", "https://", "http://example.org:x/a", "file:///srv/a"):
+        with pytest.raises(ValueError, match="neither a path nor an address"):
+            read_checkpoint(text)
+    (problem,) = PeerConfig(sync_mode=SyncMode.CHECKPOINT).problems()
+    assert problem == "--sync-mode=CHECKPOINT needs --sync-checkpoint: the backup to start from."
+    assert not list(PeerConfig(sync_mode=SyncMode.CHECKPOINT, sync_checkpoint="a").problems())
 
 
 def test_a_bootnode_must_be_askable() -> None:

@@ -1,11 +1,13 @@
 """Starts a node from a backup of another node (`--sync-mode=CHECKPOINT`), verified before use.
 
-    path or URL ─> staging ─> child process: check, headers and seals, removal of the rest ─> rename to `database`
+    path or URL ─> staging ─> child process: headers and seals, removal, contents ─> rename to `database`
 
 location      `--sync-checkpoint`: a directory, an archive, or an HTTP(S) address
 download      an archive over HTTP(S), resumed after an interruption
 archive       a backup as one tar file: writing and reading
-verification  headers from the genesis block on, contents, the state of the head
+verification  genesis, headers, contents, the state of the head
+header_chain  hashes and seals of the headers
+removal       deletion of side blocks, older states and private data
 child         verification in a process of its own, because a damaged LMDB file can crash it
 installation  all of it, in the data path of a node
 

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from ophion.chainspec.genesis import Genesis
 from ophion.errors import CheckpointError
-from ophion.node.checkpoint.verification import OnProgress, Verified, verify
+from ophion.node.checkpoint.header_chain import OnProgress
+from ophion.node.checkpoint.verification import Verified, verify
 from ophion.primitives.types import Hash32
 from ophion.runtime.clock import SystemClock
 

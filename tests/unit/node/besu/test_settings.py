@@ -69,6 +69,12 @@ api-gas-price-percentile=60.0
     assert any(warning.startswith("ENGINE of 'rpc-http-api'") and "left out" in warning for warning in warnings)
 
 
+def test_checkpoint_is_a_value_of_this_client_with_its_own_option(tmp_path: Path) -> None:
+    config, warnings, problems = _read(tmp_path, file='sync-mode="CHECKPOINT"\nsync-checkpoint="backup.tar"\n')
+    assert (config.peers.sync_mode, config.peers.sync_checkpoint) == (SyncMode.CHECKPOINT, "backup.tar")
+    assert (warnings, problems) == ([], [])
+
+
 def test_both_spellings_in_one_file(tmp_path: Path) -> None:
     same = 'host-whitelist=["*"]\nhost-allowlist=["*"]\n'
     config, warnings, problems = _read(tmp_path, file=same)

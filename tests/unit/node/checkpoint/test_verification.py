@@ -20,8 +20,6 @@ from ophion.native.transactions import Body
 from ophion.node.checkpoint.verification import Verified, verify
 from ophion.primitives.block import Header
 from ophion.primitives.types import Hash32
-from tests.unit.native.worlds import KEYS as SENDERS
-from tests.unit.native.worlds import World, signed
 from tests.unit.node.checkpoint.backups import BLOCKS, backup_of
 from tests.unit.proofs.chains import genesis_text
 
@@ -120,23 +118,3 @@ def test_networks_without_seals_need_a_hash(tmp_path: Path, is_merged: bool) -> 
     with pytest.raises(CheckpointError, match="have no validators' seals; give the hash"):
         run(tmp_path, genesis)
     assert run(tmp_path, genesis, head.hash).number == 0
-
-
-def test_only_the_states_of_genesis_and_head_stay(tmp_path: Path) -> None:
-    world = World(tmp_path / "database")
-    parent = world.genesis
-    for nonce in range(5):
-        parent = world.block(parent, [signed(SENDERS[0], nonce, bytes([nonce + 1]) * 20, 1)])
-        world.extend(parent)
-    before = {name: entries for name, entries, _ in world.store.usage()}
-    assert world.store.check(10) == []
-    world.store.retain_checked()
-    pruning = world.store.begin_pruning(5)
-    for step in (pruning.forget, pruning.mark, pruning.sweep):
-        while step(1000):
-            pass
-    after = {name: entries for name, entries, _ in world.store.usage()}
-    assert (before["roots"], after["roots"]) == (6, 2)
-    assert after["nodes"] < before["nodes"] or before["nodes"] < 8
-    assert world.store.check(10) == []
-    world.store.close()
