@@ -203,11 +203,12 @@ def metadata(ctx: RpcContext) -> Json:
 
 @cheat_code("hardhat_metadata")
 def hardhat_metadata(ctx: RpcContext) -> Json:
-    """Same as `anvil_metadata`, with the preset `hardhat` only.
+    """Same as `anvil_metadata`, with a preset only.
 
-    When a node offers this method, hardhat-ethers sends every transaction with the gas limit of a block.
+    When a node offers this method, hardhat-ethers sends every transaction with a fixed gas limit, and expects an error
+    if the transaction fails (see `eth_sendTransaction`).
     """
-    if dev_of(ctx).identity.preset != "hardhat":
+    if dev_of(ctx).identity.preset is None:
         raise RpcError(_METHOD_NOT_FOUND_CODE, "Method not found")
     return metadata(ctx)
 
