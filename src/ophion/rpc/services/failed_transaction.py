@@ -1,7 +1,8 @@
 """Reports a failed transaction to the client that has sent it, as Hardhat's node does.
 
-hardhat-ethers asks for `hardhat_metadata`. If a node answers, it sends a fixed gas limit without an estimate, and expects
-an error for a transaction that fails. With the preset `anvil`, only transactions with that gas limit are reported.
+hardhat-ethers asks for `hardhat_metadata`. If a node answers, it sends a fixed gas limit without an estimate, and
+expects an error for a transaction that fails. With the preset `anvil`, only transactions with that gas limit are
+reported.
 """
 
 from __future__ import annotations
