@@ -73,7 +73,6 @@ MISSING = {
     "anvil_setValidatorFeeToken": "a chain of another kind (Tempo)",
     "debug_codeByHash": "code is addressed by account",
     "debug_dbGet": "the database has other keys",
-    "hardhat_metadata": "with --preset=hardhat only: hardhat-ethers would send the gas of a whole block",
 }
 """Methods that a node with the preset `anvil` does not have, and why."""
 

@@ -27,6 +27,14 @@ from ophion.primitives.types import Address
 DEV_NETWORK: Final = "dev"
 DEV_CHAIN_ID: Final = 2018
 DEFAULT_DEV_FORK: Final = "osaka"
+CREATE2_DEPLOYER: Final = {
+    "4e59b44847b379578588920ca78fbf26c0b4956c": {
+        "balance": "0",
+        "code": "0x7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffe0"
+        "3601600081602082378035828234f58015156039578182fd5b8082525050506014600cf3",
+    }
+}
+"""Genesis entry of the CREATE2 deployer. Tools expect it at the same address on every chain."""
 
 PUBLIC_NETWORKS: Final = frozenset(
     {

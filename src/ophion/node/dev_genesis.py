@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ophion.chainspec.dev import DEFAULT_DEV_FORK, dev_document
+from ophion.chainspec.dev import CREATE2_DEPLOYER, DEFAULT_DEV_FORK, dev_document
 from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.node.config import NodeConfig
 from ophion.runtime.clock import SystemClock
@@ -12,12 +12,6 @@ from ophion.runtime.clock import SystemClock
 _CHAIN_ID = 31337
 _GAS_LIMIT = 30_000_000
 _BASE_FEE = 1_000_000_000
-_DEPLOYER = "4e59b44847b379578588920ca78fbf26c0b4956c"
-_DEPLOYER_CODE = (
-    "0x7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffe0"
-    "3601600081602082378035828234f58015156039578182fd5b8082525050506014600cf3"
-)
-"""Code of the CREATE2 deployer. Tools expect it at the same address on every chain."""
 
 
 def preset_genesis(config: NodeConfig) -> Genesis:
@@ -44,7 +38,7 @@ def preset_genesis(config: NodeConfig) -> Genesis:
         document["config"]["contractSizeLimit"] = dev.code_size_limit
     if dev.preset is None:
         return _parsed(document, config)
-    document["alloc"][_DEPLOYER] = {"balance": "0", "code": _DEPLOYER_CODE}
+    document["alloc"] |= CREATE2_DEPLOYER
     document["config"]["chainId"] = _CHAIN_ID if opened is None else opened.point.chain_id
     if dev.code_size_limit is None:
         del document["config"]["contractSizeLimit"]

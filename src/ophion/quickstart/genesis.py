@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any, Final
 
 from ophion.chainspec.consensus_parameters import BFT_MIX_HASH
-from ophion.chainspec.dev import DEV_ACCOUNTS, ORIGINAL_ACCOUNTS
+from ophion.chainspec.dev import CREATE2_DEPLOYER, DEV_ACCOUNTS, ORIGINAL_ACCOUNTS
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
@@ -68,11 +68,13 @@ def _bft_section(period_s: float) -> dict[str, int]:
 
 
 def _alloc(plan: NetworkPlan, markers: Sequence[Address]) -> dict[str, Any]:
-    """Return the funded accounts, whose keys are publicly known, and the permission contracts if enabled."""
+    """Return the funded accounts, whose keys are publicly known, the CREATE2 deployer of Foundry's scripts, and the
+    permission contracts if enabled.
+    """
     alloc: dict[str, Any] = {account.address.hex(): {"balance": hex(account.balance)} for account in DEV_ACCOUNTS}
     alloc |= {address.hex(): {"balance": hex(_MARKER_FUNDS)} for address in markers}
     if plan.has_permissions:
         admin = ORIGINAL_ACCOUNTS[0].address
         contracts = account_contracts([admin], [*(account.address for account in DEV_ACCOUNTS), *markers])
         alloc |= {address.hex(): account for address, account in contracts.items()}
-    return alloc
+    return alloc | CREATE2_DEPLOYER

@@ -47,4 +47,5 @@ def test_periods_with_a_fraction_are_written_in_milliseconds(
 def test_rules_for_accounts_are_in_it_when_asked_for() -> None:
     plan = NetworkPlan(Consensus.QBFT, 4, 3, None, False, True)
     assert ACCOUNT_INGRESS.hex() in genesis_document(plan, MEMBERS)["alloc"]
+    assert "code" in genesis_document(plan, MEMBERS)["alloc"]["4e59b44847b379578588920ca78fbf26c0b4956c"]
     assert ACCOUNT_INGRESS.hex() not in genesis_document(replace(plan, has_permissions=False), MEMBERS)["alloc"]

@@ -12,7 +12,7 @@ from ophion.rpc.errors import BLOCK_NOT_FOUND, SERVER_ERROR_CODE, invalid_params
 from ophion.rpc.methods.eth_accounts import send_transaction
 from ophion.rpc.schema.registry import method
 from ophion.rpc.schema.schemas import ReceiptJson
-from ophion.rpc.schema.wire_types import AddressParam, BlockParam, DataParam, HashParam, HashResult, TextParam
+from ophion.rpc.schema.wire_types import AddressParam, BlockParam, Boolean, DataParam, HashParam, HashResult, TextParam
 from ophion.rpc.services.block_reference import view_at
 from ophion.rpc.services.cheat_codes import FlagParam, Json, Nothing, cheat_code, dev_of
 from ophion.rpc.services.context import RpcContext
@@ -126,14 +126,16 @@ def blobs_of_transaction(ctx: RpcContext, hash: HashParam) -> Nothing:
 # --- pool ----------------------------------------------------------------------------------------
 
 
-@cheat_code("anvil_dropTransaction", "hardhat_dropTransaction")
+@cheat_code("anvil_dropTransaction")
 def drop_transaction(ctx: RpcContext, hash: HashParam) -> Json:
     """Removes a transaction from the pool; returns its hash, or null if it was not pooled."""
-    dev = dev_of(ctx)
-    was_there = dev.drop(hash)
-    if dev.identity.preset == "hardhat":
-        return was_there
-    return data(hash) if was_there else None
+    return data(hash) if dev_of(ctx).drop(hash) else None
+
+
+@cheat_code("hardhat_dropTransaction")
+def hardhat_drop_transaction(ctx: RpcContext, hash: HashParam) -> Boolean:
+    """Removes a transaction from the pool; returns whether it was pooled, as Hardhat's helpers expect."""
+    return dev_of(ctx).drop(hash)
 
 
 @cheat_code("anvil_dropAllTransactions", "hardhat_dropAllTransactions")
@@ -203,11 +205,12 @@ def metadata(ctx: RpcContext) -> Json:
 
 @cheat_code("hardhat_metadata")
 def hardhat_metadata(ctx: RpcContext) -> Json:
-    """Same as `anvil_metadata`, with the preset `hardhat` only.
+    """Same as `anvil_metadata`, with a preset only.
 
-    When a node offers this method, hardhat-ethers sends every transaction with the gas limit of a block.
+    When a node offers this method, hardhat-ethers sends every transaction with a fixed gas limit, and expects an error
+    if the transaction fails (see `eth_sendTransaction`).
     """
-    if dev_of(ctx).identity.preset != "hardhat":
+    if dev_of(ctx).identity.preset is None:
         raise RpcError(_METHOD_NOT_FOUND_CODE, "Method not found")
     return metadata(ctx)
 

@@ -22,6 +22,7 @@ from ophion.rpc.schema.registry import Example, method
 from ophion.rpc.schema.schemas import AddressList, FilledResult
 from ophion.rpc.schema.wire_types import AddressParam, Data, DataParam, HashResult, TextParam, Wire
 from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.failed_transaction import is_reported, raise_if_failed
 from ophion.rpc.services.transaction_request import (
     TransactionRequestParam,
     UnreadRequestParam,
@@ -65,8 +66,12 @@ async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | No
             unsigned = replace(unsigned, nonce=next_nonce(ctx, request.sender))
         if key is None:
             assert ctx.dev is not None
-            return await ctx.pool.send_decoded(ctx.dev.unsigned(unsigned, request.sender))
-        return await ctx.pool.send(unsigned.signed_by(key))
+            hash = await ctx.pool.send_decoded(ctx.dev.unsigned(unsigned, request.sender))
+        else:
+            hash = await ctx.pool.send(unsigned.signed_by(key))
+    if ctx.dev is not None and is_reported(ctx, unsigned.gas):
+        await raise_if_failed(ctx, hash)
+    return hash
 
 
 @method("eth_signTransaction", needs={"accounts"})

@@ -1,0 +1,73 @@
+"""Reports a failed transaction to the client that has sent it, as Hardhat's node does.
+
+hardhat-ethers asks for `hardhat_metadata`. If a node answers, it sends a fixed gas limit without an estimate, and
+expects an error for a transaction that fails. With the preset `anvil`, only transactions with that gas limit are
+reported.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import orjson
+
+from ophion.errors import RpcError
+from ophion.native.exceptions import NativeError
+from ophion.native.tracing import TraceKind, TraceStream, trace_transaction
+from ophion.primitives.hexcodec import data
+from ophion.primitives.revert_reason import revert_reason
+from ophion.primitives.types import Hash32
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.tracing import streamed, transaction_at
+from ophion.rpc.transport.streaming import whole_of
+
+HARDHAT_GAS: Final = 2**24
+"""Gas limit that hardhat-ethers sets."""
+_CODE: Final = -32603
+_TOP_CALL: Final = TraceKind.calls(only_top_call=True)
+
+
+def is_reported(ctx: RpcContext, gas: int) -> bool:
+    """Return whether the sender of a transaction with this gas limit expects an error if it fails."""
+    preset = None if ctx.dev is None else ctx.dev.identity.preset
+    return preset == "hardhat" or (preset == "anvil" and gas == HARDHAT_GAS)
+
+
+async def raise_if_failed(ctx: RpcContext, hash: Hash32) -> None:
+    """Raise Hardhat's error if the transaction is mined and has failed."""
+    text = ctx.queries.store.receipt_json(hash, False)
+    if text is None or orjson.loads(text).get("status") != "0x0":
+        return
+    output, halt = await _outcome(ctx, hash)
+    dev = ctx.dev
+    reason = dev.observer.reason(output) if dev is not None and dev.observer is not None else None
+    message = f"Error: VM Exception while processing transaction: {_meaning(output, reason, halt)}"
+    raise RpcError(_CODE, message, {"message": message, "txHash": data(hash), "data": data(output)})
+
+
+def _meaning(output: bytes, custom: str | None, halt: str) -> str:
+    if custom is not None:
+        return f"reverted with custom error '{custom}'"
+    reason = revert_reason(output)
+    if reason is not None:
+        return f"reverted with reason string '{reason}'"
+    if output:
+        return f"reverted with an unrecognized custom error (return data: {data(output)})"
+    return "Transaction reverted without a reason" if halt == "execution reverted" else halt
+
+
+async def _outcome(ctx: RpcContext, hash: Hash32) -> tuple[bytes, str]:
+    """Return output and error of the top call."""
+
+    def start() -> TraceStream:
+        block, index = transaction_at(ctx, hash)
+        return trace_transaction(block, index, _TOP_CALL, ctx.limits.timeout_s)
+
+    try:
+        found = await streamed(ctx, start)
+    except NativeError:
+        found = None
+    if found is None:
+        return b"", "Transaction reverted without a reason"
+    frame = orjson.loads(found if isinstance(found, bytes) else await whole_of(found))
+    return bytes.fromhex((frame.get("output") or "0x")[2:]), str(frame.get("error"))
