@@ -17,7 +17,7 @@ dev_state    its accounts and next header      dev_accounts  impersonation, pool
 miner_data   eth_getMinerData*                 log_bloom_cache  admin_*Cache of Besu
 trace_files  debug_standardTrace*ToFile        chain_control  debug_setHead, debug_replayBlock, plugins_*
 eth_accounts signing accounts of the node; fills in missing transaction fields
-proof_bundle eth_getProofBundle
+proof_bundle eth_getProofBundle                  sql        sql_*
 """
 
 from collections.abc import Mapping
@@ -55,6 +55,7 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "perm_explain": ("perm", "txpool"),
     "eea": ("eea", "priv", "privx"),
     "priv": ("priv",),
+    "sql": ("sql",),
     "dev_snapshots": ("anvil", "evm"),
     "dev_blocks": ("anvil", "evm", "hardhat"),
     "dev_state": ("anvil", "evm", "hardhat", "tenderly"),
