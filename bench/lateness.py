@@ -6,7 +6,8 @@ delay of a block is the time from its timestamp to its announcement to a subscri
 network, blocks are made at any fraction of a second. There the delay is measured against the schedule of the earliest
 block. Prints one JSON line per network.
 
---ramp tries several rates instead, to find the highest that the node sustains.
+--ramp tries several rates instead, to find the highest that the node sustains. --follow measures each rate twice, with
+and without `ophion export parquet --follow` beside the node.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import signal
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -142,6 +146,19 @@ async def measure(node: NodeProcess, engine: str, rate: float, seconds: float) -
 
 
 @contextmanager
+def exported(node: NodeProcess, path: Path, is_on: bool) -> Iterator[None]:
+    """Export blocks, transactions and logs beside the node, as they become final."""
+    if not is_on:
+        yield
+        return
+    command = [sys.executable, "-m", "ophion", "export", "parquet", "--follow", "--final-depth=0"]
+    options = [f"--data-path={node.data_path}", f"--to={path / 'tables'}"]
+    with subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL) as process:
+        yield
+        process.send_signal(signal.SIGINT)
+
+
+@contextmanager
 def started(engine: str, path: Path) -> Iterator[NodeProcess]:
     if engine == "dev":
         node = NodeProcess(path / "node", "--block-period=1", "--min-gas-price=0", *OPTIONS, command=("dev",))
@@ -158,14 +175,18 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=8000)
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--ramp", action="store_true")
+    parser.add_argument("--follow", action="store_true")
     chosen = parser.parse_args()
     for engine in chosen.engines:
         for rate in (2000, 4000, 6000, 8000, 10000) if chosen.ramp else (chosen.rate,):
-            with tempfile.TemporaryDirectory(prefix="ophion-late-") as path, started(engine, Path(path)) as node:
-                print(
-                    json.dumps({"engine": engine, **asyncio.run(measure(node, engine, rate, chosen.seconds))}),
-                    flush=True,
-                )
+            for follows in (False, True) if chosen.follow else (False,):
+                with (
+                    tempfile.TemporaryDirectory(prefix="ophion-late-") as folder,
+                    started(engine, Path(folder)) as node,
+                ):
+                    with exported(node, Path(folder), follows):
+                        found = asyncio.run(measure(node, engine, rate, chosen.seconds))
+                    print(json.dumps({"engine": engine, "export": follows, **found}), flush=True)
 
 
 if __name__ == "__main__":

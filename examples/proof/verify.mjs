@@ -10,6 +10,9 @@ import { pathToFileURL } from "node:url";
 import { secp256k1 } from "@noble/curves/secp256k1";
 import { keccak_256 } from "@noble/hashes/sha3";
 
+// A proof has few signatures: small tables take less time to fill than large ones save.
+secp256k1.utils.precompute(3);
+
 const EMPTY_ROOT = "0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421";
 const EMPTY_CODE = "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470";
 const [PARENT, COINBASE, STATE, TRANSACTIONS, RECEIPTS, NUMBER, TIME, EXTRA, NONCE] = [0, 2, 3, 4, 5, 8, 11, 12, 14];

@@ -1395,10 +1395,42 @@ class PrivateLedger:
 
 @final
 class ColumnBuffer:
-    """Read-only bytes of a column, for the buffer protocol."""
+    """Read-only bytes of a column or a file, for the buffer protocol."""
 
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
+
+@final
+class TableData:
+    """Rows of one dataset: the requested columns, in the order of the dataset."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+
+    def columns(self) -> list[tuple[int, ColumnBuffer | None, ColumnBuffer | None, ColumnBuffer]]:
+        """Columns in Arrow's layout: (nulls, validity bitmap, offsets, values)."""
+
+@final
+class ParquetEncoder:
+    """Encodes tables of one dataset as a Parquet file. Write what it returns to the file, in order."""
+
+    def __new__(
+        cls,
+        dataset: str,
+        columns: Sequence[str],
+        repeating: Sequence[str],
+        metadata: Sequence[tuple[str, str]],
+        hex: bool,
+        /,
+    ) -> ParquetEncoder: ...
+    def row_group(self, tables: Sequence[TableData], threads: int, /) -> ColumnBuffer:
+        """Encode tables, at least one, as a row group."""
+
+    def finish(self) -> ColumnBuffer:
+        """Encode the end of the file."""
 
 @final
 class RowFilter:
@@ -1437,9 +1469,8 @@ def scan_table(
     hex: bool,
     max_bytes: int,
     /,
-) -> tuple[int, tuple[int, list[tuple[int, ColumnBuffer | None, ColumnBuffer | None, ColumnBuffer]]]]:
-    """Rows of stored blocks: (next block to read, (rows, columns)). A column is (nulls, validity bitmap, offsets,
-    values) in Arrow's layout, in the dataset's order. Stops after the block that exceeds `max_bytes`."""
+) -> tuple[int, TableData]:
+    """Rows of stored blocks, after the next block to read. Stops after the block that exceeds `max_bytes`."""
 
 def replay_table(
     blocks: Sequence[TracedBlock],
@@ -1450,8 +1481,8 @@ def replay_table(
     hex: bool,
     stop: ReplayStop,
     /,
-) -> tuple[int, list[tuple[int, ColumnBuffer | None, ColumnBuffer | None, ColumnBuffer]]]:
-    """Rows of re-executed blocks: (rows, columns) as in `scan_table`."""
+) -> TableData:
+    """Rows of re-executed blocks."""
 
 # --- public test vectors ------------------------------------------------------------------------
 

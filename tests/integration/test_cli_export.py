@@ -55,7 +55,10 @@ def url(node: NodeProcess) -> str:
     return f"http://127.0.0.1:{node.ports['json-rpc']}"
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name not in ("address_appearances", "validators")])
+OF_ONE_SOURCE = ("address_appearances", "validators", "private_transactions")
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in OF_ONE_SOURCE])
 def test_the_database_and_json_rpc_give_the_same_rows(node: NodeProcess, name: str) -> None:
     with open_chain(node.data_path) as stored, open_chain(url(node)) as remote:
         one, other = (
@@ -65,6 +68,43 @@ def test_the_database_and_json_rpc_give_the_same_rows(node: NodeProcess, name: s
     assert one.schema.equals(other.schema)
     assert one.to_pylist() == other.to_pylist()
     assert (one.num_rows > 0) == (name != "erc721_transfers")
+
+
+@pytest.mark.parametrize("text", [(), ("--hex",)], ids=["bytes", "hex"])
+def test_parquet_files_have_the_rows_of_arrow(node: NodeProcess, tmp_path: Path, text: tuple[str, ...]) -> None:
+    """Files by the extension are read by pyarrow and DuckDB, with the same types and values as record batches."""
+    names = [name for name in ALL if name not in ("validators", "private_transactions")]
+    ophion(
+        "export", "parquet", f"--data-path={node.data_path}", f"--datasets={','.join(names)}", f"--to={tmp_path}",
+        "--end-block=9", f"--u256={','.join(FORMS)}", *text,
+    ).succeeded()  # fmt: skip
+    with open_chain(node.data_path) as chain:
+        for name in names:
+            wanted = chain.dataset(name, blocks=(0, 8), numbers=FORMS, hex=bool(text)).to_arrow()
+            (file,) = (tmp_path / name).rglob("*.parquet")
+            found = parquet.read_table(file, partitioning=None)
+            assert found.schema.equals(wanted.schema, check_metadata=True), name
+            assert found.to_pylist() == wanted.to_pylist(), name
+            duckdb = pytest.importorskip("duckdb", reason="the extra ophion[data] is not installed")
+            read = duckdb.connect().read_parquet(str(file), hive_partitioning=False).to_arrow_table()
+            assert read.num_rows == wanted.num_rows
+            assert read.to_pylist() == wanted.to_pylist(), name
+
+
+def test_parquet_needs_no_optional_package(node: NodeProcess, tmp_path: Path) -> None:
+    for package in ("pyarrow", "duckdb", "fsspec"):
+        (tmp_path / f"{package}.py").write_text("raise ImportError('not installed')")
+    command = (
+        "export",
+        "parquet",
+        f"--data-path={node.data_path}",
+        "--datasets=blocks,traces",
+        f"--to={tmp_path / 'x'}",
+    )
+    without = {"PYTHONPATH": str(tmp_path)}
+    ophion(*command, env=without).succeeded()
+    assert len(list(tmp_path.rglob("*.parquet"))) == 2
+    ophion(*command, "--datasets=validators", env=without).failed("The package pyarrow is missing")
 
 
 def test_rows_are_selected_by_address_event_and_party(node: NodeProcess) -> None:

@@ -204,6 +204,12 @@ ELSEWHERE = {
     "runtime/options/sources.py": "tests/unit/runtime/options/test_options.py",
     "runtime/options/values.py": "tests/unit/runtime/options/test_options.py",
     "producer/executed_candidates.py": "tests/unit/producer/test_bft_driver.py",
+    "cli/url_option.py": "tests/unit/cli/test_node_client.py",
+    "data/executable_chain.py": "tests/integration/test_cli_export.py",
+    "data/parquet.py": "tests/integration/test_cli_export.py",
+    "node/sql.py": "tests/integration/test_sql_queries.py",
+    "rpc/methods/sql.py": "tests/integration/test_sql_queries.py",
+    "rpc/services/sql_queries.py": "tests/integration/test_sql_queries.py",
 }
 """Modules without their own test file, with the place of their tests or the reason."""
 

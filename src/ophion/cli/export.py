@@ -8,19 +8,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from ophion.cli.command import Command, CommandSession
-from ophion.cli.node_client import read_url
 from ophion.cli.progress import Progress
-from ophion.data.abi_files import load_abis
-from ophion.data.datasets import Dataset, datasets_named
-from ophion.data.decoded import DECODED, DecodingReader
+from ophion.cli.url_option import read_url
+from ophion.data.datasets import DECODED, datasets_named
 from ophion.data.export import DEFAULT_BLOCKS_PER_FILE, Export, ExportPlan, ExportResult
-from ophion.data.follow import Follower
 from ophion.data.packages import require
 from ophion.data.reader import TableReader
+from ophion.data.schema import Dataset
 from ophion.data.selection import NUMBER_FORMS, Format, Rows
 from ophion.data.target import open_target
 from ophion.data.writers import FileFormat
@@ -28,6 +26,9 @@ from ophion.errors import CommandError, ConfigError
 from ophion.node.datadir import DataConfig
 from ophion.node.network import NetworkConfig, load_genesis
 from ophion.runtime.options import Options, at_least, option
+
+_NICENESS = 10
+"""An export that follows the chain runs beside a node, whose blocks come first."""
 
 
 def _topic(text: str) -> tuple[int, bytes]:
@@ -142,7 +143,6 @@ def _reader(options: ExportOptions, session: CommandSession) -> TableReader:
 
 def _run(options: ExportOptions, session: CommandSession, file_format: FileFormat) -> int:
     """Export missing files and verify existing files."""
-    require("pyarrow.parquet")
     if options.end_block is not None and options.end_block <= options.start_block:
         raise ConfigError(
             f"--end-block ({options.end_block}) must be greater than --start-block ({options.start_block})"
@@ -151,7 +151,10 @@ def _run(options: ExportOptions, session: CommandSession, file_format: FileForma
         names = tuple(name for name in options.datasets if name not in DECODED)
         plain = datasets_named(names) if names else ()
         reader, decoded = _decoding(options, stored)
-        return _export(options, file_format, reader, (*plain, *decoded))
+        datasets = (*plain, *decoded)
+        if file_format is not FileFormat.PARQUET or any(reader.table_read(one) is None for one in datasets):
+            require("pyarrow.parquet")
+        return _export(options, file_format, reader, datasets)
 
 
 def _decoding(options: ExportOptions, reader: TableReader) -> tuple[TableReader, tuple[Dataset, ...]]:
@@ -161,6 +164,9 @@ def _decoding(options: ExportOptions, reader: TableReader) -> tuple[TableReader,
         return reader, ()
     if options.abi is None:
         raise ConfigError("The datasets events and calls need contract ABIs: --abi=DIRECTORY")
+    from ophion.data.abi_files import load_abis
+    from ophion.data.decoded import DecodingReader
+
     entries = load_abis(options.abi, kinds)
     if not entries:
         raise CommandError(f"The ABIs in {options.abi} have no {' and no '.join(sorted(kinds))}.")
@@ -211,6 +217,10 @@ def _export(options: ExportOptions, file_format: FileFormat, reader: TableReader
 
 def _follow(options: ExportOptions, reader: TableReader, plan: ExportPlan) -> int:
     """Export final blocks until SIGINT or SIGTERM."""
+    from ophion.data.follow import Follower
+
+    with suppress(OSError):
+        os.nice(_NICENESS)
     finality = reader.finality()
     depth = finality.depth if options.final_depth is None else options.final_depth
     print(f"Following the chain with a depth of {depth} blocks ({finality.reason}). Ctrl-C ends it.", flush=True)

@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
 from ophion.cli.input_output import read_input
 from ophion.cli.untrusted_text import escape_untrusted
+from ophion.cli.url_option import read_url as read_url
 from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.hexcodec import data as hex_text
 from ophion.primitives.types import Address
 from ophion.runtime.blocking_json_rpc import Failure, JsonRpcClient
-from ophion.runtime.options import Options, is_url, option
+from ophion.runtime.options import Options, option
 from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 
 _TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.2
 _UNKNOWN_METHOD_CODES: Final = (-32601, -32604)
 """Errors for a method that a node does not know or does not offer."""
-
-
-def read_url(*schemes: str) -> Callable[[str], str]:
-    """Return an option reader for the URL of a JSON-RPC service."""
-
-    def read(text: str) -> str:
-        if not is_url(text, *schemes) or not text.isascii():
-            raise ValueError(f"expected {schemes[0]}://HOST:PORT but was '{text}'")
-        return text
-
-    return read
 
 
 class UnknownMethod(CommandError):

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from ophion.cli.command import Command, CommandSession
-from ophion.cli.node_client import read_url
+from ophion.cli.url_option import read_url
 from ophion.data.frames import ChainTables
 from ophion.data.packages import require
 from ophion.data.sql import connect, run_queries
 from ophion.errors import CommandError, ConfigError
 from ophion.node.datadir import DataConfig
 from ophion.node.network import NetworkConfig, load_genesis
-from ophion.runtime.options import Options, option
+from ophion.runtime.options import Options, at_least, option
 
 
 class ResultFormat(Enum):
@@ -37,6 +37,16 @@ class SqlOptions(Options):
         help="Read from a node over JSON-RPC instead of --data-path.",
     )
     format: ResultFormat = option("--format", default=ResultFormat.TABLE, help="Format of the result.")
+    serve: bool = option("--serve", default=False, hidden=True, help="Answer the queries of a node's clients.")
+    serve_max_rows: int = option(
+        "--serve-max-rows", default=10_000, check=at_least(1), hidden=True, help="Maximum rows of an answer."
+    )
+    serve_max_memory_mb: int = option(
+        "--serve-max-memory", default=512, check=at_least(16), hidden=True, help="Memory of a query in MiB."
+    )
+    serve_timeout_s: int = option(
+        "--serve-timeout", default=10, check=at_least(1), hidden=True, help="Seconds after which the node ends a query."
+    )
     target: Path | None = option("--to", default=None, metavar="FILE", help="File of the result, for csv and parquet.")
 
 
@@ -46,6 +56,10 @@ def sql(options: SqlOptions, session: CommandSession) -> int:
     if options.format is ResultFormat.PARQUET and options.target is None:
         raise ConfigError("--format=parquet needs --to=FILE")
     with _chain(options, session) as chain:
+        if options.serve:
+            from ophion.data.sql_server import serve
+
+            return serve(chain, options.serve_max_rows, options.serve_max_memory_mb, options.serve_timeout_s)
         connection = connect(chain)
         if session.words:
             _show_all(connection, " ".join(session.words), options)

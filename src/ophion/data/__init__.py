@@ -3,17 +3,20 @@
     from ophion.data import open_chain
     open_chain("data").logs(event="Transfer(address,address,uint256)").to_pandas()
 
+    schema       types of datasets and columns
     datasets     every table: columns, types, documentation
     selection    which rows and columns to read: filters, number formats
     arrow        converts column buffers to Arrow record batches
     reader       `TableReader`: where rows come from
     database     ... the node's own database, even while the node runs
+    executable_chain  a stored chain with its rules, for datasets that execute blocks
     validators   rows of the dataset `validators`: proposers, seals, votes
     rpc          ... any node over JSON-RPC
     rpc_rows     JSON objects of a node to rows
     abi          contract ABIs: files, decoding of values
     decoded      events and calls by ABI, one table each
-    writers      file formats
+    writers      file formats by pyarrow
+    parquet      Parquet files by the extension
     target       directory or fsspec URL that files are written to
     manifest     list of the files, with row counts and checksums
     export       the plan of an export, and its execution
@@ -21,6 +24,8 @@
     frames       `open_chain`: datasets as Arrow tables and data frames
     read_ahead   reads block ranges ahead in other threads
     sql          DuckDB over the chain
+    sql_guard    which queries of clients are executed
+    sql_server   the process that answers queries of a node's clients
     spark        the format `ophion` of Apache Spark
 
 The packages of the extra `ophion[data]` are imported when they are needed (docs/data.md).

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ophion.data.datasets import SCHEMA_VERSION, Column, ColumnType, Dataset
 from ophion.data.packages import require
-from ophion.native.tables import ColumnBuffer
-
-NativeColumn = tuple[int, ColumnBuffer | None, ColumnBuffer | None, ColumnBuffer]
+from ophion.data.schema import Column, ColumnType, Dataset
+from ophion.native.tables import TableData
 
 _BYTES = {ColumnType.ADDRESS: 20, ColumnType.HASH: 32, ColumnType.BLOOM: 256}
 _IS_BYTES = {*_BYTES, ColumnType.BINARY}
@@ -38,17 +36,17 @@ def arrow_schema(dataset: Dataset, columns: Sequence[Column], hex: bool = False)
     """Return the Arrow schema of these columns, with name and version of the dataset."""
     pa = require("pyarrow")
     fields = [pa.field(column.name, arrow_type(column.type, hex)) for column in columns]
-    return pa.schema(fields, {"ophion.dataset": dataset.name, "ophion.schema_version": str(SCHEMA_VERSION)})
+    return pa.schema(fields, dataset.metadata)
 
 
-def record_batch(schema: Any, rows: int, columns: Sequence[NativeColumn]) -> Any:
+def record_batch(schema: Any, table: TableData) -> Any:
     """Wrap the buffers of the extension in a record batch. The batch keeps the buffers alive."""
     pa = require("pyarrow")
     arrays = []
-    for field, (nulls, validity, offsets, values) in zip(schema, columns, strict=True):
+    for field, (nulls, validity, offsets, values) in zip(schema, table.columns(), strict=True):
         buffers = [None if validity is None else pa.py_buffer(validity)]
         if offsets is not None:
             buffers.append(pa.py_buffer(offsets))
         buffers.append(pa.py_buffer(values))
-        arrays.append(pa.Array.from_buffers(field.type, rows, buffers, nulls))
+        arrays.append(pa.Array.from_buffers(field.type, table.rows, buffers, nulls))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

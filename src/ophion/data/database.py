@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ophion.chain.block import ommers_of
-from ophion.chain.block_environment import block_env
-from ophion.chain.chain import Chain
+import orjson
+
 from ophion.chainspec.config_compatibility import RULES_KEY
 from ophion.chainspec.consensus_parameters import EngineKind
-from ophion.chainspec.genesis import Genesis
-from ophion.consensus.registry import engine_for
 from ophion.data.arrow import arrow_schema, record_batch
-from ophion.data.datasets import Column, Dataset, Source
-from ophion.data.reader import BlockRef, Finality
+from ophion.data.reader import BlockRef, Finality, TableRead
+from ophion.data.schema import Column, Dataset, Source
 from ophion.data.selection import Rows
-from ophion.data.validators import validator_batch
-from ophion.errors import CommandError, GenesisError, MissingStateError, StorageError
-from ophion.native.exceptions import MissingState, translated
-from ophion.native.tables import ReplayStop, block_ranges, replay_table, scan_table
-from ophion.native.tracing import TracedBlock
+from ophion.errors import CommandError, StorageError
+from ophion.native.exceptions import translated
+from ophion.native.tables import ReplayStop, TableData, block_ranges, replay_table, scan_table
 from ophion.node.datadir import DataDirectory
+
+if TYPE_CHECKING:
+    from ophion.chainspec.genesis import Genesis
+    from ophion.data.executable_chain import ExecutableChain
 
 MAX_BATCH_BYTES: Final = 8 * 2**20
 _TRANSACTIONS_PER_RANGE: Final = {Source.STORED: 8_000, Source.EXECUTED: 2_000}
@@ -42,7 +40,7 @@ class DatabaseReader:
         self._directory = DataDirectory.beside_a_node(data_path)
         self._store = self._directory.store(read_only=True)
         self._genesis = genesis
-        self._chain: Chain | None = None
+        self._chain: ExecutableChain | None = None
         self._stop = ReplayStop()
         with translated():
             record = self._store.meta(RULES_KEY)
@@ -50,7 +48,7 @@ class DatabaseReader:
         if record is None or not has_blocks:
             self.close()
             raise StorageError(f"There is no chain in {data_path}.")
-        rules: dict[str, list[Any]] = json.loads(record)
+        rules: dict[str, list[Any]] = orjson.loads(record)
         self.chain_id: int = int(rules["chainId"][0] or 0)
         self._engine = str(rules["consensus"][0])
 
@@ -76,6 +74,7 @@ class DatabaseReader:
 
     def ranges(self, dataset: Dataset, first: int, last: int) -> Sequence[tuple[int, int]]:
         """Split a range of blocks into ranges with similar numbers of transactions."""
+        self._check(dataset)
         if dataset.source is Source.SEALED:
             return [
                 (start, min(start + _HEADERS_PER_RANGE - 1, last))
@@ -90,63 +89,58 @@ class DatabaseReader:
         self, dataset: Dataset, columns: Sequence[Column], first: int, last: int, rows: Rows, hex: bool
     ) -> Iterator[Any]:
         """Yield record batches; their columns are filled without the GIL."""
+        self._check(dataset)
         schema = arrow_schema(dataset, columns, hex)
+        if dataset.source is not Source.SEALED:
+            for table in self._tables(dataset, columns, first, last, rows, hex):
+                yield record_batch(schema, table)
+            return
+        from ophion.data.validators import validator_batch
+
+        for start, end in self.ranges(dataset, first, last):
+            with translated():
+                batch = validator_batch(self.chain(dataset.name).chain, dataset, columns, start, end, rows, hex)
+            yield batch
+
+    def table_read(self, dataset: Dataset) -> TableRead | None:
+        """Return the function that reads stored and executed blocks."""
+        self._check(dataset)
+        return None if dataset.source is Source.SEALED else self._tables
+
+    def _check(self, dataset: Dataset) -> None:
+        if dataset.source is Source.MEMBER:
+            raise CommandError(
+                f"The dataset {dataset.name} needs --rpc=URL: payloads are encrypted, and only the node decrypts them."
+            )
+
+    def _tables(
+        self, dataset: Dataset, columns: Sequence[Column], first: int, last: int, rows: Rows, hex: bool
+    ) -> Iterator[TableData]:
         names = [column.name for column in columns]
         selected = rows.filter()
         if dataset.source is Source.EXECUTED:
             for start, end in self.ranges(dataset, first, last):
-                blocks = self._traced(dataset, start, end)
+                blocks = self.chain(dataset.name).traced_blocks(start, end)
                 with translated():
-                    count, filled = replay_table(blocks, dataset.name, names, selected, self.chain_id, hex, self._stop)
-                yield record_batch(schema, count, filled)
-            return
-        if dataset.source is Source.SEALED:
-            for start, end in self.ranges(dataset, first, last):
-                with translated():
-                    batch = validator_batch(self.chain(dataset.name), dataset, columns, start, end, rows, hex)
-                yield batch
+                    table = replay_table(blocks, dataset.name, names, selected, self.chain_id, hex, self._stop)
+                yield table
             return
         while first <= last:
             with translated():
-                first, (count, filled) = scan_table(
+                first, table = scan_table(
                     self._store, dataset.name, names, first, last, selected, self.chain_id, hex, MAX_BATCH_BYTES
                 )
-            if count:
-                yield record_batch(schema, count, filled)
+            if table.rows:
+                yield table
 
-    def _traced(self, dataset: Dataset, first: int, last: int) -> list[TracedBlock]:
-        """Return blocks with their parent states, without the genesis block, which has no transactions."""
-        chain = self.chain(dataset.name)
-        return [self._traced_block(chain, number) for number in range(max(first, 1), last + 1)]
-
-    def _traced_block(self, chain: Chain, number: int) -> TracedBlock:
-        header, parent = chain.canonical(number), chain.canonical(number - 1)
-        body = None if header is None else chain.store.body(header.hash)
-        if header is None or parent is None or body is None:
-            raise StorageError(f"Block {number} is missing from the database; run `ophion storage check`.")
-        env = block_env(chain.spec, chain.rules, header.header, chain.engine.beneficiary(header))
-        rewards = chain.engine.rewards(header, ommers_of(body)) or [(chain.engine.beneficiary(header), 0)]
-        try:
-            state = self._store.state(parent.header.state_root)
-        except MissingState as error:
-            raise MissingStateError(
-                f"The state before block {number} is pruned. Export blocks whose states are stored (--start-block), or"
-                " use a node that keeps every state (--state-history)."
-            ) from error
-        return TracedBlock(parent=state, env=env, body=body, hash=header.hash, rewards=rewards)
-
-    def chain(self, dataset: str) -> Chain:
+    def chain(self, dataset: str) -> ExecutableChain:
         """Return the chain with its rules. Execution and the recovery of seals need the rules."""
         if self._chain is None:
+            from ophion.data.executable_chain import ExecutableChain
+
             if self._genesis is None:
                 raise CommandError(f"The dataset {dataset} needs the genesis file of the network.")
-            genesis = self._genesis()
-            try:
-                self._chain = Chain.open(self._store, genesis, engine_for(genesis.spec))
-            except GenesisError as error:
-                raise CommandError(
-                    f"The dataset {dataset} needs the genesis file of the network (--genesis-file). {error}"
-                ) from error
+            self._chain = ExecutableChain(self._store, self._genesis(), dataset)
         return self._chain
 
     def stop(self) -> None:

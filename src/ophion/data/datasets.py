@@ -3,67 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import Enum
 from typing import Final
 
-from msgspec import Struct
-
+from ophion.data.schema import Column, ColumnType, Dataset, Source
 from ophion.errors import CommandError
-
-SCHEMA_VERSION: Final = 1
-"""Written to the metadata of every file. A renamed or retyped column raises it."""
-
-
-class Source(Enum):
-    """Origin of the rows of a dataset."""
-
-    STORED = "stored blocks and receipts"
-    EXECUTED = "blocks, executed again with a tracer"
-    SEALED = "headers with their seals"
-
-
-class ColumnType(Enum):
-    """Type of a column, by its name in the extension."""
-
-    U32 = "u32"
-    U64 = "u64"
-    I64 = "i64"
-    F64 = "f64"
-    BOOL = "bool"
-    DECIMAL = "decimal"
-    ADDRESS = "fixed20"
-    HASH = "fixed32"
-    BLOOM = "fixed256"
-    BINARY = "binary"
-    TEXT = "text"
-
-
-class Column(Struct, frozen=True):
-    """A column of a dataset."""
-
-    name: str
-    type: ColumnType
-    doc: str
-    repeats: bool = False
-    """Whether values repeat so often that a dictionary makes files smaller."""
-    form: str | None = None
-    """Form of a 256-bit number: binary, string, f64 or decimal."""
-
-
-class Dataset(Struct, frozen=True):
-    """A table of the chain."""
-
-    name: str
-    doc: str
-    source: Source
-    columns: tuple[Column, ...]
-    filters: tuple[str, ...] = ()
-    """Filters that a scan can use: address, topic, from, recipient."""
-
-    def column(self, name: str) -> Column | None:
-        """Return the column with this name."""
-        return next((column for column in self.columns if column.name == name), None)
-
 
 _U32, _U64, _HASH, _ADDRESS = ColumnType.U32, ColumnType.U64, ColumnType.HASH, ColumnType.ADDRESS
 _BINARY, _TEXT, _BOOL = ColumnType.BINARY, ColumnType.TEXT, ColumnType.BOOL
@@ -320,6 +263,38 @@ VALIDATORS: Final = Dataset(
     filters=("address",),
 )
 
+PRIVATE_TRANSACTIONS: Final = Dataset(
+    "private_transactions",
+    "One row per private transaction that this node can read. Exported only by name, and only with --rpc.",
+    Source.MEMBER,
+    (
+        _NUMBER,
+        _BLOCK_HASH,
+        _TIME,
+        Column("transaction_index", _U32, "Position of the marker in the block."),
+        Column("transaction_hash", _HASH, "Hash of the marker, the public transaction."),
+        Column("private_hash", _HASH, "Hash of the private transaction; null where the payload is deleted."),
+        Column("privacy_group_id", _TEXT, "Group, in base64.", repeats=True),
+        Column("private_from", _TEXT, "Key of the sending member, in base64.", repeats=True),
+        Column("private_for", _TEXT, "Keys of the recipients, in base64, joined by commas; null for a group.", True),
+        Column("restriction", _TEXT, "restricted or unrestricted.", repeats=True),
+        Column("nonce", _U64, "Private nonce of the sender."),
+        Column("from_address", _ADDRESS, "Sender.", repeats=True),
+        Column("to_address", _ADDRESS, "Recipient; null for a creation.", repeats=True),
+        *_wide("value", "Wei that are named; private transactions transfer none"),
+        Column("input", _BINARY, "Input data."),
+        Column("gas_limit", _U64, "Gas that the transaction may use.", repeats=True),
+        Column("gas_price", _U64, "Wei per gas that are named; null above 64 bits.", repeats=True),
+        Column("status", _U32, "1 after success, 0 after a failure, 2 if it could not be executed.", repeats=True),
+        Column("contract_address", _ADDRESS, "Contract of a creation."),
+        Column("output", _BINARY, "Returned data."),
+        Column("revert_reason", _BINARY, "Output of a reverted transaction, where the node stores it."),
+        Column("n_logs", _U32, "Number of private logs.", repeats=True),
+        _CHAIN,
+    ),
+    filters=("from", "recipient"),
+)
+
 ALL: Final[dict[str, Dataset]] = {
     dataset.name: dataset
     for dataset in (
@@ -337,6 +312,7 @@ ALL: Final[dict[str, Dataset]] = {
         CODE_DIFFS,
         STORAGE_DIFFS,
         VALIDATORS,
+        PRIVATE_TRANSACTIONS,
     )
 }
 
@@ -344,6 +320,9 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "state_diffs": ("balance_diffs", "nonce_diffs", "code_diffs", "storage_diffs"),
 }
 """Names that stand for several datasets."""
+
+DECODED: Final = {"events": "event", "calls": "function"}
+"""Names that stand for the datasets decoded by ABI, and the kind of ABI entry."""
 
 
 def dataset_named(name: str) -> Dataset:

@@ -12,15 +12,13 @@ from ophion.abi.codec import Codec
 from ophion.abi.interface import EventType, Function
 from ophion.data.abi_files import AbiEntry
 from ophion.data.arrow import arrow_schema
-from ophion.data.datasets import LOGS, TRANSACTIONS, Column, ColumnType, Dataset
+from ophion.data.datasets import LOGS, TRANSACTIONS
 from ophion.data.packages import require
-from ophion.data.reader import BlockRef, Finality, TableReader
+from ophion.data.reader import BlockRef, Finality, TableRead, TableReader
+from ophion.data.schema import Column, ColumnType, Dataset
 from ophion.data.selection import Rows
 from ophion.errors import AbiError
 from ophion.primitives.hexcodec import data as hex_text
-
-DECODED: Final = {"events": "event", "calls": "function"}
-"""Names that stand for the decoded datasets, and the kind of ABI entry."""
 
 _LOG_COLUMNS: Final = ("block_number", "timestamp", "transaction_index", "log_index", "transaction_hash", "address")
 _CALL_COLUMNS: Final = (
@@ -91,6 +89,10 @@ class DecodingReader:
     def ranges(self, dataset: Dataset, first: int, last: int) -> Sequence[tuple[int, int]]:
         """Split blocks into ranges."""
         return self._reader.ranges(dataset, first, last)
+
+    def table_read(self, dataset: Dataset) -> TableRead | None:
+        """Return the function of the other reader; None for decoded datasets."""
+        return None if dataset.name in self._entries else self._reader.table_read(dataset)
 
     def batches(
         self, dataset: Dataset, columns: Sequence[Column], first: int, last: int, rows: Rows, hex: bool

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeVar
 
 from msgspec import Struct
 
 from ophion.data.arrow import arrow_schema
-from ophion.data.datasets import Column, Dataset
 from ophion.data.manifest import DatasetEntry, FileEntry, Manifest
+from ophion.data.parquet import write_parquet
 from ophion.data.reader import TableReader
+from ophion.data.schema import Column, Dataset
 from ophion.data.selection import Format, Rows, columns_of
 from ophion.data.target import Target
 from ophion.data.writers import WRITERS, FileFormat
 from ophion.errors import CommandError
 from ophion.runtime.clock import Clock, SystemClock
+
+T = TypeVar("T")
 
 DEFAULT_BLOCKS_PER_FILE: Final = 10_000
 _SAVE_EVERY_S: Final = 2.0
@@ -224,7 +227,6 @@ class Export:
     def _write(self, job: _Job, scans: ThreadPoolExecutor) -> FileEntry:
         plan = self._plan
         columns = plan.columns(job.dataset)
-        schema = arrow_schema(job.dataset, columns, plan.hex)
         last = self._reader.block(job.last)
         if last is None:
             raise CommandError(f"Block {job.last} is not part of the chain any more.")
@@ -232,20 +234,33 @@ class Export:
 
         def fill(file: IO[bytes]) -> None:
             nonlocal rows
-            rows = WRITERS[plan.file_format](file, schema, columns, self._scanned(job, columns, scans))
+            read = self._reader.table_read(job.dataset) if plan.file_format is FileFormat.PARQUET else None
+            if read is not None:
+                tables = self._scanned(job, columns, scans, read)
+                rows = write_parquet(file, job.dataset, columns, plan.hex, tables, plan.workers)
+                return
+            schema = arrow_schema(job.dataset, columns, plan.hex)
+            batches = self._scanned(job, columns, scans, self._reader.batches)
+            rows = WRITERS[plan.file_format](file, schema, columns, batches)
 
         path = file_path(job.dataset, job.first, job.last, plan)
         written = self._target.write(path, fill)
         return FileEntry(path, job.first, job.last, last.hash.hex(), rows, written.size, written.sha256)
 
-    def _scanned(self, job: _Job, columns: tuple[Column, ...], scans: ThreadPoolExecutor) -> Iterator[Any]:
-        """Read ranges ahead in other threads; yield their batches in order."""
+    def _scanned(
+        self,
+        job: _Job,
+        columns: tuple[Column, ...],
+        scans: ThreadPoolExecutor,
+        reads: Callable[[Dataset, Sequence[Column], int, int, Rows, bool], Iterator[T]],
+    ) -> Iterator[T]:
+        """Read ranges ahead in other threads; yield their tables or batches in order."""
 
-        def read(first: int, last: int) -> list[Any]:
+        def read(first: int, last: int) -> list[T]:
             self._check_running()
-            return list(self._reader.batches(job.dataset, columns, first, last, self._plan.rows, self._plan.hex))
+            return list(reads(job.dataset, columns, first, last, self._plan.rows, self._plan.hex))
 
-        ahead: deque[Future[list[Any]]] = deque()
+        ahead: deque[Future[list[T]]] = deque()
         try:
             for first, last in self._reader.ranges(job.dataset, job.first, job.last):
                 ahead.append(scans.submit(read, first, last))

@@ -8,8 +8,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ophion.data.arrow import arrow_schema
-from ophion.data.datasets import Dataset, dataset_named
+from ophion.data.datasets import dataset_named
 from ophion.data.packages import require
+from ophion.data.schema import Dataset
 from ophion.data.selection import NUMBER_FORMS, Format, Rows, columns_of
 from ophion.errors import CommandError
 from ophion.native.crypto import keccak256

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
-from ophion.data.datasets import SCHEMA_VERSION
+from ophion.data.schema import SCHEMA_VERSION
 from ophion.data.target import Target
 from ophion.errors import CommandError
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ophion.data.datasets import Column, Dataset
+from ophion.data.schema import Column, Dataset
 from ophion.data.selection import Rows
+from ophion.native.tables import TableData
 
 
 class Finality(Struct, frozen=True):
@@ -24,6 +25,10 @@ class BlockRef(Struct, frozen=True):
 
     number: int
     hash: bytes
+
+
+TableRead = Callable[[Dataset, Sequence[Column], int, int, Rows, bool], Iterator[TableData]]
+"""Yields tables in place of record batches; parameters are those of `TableReader.batches`."""
 
 
 class TableReader(Protocol):
@@ -42,6 +47,9 @@ class TableReader(Protocol):
 
     def ranges(self, dataset: Dataset, first: int, last: int) -> Sequence[tuple[int, int]]:
         """Split blocks into ranges that fit into memory."""
+
+    def table_read(self, dataset: Dataset) -> TableRead | None:
+        """Return the function that reads a dataset without pyarrow; None if rows only come as record batches."""
 
     def batches(
         self, dataset: Dataset, columns: Sequence[Column], first: int, last: int, rows: Rows, hex: bool

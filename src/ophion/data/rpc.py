@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from ophion.data import rpc_rows
 from ophion.data.arrow import arrow_schema
-from ophion.data.datasets import Column, Dataset
 from ophion.data.packages import require
 from ophion.data.reader import BlockRef, Finality
 from ophion.data.rpc_rows import Row
+from ophion.data.schema import Column, Dataset
 from ophion.data.selection import Rows
 from ophion.errors import CommandError
 from ophion.primitives.hexcodec import data as hex_text
@@ -19,6 +19,8 @@ from ophion.runtime.blocking_json_rpc import JsonRpcClient
 _TIMEOUT_S: Final = 120.0
 _BLOCKS_PER_RANGE: Final = 50
 _DEPTH: Final = 64
+_FLEXIBLE_MARKERS: Final = ("0x" + "7d".rjust(40, "0"),)
+"""Address that markers of flexible groups call."""
 
 
 class RpcReader:
@@ -27,6 +29,7 @@ class RpcReader:
     def __init__(self, url: str, token: str | None = None) -> None:
         self._rpc = JsonRpcClient(url, token, timeout_s=_TIMEOUT_S)
         self._ask = self._rpc.call
+        self._markers: str | None = None
         with self._rpc.reading("eth_chainId"):
             self.chain_id = int(self._ask("eth_chainId"), 16)
 
@@ -51,6 +54,9 @@ class RpcReader:
         starts = range(first, last + 1, _BLOCKS_PER_RANGE)
         return [(start, min(start + _BLOCKS_PER_RANGE - 1, last)) for start in starts]
 
+    def table_read(self, dataset: Dataset) -> None:
+        """Return None: rows of JSON objects become record batches."""
+
     def batches(
         self, dataset: Dataset, columns: Sequence[Column], first: int, last: int, rows: Rows, hex: bool
     ) -> Iterator[Any]:
@@ -72,6 +78,9 @@ class RpcReader:
         elif name == "transactions":
             for number in numbers:
                 yield from self._transactions(number, rows)
+        elif name == "private_transactions":
+            for number in numbers:
+                yield from self._private_transactions(number, rows)
         elif name in _LOG_ROWS:
             yield from self._logs(_LOG_ROWS[name], first, last, rows)
         elif name in rpc_rows.TRACE_ROWS:
@@ -100,6 +109,25 @@ class RpcReader:
         raws = self._rpc.results([("eth_getRawTransactionByHash", [tx["hash"]]) for tx in block["transactions"]])
         sizes = [(len(raw) - 2) // 2 for raw in raws]
         yield from rpc_rows.transaction_rows(block, receipts, sizes, rows, self.chain_id)
+
+    def _private_transactions(self, number: int, rows: Rows) -> Iterator[Row]:
+        """Yield the private transactions that the node can read. It answers null for all others."""
+        markers = {self._marker_address(), *_FLEXIBLE_MARKERS}
+        block = self._block(number, full=True)
+        hashes = [tx["hash"] for tx in block["transactions"] if tx["to"] in markers]
+        receipts = self._rpc.results([("priv_getTransactionReceipt", [hash]) for hash in hashes])
+        known = [(hash, receipt) for hash, receipt in zip(hashes, receipts, strict=True) if receipt is not None]
+        payloads = self._rpc.results([("priv_getPrivateTransaction", [hash]) for hash, _ in known])
+        for (_, receipt), payload in zip(known, payloads, strict=True):
+            row = rpc_rows.private_transaction_row(block, receipt, payload, self.chain_id)
+            if rpc_rows.selects(rows, row["from_address"], row["to_address"]):
+                yield row
+
+    def _marker_address(self) -> str:
+        """Return the address that markers of the node call. Raises if the node has no private transactions."""
+        if self._markers is None:
+            self._markers = str(self._ask("priv_getPrivacyPrecompileAddress")).lower()
+        return self._markers
 
     def _logs(self, make: Callable[[Any, int, int], Row | None], first: int, last: int, rows: Rows) -> Iterator[Row]:
         query: dict[str, Any] = {"fromBlock": hex_number(first), "toBlock": hex_number(last)}

@@ -72,7 +72,7 @@ def transaction_rows(
     """Yield the rows of a block's transactions, given receipts and sizes in their order."""
     for tx, receipt, size in zip(block["transactions"], receipts, sizes, strict=True):
         sender, recipient = _data(tx["from"]), _data(tx.get("to"))
-        if not _selects(rows, sender, recipient):
+        if not selects(rows, sender, recipient):
             continue
         input = _data(tx["input"]) or b""
         status, zeros = receipt.get("status"), input.count(0)
@@ -106,6 +106,37 @@ def transaction_rows(
             "timestamp": _number(block["timestamp"]),
             "chain_id": chain_id,
         }
+
+
+def private_transaction_row(block: Json, receipt: Json, transaction: Json | None, chain_id: int) -> Row:
+    """Return the row of a private transaction; `transaction` is None where the payload is deleted."""
+    private = transaction or {}
+    recipients = receipt.get("privateFor")
+    return {
+        "block_number": _number(block["number"]),
+        "block_hash": _data(block["hash"]),
+        "timestamp": _number(block["timestamp"]),
+        "transaction_index": _number(receipt["transactionIndex"]),
+        "transaction_hash": _data(receipt["transactionHash"]),
+        "private_hash": _data(private.get("hash")),
+        "privacy_group_id": receipt["privacyGroupId"],
+        "private_from": receipt["privateFrom"],
+        "private_for": None if recipients is None else ",".join(recipients),
+        "restriction": private.get("restriction"),
+        "nonce": _maybe_number(private.get("nonce")),
+        "from_address": _data(receipt["from"]),
+        "to_address": _data(receipt["to"]),
+        **_wide("value", _number(private.get("value"))),
+        "input": _data(private.get("input")),
+        "gas_limit": _maybe_number(private.get("gas")),
+        "gas_price": _price(private.get("gasPrice")),
+        "status": _number(receipt["status"]),
+        "contract_address": _data(receipt["contractAddress"]),
+        "output": _data(receipt["output"]),
+        "revert_reason": _data(receipt.get("revertReason")),
+        "n_logs": len(receipt["logs"]),
+        "chain_id": chain_id,
+    }
 
 
 def log_row(log: Json, timestamp: int, chain_id: int) -> Row:
@@ -160,7 +191,8 @@ def _transfer(log: Json, topics: list[bytes], value: Row, timestamp: int, chain_
     }
 
 
-def _selects(rows: Rows, sender: bytes | None, recipient: bytes | None) -> bool:
+def selects(rows: Rows, sender: bytes | None, recipient: bytes | None) -> bool:
+    """Return whether rows of this sender and recipient are selected."""
     return (not rows.senders or sender in rows.senders) and (not rows.recipients or recipient in rows.recipients)
 
 
@@ -173,7 +205,7 @@ def trace_rows(traces: Iterable[Json], rows: Rows, chain_id: int) -> Iterator[Ro
             sender, recipient = recipient, None
         elif kind == "create":
             recipient = None
-        if not _selects(rows, sender, recipient):
+        if not selects(rows, sender, recipient):
             continue
         call_type = action.get("callType")
         reward = {"block": "reward", "uncle": "uncle"}.get(action.get("rewardType", ""))
@@ -220,7 +252,7 @@ def native_transfer_rows(traces: Iterable[Json], rows: Rows, chain_id: int) -> I
     for index, trace in enumerate(traces):
         sender, recipient, value = _parties(trace)
         recipient = _ZERO if recipient is None else recipient
-        if _selects(rows, sender, recipient):
+        if selects(rows, sender, recipient):
             yield {
                 "block_number": trace["blockNumber"],
                 "block_hash": _data(trace["blockHash"]),
@@ -245,7 +277,7 @@ def contract_rows(traces: Iterable[Json], rows: Rows, chain_id: int) -> Iterator
         if trace["type"] != "create" or not result:
             continue
         init, code = _data(trace["action"]["init"]) or b"", _data(result.get("code")) or b""
-        if _selects(rows, sender, address):
+        if selects(rows, sender, address):
             yield {
                 "block_number": trace["blockNumber"],
                 "block_hash": _data(trace["blockHash"]),

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from msgspec import Struct
 
-from ophion.data.datasets import ALL, Dataset
+from ophion.data.datasets import ALL
 from ophion.data.frames import ChainTables
 from ophion.data.packages import require
 from ophion.data.read_ahead import read_ahead
+from ophion.data.schema import Dataset
 from ophion.data.selection import NUMBER_FORMS, Format, Rows, columns_of
 from ophion.errors import CommandError
 
@@ -69,13 +70,13 @@ def bounds_of(condition: str, dataset: Dataset, head: int) -> Bounds:
     return Bounds(first, last, rows)
 
 
-def connect(chain: ChainTables) -> Any:
-    """Return a DuckDB connection in which every dataset is a table."""
+def connect(chain: ChainTables, datasets: Iterable[Dataset] = tuple(ALL.values())) -> Any:
+    """Return a DuckDB connection in which each of the datasets is a table."""
     duckdb = require("duckdb")
     connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
     for macro in _MACROS:
         connection.execute(macro)
-    for dataset in ALL.values():
+    for dataset in datasets:
         connection.register(dataset.name, _scanned(chain, dataset))
     return connection
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -157,6 +156,8 @@ class RemoteTarget:
 
     def write(self, path: str, fill: Callable[[IO[bytes]], None]) -> Written:
         """Upload a file that was written locally."""
+        import tempfile  # only remote targets need it
+
         with tempfile.TemporaryFile(prefix="ophion-export-") as file:
             fill(file)
             file.seek(0)

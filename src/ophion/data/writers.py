@@ -8,11 +8,9 @@ from typing import IO, Any, Final
 
 import orjson
 
-from ophion.data.datasets import Column
 from ophion.data.packages import require
-
-_ROWS_PER_GROUP: Final = 128 * 1024
-_BYTES_PER_GROUP: Final = 32 * 2**20
+from ophion.data.parquet import MAX_GROUP_BYTES, MAX_GROUP_ROWS
+from ophion.data.schema import Column
 
 
 class FileFormat(Enum):
@@ -44,7 +42,7 @@ def _parquet(file: IO[bytes], schema: Any, columns: Sequence[Column], batches: B
             held.append(batch)
             held_rows += batch.num_rows
             held_bytes += batch.nbytes
-            if held_rows >= _ROWS_PER_GROUP or held_bytes >= _BYTES_PER_GROUP:
+            if held_rows >= MAX_GROUP_ROWS or held_bytes >= MAX_GROUP_BYTES:
                 writer.write_table(pa.Table.from_batches(held, schema), row_group_size=held_rows)
                 total, held, held_rows, held_bytes = total + held_rows, [], 0, 0
         if held_rows:

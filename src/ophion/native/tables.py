@@ -2,12 +2,24 @@
 
 from ophion._native import (
     ColumnBuffer,
+    ParquetEncoder,
     ReplayStop,
     RowFilter,
+    TableData,
     block_ranges,
     replay_table,
     scan_table,
     table_columns,
 )
 
-__all__ = ["ColumnBuffer", "ReplayStop", "RowFilter", "block_ranges", "replay_table", "scan_table", "table_columns"]
+__all__ = [
+    "ColumnBuffer",
+    "ParquetEncoder",
+    "ReplayStop",
+    "RowFilter",
+    "TableData",
+    "block_ranges",
+    "replay_table",
+    "scan_table",
+    "table_columns",
+]

@@ -36,6 +36,7 @@ class ApiGroup(Enum):
     PLUGINS = "plugins"
     PRIV = "priv"
     QBFT = "qbft"
+    SQL = "sql"
     TRACE = "trace"
     TXPOOL = "txpool"
     WEB3 = "web3"

@@ -65,6 +65,15 @@ class LimitConfig(Options):
         help="Memory in bytes for requests and unread responses of all clients. Beyond it the node disconnects the "
         "clients that hold most, the oldest first.",
     )
+    sql_timeout_s: int = option(
+        "--rpc-sql-timeout", default=10, check=at_least(1), help="Seconds after which an SQL query is ended."
+    )
+    sql_max_rows: int = option(
+        "--rpc-sql-max-rows", default=10_000, check=at_least(1), help="Maximum number of rows of an SQL query."
+    )
+    sql_max_memory_mb: int = option(
+        "--rpc-sql-max-memory", default=512, check=at_least(16), help="Memory in MiB for an SQL query."
+    )
     max_header_bytes: int = option(
         "--rpc-max-header-size",
         default=64 * _KIBIBYTE,

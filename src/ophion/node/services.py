@@ -33,6 +33,7 @@ from ophion.node.listeners import (
     tools_port,
     websocket_port,
 )
+from ophion.node.sql import sql_queries
 from ophion.peers.eth.supported_versions import offered_numbers
 from ophion.primitives.enode import Enode
 from ophion.rpc.services.block_json_cache import BlockJsonCache
@@ -198,6 +199,7 @@ def build_interface(
         )
         return NodeMetrics(watched, is_measured)
 
+    sql = sql_queries(config, data_path)
     context = RpcContext(
         queries=queries,
         pool=core.pool,
@@ -227,10 +229,13 @@ def build_interface(
         endpoints=lambda: _endpoints(listening, peers),
         metrics=lambda: metrics().tree(),
         data_path=str(data_path),
+        sql=sql,
     )
 
     offered = {group for one in (config.http, config.websocket) if one.enabled for group in one.groups}
     services: list[Service] = [subscriptions, Trimming(), CacheWarmup(listening, offered)]
+    if sql is not None:
+        services.append(sql)
     if private_subscriptions is not None:
         services.append(private_subscriptions)
     requests = metrics().requests if is_measured else None

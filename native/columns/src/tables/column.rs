@@ -32,6 +32,15 @@ impl Kind {
         }
     }
 
+    /// Type of the column with byte strings as hexadecimal text.
+    pub fn in_hex(self) -> Kind {
+        if self.is_bytes() { Kind::Text } else { self }
+    }
+
+    fn is_bytes(self) -> bool {
+        matches!(self, Kind::Fixed(_) | Kind::Binary)
+    }
+
     fn has_offsets(self) -> bool {
         matches!(self, Kind::Binary | Kind::Text)
     }
@@ -137,6 +146,40 @@ impl Column {
         self.rows += 1;
     }
 
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Bytes of each value; None if lengths vary or values are bits.
+    pub fn width(&self) -> Option<usize> {
+        match self.kind {
+            Kind::U32 => Some(4),
+            Kind::U64 | Kind::F64 => Some(8),
+            Kind::Decimal => Some(16),
+            Kind::Fixed(width) => Some(width),
+            Kind::Bool | Kind::Binary | Kind::Text => None,
+        }
+    }
+
+    #[inline]
+    pub fn is_valid(&self, row: usize) -> bool {
+        self.nulls == 0 || bit(&self.validity, row)
+    }
+
+    /// Bytes of a value, in the form of the buffer. Columns of bits have none.
+    #[inline]
+    pub fn value(&self, row: usize) -> &[u8] {
+        match self.width() {
+            Some(width) => &self.values[row * width..(row + 1) * width],
+            None => &self.values[self.offsets[row] as usize..self.offsets[row + 1] as usize],
+        }
+    }
+
+    /// Value of a column of bits.
+    pub fn bit(&self, row: usize) -> bool {
+        bit(&self.values, row)
+    }
+
     /// Bytes that the column holds.
     pub fn size(&self) -> usize {
         self.values.len() + 4 * self.offsets.len() + self.validity.len()
@@ -144,11 +187,9 @@ impl Column {
 
     /// Convert byte strings to `0x…` text. Other columns stay unchanged.
     pub fn into_hex(self) -> Self {
-        let width = match self.kind {
-            Kind::Fixed(width) => Some(width),
-            Kind::Binary => None,
-            _ => return self,
-        };
+        if !self.kind.is_bytes() {
+            return self;
+        }
         if !self.is_wanted {
             return Column::new(Kind::Text, false);
         }
@@ -156,17 +197,18 @@ impl Column {
         let mut offsets = Vec::with_capacity(self.rows + 1);
         offsets.push(0);
         for row in 0..self.rows {
-            if self.validity.is_empty() || self.validity[row / 8] & (1 << (row % 8)) != 0 {
-                let bytes = match width {
-                    Some(width) => &self.values[row * width..(row + 1) * width],
-                    None => &self.values[self.offsets[row] as usize..self.offsets[row + 1] as usize],
-                };
-                text.extend_from_slice(hex::encode_prefixed(bytes).as_bytes());
+            if self.is_valid(row) {
+                text.extend_from_slice(hex::encode_prefixed(self.value(row)).as_bytes());
             }
             offsets.push(text.len() as i32);
         }
         Column { kind: Kind::Text, values: text, offsets, ..self }
     }
+}
+
+#[inline]
+fn bit(bits: &[u8], at: usize) -> bool {
+    bits[at / 8] & (1 << (at % 8)) != 0
 }
 
 fn set_bit(bits: &mut Vec<u8>, at: usize, value: bool) {

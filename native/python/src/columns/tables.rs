@@ -1,15 +1,17 @@
 //! Tables: columns are filled without the GIL and handed over through the buffer protocol.
 
 use std::ffi::{c_int, c_void};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ophion_columns::datasets::{ALL, Dataset};
+use ophion_columns::parquet::file::{Encoder, Field};
 use ophion_columns::replay::replay;
 use ophion_columns::scan;
 use ophion_columns::tables::column::Column;
 use ophion_columns::tables::filter::Filter;
 use ophion_columns::tables::table::Table;
+use ophion_primitives::errors::Result;
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -20,11 +22,13 @@ use crate::values::convert::Addr;
 use crate::values::errors::Answer;
 
 enum Content {
-    Bytes(Vec<u8>),
-    Offsets(Vec<i32>),
+    Encoded(Vec<u8>),
+    Values(Arc<Column>),
+    Offsets(Arc<Column>),
+    Validity(Arc<Column>),
 }
 
-/// A buffer of a column. It is read-only and does not move.
+/// A buffer of a column, or of a file. It is read-only and does not move.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct ColumnBuffer {
     content: Content,
@@ -32,9 +36,12 @@ pub struct ColumnBuffer {
 
 impl ColumnBuffer {
     fn bytes(&self) -> (*const u8, usize) {
+        let plain = |bytes: &Vec<u8>| (bytes.as_ptr(), bytes.len());
         match &self.content {
-            Content::Bytes(bytes) => (bytes.as_ptr(), bytes.len()),
-            Content::Offsets(offsets) => (offsets.as_ptr().cast(), size_of_val(offsets.as_slice())),
+            Content::Encoded(bytes) => plain(bytes),
+            Content::Values(column) => plain(&column.values),
+            Content::Validity(column) => plain(&column.validity),
+            Content::Offsets(column) => (column.offsets.as_ptr().cast(), size_of_val(column.offsets.as_slice())),
         }
     }
 }
@@ -66,11 +73,83 @@ impl ColumnBuffer {
 /// Number of nulls, validity bitmap, offsets, values.
 type PyColumn = (usize, Option<ColumnBuffer>, Option<ColumnBuffer>, ColumnBuffer);
 
-fn handed_over(column: Column) -> PyColumn {
-    let bytes = |bytes: Vec<u8>| ColumnBuffer { content: Content::Bytes(bytes) };
-    let validity = (column.nulls > 0).then(|| bytes(column.validity));
-    let offsets = (!column.offsets.is_empty()).then_some(ColumnBuffer { content: Content::Offsets(column.offsets) });
-    (column.nulls, validity, offsets, bytes(column.values))
+fn buffers_of(column: &Arc<Column>) -> PyColumn {
+    let buffer = |content: fn(Arc<Column>) -> Content| ColumnBuffer { content: content(column.clone()) };
+    let validity = (column.nulls > 0).then(|| buffer(Content::Validity));
+    let offsets = (!column.offsets.is_empty()).then(|| buffer(Content::Offsets));
+    (column.nulls, validity, offsets, buffer(Content::Values))
+}
+
+/// Rows of one dataset: the requested columns, in the order of the dataset.
+#[pyclass(frozen, module = "ophion._native")]
+pub struct TableData {
+    columns: Vec<Arc<Column>>,
+    #[pyo3(get)]
+    rows: usize,
+}
+
+#[pymethods]
+impl TableData {
+    /// Bytes in memory.
+    #[getter]
+    fn size(&self) -> usize {
+        self.columns.iter().map(|column| column.size()).sum()
+    }
+
+    fn columns(&self) -> Vec<PyColumn> {
+        self.columns.iter().map(buffers_of).collect()
+    }
+}
+
+/// Encodes tables of one dataset as a Parquet file.
+#[pyclass(frozen, module = "ophion._native")]
+pub struct ParquetEncoder {
+    encoder: Mutex<Encoder>,
+}
+
+impl ParquetEncoder {
+    fn encoded(
+        &self,
+        py: Python<'_>,
+        encode: impl Send + FnOnce(&mut Encoder) -> Result<Vec<u8>>,
+    ) -> Answer<ColumnBuffer> {
+        let bytes = py.detach(|| encode(&mut self.encoder.lock().unwrap_or_else(PoisonError::into_inner)))?;
+        Ok(ColumnBuffer { content: Content::Encoded(bytes) })
+    }
+}
+
+#[pymethods]
+impl ParquetEncoder {
+    #[new]
+    #[pyo3(signature = (dataset, columns, repeating, metadata, hex, /))]
+    fn new(
+        dataset: &str,
+        columns: Vec<String>,
+        repeating: Vec<String>,
+        metadata: Vec<(String, String)>,
+        hex: bool,
+    ) -> PyResult<Self> {
+        let specs = dataset_of(dataset)?.specs().into_iter().filter(|(name, _)| columns.iter().any(|one| one == name));
+        let fields = specs.map(|(name, kind)| Field {
+            name: name.into(),
+            kind: if hex { kind.in_hex() } else { kind },
+            has_dictionary: repeating.iter().any(|one| one == name),
+        });
+        Ok(ParquetEncoder { encoder: Mutex::new(Encoder::new(fields.collect(), metadata)) })
+    }
+
+    #[pyo3(signature = (tables, threads, /))]
+    fn row_group(&self, py: Python<'_>, tables: Vec<Py<TableData>>, threads: usize) -> Answer<ColumnBuffer> {
+        let columns: Vec<Vec<Arc<Column>>> = tables.iter().map(|table| table.get().columns.clone()).collect();
+        if columns.is_empty() {
+            return Err(PyValueError::new_err("a row group needs a table").into());
+        }
+        self.encoded(py, |encoder| encoder.row_group(&columns, threads))
+    }
+
+    fn finish(&self, py: Python<'_>) -> Answer<ColumnBuffer> {
+        self.encoded(py, |encoder| Ok(encoder.finish()))
+    }
 }
 
 /// Rows selected by addresses and topics; empty selects all.
@@ -119,16 +198,10 @@ fn dataset_of(name: &str) -> PyResult<Dataset> {
     Dataset::named(name).ok_or_else(|| PyValueError::new_err(format!("no dataset is named {name}")))
 }
 
-/// Number of rows, and the requested columns in the order of the dataset.
-fn finished(table: Table, hex: bool) -> (usize, Vec<Column>) {
+fn finished(table: Table, hex: bool) -> TableData {
     let wanted = table.columns.into_iter().filter(|column| column.is_wanted);
-    (table.rows, wanted.map(|column| if hex { column.into_hex() } else { column }).collect())
-}
-
-type PyTable = (usize, Vec<PyColumn>);
-
-fn to_python((rows, columns): (usize, Vec<Column>)) -> PyTable {
-    (rows, columns.into_iter().map(handed_over).collect())
+    let shown = wanted.map(|column| Arc::new(if hex { column.into_hex() } else { column }));
+    TableData { columns: shown.collect(), rows: table.rows }
 }
 
 #[pyfunction]
@@ -151,15 +224,14 @@ fn scan_table(
     chain_id: u64,
     hex: bool,
     max_bytes: usize,
-) -> Answer<(u64, PyTable)> {
+) -> Answer<(u64, TableData)> {
     let dataset = dataset_of(dataset)?;
     let filter = &filter.get().filter;
-    let (next, found) = store.get().read(py, |snapshot| {
+    store.get().read(py, |snapshot| {
         let mut table = Table::new(&dataset.specs(), &columns);
         let next = scan::scan(&mut table, dataset, snapshot, (first, last), filter, chain_id, max_bytes)?;
         Ok((next, finished(table, hex)))
-    })?;
-    Ok((next, to_python(found)))
+    })
 }
 
 #[pyfunction]
@@ -186,22 +258,23 @@ fn replay_table(
     chain_id: u64,
     hex: bool,
     stop: &Bound<'_, ReplayStop>,
-) -> Answer<PyTable> {
+) -> Answer<TableData> {
     let dataset = dataset_of(dataset)?;
     let blocks: Vec<_> = blocks.iter().map(|block| block.get().block.clone()).collect();
     let (filter, flag) = (&filter.get().filter, &stop.get().flag);
-    let found = py.detach(|| {
+    Ok(py.detach(|| {
         let mut table = Table::new(&dataset.specs(), &columns);
         for block in &blocks {
             replay(&mut table, dataset, block, filter, chain_id, flag)?;
         }
         Ok::<_, ophion_primitives::errors::Error>(finished(table, hex))
-    })?;
-    Ok(to_python(found))
+    })?)
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ColumnBuffer>()?;
+    module.add_class::<TableData>()?;
+    module.add_class::<ParquetEncoder>()?;
     module.add_class::<RowFilter>()?;
     module.add_class::<ReplayStop>()?;
     module.add_function(wrap_pyfunction!(table_columns, module)?)?;

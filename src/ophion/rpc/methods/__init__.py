@@ -18,7 +18,7 @@ dev_traces   call tree and source steps of a transaction (debug_*)
 miner_data   eth_getMinerData*                 log_bloom_cache  admin_*Cache of Besu
 trace_files  debug_standardTrace*ToFile        chain_control  debug_setHead, debug_replayBlock, plugins_*
 eth_accounts signing accounts of the node; fills in missing transaction fields
-proof_bundle eth_getProofBundle
+proof_bundle eth_getProofBundle                  sql        sql_*
 """
 
 from collections.abc import Mapping
@@ -57,6 +57,7 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "eea": ("eea", "priv", "privx"),
     "priv": ("priv",),
     "dev_traces": ("debug",),
+    "sql": ("sql",),
     "dev_snapshots": ("anvil", "evm"),
     "dev_blocks": ("anvil", "evm", "hardhat"),
     "dev_state": ("anvil", "evm", "hardhat", "tenderly"),

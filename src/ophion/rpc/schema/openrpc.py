@@ -38,6 +38,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "personal": "methods of wallets, on nodes that sign",
     "qbft": "validators and votes on networks with QBFT",
     "rpc": "the interface itself",
+    "sql": "queries over the tables of the chain",
     "trace": "traces of calls",
     "txpool": "pending transactions",
     "web3": "the client version",

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ophion.producer.bft_driver import BftDriver  # type checking only: imported at runtime on BFT networks
     from ophion.rpc.services.private_filters import PrivateFilters
     from ophion.rpc.services.private_subscriptions import PrivateSubscriptions
+    from ophion.rpc.services.sql_queries import SqlQueries
     from ophion.wallet.keyring import Keyring
 
 _ALWAYS: Final = frozenset({"chain", "state"})
@@ -135,6 +136,8 @@ class RpcContext(Struct, frozen=True):
     """Polling filters on private logs."""
     private_subscriptions: PrivateSubscriptions | None = None
     """Subscriptions to private logs."""
+    sql: SqlQueries | None = None
+    """SQL queries over the chain; None unless the group SQL is enabled."""
     peers: PeerService | None = None
     """Peer connections; None if P2P is off."""
     eth_peers: EthPeers | None = None

@@ -19,8 +19,9 @@ const VIEWS = {
   consensus: ["Consensus", () => import("./views/consensus.js")],
   playground: ["Playground", () => import("./views/playground.js")],
   graphql: ["GraphQL", () => import("./views/graphql.js")],
+  query: ["SQL", () => import("./views/query.js")],
 };
-const TABS = { blocks: "blocks", block: "blocks", tx: "blocks", address: "blocks", abis: "blocks", search: "blocks", graphql: "playground" };
+const TABS = { blocks: "blocks", block: "blocks", tx: "blocks", address: "blocks", abis: "blocks", search: "blocks", graphql: "playground", query: "playground" };
 const STATES = { starting: "connecting", live: "live", polling: "polling", silent: "no answer" };
 
 const byId = (id) => document.getElementById(id);

@@ -12,7 +12,7 @@ const LANGUAGES = [["curl", curl], ["web3.py", web3py], ["ethers", ethers]];
 
 export function switcher(current) {
   const one = (name, href, title) => h("a", { href, "aria-current": current === name ? "page" : null }, title);
-  return h("nav.row.switch", { "aria-label": "Languages of the playground" }, one("rpc", "#/playground", "JSON-RPC"), one("graphql", "#/graphql", "GraphQL"));
+  return h("nav.row.switch", { "aria-label": "Languages of the playground" }, one("rpc", "#/playground", "JSON-RPC"), one("graphql", "#/graphql", "GraphQL"), one("query", "#/query", "SQL"));
 }
 
 export async function show(root, [wanted]) {

@@ -1,0 +1,197 @@
+//! The values of one column in one row group, as compressed pages.
+
+use ophion_primitives::errors::{Error, Result};
+use zstd::bulk::Compressor;
+
+use super::dictionary::Dictionary;
+use super::levels::{append_run, append_runs, bits_of};
+use super::metadata::{Encoding, PageKind, page_header};
+use crate::tables::column::{Column, Kind};
+
+/// Size of a page before compression, without the last value.
+const MAX_PAGE_BYTES: usize = 1 << 20;
+const LEVEL_BITS: u32 = 1;
+
+/// Pages of one column, without their bytes.
+pub struct Chunk {
+    pub packed_bytes: usize,
+    pub rows: usize,
+    pub nulls: usize,
+    /// Length of the dictionary page, which comes first.
+    pub dictionary_bytes: Option<usize>,
+    /// Size with headers before compression.
+    pub raw_bytes: usize,
+    /// Smallest and greatest number, little-endian; only for columns of whole numbers.
+    pub range: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// Encode the parts of a column, in order; returns the pages too. With `has_dictionary`, repeated values are written
+/// once.
+pub fn encode(parts: &[&Column], has_dictionary: bool, zstd: &mut Compressor<'_>) -> Result<(Chunk, Vec<u8>)> {
+    let kind = parts[0].kind;
+    let mut pages = Pages { bytes: Vec::new(), raw_bytes: 0, zstd };
+    let dictionary = if has_dictionary && !matches!(kind, Kind::Bool | Kind::Decimal) {
+        Dictionary::of(parts.iter().flat_map(|part| valid(part).map(|row| part.value(row))))
+    } else {
+        None
+    };
+    let mut dictionary_bytes = None;
+    match dictionary {
+        Some(dictionary) => {
+            let mut values = Vec::new();
+            dictionary.values.iter().for_each(|value| append_plain(&mut values, kind, value));
+            pages.append(PageKind::Dictionary, Encoding::Plain, dictionary.values.len(), &values)?;
+            dictionary_bytes = Some(pages.bytes.len());
+            let width = bits_of(dictionary.values.len().saturating_sub(1) as u32);
+            let (mut page, rows) = (levels_of(parts), parts.iter().map(|part| part.rows()).sum());
+            page.push(width as u8);
+            append_runs(&mut page, &dictionary.positions, width);
+            pages.append(PageKind::Data, Encoding::Dictionary, rows, &page)?;
+        }
+        None => parts.iter().try_for_each(|part| append_plain_pages(&mut pages, part))?,
+    }
+    let (bytes, raw_bytes) = (pages.bytes, pages.raw_bytes);
+    let rows = parts.iter().map(|part| part.rows()).sum();
+    let nulls = parts.iter().map(|part| part.nulls).sum();
+    let range = range_of(kind, parts);
+    Ok((Chunk { packed_bytes: bytes.len(), rows, nulls, dictionary_bytes, raw_bytes, range }, bytes))
+}
+
+fn valid(column: &Column) -> impl Iterator<Item = usize> + '_ {
+    (0..column.rows()).filter(|row| column.is_valid(*row))
+}
+
+struct Pages<'a, 'b> {
+    bytes: Vec<u8>,
+    raw_bytes: usize,
+    zstd: &'a mut Compressor<'b>,
+}
+
+impl Pages<'_, '_> {
+    fn append(&mut self, kind: PageKind, encoding: Encoding, count: usize, raw: &[u8]) -> Result<()> {
+        let failed = |error| Error::Storage(format!("zstd: {error}"));
+        let packed = self.zstd.compress(raw).map_err(failed)?;
+        let header = page_header(kind, encoding, count, raw.len(), packed.len());
+        self.raw_bytes += header.len() + raw.len();
+        self.bytes.extend_from_slice(&header);
+        self.bytes.extend_from_slice(&packed);
+        Ok(())
+    }
+}
+
+/// Append pages of at most `MAX_PAGE_BYTES` with every value of a part.
+fn append_plain_pages(pages: &mut Pages<'_, '_>, part: &Column) -> Result<()> {
+    let mut first = 0;
+    while first < part.rows() {
+        let end = page_end(part, first);
+        let mut page = level_section(part, first..end);
+        append_rows(&mut page, part, first..end);
+        pages.append(PageKind::Data, Encoding::Plain, end - first, &page)?;
+        first = end;
+    }
+    Ok(())
+}
+
+/// First row that does not fit into the page that starts at `first`.
+fn page_end(part: &Column, first: usize) -> usize {
+    let size = |row: usize| match (part.kind, part.width()) {
+        (Kind::Bool, _) => 1,
+        (_, Some(width)) => width,
+        (_, None) => 4 + part.value(row).len(),
+    };
+    let mut bytes = 0;
+    for row in first..part.rows() {
+        bytes += size(row);
+        if bytes >= MAX_PAGE_BYTES {
+            return row + 1;
+        }
+    }
+    part.rows()
+}
+
+fn append_rows(page: &mut Vec<u8>, part: &Column, rows: std::ops::Range<usize>) {
+    match (part.kind, part.width()) {
+        (Kind::Bool, _) => append_bits(page, rows.filter(|row| part.is_valid(*row)).map(|row| part.bit(row))),
+        (Kind::U32 | Kind::U64 | Kind::F64 | Kind::Fixed(_), Some(width)) if part.nulls == 0 => {
+            page.extend_from_slice(&part.values[rows.start * width..rows.end * width]);
+        }
+        (kind, _) => {
+            rows.filter(|row| part.is_valid(*row)).for_each(|row| append_plain(page, kind, part.value(row)));
+        }
+    }
+}
+
+fn append_plain(page: &mut Vec<u8>, kind: Kind, value: &[u8]) {
+    match kind {
+        // Parquet's decimals are big-endian.
+        Kind::Decimal => page.extend(value.iter().rev()),
+        Kind::Binary | Kind::Text => {
+            page.extend_from_slice(&(value.len() as u32).to_le_bytes());
+            page.extend_from_slice(value);
+        }
+        _ => page.extend_from_slice(value),
+    }
+}
+
+fn append_bits(page: &mut Vec<u8>, bits: impl Iterator<Item = bool>) {
+    for (at, bit) in bits.enumerate() {
+        if at % 8 == 0 {
+            page.push(0);
+        }
+        *page.last_mut().expect("a byte was pushed") |= u8::from(bit) << (at % 8);
+    }
+}
+
+/// Definition levels: 1 for a value, 0 for null, after their length in bytes.
+fn level_section(part: &Column, rows: std::ops::Range<usize>) -> Vec<u8> {
+    let mut runs = Vec::new();
+    if part.nulls == 0 {
+        append_run(&mut runs, 1, rows.len(), LEVEL_BITS);
+    } else {
+        let levels: Vec<u32> = rows.map(|row| u32::from(part.is_valid(row))).collect();
+        append_runs(&mut runs, &levels, LEVEL_BITS);
+    }
+    with_length(runs)
+}
+
+fn levels_of(parts: &[&Column]) -> Vec<u8> {
+    let mut runs = Vec::new();
+    if parts.iter().all(|part| part.nulls == 0) {
+        append_run(&mut runs, 1, parts.iter().map(|part| part.rows()).sum(), LEVEL_BITS);
+    } else {
+        let levels =
+            |part: &&Column| -> Vec<u32> { (0..part.rows()).map(|row| u32::from(part.is_valid(row))).collect() };
+        append_runs(&mut runs, &parts.iter().flat_map(levels).collect::<Vec<u32>>(), LEVEL_BITS);
+    }
+    with_length(runs)
+}
+
+fn with_length(runs: Vec<u8>) -> Vec<u8> {
+    let mut section = (runs.len() as u32).to_le_bytes().to_vec();
+    section.extend_from_slice(&runs);
+    section
+}
+
+/// Smallest and greatest number, so that readers can skip row groups.
+fn range_of(kind: Kind, parts: &[&Column]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let number = |bytes: &[u8]| {
+        let mut wide = [0; 8];
+        wide[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(wide)
+    };
+    let width = match kind {
+        Kind::U32 => 4,
+        Kind::U64 => 8,
+        _ => return None,
+    };
+    let mut range: Option<(u64, u64)> = None;
+    for part in parts {
+        for row in valid(part) {
+            let value = number(part.value(row));
+            let (low, high) = range.unwrap_or((value, value));
+            range = Some((low.min(value), high.max(value)));
+        }
+    }
+    let bytes = |number: u64| number.to_le_bytes()[..width].to_vec();
+    range.map(|(low, high)| (bytes(low), bytes(high)))
+}

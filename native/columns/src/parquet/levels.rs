@@ -1,0 +1,125 @@
+//! Runs of small numbers: repeated values as one run, others bit by bit in groups of eight.
+
+use super::thrift::varint;
+
+/// Shortest repetition that becomes a run of its own.
+const MIN_RUN: usize = 8;
+
+/// Append numbers of `width` bits each.
+pub fn append_runs(out: &mut Vec<u8>, values: &[u32], width: u32) {
+    let (mut at, mut packed) = (0, 0);
+    while at < values.len() {
+        let run = values[at..].iter().take_while(|one| **one == values[at]).count();
+        // A packed group must be whole, unless it is the last, so a run may have to give values to it.
+        let missing = (8 - (at - packed) % 8) % 8;
+        if run < MIN_RUN + missing {
+            at += run;
+            continue;
+        }
+        append_packed(out, &values[packed..at + missing], width);
+        append_run(out, values[at], run - missing, width);
+        at += run;
+        packed = at;
+    }
+    append_packed(out, &values[packed..], width);
+}
+
+/// Append one value `count` times.
+pub fn append_run(out: &mut Vec<u8>, value: u32, count: usize, width: u32) {
+    varint(out, (count as u64) << 1);
+    out.extend_from_slice(&value.to_le_bytes()[..width.div_ceil(8) as usize]);
+}
+
+fn append_packed(out: &mut Vec<u8>, values: &[u32], width: u32) {
+    if values.is_empty() {
+        return;
+    }
+    let groups = values.len().div_ceil(8);
+    varint(out, (groups as u64) << 1 | 1);
+    let end = out.len() + groups * width as usize;
+    let (mut held, mut bits) = (0u64, 0);
+    for value in values {
+        held |= u64::from(*value) << bits;
+        bits += width;
+        while bits >= 8 {
+            out.push(held as u8);
+            held >>= 8;
+            bits -= 8;
+        }
+    }
+    if bits > 0 {
+        out.push(held as u8);
+    }
+    out.resize(end, 0);
+}
+
+/// Bits that numbers up to `max` need.
+pub fn bits_of(max: u32) -> u32 {
+    u32::BITS - max.leading_zeros()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Read what `append_runs` has written, as a reader of Parquet does.
+    fn read(mut bytes: &[u8], width: u32, count: usize) -> Vec<u32> {
+        let mut found = Vec::new();
+        while found.len() < count {
+            let (mut header, mut shift) = (0u64, 0);
+            loop {
+                let byte = bytes[0];
+                bytes = &bytes[1..];
+                header |= u64::from(byte & 0x7f) << shift;
+                shift += 7;
+                if byte < 0x80 {
+                    break;
+                }
+            }
+            let size = (header >> 1) as usize;
+            if header & 1 == 0 {
+                let length = width.div_ceil(8) as usize;
+                let mut value = [0; 4];
+                value[..length].copy_from_slice(&bytes[..length]);
+                bytes = &bytes[length..];
+                found.extend(std::iter::repeat_n(u32::from_le_bytes(value), size));
+            } else {
+                for at in 0..size * 8 {
+                    let bit = |one: usize| u32::from(bytes[one / 8] >> (one % 8) & 1);
+                    let start = at * width as usize;
+                    found.push((0..width as usize).map(|one| bit(start + one) << one).sum());
+                }
+                bytes = &bytes[size * width as usize..];
+            }
+        }
+        assert!(bytes.is_empty());
+        found.truncate(count);
+        found
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let mut seed = 7u32;
+        for width in 1..=17 {
+            for length in [1, 7, 8, 9, 100, 1000] {
+                let values: Vec<u32> = (0..length)
+                    .flat_map(|_| {
+                        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                        let times = if seed >> 30 == 0 { (seed >> 8) as usize % 40 } else { 1 };
+                        std::iter::repeat_n((seed >> 4) & ((1 << width) - 1), times)
+                    })
+                    .collect();
+                let mut out = Vec::new();
+                append_runs(&mut out, &values, width);
+                assert_eq!(read(&out, width, values.len()), values, "width {width}, length {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_constant_is_one_run() {
+        let mut out = Vec::new();
+        append_runs(&mut out, &[1; 100_000], 1);
+        assert_eq!(out.len(), 4);
+    }
+}

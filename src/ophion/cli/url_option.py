@@ -1,0 +1,18 @@
+"""Reads URLs in options. Apart from the JSON-RPC client, so that commands that use no URL start faster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ophion.runtime.options import is_url
+
+
+def read_url(*schemes: str) -> Callable[[str], str]:
+    """Return an option reader for the URL of a JSON-RPC service."""
+
+    def read(text: str) -> str:
+        if not is_url(text, *schemes) or not text.isascii():
+            raise ValueError(f"expected {schemes[0]}://HOST:PORT but was '{text}'")
+        return text
+
+    return read

@@ -1,0 +1,154 @@
+"""`ophion sql --serve`: the process of a node that answers the queries of its clients.
+
+It prints `ready`, then reads requests from standard input and writes answers to standard output, one JSON object per
+line. The node ends it when a query takes too long. DuckDB can read no file, load no extension and change no setting
+here. The operating system bounds its memory and refuses writes to files.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import time
+from contextlib import suppress
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from ophion.data.datasets import ALL
+from ophion.data.frames import ChainTables
+from ophion.data.packages import require
+from ophion.data.schema import Source
+from ophion.data.sql import connect
+from ophion.data.sql_guard import check_query
+from ophion.errors import CommandError, OphionError
+
+MAX_RESULT_BYTES: Final = 8 * 2**20
+_MEBIBYTE: Final = 2**20
+_OVERHEAD_BYTES: Final = 256 * _MEBIBYTE
+"""Memory for stacks of threads and for the columns that are read."""
+_NICENESS: Final = 10
+"""Blocks come before queries."""
+_THREADS: Final = 2
+_GRACE_S: Final = 5
+_MAX_SAFE_INTEGER: Final = 2**53 - 1
+"""Greatest integer that JavaScript holds exactly; greater ones are sent as text."""
+_ROWS_PER_FETCH: Final = 1024
+_SEALED: Final = (
+    "set temp_directory = ''",
+    "set enable_external_access = false",
+    "set allow_community_extensions = false",
+    "set autoload_known_extensions = false",
+    "set autoinstall_known_extensions = false",
+    "set python_enable_replacements = false",
+    f"set threads = {_THREADS}",
+    "set lock_configuration = true",
+)
+TABLES: Final = tuple(dataset for dataset in ALL.values() if dataset.source is not Source.MEMBER)
+"""Datasets that clients may query: those of the public chain."""
+
+
+class SqlServer:
+    """Answers queries over one chain."""
+
+    def __init__(self, chain: ChainTables, max_rows: int, max_memory_mb: int) -> None:
+        self._duckdb = require("duckdb")
+        self._connection = connect(chain, TABLES)
+        self._connection.execute(f"set memory_limit = '{max_memory_mb}MiB'")
+        for statement in _SEALED:
+            self._connection.execute(statement)
+        self._max_rows = max_rows
+        self._max_memory_mb = max_memory_mb
+
+    def answer(self, text: str) -> dict[str, Any]:
+        """Execute a query; returns columns and rows, or the reason why there are none."""
+        began = time.monotonic()
+        try:
+            check_query(self._connection, text, [dataset.name for dataset in TABLES])
+            result = self._connection.execute(text)
+            columns = [{"name": name, "type": str(kind)} for name, kind, *_ in result.description]
+            rows, is_truncated = self._rows(result)
+        except (self._duckdb.OutOfMemoryException, MemoryError):
+            return {"error": f"The query needs more than {self._max_memory_mb} MiB of memory (--rpc-sql-max-memory)."}
+        except self._duckdb.Error as error:
+            return {"error": f"SQL: {error}"}
+        except OphionError as error:
+            return {"error": str(error)}
+        elapsed = round(1000 * (time.monotonic() - began), 1)
+        return {"columns": columns, "rows": rows, "truncated": is_truncated, "elapsedMs": elapsed}
+
+    def _rows(self, result: Any) -> tuple[list[list[Any]], bool]:
+        rows: list[list[Any]] = []
+        size = 0
+        while fetched := result.fetchmany(min(_ROWS_PER_FETCH, self._max_rows + 1 - len(rows))):
+            for row in fetched:
+                if len(rows) == self._max_rows:
+                    return rows, True
+                values = [shown(value) for value in row]
+                size += len(orjson.dumps(values))
+                if size > MAX_RESULT_BYTES:
+                    raise CommandError(
+                        f"The result exceeds {MAX_RESULT_BYTES // _MEBIBYTE} MiB. Select fewer rows or columns."
+                    )
+                rows.append(values)
+        return rows, False
+
+
+def shown(value: Any) -> Any:
+    """Return a value for JSON, without loss."""
+    if value is None or isinstance(value, bool | float):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) <= _MAX_SAFE_INTEGER else str(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return "0x" + bytes(value).hex()
+    if isinstance(value, list):
+        return [shown(one) for one in value]
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def serve(chain: ChainTables, max_rows: int, max_memory_mb: int, timeout_s: int) -> int:
+    """Answer requests until the end of the input."""
+    with suppress(OSError):
+        os.nice(_NICENESS)
+    server = SqlServer(chain, max_rows, max_memory_mb)
+    _limit_process(_OVERHEAD_BYTES + 2 * max_memory_mb * _MEBIBYTE)
+    sys.stdout.buffer.write(b"ready\n")
+    sys.stdout.buffer.flush()
+    for line in sys.stdin.buffer:
+        request = orjson.loads(line)
+        # ends this process even if the node was killed and cannot
+        signal.alarm(timeout_s + _GRACE_S)
+        answer = {"tables": _tables()} if "tables" in request else server.answer(request["query"])
+        sys.stdout.buffer.write(orjson.dumps(answer, option=orjson.OPT_APPEND_NEWLINE))
+        sys.stdout.buffer.flush()
+        signal.alarm(0)
+    return 0
+
+
+def _tables() -> list[dict[str, Any]]:
+    return [
+        {
+            "name": dataset.name,
+            "description": dataset.doc,
+            "columns": [
+                {"name": column.name, "type": column.type.value, "description": column.doc}
+                for column in dataset.columns
+            ],
+        }
+        for dataset in TABLES
+    ]
+
+
+def _limit_process(more_bytes: int) -> None:
+    """Bound memory to what is in use now and a number of bytes, and refuse to write to files and to dump memory."""
+    if sys.platform == "linux":
+        lines = Path("/proc/self/status").read_text().splitlines()
+        used = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData"))
+        resource.setrlimit(resource.RLIMIT_DATA, (used + more_bytes, used + more_bytes))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

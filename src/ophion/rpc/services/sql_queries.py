@@ -1,0 +1,147 @@
+"""SQL queries of clients, executed by a process of its own (`ophion sql --serve`).
+
+The process starts with the first query and is ended when a query takes too long, so no query can block the node or
+outlive its limit. Queries are executed one after the other; a few may wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import orjson
+from msgspec import Struct
+
+from ophion.errors import RpcError
+from ophion.rpc.errors import LIMIT_EXCEEDED_CODE, SERVER_ERROR_CODE
+
+MAX_WAITING: Final = 8
+_MAX_ANSWER_BYTES: Final = 64 * 2**20
+_START_TIMEOUT_S: Final = 20.0
+"""Time to import DuckDB and to open the database, on a busy machine."""
+_MAX_REASON_BYTES: Final = 500
+
+
+class SqlLimits(Struct, frozen=True):
+    """Limits of one query."""
+
+    timeout_s: float = 10.0
+    max_rows: int = 10_000
+    max_memory_mb: int = 512
+
+
+class SqlQueries:
+    """Sends queries to the process, and restarts it after a failure. A service: the process ends with the node."""
+
+    name = "sql"
+
+    def __init__(self, chain_options: Sequence[str], limits: SqlLimits) -> None:
+        """`chain_options` name the chain: data path and genesis."""
+        self._command = (
+            sys.executable, "-m", "ophion", "sql", "--serve", *chain_options,
+            f"--serve-max-rows={limits.max_rows}", f"--serve-max-memory={limits.max_memory_mb}",
+            f"--serve-timeout={math.ceil(limits.timeout_s)}",
+        )  # fmt: skip
+        self.limits = limits
+        self._turn = asyncio.Lock()
+        self._waiting = 0
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Wait for the end of the node, then end the process."""
+        ready()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self.close()
+
+    async def query(self, text: str) -> dict[str, Any]:
+        """Return columns and rows. Raises `RpcError` if the query fails or exceeds a limit."""
+        return await self._answered({"query": text})
+
+    async def tables(self) -> list[dict[str, Any]]:
+        """Return the tables with their columns."""
+        found: list[dict[str, Any]] = (await self._answered({"tables": True}))["tables"]
+        return found
+
+    async def _answered(self, request: dict[str, Any]) -> dict[str, Any]:
+        if self._waiting >= MAX_WAITING:
+            raise RpcError(LIMIT_EXCEEDED_CODE, f"More than {MAX_WAITING} queries are waiting. Try again later.")
+        self._waiting += 1
+        try:
+            async with self._turn:
+                answer = await self._exchange(request)
+        finally:
+            self._waiting -= 1
+        if "error" in answer:
+            raise RpcError(SERVER_ERROR_CODE, answer["error"])
+        return answer
+
+    async def _exchange(self, request: dict[str, Any]) -> dict[str, Any]:
+        is_answered = False
+        try:
+            process = await self._started()
+            answer = await asyncio.wait_for(_ask(process, request), self.limits.timeout_s)
+            is_answered = True
+        except TimeoutError:
+            limit = f"{self.limits.timeout_s:g} seconds"
+            raise RpcError(LIMIT_EXCEEDED_CODE, f"The query takes longer than {limit} (--rpc-sql-timeout).") from None
+        except (OSError, EOFError, ValueError):
+            raise RpcError(
+                SERVER_ERROR_CODE,
+                f"The query ended its process; it may need more than {self.limits.max_memory_mb} MiB of memory.",
+            ) from None
+        finally:
+            if not is_answered:  # also when the client has gone: the next query must not receive this answer
+                await self.close()
+        return answer
+
+    async def _started(self) -> asyncio.subprocess.Process:
+        if self._process is None or self._process.returncode is not None:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                limit=_MAX_ANSWER_BYTES,
+            )
+            await self._greeted(self._process)
+        return self._process
+
+    async def _greeted(self, process: asyncio.subprocess.Process) -> None:
+        """Wait for the first line, which says that the process is ready."""
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            line = await asyncio.wait_for(process.stdout.readline(), _START_TIMEOUT_S)
+        except TimeoutError:
+            line = b""
+        if line.strip() != b"ready":
+            with suppress(ProcessLookupError):
+                process.kill()
+            reason = (await process.stderr.read(_MAX_REASON_BYTES)).decode(errors="replace").strip()
+            raise RpcError(SERVER_ERROR_CODE, f"SQL is not available. {reason or 'Its process did not start.'}")
+
+    async def close(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+async def _ask(process: asyncio.subprocess.Process, request: dict[str, Any]) -> dict[str, Any]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(orjson.dumps(request, option=orjson.OPT_APPEND_NEWLINE))
+    await process.stdin.drain()
+    line = await process.stdout.readline()
+    if not line.endswith(b"\n"):
+        raise EOFError
+    answer: dict[str, Any] = orjson.loads(line)
+    return answer
