@@ -51,7 +51,7 @@ def look_at(nodes: Sequence[NodeEntry], token: str | None) -> Network:
     if source is None:
         raise CommandError(f"No node answers. {nodes[0].name}: {checked[nodes[0].name].problem}")
     rpc = RpcNode(source.rpc, token)
-    with rpc.reading():
+    with rpc.reading("validators"):
         validators, is_clique = _validators(rpc)
         turns = _turns(rpc, validators)
     addresses = {
@@ -138,7 +138,7 @@ def fork(nodes: Sequence[NodeEntry], network: Network, token: str | None) -> str
     hashes: dict[str, list[str]] = {}
     for node in online:
         rpc = RpcNode(node.rpc, token)
-        with rpc.reading():
+        with rpc.reading("a block"):
             found = rpc.ask("eth_getBlockByNumber", hex(number), False)
             hashes.setdefault(escape_untrusted(found["hash"]), []).append(node.name)
     if len(hashes) < 2:
@@ -155,7 +155,7 @@ def wait_for_block(
     limit_s = max(_MIN_WAIT_S, _WAIT_PERIODS * period_s)
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:
-        with rpc.reading():
+        with rpc.reading("eth_blockNumber"):
             if int(rpc.ask("eth_blockNumber"), 16) > height:
                 return True
         sleep(min(_POLL_S, period_s))
