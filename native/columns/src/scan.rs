@@ -62,7 +62,7 @@ pub fn range_ends(snapshot: &Snapshot, first: u64, last: u64, max_transactions: 
         let hash = canonical(snapshot, number)?;
         let (transactions, _) =
             snapshot.body_size(&hash)?.ok_or_else(|| Error::damaged(format!("block {hash} has no body")))?;
-        // An empty block costs about as much as a transaction.
+        // Count an empty block like one transaction, because both cost about the same.
         if number > first && count + transactions + 1 > max_transactions {
             ends.push(number - 1);
             count = 0;

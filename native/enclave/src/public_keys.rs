@@ -54,7 +54,7 @@ mod tests {
         assert!(is_sound(&key));
         key[31] |= 0x80;
         assert!(!is_sound(&key));
-        // the prime plus nine, a second encoding of nine
+        // this is the prime plus nine, a second encoding of nine
         assert!(!is_sound(&hex("f6ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f")));
     }
 }

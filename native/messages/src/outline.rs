@@ -48,7 +48,7 @@ pub struct Outline {
 
 /// Scan a text. Records at most `max_members` elements of an array, but checks all.
 pub fn outline(text: &[u8], max_members: usize) -> Result<Outline, NotJson> {
-    // checked once for the whole text, so string scanning only looks for quotes
+    // check UTF-8 once for the whole text, so that string scanning only looks for quotes
     std::str::from_utf8(text).map_err(|_| NotJson)?;
     let mut walk = Walk { text, values: 0 };
     let start = walk.space(0);

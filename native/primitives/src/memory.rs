@@ -39,15 +39,15 @@ mod allocator {
     pub fn note_heap() {
         let mut heaps = HEAPS.lock().unwrap_or_else(PoisonError::into_inner);
         if heaps.len() < MAX_HEAPS {
-            // SAFETY: a new block, owned by `HEAPS` and never freed.
+            // SAFETY: this new block is owned by `HEAPS` and never freed.
             heaps.extend(NonNull::new(unsafe { libc::malloc(SMALL) }).map(Piece));
         }
     }
 
     pub fn give_back() {
         let mut heaps = HEAPS.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: each block comes from this allocator and is owned by `HEAPS`; the result of `realloc` replaces it. If
-        // `realloc` fails, the old block stays.
+        // SAFETY: each block comes from this allocator and is owned by `HEAPS`. The result of `realloc` replaces the
+        // block; if `realloc` fails, the old block stays.
         unsafe {
             libc::mallopt(libc::M_TRIM_THRESHOLD, MIN_TRIM_BYTES);
             for piece in heaps.iter_mut() {

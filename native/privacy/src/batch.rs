@@ -116,7 +116,7 @@ impl Batch {
         }
         for (group, roots) in touched {
             let trie = self.groups[&group].trie.clone();
-            // a block can be run in several calls, so its entry may exist
+            // several calls can run one block, so its entry may exist
             match self.writes.states.iter_mut().find(|states| states.group == group && states.block == block) {
                 Some(states) => {
                     states.roots.extend(roots);

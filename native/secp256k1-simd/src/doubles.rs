@@ -141,7 +141,7 @@ fn folded(mut c: [__m512i; 10]) -> [__m512i; 5] {
     let (low, high) = halves(double(c[9]), fold);
     out[4] = plus(out[4], low);
     add(&mut out, 0, double(plus(high, all(start(0, 1)))), fold);
-    // each limb contains constants of the halves that were added to it
+    // each limb contains the constants of all halves that were added to it
     let offsets = [start(2, 0), start(1, 2), start(1, 1), start(1, 1), start(1, 1)];
     for (limb, offset) in out.iter_mut().zip(offsets) {
         *limb = plus(*limb, all(offset));

@@ -27,7 +27,7 @@ pub fn is_supported() -> bool {
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn low(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
-    // SAFETY: works on registers only, and callers have checked `is_supported`.
+    // SAFETY: this code works on registers only, and callers have checked `is_supported`.
     unsafe {
         asm!("vpmadd52luq {}, {}, {}", inout(zmm_reg) sum, in(zmm_reg) a, in(zmm_reg) b,
             options(pure, nomem, nostack, preserves_flags));
@@ -39,7 +39,7 @@ fn low(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn high(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
-    // SAFETY: as above.
+    // SAFETY: this code works on registers only, and callers have checked `is_supported`.
     unsafe {
         asm!("vpmadd52huq {}, {}, {}", inout(zmm_reg) sum, in(zmm_reg) a, in(zmm_reg) b,
             options(pure, nomem, nostack, preserves_flags));

@@ -159,7 +159,7 @@ impl Multiples {
         let lanes = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
         let offsets = _mm512_add_epi64(_mm512_mullo_epi64(digits.index::<ENTRIES>(), _mm512_set1_epi64(ENTRY)), lanes);
         let x = if by_lambda { &self.x_beta } else { &self.x };
-        // SAFETY: an index is below the number of entries, each of five rows of eight lanes.
+        // SAFETY: each index is below the number of entries, and each entry has five rows of eight lanes.
         unsafe {
             Affine {
                 x: Field::gather(x.as_ptr().cast(), offsets, LANES),
@@ -210,7 +210,7 @@ impl<const COUNT: usize> FixedMultiples<COUNT> {
     pub fn at(&self, digits: &Digits) -> Affine {
         let offsets = _mm512_mullo_epi64(digits.index::<COUNT>(), _mm512_set1_epi64(10));
         let table: *const u64 = self.0.as_ptr().cast();
-        // SAFETY: an index is below the number of entries, each of ten words.
+        // SAFETY: each index is below the number of entries, and each entry has ten words.
         unsafe { Affine { x: Field::gather(table, offsets, 1), y: Field::gather(table.add(5), offsets, 1) } }
     }
 }

@@ -99,7 +99,7 @@ pub fn recover(signatures: &[Signature], min_signatures: usize) -> Vec<Option<[u
         if group.len() < min_signatures {
             continue;
         }
-        // unused lanes repeat the first
+        // unused lanes repeat the first signature
         let lanes: [usize; LANES] = std::array::from_fn(|lane| if lane < group.len() { lane } else { 0 });
         let mut all = Factors::default();
         let mut xs = [[0; 4]; LANES];
@@ -141,7 +141,7 @@ fn recover_group(xs: &[[u64; 4]; LANES], odd: u8, factors: &Factors) -> (u8, [[[
     let mut inverted = sum.z.numbers().map(U256::from_limbs);
     BY_PRIME.inverses(&mut inverted);
     let affine = sum.affine(&Field::of(&inverted.map(U256::into_limbs)));
-    // in an exceptional case of the group law, Z and so x and y are zero, and (0, 0) is not on the curve
+    // in an exceptional case of the group law Z is zero, so x and y are zero, and (0, 0) is not on the curve
     let is_on_curve = equal(&affine.y.squared(), &right_side(&affine.x));
     let (x, y) = (affine.x.numbers(), affine.y.numbers());
     (exists & is_on_curve & !sum.infinite, std::array::from_fn(|lane| [x[lane], y[lane]]))
@@ -278,7 +278,7 @@ mod tests {
         for r in rs.chain([U256::ZERO, U256::ONE, U256::from(5), ORDER - U256::ONE, ORDER]) {
             for (index, factor) in numbers.iter().enumerate() {
                 for other in numbers.iter().skip(index % 3).step_by(3) {
-                    // s / r and z / r are small too
+                    // since z and s are small, z / r and s / r are small too
                     let times_r = |number: U256| number.mul_mod(r, ORDER);
                     signatures.push(Signature {
                         digest: times_r(*factor),

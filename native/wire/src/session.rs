@@ -106,7 +106,7 @@ impl Egress {
         }
         let start = out.len();
         out.resize(start + snap::raw::max_compress_len(payload.len()), 0);
-        // fails only if the buffer is too small or the input has 4 GiB
+        // compression fails only if the buffer is too small or the input has 4 GiB
         let size = snap::raw::Encoder::new().compress(payload, &mut out[start..]).unwrap_or(0);
         out.truncate(start + size);
     }

@@ -28,7 +28,7 @@ pub trait Output: Send {
 pub type Allocate = fn(usize) -> Box<dyn Output>;
 
 pub fn allocate_vec(size: usize) -> Box<dyn Output> {
-    // The announced size is not trusted, so the buffer starts small and grows with the received data.
+    // Do not trust the announced size: the buffer starts small and grows with the received data.
     Box::new(Vec::<u8>::with_capacity(size.min(64 << 10)))
 }
 
@@ -45,7 +45,7 @@ impl Output for Vec<u8> {
         let start = self.len() - distance;
         let end = self.len() + size;
         while self.len() < end {
-            // The repeated part doubles with each round.
+            // Double the repeated part in each round, so that source and target never overlap.
             let count = (end - self.len()).min(self.len() - start);
             self.extend_from_within(start..start + count);
         }

@@ -380,7 +380,8 @@ pub(super) fn settled(
         && parent.public.is_none()
         && weight > store.state_cache()
     {
-        // Evict written nodes; otherwise a chain of blocks built on each other in memory would hold every node.
+        // Evict written nodes. Otherwise a chain of blocks in memory, each built on the one before, would hold every
+        // node.
         trie.evict(written);
         weight = own;
     }

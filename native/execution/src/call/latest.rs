@@ -82,7 +82,7 @@ impl Latest {
         let (db, returned) = calls::returned(db, &terms.env, tx.clone(), deadline::after(terms.limit_s));
         let returned = returned.ok().flatten();
         if db.has_read_console() {
-            // the slow path prints the text; the next call starts with an empty read cache
+            // the slow path makes the error text; the next call starts with an empty read cache
             return None;
         }
         if returned.is_some() {

@@ -162,7 +162,7 @@ fn config(env: &BlockEnv, rules: &Rules<'_>, tx: &TxEnv) -> CfgEnv {
     let mut cfg = env.cfg();
     cfg.tx_chain_id_check = false;
     cfg.disable_nonce_check = !rules.is_validating;
-    // contracts may be senders in a simulation, and transactions may exceed the size limits of blocks
+    // in a simulation, contracts may be senders, and transactions may exceed the size limits of blocks
     cfg.disable_eip3607 = true;
     cfg.disable_block_gas_limit = true;
     cfg.disable_base_fee = !rules.is_validating && !has_fees(tx);

@@ -298,8 +298,8 @@ impl ExecDb {
             let deleted = AccountInfo::default();
             let info = match (&entry.info, &view.fork) {
                 (Some(info), _) => info,
-                // Write an empty account instead of removing it; otherwise the account of the forked chain would be
-                // visible again.
+                // Write an empty account instead of removing it. A removed account would show the account of the forked
+                // chain.
                 (None, Some(_)) => &deleted,
                 (None, None) => {
                     trie.remove(&key, view)?;
@@ -483,7 +483,7 @@ impl Database for ExecDb {
 impl DatabaseCommit for ExecDb {
     fn commit(&mut self, changes: AddressMap<EvmAccount>) {
         for (address, account) in changes {
-            // revm has already read these accounts, so this reads nothing from the database.
+            // revm has already read these accounts, so this call does not read the database.
             self.apply(address, account).expect("an account that was read can be written");
         }
     }

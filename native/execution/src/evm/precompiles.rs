@@ -134,7 +134,8 @@ impl PrecompileProvider<EvmContext> for Precompiles {
         context: &mut EvmContext,
         inputs: &CallInputs,
     ) -> std::result::Result<Option<InterpreterResult>, String> {
-        // an override that moves a contract also fills `removed`, so plain calls need only this check
+        // an override that moves a contract also fills `removed`, so a call without moved contracts needs only this
+        // check
         if self.removed.is_empty() {
             return self.run_at_home(context, inputs);
         }

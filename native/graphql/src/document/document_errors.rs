@@ -31,7 +31,7 @@ impl Entry {
 
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"message\":");
-        // Names in a request may be megabytes long, and they appear in every error.
+        // Truncate the message: names in a request may be megabytes long, and they appear in every error.
         match self.message.char_indices().nth(MAX_MESSAGE_LENGTH) {
             Some((end, _)) => text(out, &format!("{}...", &self.message[..end])),
             None => text(out, &self.message),

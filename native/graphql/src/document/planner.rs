@@ -273,7 +273,7 @@ impl<'a> Planner<'a> {
                     needs.pool |= matches!(field, Field::PendingTransactionCount | Field::PendingTransactions);
                     field
                 }
-                // Cannot happen: the schema was compared with the list of fields when it was read.
+                // This cannot happen: the schema was compared with the list of fields when it was read.
                 None => {
                     draft.has_introspection = true;
                     Field::Introspection

@@ -32,7 +32,7 @@ pub fn errors_of(found: &DiagnosticList, document: Option<&Document>, source: &s
             Some("RecursionError" | "RecursionLimitError" | "DeeplyNestedType") => {
                 Entry::aborted("maximum query depth exceeded".into())
             }
-            // skip: every use of a variable of an unknown type causes this error
+            // skip this error, because every use of a variable of an unknown type causes it
             Some("DisallowedVariableUsage") if has_unknown_type => continue,
             Some(name) => match of_rule(name, &words, place, document, source) {
                 Some(entry) => entry,
@@ -63,7 +63,7 @@ fn of_rule(
     let nth = |position: usize| quoted.get(position).copied().unwrap_or_default();
     let field = around.path.last().copied().unwrap_or_default();
     let (kind, detail) = match name {
-        // skip: the field has only unknown selections, and those are reported already
+        // skip this error: the field has only unknown selections, which are reported already
         "MissingSubselection" if around.has_selections => return None,
         "RequiredArgument" => {
             let argument = nth(0).split_once('(').map_or(nth(0), |(_, rest)| rest.trim_end_matches([')', ':']));

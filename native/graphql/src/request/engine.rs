@@ -182,7 +182,7 @@ impl Engine {
             .to_executable_validate(&self.schema)
             .map_err(|found| check::errors_of(&found.errors, Some(&parsed), text))?;
         let document = Arc::new(document);
-        // becomes false if a plan shows that other literals could make the document invalid
+        // turns false if a plan shows that other literals could make the document invalid
         let mut is_shared = is_plain;
         let (mut introspected, mut fields) = (0, 0);
         for operation in document.operations.iter() {

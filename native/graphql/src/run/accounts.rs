@@ -26,7 +26,7 @@ impl<'a> Run<'a> {
     fn view(&mut self, node: &Node, block: &Loaded<'_>) -> Result<Rc<View>, Stop> {
         let number = block.header.number;
         if number != 0 && number < self.inputs.oldest_state {
-            // Refuse pruned states even if their nodes still exist until the sweep, so that clients see a consistent
+            // Refuse pruned states even if their nodes still exist until the sweep, so that clients see one consistent
             // limit.
             return Err(self.fail_with(node, STATE_MISSING));
         }
@@ -38,7 +38,7 @@ impl<'a> Run<'a> {
         let opened = StateData::at(self.snapshot, root).and_then(|state| state.open());
         match opened {
             Ok(view) => {
-                // Each open state has a database reader, and LMDB limits their number.
+                // Bound the open states, because each has a database reader and LMDB limits the number of readers.
                 if self.views.len() >= MAX_OPEN_STATES {
                     self.views.clear();
                 }

@@ -395,7 +395,7 @@ impl Store {
     #[pyo3(signature = (descriptor, /))]
     fn copy_to(&self, py: Python<'_>, descriptor: i32) -> Answer<()> {
         let inner = self.inner()?;
-        // SAFETY: the caller keeps the descriptor open until this returns.
+        // SAFETY: the caller keeps the descriptor open until this function returns.
         let target = unsafe { BorrowedFd::borrow_raw(descriptor) };
         Ok(py.detach(|| inner.copy(target))?)
     }

@@ -41,7 +41,7 @@ pub fn write_transaction(out: &mut Vec<u8>, tx: &Envelope, known: &Known, at: Op
     }
     data(out, r#","from":"#, known.sender);
     quantity(out, r#","gas":"#, tx.gas_limit());
-    // without a base fee this is the maximum price, as shown for pending transactions
+    // without a base fee the effective price is the maximum price, which pending transactions show
     let price = tx.effective_gas_price(at.and_then(|place| place.base_fee));
     wide(out, r#","gasPrice":"#, U256::from(price));
     if tx.is_dynamic_fee() {

@@ -41,7 +41,8 @@ impl Tx {
         let mut rest = &raw[..];
         let envelope = match raw.first() {
             None => return Err(Error::Decode("there are no bytes".into())),
-            // the generic decoder would report errors of legacy transactions as a wrong type byte
+            // decode legacy transactions here, because the generic decoder would report their errors as a wrong type
+            // byte
             Some(0xc0..) => TxLegacy::rlp_decode_signed(&mut rest).map(Envelope::Legacy).map_err(Eip2718Error::from),
             Some(_) => Envelope::decode_2718(&mut rest),
         }

@@ -123,7 +123,7 @@ impl<T: Send + 'static> Decoder<T> {
         }
         let mut held = self.held();
         if !held.jobs.is_empty() && held.weight + weight > recovered_at_once() {
-            give(&self.rounds, mem::take(&mut *held)); // do not delay it for a large submission
+            give(&self.rounds, mem::take(&mut *held)); // do not delay this round for a large submission
         }
         held.weight += weight;
         held.jobs.push(job);
@@ -158,7 +158,7 @@ impl<T: Send + 'static> Decoder<T> {
         if finished.len() > max {
             return finished.drain(..max).collect();
         }
-        // empty the pipe before unlocking the list, because later results write another byte
+        // empty the pipe before the list is unlocked, because later results write another byte
         let mut rung = [0; 64];
         while matches!((&self.bell).read(&mut rung), Ok(count) if count == rung.len()) {}
         mem::take(&mut *finished)
@@ -179,7 +179,7 @@ fn worker<T: Send + 'static>(name: &str, shared: Arc<Shared<T>>) -> io::Result<S
 }
 
 fn give<T>(worker: &Sender<Round<T>>, round: Round<T>) {
-    // cannot fail: the worker lives as long as the decoder
+    // this cannot fail, because the worker lives as long as the decoder
     let _ = worker.send(round);
 }
 
@@ -187,7 +187,8 @@ fn work<T>(submissions: &Receiver<Round<T>>, shared: &Shared<T>) {
     note_heap();
     let mut next = None;
     while let Some(Round { mut jobs, mut weight }) = next.take().or_else(|| submissions.recv().ok()) {
-        // combine submissions up to one SIMD group: the first one takes up to twice as long, the last one much less
+        // combine submissions up to one SIMD group: the first submission takes up to twice as long, the last takes much
+        // less
         while weight < recovered_at_once()
             && let Ok(round) = submissions.try_recv()
         {
@@ -206,7 +207,7 @@ fn work<T>(submissions: &Receiver<Round<T>>, shared: &Shared<T>) {
             finished.extend(jobs.into_iter().map(|job| (job.tag, decoded.by_ref().take(job.raws.len()).collect())));
             is_first
         };
-        // one wake-up byte for all results; a full pipe already wakes the loop
+        // write one wake-up byte for all results; a full pipe already wakes the loop
         if is_first {
             let _ = (&shared.ringer).write(&[1]);
         }

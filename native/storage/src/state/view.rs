@@ -107,7 +107,7 @@ impl StateData {
         let (flat, layers) = if flat_root == Some(self.root) {
             (true, Layers::default())
         } else {
-            // find the layers above the flat tables; all other keys can be read from the flat tables
+            // find the layers above the flat tables; the flat tables hold all other keys
             match self.layers.iter().position(|layer| flat_root == Some(layer.base)) {
                 Some(lowest) if lowest + 1 < self.layers.len() => (true, self.layers[..=lowest].into()),
                 found => (found.is_some(), self.layers.clone()),

@@ -188,7 +188,7 @@ impl Database {
         self.refuse_rootless(blocks)?;
         let outcome = self.write(blocks, removed, added, named);
         if let Err(cause) = &outcome {
-            // nodes in memory may have ids that were not written, so no further write may refer to them
+            // stop all writes: nodes in memory may have ids that were not written, and no later write may refer to them
             *failed = Some(stopped(cause));
             self.forget_live();
         }
@@ -408,7 +408,7 @@ impl Database {
             head.extend_from_slice(&block_number.to_be_bytes());
             self.tables.meta.put(txn, meta::HEAD, &head)?;
         }
-        // writing sorted keys takes 15 to 50 percent less time
+        // sort the keys first, because writing sorted keys takes 15 to 50 percent less time
         logs.sort_unstable();
         logs.dedup();
         for key in &logs {
@@ -427,7 +427,7 @@ impl Database {
     ) -> Result<HeadTrie> {
         let flat_root = self.tables.meta.get(txn, meta::FLAT_ROOT)?.map_or(EMPTY_ROOT, B256::from_slice);
         let straight = straight(fresh, added, flat_root);
-        // flat changes of side blocks identify accounts only by hash, so store their addresses
+        // store the addresses of accounts that side blocks change, because their flat changes contain only hashes
         for block in fresh.values().filter(|block| straight.is_none() || !added.contains(&block.hash)) {
             block.effects.flat.note_addresses(txn, &self.tables)?;
         }

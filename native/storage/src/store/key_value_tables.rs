@@ -102,7 +102,7 @@ impl Snapshot {
     pub fn rows(&self, table: &str, prefix: &[u8], after: &[u8], limit: usize) -> Result<Vec<Row<'_>>> {
         let Some(table) = self.inner.row_tables[place(table)?] else { return Ok(Vec::new()) };
         let mut found = Vec::new();
-        // LMDB rejects empty keys
+        // the start key has at least one byte, because LMDB rejects empty keys
         for row in table.from(self.txn(), prefix.max(after).max(&[0]))? {
             let (key, value) = row?;
             if found.len() >= limit || !key.starts_with(prefix) {

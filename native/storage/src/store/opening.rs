@@ -28,7 +28,7 @@ pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result
     if create && !read_only {
         std::fs::create_dir_all(path).map_err(|cause| Error::Storage(format!("cannot create {place}: {cause}")))?;
         if length.is_some_and(|length| length < TWO_PAGES) {
-            // the disk was full, or the process was killed before any data was stored: start with an empty file
+            // a full disk or a kill stopped the process before it stored any data: start with an empty file
             let emptied = std::fs::OpenOptions::new().write(true).open(&file).and_then(|file| file.set_len(0));
             emptied.map_err(|cause| Error::Storage(format!("cannot write {}: {cause}", file.display())))?;
         }
@@ -106,7 +106,7 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
                     None => lost.push(*name),
                 }
             }
-            // tables are created together, so if only some exist, the others were lost
+            // the program creates all tables together, so if only some exist, the others were lost
             if made.is_some() || (!lost.is_empty() && !databases.is_empty()) {
                 refuse_lost(&lost)?;
             }
@@ -118,8 +118,8 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
             let layout = databases[Tables::META].get(txn, meta::LAYOUT)?;
             let is_older = layout.is_some_and(|layout| meta::OLDER_LAYOUTS.contains(&layout));
             if made != Some(Tables::NAMES.len()) || is_older {
-                // existing rows stay unchanged; because of the new version, older programs report that they cannot read
-                // this database
+                // existing rows stay unchanged. The new version number makes older programs report that they cannot
+                // read this database.
                 databases[Tables::META].put(txn, meta::LAYOUT, meta::LAYOUT_VERSION)?;
                 databases[Tables::META].put(txn, meta::TABLES, &[Tables::NAMES.len() as u8])?;
             }
@@ -231,7 +231,7 @@ fn explain_bus_errors() {
         }
     }
     ONCE.call_once(|| {
-        // SAFETY: sigaction with local structures; the handler is async-signal-safe.
+        // SAFETY: sigaction gets local structures, and the handler is async-signal-safe.
         unsafe {
             let mut now: libc::sigaction = std::mem::zeroed();
             if libc::sigaction(libc::SIGBUS, std::ptr::null(), &mut now) == 0 && now.sa_sigaction == libc::SIG_DFL {

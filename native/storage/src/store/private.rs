@@ -187,7 +187,7 @@ fn receipt_key(block: &B256, marker: &B256) -> [u8; 64] {
 impl Database {
     /// Write one step of the private transaction processor, in one transaction.
     pub fn commit_private(self: &Arc<Self>, writes: &PrivateWrites) -> Result<()> {
-        // nodes get ids before the write succeeds, so after a failure no further write may refer to them
+        // stop after a failure: nodes get ids before the write succeeds, and no later write may refer to unwritten ids
         self.write_or_stop(|txn| self.write_private(txn, writes))
     }
 
@@ -366,7 +366,7 @@ impl Snapshot {
     /// Payloads whose canonical markers have no result yet, from a key on, and the next key.
     pub fn unread(&self, start: &[u8], max: usize) -> Result<(Vec<B256>, Option<Vec<u8>>)> {
         let mut found = Vec::new();
-        // LMDB rejects empty keys
+        // the start key has at least one byte, because LMDB rejects empty keys
         for entry in self.tables().private_markers.from(self.txn(), start.max(&[0]))? {
             let (key, value) = entry?;
             if found.len() == max {
@@ -388,7 +388,7 @@ impl Snapshot {
 
     /// Payloads that arrived after their markers were processed, from a key on.
     pub fn late(&self, start: &[u8], max: usize) -> Result<Vec<B256>> {
-        // LMDB rejects empty keys
+        // the start key has at least one byte, because LMDB rejects empty keys
         let entries = self.tables().private_late.from(self.txn(), start.max(&[0]))?;
         entries.take(max).map(|entry| Ok(B256::from_slice(&entry?.0[..32]))).collect()
     }

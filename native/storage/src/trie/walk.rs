@@ -152,7 +152,7 @@ fn difference<V: Value>(
         {
             difference(Some(child_a), Some(child_b), prefix.join(path_a), source, out)
         }
-        // the shapes differ; such subtrees are small in practice, so list both and compare
+        // the shapes differ: list both subtrees and compare the lists, because such subtrees are small in practice
         _ => spread(before, after, prefix, source, out),
     }
 }

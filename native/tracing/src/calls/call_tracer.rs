@@ -56,7 +56,7 @@ fn write_call(out: &mut Vec<u8>, frames: &[Frame], index: usize, logs_are_kept: 
     if let Some(pc) = frame.failed_at.filter(|_| with_pc) {
         decimal(out, ",\"pc\":", pc as u64);
     }
-    // Rejected calls are shown like other failed calls.
+    // Show rejected calls like other failed calls.
     if !frame.children.is_empty() || frame.end.is_some() {
         raw(out, ",\"calls\":[");
         let mut comma = "";
@@ -100,7 +100,7 @@ pub(super) fn write_fields(out: &mut Vec<u8>, frame: &Frame, logs_are_kept: bool
             text(out, ",\"revertReason\":", &reason);
         }
     }
-    // A failed frame reverts its logs and those below it.
+    // A failed frame reverts its own logs and the logs of its children.
     let logs_are_kept = logs_are_kept && frame.is_ok();
     if logs_are_kept && !frame.logs.is_empty() {
         list(out, ",\"logs\":", &frame.logs, |out, (position, log)| {

@@ -166,7 +166,7 @@ impl AccessRecorder {
             if is_code_access(before) && !(before == op::EXTCODESIZE && opcode == op::ISZERO) {
                 access.code_accesses.push(Address::from_word(item.into()));
             }
-            // GAS is permitted directly before a call only
+            // GAS is permitted only directly before a call
             if before == op::GAS && !is_call(opcode) {
                 *access.opcodes.entry(op::GAS).or_default() += 1;
             }

@@ -122,7 +122,7 @@ pub struct CallEvents {
     plain: Plain,
     /// Recipient and value of every frame.
     seen: Vec<(Address, U256)>,
-    // opcode of the current instruction
+    // the opcode of the current instruction
     opcode: u8,
     gas: u64,
     target: Address,
@@ -323,7 +323,7 @@ impl Inspector<EvmContext> for CallEvents {
             _ => {}
         }
         let cost = if halt.is_some() { self.gas } else { self.gas.saturating_sub(left).saturating_sub(handed) };
-        // only out-of-gas halts have a cost; how much gas was missing does not matter
+        // only out-of-gas halts have a cost, no matter how much gas was missing
         self.spent += if halt.is_none_or(is_lack_of_gas) { cost } else { 0 };
         let call = |kind| CallEvent::Call { kind, to: self.target, child: None, precompiled: None };
         let own_code = || self.live.last().map_or_else(Bytes::new, |frame| frame.code.clone());
@@ -337,7 +337,7 @@ impl Inspector<EvmContext> for CallEvents {
                 Some(CallEvent::Create { child: None, init: own_code() })
             }
             op::CALLDATALOAD => match self.steps.last() {
-                // a second CALLDATALOAD before the next event has no effect on the entry
+                // a second CALLDATALOAD before the next event does not change the entry
                 Some(Step { event: CallEvent::Load, depth, halt: None, .. }) if *depth + 1 == self.live.len() => None,
                 _ => Some(CallEvent::Load),
             },
@@ -381,7 +381,7 @@ impl Inspector<EvmContext> for CallEvents {
     }
 
     fn create_end(&mut self, _: &mut EvmContext, _: &CreateInputs, outcome: &mut CreateOutcome) {
-        // Besu shows the code of the topmost frame as init code; that is the new frame, if it has started
+        // as init code, Besu shows the code of the topmost frame; that is the new frame, if it has started
         let frame = self.live.last();
         let refused = matches!(
             outcome.result.result,

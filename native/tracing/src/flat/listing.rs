@@ -67,7 +67,7 @@ impl Listing<'_> {
         };
         if let Some(Precompiled { price, result, .. }) = &self.events.root_precompiled {
             outcome.gas_used = *price as i64;
-            // if gas was missing, the price was not deducted
+            // if gas was missing, the price of the contract was not deducted
             if *result == InstructionResult::PrecompileOOG {
                 gas += price;
             }
@@ -93,7 +93,7 @@ impl Listing<'_> {
             CallEvent::Call { kind, to, child: Some(child), .. } => {
                 let from = self.calling_address();
                 let action = Action::Call { kind: *kind, from, to: *to, input: child.input.clone() };
-                // starts with the caller's value, which an event of the callee changes later
+                // the entry starts with the caller's value, which an event of the callee changes later
                 let mut entry = Entry::new(action, child.gas, step.value, self.next_address());
                 entry.outcome = Some(Outcome { gas_used: -(step.spent as i64), ..Outcome::default() });
                 if self.has_reverting_end(step.depth + 1) {
@@ -171,7 +171,7 @@ impl Listing<'_> {
             outcome.output = Some(output.clone());
         }
         if is_stop && used == 0 {
-            // this value is only visible in entries that are never closed
+            // only entries that are never closed show this value
             let last = self.open.len() - 1;
             for open in self.open.iter().take(last).skip(1) {
                 if let Some(outcome) = &mut self.entries[open.entry].outcome {

@@ -129,7 +129,7 @@ fn is_short_point(encoded: &[u8]) -> Judgement {
     let mut bytes = encoded.to_vec();
     bytes[0] &= 0b0001_1111;
     match encoded[0] >> 5 {
-        0b000 | 0b010 => return Err("short buffer"), // announce both coordinates, but one is missing
+        0b000 | 0b010 => return Err("short buffer"), // the flag announces both coordinates, but one is missing
         0b100 | 0b101 => {}
         0b110 if bytes.iter().all(|byte| *byte == 0) => return Ok(()),
         0b110 => return Err("invalid infinity point encoding"),

@@ -85,7 +85,7 @@ impl Sink {
         match self.channel.try_send(Message::Chunk(chunk)) {
             Ok(()) => {}
             Err(TrySendError::Full(message)) => {
-                // waiting for the reader does not count towards the deadline
+                // the time of waiting for the reader does not count towards the deadline
                 let before = Instant::now();
                 self.is_stopped = self.channel.send(message).is_err();
                 self.deadline += before.elapsed();
@@ -147,7 +147,7 @@ impl Sink {
             }
             Err(cause) => Message::Failed(cause),
         };
-        // an error only means that the reader is gone
+        // ignore the error, which only means that the reader is gone
         let _ = self.channel.send(last);
     }
 }

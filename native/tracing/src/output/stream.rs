@@ -47,7 +47,7 @@ impl Stream {
     /// Wait for the next chunks; None after the last.
     pub fn next(&self) -> Result<Option<Vec<Vec<u8>>>> {
         let chunks = self.receive();
-        // closed meanwhile: `close` could not drop the channel, so drop it here, or the worker would block
+        // `close` ran during this call and could not drop the channel: drop it here, or the worker would block
         if self.is_closed.load(Ordering::SeqCst) {
             self.close();
         }
@@ -57,7 +57,7 @@ impl Stream {
     /// Stop the trace. The thread ends soon.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
-        // if `next` holds the lock, it checks the flag afterwards
+        // if `next` holds the lock, `next` checks the flag afterwards
         if let Ok(mut channel) = self.channel.try_lock() {
             *channel = None;
         }

@@ -208,7 +208,7 @@ impl VmWriter {
         let has_collided = result.result == R::CreateCollision;
         let has_run = precompile_price.is_none() && !was_refused && !has_collided;
         if has_run && !frame.has_begun {
-            // a frame without code counts as one that stops at once
+            // a frame without code counts as a frame that stops at once
             self.last_plain = self.index;
             self.index += 1;
         }
@@ -382,7 +382,7 @@ impl VmWriter {
                     effects.memory = Some((*offset, bytes));
                 }
             }
-            // the callee is the topmost frame if it has code, else the current one
+            // the topmost frame is the callee if it has code, else the current frame
             code = called.filter(|called| !called.was_refused).map_or(own_code, |called| &called.code);
             let has_run = called.is_some_and(|called| called.has_run);
             let gives_gas = matches!(self.opcode, op::CALL | op::STATICCALL);

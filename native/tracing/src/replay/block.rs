@@ -119,7 +119,7 @@ pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place
         return Err(Error::Refused(BEYOND_ALL_MONEY.into()));
     }
     if evm.inspector.0.begin_survey() {
-        // ignore an error here: the run that writes gets the same one
+        // ignore an error here, because the run that writes gets the same error
         let _ = evm.inspect_one_tx(tx.clone());
         evm.finalize();
         evm.inspector.0.sink().check()?;

@@ -234,7 +234,7 @@ impl PrestateTracer<'_> {
             balance: Some(info.balance),
             nonce: info.nonce,
             code: if has_code && self.options.with_code { Some(db.code_of(info)?) } else { None },
-            // shown even if the option `with_code` is off
+            // the code hash is shown even if the option `with_code` is off
             code_hash: has_code.then_some(info.code_hash),
             storage: BTreeMap::new(),
         })
@@ -305,7 +305,7 @@ impl PrestateTracer<'_> {
 
     /// Changed fields of an account, and whether any field changed.
     fn changed(&self, db: &mut ExecDb, was: &AccountInfo, now: &AccountInfo) -> Result<(Shown, bool)> {
-        // as in geth, a nonexistent account has no code hash, not even the hash of empty code
+        // as in geth, a nonexistent account has no code hash, while an account without code has the hash of empty code
         let code_hash = if now.is_empty() { B256::ZERO } else { now.code_hash };
         let shown = Shown {
             balance: (now.balance != was.balance).then_some(now.balance),
@@ -317,7 +317,7 @@ impl PrestateTracer<'_> {
             code_hash: (code_hash != was.code_hash).then_some(code_hash),
             storage: BTreeMap::new(),
         };
-        // An account that exists neither before nor after has not changed.
+        // An account that exists neither before nor after the transaction has not changed.
         let is_other_code = shown.code_hash.is_some() && !(was.is_empty() && now.is_empty());
         let is_changed = shown.balance.is_some() || now.nonce != was.nonce || is_other_code;
         Ok((shown, is_changed))

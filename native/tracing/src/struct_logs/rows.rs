@@ -47,7 +47,7 @@ impl Ended {
                 let name = halt_name(result.result);
                 ended.error = Some(name);
                 ended.cost = match name {
-                    // these have no defined cost
+                    // these errors have no defined cost
                     "INVALID_OPERATION" | "INSUFFICIENT_STACK_ITEMS" => 0,
                     _ => whole_cost,
                 };

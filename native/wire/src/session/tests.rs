@@ -119,7 +119,7 @@ fn empty_frames_and_odd_ids_are_refused() {
 
 #[test]
 fn an_announced_size_is_checked() {
-    // an announced size of 2^24, one of 2^24 - 1 with few bytes, and an invalid length
+    // the cases are an announced size of 2^24, a size of 2^24 - 1 with few bytes, and an invalid length
     for (payload, problem) in [
         (&[0x80, 0x80, 0x80, 0x08][..], "at most 16777215 are taken"),
         (&[0xff, 0xff, 0xff, 0x07, 0, 0], "cannot hold"),
