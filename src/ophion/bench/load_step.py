@@ -98,7 +98,7 @@ class Load:
         except BaseException:
             watching.cancel()
             raise
-        # not cancelled, because its connection is used again
+        # end the task with a flag: a cancelled task would close the connection that the next step uses
         watch.is_over = True
         await watching
         step.mined_s = [watch.mined[one.hash] - watch.due[one.hash] for one in signed if one.hash in watch.mined]

@@ -105,7 +105,7 @@ class ImportCore:
         staged = self._pending(block_hash)
         if staged is not None:
             return staged.header
-        # the head is asked for with every block; the database would have to be read for it
+        # every imported block needs the head, so avoid a database read
         return self._tip.header if block_hash == self._tip.header.hash else self.chain.header(block_hash)
 
     def _pending(self, block_hash: Hash32) -> Staged | None:
@@ -176,14 +176,14 @@ class ImportCore:
             (verify or self.chain.engine.verify)(header, parent, self, int(self._clock.now()))
         except InvalidBlock as error:
             located = error.at(header.number, header.hash)
-            # a BFT hash excludes the seals: after bad seals, the block with this hash may still be valid
+            # a BFT block hash does not cover the seals: after bad seals, another block with this hash may be valid
             if not error.transient and keccak256(header.header.encode()) == header.hash:
                 self.bad_blocks.add(header, body, located)
             raise located from error
         try:
             validation.check_belongs(header.header, body)
         except InvalidBlock as error:
-            # not added to `bad_blocks`: the right body for this header may still arrive
+            # do not add the block to `bad_blocks`: the right body for this header may still arrive
             raise error.at(header.number, header.hash) from error
         try:
             return self._checked(header, parent, body, execution, limit_s)
@@ -244,7 +244,7 @@ class ImportCore:
         except InvalidBody as error:
             raise InvalidBlock(str(error)) from error
         except TimedOut as error:
-            raise InvalidBlock(str(error), transient=True) from error  # a faster machine may accept it
+            raise InvalidBlock(str(error), transient=True) from error  # a faster machine may have the time
         except NativeError as error:
             raise as_ophion_error(error) from error
 

@@ -217,7 +217,7 @@ class BlockFileImport:
                     yield _Chunk(blocks, None, is_last=False)
                     blocks, transactions, size = [], 0, 0
         except OphionError as error:
-            # first import the blocks before the error
+            # import the blocks that precede the error first
             yield _Chunk(blocks, error, is_last=True)
             return
         yield _Chunk(blocks, None, is_last=True)
@@ -282,5 +282,5 @@ def _ahead(chunks: Iterator[_Chunk]) -> Generator[_Chunk, None, None]:
 
 
 def _next(chunks: Iterator[_Chunk]) -> _Chunk:
-    # after the last chunk, returns a default that is not used
+    # after the last chunk, `next` returns its default, which the caller does not read
     return next(chunks, _Chunk([], None, is_last=True))

@@ -194,7 +194,7 @@ class Importer:
         try:
             change = core.commit()
         finally:
-            # a failed commit (a full disk) must leave no blocks that a later commit would write
+            # discard all staged blocks after a failed commit (a full disk): otherwise a later commit would write them
             core.discard()
         if change is None:
             return Imported(header, Outcome.SIDE)

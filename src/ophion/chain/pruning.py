@@ -105,7 +105,7 @@ class PruningRounds:
             begun.append(self._store.begin_pruning(oldest))
             return False
 
-        yield Step(False, begin, head - self.keep)  # this step reads as many headers as states are kept
+        yield Step(False, begin, head - self.keep)  # this step reads one header for each kept state
         round, done = begun[0], self.dropped
         done.rounds += 1
         marked, freed, states = done.marked, done.freed, done.states
@@ -191,8 +191,8 @@ class StatePruner:
                 await lane.run(step.take)
                 await asyncio.sleep(_REST * (self._clock.monotonic() - began))
         except NativeError as error:
-            # only logged, because the chain does not depend on pruning; a damaged database makes the next commit fail
-            # too
+            # log the error and continue, because the chain does not depend on pruning. If the database is damaged, the
+            # next commit fails too.
             dropped.failures += 1
             log.error("pruning failed: run `ophion storage check` error=%s", error)
         finally:

@@ -66,7 +66,8 @@ def check_rules(record: bytes, given: Rules, head: Header) -> None:
     if head.number == 0:
         return
     stored = {name: Rule(*fields) for name, fields in json.loads(record).items()}
-    # compare every transition; compare other settings only if both configurations have them, since versions differ
+    # compare all transitions; compare other settings only if both records have them, because versions record different
+    # settings
     names = [
         name
         for name in dict.fromkeys((*given, *stored))

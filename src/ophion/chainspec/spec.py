@@ -278,7 +278,7 @@ def _refuse_what_cannot_be(config: Members, spec: ChainSpec) -> None:
     if spec.zero_base_fee and spec.fixed_base_fee:
         raise config.invalid("fixedBaseFee", True, "zeroBaseFee is set too")
     if spec.engine is EngineKind.CLIQUE and spec.forks.times and spec.terminal_total_difficulty is None:
-        # a Clique header has no fields for withdrawals and later additions (consensus.md 1.3)
+        # a Clique header has no fields for withdrawals and for later forks (consensus.md 1.3)
         first = next(key for key, milestone in TIME_FORKS if milestone in spec.forks.times)
         raise config.invalid(first, config.get(first), "Clique networks end with London")
     _check_migration(config, spec)

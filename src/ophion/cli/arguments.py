@@ -141,7 +141,7 @@ class _Reader:
             own = commands.get(chosen.name)
             if isinstance(own, Command):
                 self._enter(own)
-                # a word may still choose another command of the family
+                # a later word may still choose another command of the family
                 self._siblings = {name: command for name, command in commands.items() if command is not own}
         else:
             self.result.command = chosen

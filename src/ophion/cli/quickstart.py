@@ -160,7 +160,7 @@ def _print_commands(work: Workdir) -> int:
     """Print the commands of a network."""
     layout = work.layout
     if holder(work.path) is None or layout is None:
-        with Claims() as claims:  # claims are needed only while choosing ports: nothing is started
+        with Claims() as claims:  # hold port claims only while choosing ports, because this command starts nothing
             layout = lay_out(work.plan, installed(), claims.take, layout)
         work.furnish(layout)
     for node in work.plan.nodes:

@@ -56,7 +56,8 @@ class CliqueEngine:
         self._spec = spec
         self._parameters = spec.clique if spec.clique is not None else CliqueParameters()
         self._snapshots = HeaderFold(self._fresh_snapshot, self._applied, Snapshot.encode, Snapshot.decode)
-        # a cache: recovery costs more than all other rules together, and each block needs its author several times
+        # a cache of authors: recovering an author costs more than all other rules together, and each block needs it
+        # several times
         self._authors: OrderedDict[Hash32, Address] = OrderedDict()
 
     def hashed(self, header: Header) -> HashedHeader:
@@ -120,7 +121,7 @@ class CliqueEngine:
         if not self._parameters.creates_empty_blocks_at(block.number) and block.transactions_root == EMPTY_TRIE_ROOT:
             raise InvalidHeader("block without transactions", "empty", "at least one transaction")
         self._check_against(self._snapshots.after(parent, chain), header)
-        # checked last, so a block that is only too early is known to come from a signer
+        # check the timestamp last: a block that fails only this check comes from a signer
         rules.check_not_future(block, now, FUTURE_LEAD_S)
 
     def _check_constants(self, block: Header) -> None:
@@ -176,7 +177,7 @@ class CliqueEngine:
         signers = self._snapshots.after(header, chain).signers
         author = self.author(header)
         if author not in signers:
-            # the block removed its own author from the signers: all remaining signers are closer
+            # the block removed its own author from the signers, so the author has the greatest distance
             return len(signers)
         return (header.number - signers.index(author)) % len(signers)
 

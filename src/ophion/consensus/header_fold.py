@@ -75,12 +75,12 @@ class HeaderFold(Generic[S]):
     def _found(self, header: HashedHeader, chain: HeaderReader) -> S | None:
         state = self._known.get(header.hash)
         if state is None:
-            # look for a fresh start first: the checkpoint is outdated if a new genesis file restarts the fold here
+            # look for a restart of the fold first: if a new genesis file restarts it here, the checkpoint is outdated
             state = self._fresh(header, chain)
         if state is None and header.number % CHECKPOINT_DISTANCE == 0:
             record = chain.checkpoint(header.hash)
             try:
                 state = None if record is None else self._decode(record)
             except DecodeError:
-                return None  # written by another version: compute the state again
+                return None  # another version wrote this checkpoint: compute the state again
         return state

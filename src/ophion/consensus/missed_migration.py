@@ -54,7 +54,7 @@ def unknown_rules(
 
 def missed_migration(header: Header, engine: Engine, chain: HeaderReader) -> MissedMigration | None:
     """Return the error if a quorum of the known members has sealed a refused header as QBFT, otherwise None."""
-    # imported here: only a refused block needs it
+    # lazy import: only a refused block needs this module
     from ophion.consensus.bft.extra_data import ExtraForm
     from ophion.consensus.bft.message_encoding import header_digest
     from ophion.consensus.bft.qbft import Qbft

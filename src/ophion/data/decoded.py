@@ -33,7 +33,7 @@ def dataset_of(entry: AbiEntry) -> Dataset:
     """Return the dataset of an event (`event_Transfer_ddf252ad`) or a function (`call_transfer_a9059cbb`)."""
     is_event = isinstance(entry, EventType)
     base, names = (LOGS, _LOG_COLUMNS) if is_event else (TRANSACTIONS, _CALL_COLUMNS)
-    # `from` is the partition column of every file
+    # `from` is reserved, because every file has a partition column of this name
     taken = {*names, "chain_id", "is_decoded", "from"}
     columns = [column for name in names if (column := base.column(name)) is not None]
     for at, (given, codec) in enumerate(zip(entry.inputs.names, entry.inputs.codecs, strict=True)):

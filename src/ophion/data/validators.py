@@ -67,7 +67,7 @@ def _bft_blocks(engine: BftEngine, headers: Sequence[HashedHeader]) -> Iterator[
     authors = iter(recover_addresses(pairs))
     for header, extra in zip(headers, extras, strict=True):
         sealers = frozenset(next(authors) for _ in extra.seals)
-        # in contract mode the header lists no validators; the sealers are those that are known
+        # in contract mode the header lists no validators, so return only the validators that sealed the block
         listed = extra.validators or tuple(sorted(one for one in sealers if one is not None))
         yield _Sealed(header, listed, header.header.coinbase, sealers, extra.round, extra.vote)
 

@@ -349,7 +349,7 @@ class DevNode:
             core.rewind(chain.tip)
             return None
 
-        self.sealer.write_lane = None  # a block may wait for the source, so the event loop builds none
+        self.sealer.write_lane = None  # a block may wait for the fork source, so the event loop builds no blocks
         await self.head.run(job)
         self.fork = fork
         if before is not None:

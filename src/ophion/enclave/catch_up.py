@@ -61,7 +61,7 @@ class CatchUp:
         for _ in range(_MAX_PAGES):
             listing = await line.listing(key, after)
             missing = [label for label in listing.labels if label.kind is Kind.GROUP or not self._intake.has(label.id)]
-            # groups first, because payloads are validated against them
+            # fetch groups first, because payloads are validated against them
             missing.sort(key=lambda label: label.kind is Kind.PAYLOAD)
             while missing:
                 parcels = await line.fetch(missing[:_FETCHED_AT_ONCE])

@@ -96,8 +96,7 @@ class Delivery:
         try:
             while (rows := self._outbox.page(recipient, _PAGE)) and (lines := self._directory.lines(recipient)):
                 is_settled = await self._hand_over(recipient, rows)
-                # stop only if no new connection has appeared: while this drain runs, the drain of a new one returns at
-                # once
+                # continue if a new connection has appeared: its own drain returns at once while this drain runs
                 if not is_settled and set(lines).issuperset(self._directory.lines(recipient)):
                     return
         finally:

@@ -149,7 +149,8 @@ class EmbeddedEnclave:
         except NativeError as error:
             raise EnclaveError(str(error), "EnclaveEncryptCombineKeys") from error
         parcel = Parcel(Label(Kind.PAYLOAD, key), record)
-        # store here and at the recipients at the same time; a crash loses nothing, because the marker is sent later
+        # store the payload here and at the recipients at the same time. A crash loses nothing, because the marker is
+        # sent later.
         pushed = self._delivery.start(parcel, others)
         if sealed is not None:
             sealed(key)
@@ -367,5 +368,5 @@ def _received(text: bytes, group_id: bytes, sender: bytes) -> Received:
     try:
         payload = b64decode(text, validate=True)
     except Base64Error:
-        payload = text  # another tool stored this payload, so it is not a private transaction
+        payload = text  # another tool stored this payload, so the payload is not a private transaction
     return Received(payload, group_id, sender)

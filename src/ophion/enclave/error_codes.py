@@ -30,7 +30,7 @@ WORDS: Final = frozenset(
         "PrivacyGroupNotFound",
         "PrivacyGroupQueryError",
         "MethodUnimplemented",
-        # texts of Tessera, without the keys in them
+        # error texts of Tessera with the keys removed
         "Recipient not found for key:",
         "The list of members in a privacy group should include self",
     }

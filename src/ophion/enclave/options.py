@@ -25,7 +25,7 @@ def _peer(text: str) -> str:
 
 
 def _enclave_key(text: str) -> bytes:
-    # imported lazily, because few nodes have an enclave
+    # lazy import: few nodes have an enclave
     from ophion.enclave.encoding import read_key
 
     try:

@@ -144,7 +144,7 @@ class Intake:
                 )
                 if refusals[-1] is None and not self.has(parcel.label.id):
                     records[parcel.label.id] = self._unwritten[parcel.label.id] = parcel.body
-        # even without changes, wait for the commit of parcels that are already known
+        # even if nothing changes, wait for the commit of parcels that are already known
         await self._write(changes, records, made, arrived)
         return refusals
 

@@ -57,7 +57,7 @@ class StoreWriter:
         Calls `settled` with the result as soon as it is known, even if the caller has been cancelled.
         """
         loop = asyncio.get_running_loop()
-        # each caller has its own future, so that cancelling one does not cancel the commit of the others
+        # each caller has its own future, so that cancelling one caller does not cancel the commit of the others
         waiter: asyncio.Future[None] = loop.create_future()
         self._changes.extend(changes)
         self._waiting.append(_Waiter(waiter, settled))
@@ -82,7 +82,7 @@ class StoreWriter:
         self._changes, self._waiting = [], []
         try:
             working = self._lanes.write.submit(lambda: self._write(changes))
-        except RuntimeError:  # the lanes are closed, because the node stops
+        except RuntimeError:  # the node is stopping and its lanes are closed
             _tell(waiting, asyncio.CancelledError())
             return
         working.add_done_callback(lambda done: self._finished(done, waiting))
@@ -95,7 +95,7 @@ class StoreWriter:
     def _finished(self, done: asyncio.Future[None], waiting: list[_Waiter]) -> None:
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
         if error is not None:
-            # later writes relied on the failed one, so none of them is acknowledged
+            # later writes rely on the failed write, so the node acknowledges none of them
             waiting = [*waiting, *self._waiting]
             self._changes, self._waiting = [], []
         self._note(error)

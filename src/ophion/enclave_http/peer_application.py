@@ -108,8 +108,8 @@ class PeerApplication:
                 if asked is None:
                     return Response(403, (b"it does not open",), TEXT)
                 if is_known:
-                    # Charge a known sender only after its box opens, because any sender can write a member's key on an
-                    # envelope. With a cached secret, opening is as cheap as decoding the envelope.
+                    # Charge a known sender only after its envelope decrypts, because any sender can write a member's
+                    # key on an envelope. With a cached secret, decryption is as cheap as decoding.
                     await self._pay(envelope.sender, cost)
                 text = await self._posts[request.path](envelope.sender, asked)
         except TimeoutError:

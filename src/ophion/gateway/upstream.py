@@ -284,7 +284,7 @@ class UpstreamConnection(asyncio.Protocol):
         if self._reader is None:
             pending = self._pending
             if pending is None:
-                self.end(None)  # no request is open
+                self.end(None)  # the node sent data without a request
                 return
             if self._is_plain(data):
                 self._pending = None

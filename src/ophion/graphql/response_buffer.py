@@ -65,7 +65,7 @@ class ResponseBuffer:
 
     def _is_gone(self, text: weakref.ref[GraphqlText]) -> None:
         # thread-safe, because the last reference may be dropped in a lane thread
-        with contextlib.suppress(RuntimeError):  # the loop is closed
+        with contextlib.suppress(RuntimeError):  # ignore a closed event loop
             self._loop.call_soon_threadsafe(self._give_back, text)
 
     def _give_back(self, text: weakref.ref[GraphqlText]) -> None:

@@ -26,7 +26,7 @@ from ophion.runtime.lanes import Lane, Lanes
 from ophion.runtime.metrics import Category, MetricsRegistry
 
 if TYPE_CHECKING:
-    # imported late, because only nodes with peers need these
+    # lazy import: only nodes with peers need these metrics
     from ophion.peers.eth.protocol import EthProtocol
     from ophion.peers.service import PeerService
     from ophion.peers.sync.sync_metrics import SyncFigures

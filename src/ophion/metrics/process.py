@@ -65,7 +65,7 @@ def declare_process(registry: MetricsRegistry, clock: Clock) -> Callable[[], Non
         collections.watch(partial(_collections, generation), str(generation))
     collector = CollectorTime()
     gc.callbacks.append(collector)
-    # for dashboards of Besu; the areas are those of the Java virtual machine
+    # Besu dashboards expect these memory areas of the Java virtual machine
     memory = registry.gauge(jvm, "memory_bytes_used", "Resident memory, where Besu shows its heap.", "area")
     memory.watch(resident_bytes, "heap")
     memory.watch(lambda: 0, "nonheap")
@@ -84,7 +84,7 @@ def _collections(generation: int) -> int:
 def age_s() -> float:
     """Return the seconds since the start of the process, or its CPU time if the system does not report the start."""
     try:
-        # the program name may contain spaces and parentheses: the fields start after the last parenthesis
+        # the program name may contain spaces and parentheses, so the other fields start after the last parenthesis
         fields = _STAT.read_bytes().rpartition(b")")[2].split()
         return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[_STAT_START]) / os.sysconf("SC_CLK_TCK")
     except (OSError, AttributeError):

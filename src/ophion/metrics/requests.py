@@ -83,7 +83,7 @@ def _direct(invoke: Invoke, durations: Durations, failed: Callable[[BaseExceptio
             durations.untimed -= 1
             try:
                 return invoke(params, caller)
-            except BaseException as error:  # a panic of the extension is not an `Exception`
+            except BaseException as error:  # catch BaseException, because a Rust panic is not an `Exception`
                 failed(error)
                 raise
         began = perf_counter()

@@ -48,7 +48,7 @@ class FreezerTable:
         end_file, end = int.from_bytes(entries[6:8], "big"), int.from_bytes(entries[8:], "big")
         if not place:  # entry 0 holds the number of removed items instead of an offset
             start_file, start = self._first_file, 0
-        if start_file != end_file:  # items never span files, so this one begins its file
+        if start_file != end_file:  # items never span files, so this item begins its file
             start = 0
         try:
             file = self._files.get(end_file)

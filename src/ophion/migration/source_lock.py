@@ -37,7 +37,7 @@ class SourceLock:
             if owner is not None:
                 raise BlockingIOError
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            with suppress(OSError):  # not all file systems have these locks
+            with suppress(OSError):  # some file systems do not support locks
                 fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             self.close()
@@ -47,7 +47,7 @@ class SourceLock:
                 " it is stopped and migrate the copy, or use --rpc=URL with the running node."
             ) from None
         except OSError:
-            return  # without locks in the file system, use by a client cannot be detected
+            return  # without file locks, this node cannot detect whether a client uses the database
 
     def close(self) -> None:
         """Release the lock."""

@@ -24,7 +24,7 @@ def check_contract() -> None:
     try:
         contract = (place.parent / "_native.pyi").read_text("utf-8")
     except FileNotFoundError:
-        # without stubs this is an installed package, which has a matching extension
+        # without stubs this is an installed package, whose extension matches its sources
         return
     # very old extensions lack `keeps`
     keeps = getattr(_native, "keeps", None)

@@ -95,7 +95,7 @@ def build_core(
     engine = engine_for(spec, equal_timestamps=config.miner.equal_timestamps)
     node_clock, dev = clock, None
     if config.has_cheat_codes:
-        # imported here: only development networks need it
+        # lazy import: only development networks need this module
         from ophion.node.dev_core import DevBuild
 
         dev = DevBuild(config, spec, clock, entropy)
@@ -108,7 +108,7 @@ def build_core(
     keeps_revert_data = config.access.revert_reason_enabled
     permissions.use_contracts(config.permissions, chain)
     if data_path is not None and config.permissions.is_used:
-        # imported here, so that a node without permission rules starts faster
+        # lazy import: a node without permission rules starts faster
         from ophion.permissions.audit import NAME, AuditLog
 
         permissions.record_changes(AuditLog(data_path / NAME, node_clock, lanes.write), chain)
@@ -141,7 +141,7 @@ def build_core(
     proposals, bft = LocalProposals(), None
     sealer: Sealer
     if spec.engine is EngineKind.CLIQUE:
-        # imported here: only Clique networks need it
+        # lazy import: only Clique networks need this module
         from random import Random
 
         from ophion.consensus.clique import CliqueEngine
@@ -151,7 +151,7 @@ def build_core(
         clique = engine.clique if isinstance(engine, MigrationEngine) else engine
         assert isinstance(clique, CliqueEngine)
 
-        # not a secret: it only varies how long out-of-turn signers wait
+        # the seed is no secret: it only varies how long out-of-turn signers wait
         randomness = Random(entropy.token(16))
         parameters = spec.clique or CliqueParameters()
         last = None if spec.migration_block is None else spec.migration_block - 1
@@ -238,7 +238,7 @@ def _bft(
     lanes: Lanes,
     running_since: float | None = None,
 ) -> BftDriver:
-    # imported here, so that networks without BFT start faster
+    # lazy import: networks without BFT start faster
     from ophion.consensus.bft.engine import BftEngine
     from ophion.producer.bft_driver import BftDriver, BftTuning
 
@@ -270,7 +270,7 @@ def _etcd_votes(config: NodeConfig, chain: Chain, validator: Address) -> EtcdVot
     store = config.consensus.vote_store
     if store is None:
         return None
-    # imported here: few validators share their key
+    # lazy import: few validators share their key
     from ophion.producer.etcd_votes import EtcdVotes
 
     return EtcdVotes(store.endpoints, store.prefix, chain.genesis.hash, validator, config.consensus.vote_store_tls())

@@ -107,7 +107,7 @@ def compact(directory: DataDirectory, on_progress: OnProgress) -> tuple[int, Cop
         try:
             copied = _copy(directory.store(read_only=True), new, 0, True, on_progress)
             directory.close_store()
-            # LMDB's lock file belongs to the old database; the next process creates a new one
+            # LMDB's lock file belongs to the old database, so delete it; the next process creates a new one
             (database / LOCK_FILE).unlink(missing_ok=True)
             (new / DATA_FILE).replace(database / DATA_FILE)
             force_directory(database)
@@ -150,7 +150,7 @@ def _forget_votes(folder: Path) -> None:
 
     A validator without votes waits until it cannot contradict its earlier votes. With outdated votes it would not wait.
     """
-    # imported here, because it imports all of consensus
+    # lazy import, because this module imports all of consensus
     from ophion.producer.vote_store import MEMORY_KEY, without_votes
 
     with closing(open_store(folder, create=False, read_only=True)) as copy, translated():
@@ -167,7 +167,7 @@ def _pour(store: Store, target: Path, bytes_a_second: int, on_bytes: Callable[[i
     with ThreadPoolExecutor(1, thread_name_prefix="copy") as executor:
         with open(
             read_end, "rb", buffering=0
-        ) as pipe:  # the pipe closes before the executor waits, so that a failure ends both sides
+        ) as pipe:  # close the pipe before the executor waits, so that a failure ends reader and writer
             pouring = executor.submit(_read, store, write_end)
             with open(target, "xb", opener=_for_its_owner) as file:
                 _write(pipe, file, bytes_a_second, on_bytes)

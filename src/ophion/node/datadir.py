@@ -206,7 +206,7 @@ def _close_to_others(path: Path) -> None:
 def _tighten(path: Path) -> None:
     mode = path.stat().st_mode
     if mode & _OTHERS:
-        # another user owns the file: leave its mode
+        # another user owns the file, so leave its mode unchanged
         with suppress(PermissionError):
             path.chmod(mode & ~_OTHERS & 0o7777)
 
@@ -225,7 +225,7 @@ def _locked(path: Path, flags: int) -> int:
 
 
 def _taken(path: Path, flags: int) -> int:
-    # no symbolic links, because the file is truncated
+    # do not follow symbolic links, because this code truncates the file
     descriptor = os.open(path / "lock", flags | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -292,7 +292,7 @@ def _mark(metadata: Path) -> None:
     with temporary.open("w") as file:
         file.write(json.dumps({"version": LAYOUT_VERSION}, separators=(",", ":")))
         file.flush()
-        # flushed, because an empty file after a power failure would make the database unusable
+        # flush the file: after a power failure, an empty file would make the database unusable
         os.fsync(file.fileno())
     temporary.replace(metadata)
 

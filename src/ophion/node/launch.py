@@ -68,7 +68,7 @@ def launch(loaded: Loaded[NodeConfig], attach: Attach | None = None) -> int:
 def _launch(loaded: Loaded[NodeConfig], attach: Attach | None) -> int | None:
     config = loaded.config
     if not _is_temporary(loaded):
-        # checked before the ports, because the other client may still run and use them
+        # check foreign data before the ports, because the other client may still run and use them
         refuse_foreign_data(config.data.data_path)
     genesis = _checked_genesis(config)
     _check_ports(loaded)
@@ -117,7 +117,7 @@ def _checked_genesis(config: NodeConfig) -> Genesis:
 
 
 def _preset_genesis(config: NodeConfig) -> Genesis:
-    # imported here: only development nodes with a preset need it
+    # lazy import: only development nodes with a preset need this module
     from ophion.node.dev_genesis import preset_genesis
 
     return preset_genesis(config)
@@ -128,7 +128,7 @@ def _check_ports(loaded: Loaded[NodeConfig]) -> None:
         check_ports(loaded.config)
     except PortsTaken:
         if not _is_temporary(loaded):
-            # for a second node with the same options, this error is clearer than one about ports
+            # a second node with the same options has all ports in use, so report its data directory first
             refuse_in_use(loaded.config.data.data_path)
         raise
 

@@ -46,7 +46,7 @@ def auth_setup_for(config: AuthConfig) -> AuthSetup | None:
     settings = config.settings()
     if settings is None:
         return None
-    # imported here: cryptography is slow to import and few nodes need it
+    # lazy import: cryptography is slow to import and few nodes need it
     from ophion.rpc.auth.auth_setup import AuthSetup
 
     return AuthSetup(settings)
@@ -118,7 +118,7 @@ def graphql_port(
     config: NodeConfig, context: RpcContext, shared: SharedResources, auth: AuthSetup | None
 ) -> HttpService:
     """Build the GraphQL service."""
-    # imported here, because it loads a schema and reads files
+    # lazy import, because this module loads a schema and reads files
     from ophion.graphql.service import GraphqlSettings, graphql_service
 
     graphql, wanted, access, limits = config.graphql, config.graphql_limits, config.access, config.limits
@@ -189,7 +189,7 @@ def otlp_settings() -> OtlpSettings | None:
     """Return the settings of the `OTEL_*` variables, or None if they name no collector. Raises `ConfigError`."""
     if not any(name.startswith("OTEL_") for name in os.environ):
         return None
-    # imported here: few nodes need it
+    # lazy import: few nodes need this module
     from ophion.metrics.otlp import read_otlp_settings
 
     try:

@@ -60,7 +60,8 @@ def run_node(
 
     `validator_key` signs blocks and consensus messages; None: the node's key does.
     """
-    # worker threads run Python too; with the default of 5 ms, the event loop would wait that long for each of them
+    # worker threads run Python too; with Python's default switch interval of 5 ms, the event loop would wait 5 ms for
+    # each of them
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(config, genesis, directory, key, validator_key, attach))
@@ -193,7 +194,7 @@ def _network(
 ) -> PeerNetwork | None:
     if not config.peers.enabled:
         return None
-    # imported here, so that a node without peers starts faster
+    # lazy import: a node without peers starts faster
     from ophion.node.peering import build_network
 
     rules = permissions.node_rules

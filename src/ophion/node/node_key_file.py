@@ -38,7 +38,7 @@ def check_key_file(path: Path, password_file: Path | None = None) -> None:
     if not is_encrypted(content):
         load_key(path)
         return
-    from ophion.wallet.keystore import check_form  # loads OpenSSL
+    from ophion.wallet.keystore import check_form  # lazy import: loads OpenSSL
 
     try:
         check_form(content)
@@ -83,7 +83,7 @@ def _decrypted(content: bytes, path: Path, password_file: Path | None, option: s
         password = getpass(f"Password of {path}: ")
     else:
         raise KeyFileError(f"The key file {path} is encrypted. Name a file with its password: {option}.")
-    from ophion.wallet.keystore import decrypt  # loads OpenSSL
+    from ophion.wallet.keystore import decrypt  # lazy import: loads OpenSSL
 
     try:
         return decrypt(content, password)
@@ -111,7 +111,7 @@ def load_or_create_key(
     path: Path, entropy: Entropy | None = None, password_file: Path | None = None
 ) -> tuple[PrivateKey, bool]:
     """Load the key from a file, or create a key if the file is missing. Also returns whether the key is new."""
-    # a dangling link is a key on an unmounted disk, not a missing key
+    # a dangling link points to a key on an unmounted disk, so create no new key
     if path.exists() or path.is_symlink():
         return load_key(path, password_file), False
     key = new_key(entropy or SystemEntropy())

@@ -78,7 +78,7 @@ def build_network(
     """
     chosen = config.network.network_id
     network_id = core.chain.spec.chain_id if chosen is None else chosen
-    # not a secret: it only selects the peers that get whole transactions
+    # the seed is no secret: it only selects the peers that get whole transactions
     eth = EthProtocol(core.chain, core.importer, core.pool, lanes, clock, Random(entropy.token(16)), network_id)
     sync = Synchroniser(core.chain, core.importer, eth, lanes)
     sync.changed.listen(core.mining.follow)
@@ -142,7 +142,7 @@ def _priv(
     """Return the protocol of embedded enclaves, if this node has such an enclave."""
     if enclave is None:
         return ()
-    # imported here: most nodes have no enclave
+    # lazy import: most nodes have no enclave
     from ophion.enclave.embedded import EmbeddedEnclave
     from ophion.peers.priv.protocol import PrivProtocol
 
@@ -189,7 +189,7 @@ def build_peers(
 
 
 def _host_names(config: PeerConfig, clock: Clock) -> HostNames:
-    # imported here: most nodes have none
+    # lazy import: most nodes have no host names to resolve
     from ophion.runtime.host_names import HostNames
 
     return HostNames(clock, _lookup(config), is_updated=config.dns_update_enabled)

@@ -77,11 +77,11 @@ def _requested_ports(config: NodeConfig) -> Iterator[_RequestedPort]:
 def _is_taken(host: str, port: int) -> bool:
     """Return whether the port is in use. The service itself reports other problems when it starts."""
     try:
-        # with bytes, Python does not import the idna codec
+        # pass bytes, so that Python does not import the idna codec
         places = socket.getaddrinfo(host.encode() or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, kind, protocol, _, address in places:
             with socket.socket(family, kind, protocol) as one:
-                # the services do the same: closed connections of the last run must not count as in use
+                # reuse addresses as the services do, so that closed connections of the last run do not count as in use
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 if family == socket.AF_INET6:
                     one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)

@@ -41,7 +41,7 @@ def _write(path: Path, comment: str, properties: Mapping[str, object]) -> None:
     lines = [f"# {comment}", *(f"{name}={value}" for name, value in properties.items())]
     beside = path.with_name(f".{path.name}.new")
     beside.unlink(missing_ok=True)
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)  # no symbolic links
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write("\n".join(lines) + "\n")
     os.replace(beside, path)

@@ -281,10 +281,10 @@ def _listeners(
     if enclave is not None and config.enclave.peer_urls:
         without_port.append(distant_enclaves(config, enclave, clock, entropy))
     if config.page.enabled:
-        # imported here: few nodes need it
+        # lazy import: few nodes need this module
         from ophion.node.web_interface import page_port
 
-        # built last, because it reads the ports of the other services
+        # build this service last, because it reads the ports of the other services
         listening["page"] = page_port(config, genesis, shared, listening, context.peers)
     for one in listening.values():
         one.waits_to_open = True
@@ -322,7 +322,7 @@ def _private_services(
     """Build filters and subscriptions for private logs; none without private transactions."""
     if privacy is None:
         return None, None
-    # imported here: few nodes need it
+    # lazy import: few nodes need this module
     from ophion.rpc.services.private_filters import PrivateFilters
     from ophion.rpc.services.private_subscriptions import PrivateSubscriptions
 

@@ -24,7 +24,7 @@ def read_contracts(chain: Chain, state_after: Callable[[HashedHeader], State]) -
     """
     if chain.spec.qbft is None:
         return
-    # imported here, so that networks without BFT start faster
+    # lazy import: networks without BFT start faster
     from ophion.consensus.bft.engine import BftEngine
     from ophion.consensus.bft.validators import GET_VALIDATORS, decode_addresses
     from ophion.consensus.migration import MigrationEngine

@@ -55,7 +55,7 @@ class PeerLane(Generic[Owner]):
 
     def _start(self) -> None:
         while self._running < self._lane.threads and (job := self._next()) is not None:
-            if not job.result.done():  # its caller may have left
+            if not job.result.done():  # skip a job whose caller has cancelled it
                 self._running += 1
                 self._lane.submit(job.work).add_done_callback(partial(self._finished, job.result))
 
@@ -68,7 +68,7 @@ class PeerLane(Generic[Owner]):
         owner, jobs = queues.popitem(last=False)
         job = jobs.popleft()
         if jobs:
-            queues[owner] = jobs  # at the end: the next peer has its turn
+            queues[owner] = jobs  # move the peer to the end of the queue
         return job
 
     def _finished(self, result: asyncio.Future[T], done: asyncio.Future[T]) -> None:

@@ -80,7 +80,7 @@ class PeerService:
         self.peers = Peers() if peers is None else peers
         self.traffic = Traffic()
         self.bans = Bans()
-        # for jitter and lookup targets only, so it need not be unpredictable
+        # randomness for jitter and lookup targets need not be unpredictable
         random = Random(entropy.token(16))
         bootnodes = {enode.node_id for enode in settings.bootnodes}
         self.plan = DialPlan(
@@ -240,7 +240,7 @@ class PeerService:
                 self._tasks = tasks
                 background = [tasks.create_task(self._dialer.run(tasks), name="dialler")]
                 if self.discovery is not None:
-                    # after the listener, because nodes connect as soon as they discover this one
+                    # start discovery after the listener, because nodes connect as soon as they discover this one
                     background.append(tasks.create_task(self.discovery.run(), name="discovery"))
                 mapping = PortMapping(self._settings.interface, port)
                 if self._settings.asks_router:
@@ -292,7 +292,7 @@ class PeerService:
         external = await mapping.ask()
         if external is not None:
             self._host = external
-            # the permissioning contract knows this node by its external address
+            # the permissioning contract lists this node with its external address
             self._rules.local = Enode(self._key.public_key, external, port, port)
             self._rules.changed.publish(None)
             if self.discovery is not None:
@@ -358,7 +358,7 @@ class PeerService:
             replaced = self._admission.judge(peer, self._clock.monotonic())
         except OphionError:
             if present is not None:
-                # the existing connection may be dead, and the node is reconnecting
+                # probe the existing connection: it may be dead, and the node may be reconnecting
                 self._by_peer[present].probe()
             raise
         if replaced is not None:

@@ -108,7 +108,7 @@ class _ConnectionCheck:
         by_contract = rules.contract_refusal_of(remote, action)
         if self._listed is not None:
             is_listed = remote.node_id == rules.local.node_id or listener(remote) in self._listed
-            # the change affects the list only, so the contract keeps its answer
+            # the change affects only the list, so the answer of the contract stays the same
             return not is_listed or by_contract is not None
         if rules.contract is None:
             return False

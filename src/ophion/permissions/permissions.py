@@ -93,7 +93,7 @@ class Permissions:
     def _unlisted(self) -> Iterator[str]:
         """Yield a problem for bootnodes and static nodes that the list does not permit."""
         named = frozenset(enode.node_id for enode in self._nodes or () if enode.host)
-        # an address and a name can only be compared later, when the name is resolved
+        # compare an address with a name later, when the name is resolved
         fixed = [enode for enode in self._fixed if enode.host or enode.node_id not in named]
         refused = [enode.url for enode in fixed if self.node_rules.refusal_of(enode, Action.DIAL) is not None]
         if refused and self._nodes is not None:
@@ -273,7 +273,7 @@ class Permissions:
 
 
 def _opened(path: Path, vocabulary: EntryCodec[T], problems: list[str]) -> AllowList[T] | None:
-    # imported late, so that nodes without rules start faster
+    # lazy import: nodes without rules start faster
     from ophion.permissions.allow_list import AllowList
     from ophion.permissions.allow_list_file import RulesFile
 

@@ -347,7 +347,7 @@ def judge(
         refusal = check(applicant, context)
         if refusal is not None:
             if check is price_reaches_floor and context.head.state is not None:
-                # as in Besu: a sender that repeats an old transaction learns that first
+                # as in Besu, the error "nonce too low" precedes the price error
                 return nonce_is_new(applicant, account_of(applicant.sender)) or refusal
             return refusal
     account = account_of(applicant.sender)

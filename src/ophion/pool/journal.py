@@ -62,7 +62,7 @@ class Journal:
             self._merge()
             entries = list(_read(self._path))
             self._replace(entries)
-            # an empty journal needs no flush
+            # skip the flush of an empty journal
             self._is_dirty = bool(entries)
             self.sync()
         except OSError as error:
@@ -79,7 +79,7 @@ class Journal:
             _write(self._file, data)
         except OSError as error:
             failure = self._failed(error)
-            if not self._is_torn:  # log once: clients get an error each time
+            if not self._is_torn:  # log only the first failure: clients get an error each time
                 log.error("local transactions refused: journal not writable error=%s", failure)
             self._is_torn = True
             raise failure from error
@@ -111,7 +111,7 @@ class Journal:
             try:
                 if is_dirty:
                     os.fdatasync(handle)
-                if is_beside:  # rename only the file that was flushed: a newer one is not on disk yet
+                if is_beside:  # rename only the file that was flushed, because a newer file is not on disk yet
                     self._settle()
             except OSError as error:
                 raise self._failed(error) from error
@@ -162,7 +162,7 @@ class Journal:
 
     def _settle(self) -> None:
         """Rename the new file over the old file, after the new file is on disk."""
-        with suppress(FileNotFoundError):  # another thread renamed the file when the node stopped
+        with suppress(FileNotFoundError):  # another thread renamed the file while the node stopped
             os.replace(self._beside, self._path)
         self._is_beside = False
 

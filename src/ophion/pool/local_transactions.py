@@ -63,7 +63,7 @@ class LocalTransactions:
 
     def compact(self) -> None:
         """Rewrite the journal when most lines belong to transactions that are gone."""
-        # a cheap estimate first: a line is about twice as long as the raw bytes
+        # check a cheap estimate first: a journal line is about twice as long as the raw bytes
         if not self.journal.is_wasteful(self._queue.local_count * _COMMON_LINE_BYTES):
             return
         live = self._live_entries()

@@ -137,7 +137,7 @@ class TxPool:
                 continue
             try:
                 arrival.answer(answer)
-            except Exception:  # a failing caller must not keep the others from their results
+            except Exception:  # catch the exception, so that the other callers still get their results
                 log.exception("caller failed to process its result")
 
     def _admit_with_blobs(
@@ -333,7 +333,7 @@ class TxPool:
                     del self._mined[-_RELEASED_PER_STEP:]
                     await asyncio.sleep(0)
                 if self._local is not None:
-                    self._local.compact()  # also without blocks: replacement and eviction leave unused lines
+                    self._local.compact()  # compact even without blocks: replacement leaves unused lines
                     sync = self._local.journal.sync_job()
                     if sync is not None:
                         await self._lanes.files.run(sync)

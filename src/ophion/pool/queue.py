@@ -87,7 +87,7 @@ class SenderQueue(Struct, eq=False):
         for item in stale:
             del self.by_nonce[item.nonce]
             self.bytes -= item.size
-        # the run is empty if the transaction with the account's own nonce is missing
+        # the run of consecutive nonces is empty if no transaction has the account's nonce
         if start < self.start or start > self.end or start not in self.by_nonce:
             self.end = start
         self.start = start
@@ -144,7 +144,7 @@ class Queue:
             self.bytes -= replaced.size
             queue = self.senders[item.sender]
             queue.bytes -= replaced.size
-            del queue.by_nonce[item.nonce]  # the run stays unbroken, because the nonce is filled again at once
+            del queue.by_nonce[item.nonce]  # the replacement fills the same nonce at once
         self.add(item, account_nonce)
         return replaced
 
@@ -190,7 +190,7 @@ class Queue:
         mined = [item for item in map(by_hash.pop, hashes, repeat(None)) if item is not None]
         self.bytes -= sum([item.size for item in mined])
         self.local_count -= sum([item.is_local for item in mined])
-        # if most transactions of a sender are mined, rebuild its dictionary; otherwise delete single entries
+        # if most transactions of a sender are mined, rebuild the sender's dictionary; otherwise delete single entries
         rich: set[Address] = set()
         for sender, count in Counter([item.sender for item in mined]).items():
             queue = self.senders[sender]
@@ -292,7 +292,7 @@ class Queue:
         while self.bytes > self.limit_bytes:
             noted, sender = heaviest[0]
             queue = self.senders.get(sender)
-            if queue is None or queue.bytes > -noted:  # outdated: the sender is gone, or queued again
+            if queue is None or queue.bytes > -noted:  # the entry is outdated: the sender is gone, or queued again
                 heappop(heaviest)
                 continue
             if queue.bytes == -noted:

@@ -40,7 +40,7 @@ class LatePayloads:
             places = [one for one in places if one.number <= self._executor.number]
             if self._payloads.is_flexible and await self._executor.hand_overs.take(place.block for place in places):
                 start = b""
-                continue  # begin again, including the transactions that were handed over
+                continue  # execute again from the start, including the transactions that were handed over
             late = {place.hash for place in places if not self._executor.has_receipt(place)}
             read = await self._payloads.read([place.payload_key for place in places])
             readable = [(place, found.group) for place, found in zip(places, read, strict=True) if found is not None]
@@ -56,7 +56,7 @@ class LatePayloads:
             for place, group in readable:
                 if group in self._backlog.groups:
                     self._backlog.add(group, place.number, place.payload_key)
-            # a group in the backlog starts at its first payload there, even after a restart
+            # a group in the backlog starts at its first payload in the backlog, even after a restart
             deferred = [
                 key for group in first if group in self._backlog.groups for key in self._backlog.groups[group].keys
             ]
@@ -71,7 +71,7 @@ class LatePayloads:
         found, start = 0, b""
         while True:
             keys, after = await self._lanes.private.run(partial(self._ledger.unread, start, _LATE_AT_ONCE))
-            # do not wait for an offline enclave, because a client waits for this
+            # do not wait for an offline enclave, because a client waits for this result
             found += len(await self.look_for(keys))
             if after is None:
                 return found

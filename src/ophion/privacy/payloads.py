@@ -131,7 +131,7 @@ class Payloads:
             return await self._members_of(found.sealed_for)
         if _names_recipients(found.transaction):
             return None  # the group id is computed from the recipients, and a remote enclave may not know the group
-        # a remote enclave forgets the members of a deleted group, but still opens its payloads for all of them
+        # a remote enclave forgets the members of a deleted group, but still opens payloads of the group for all members
         return await self._members_of(found.sealed_for) or [found.sender]
 
     async def _members_of(self, group_id: bytes) -> list[bytes] | None:

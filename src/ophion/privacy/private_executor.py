@@ -124,7 +124,7 @@ class PrivateExecutor:
                 return False
             if self._moved is None:
                 self._moved = loop.create_future()
-            # requests start outside of a task, where `asyncio.timeout` does not work
+            # `asyncio.timeout` does not work here, because requests start outside of a task
             await asyncio.wait({self._moved}, timeout=left)
         return True
 
@@ -154,7 +154,7 @@ class PrivateExecutor:
         await warn_of_missed_markers(store, write, self._precompile, self.payloads.is_flexible, has_followed)
         if self._enclave.tells_late:
             if has_new_keys(store, self._enclave.keys):
-                # read passed markers again with the keys that the enclave did not have before
+                # read the markers of past blocks again with the keys that are new in the enclave
                 await self.late.look_again()
                 await store_keys(store, write, self._enclave.keys)
             async with asyncio.TaskGroup() as tasks:
@@ -187,7 +187,7 @@ class PrivateExecutor:
         if not blocks:
             return
         if markers and self.payloads.is_flexible and await self.hand_overs.take(block.hash for block in blocks):
-            # handed over transactions come before the transaction that added this member
+            # execute handed-over transactions before the transaction that added this member
             await self.late.settle()
         executed: list[Executed] = []
         if markers:
@@ -199,10 +199,10 @@ class PrivateExecutor:
             last = blocks[-1]
             await self.write(batch, (last.hash, last.number))
             await self._note_deferred(markers)
-            # only after the write: the database marks a payload as late only if it knows the marker
+            # queue retries after the write: the database marks a payload as late only if it knows the marker
             self._retries.missed(self._missed)
             self._missed.clear()
-            # take again: payloads that arrived between the read above and the write were not marked as late
+            # take hand-overs again: payloads that arrived between the first read and the write were not marked as late
             await self.hand_overs.take(place.block for place in handed)
         else:
             self._mark = (blocks[-1].hash, blocks[-1].number)
@@ -254,7 +254,7 @@ class PrivateExecutor:
         parent, head = self._mark[0], self._chain.head.number
         for number in range(self._mark[1] + 1, min(head, self._mark[1] + _BLOCKS_AT_ONCE) + 1):
             header = self._chain.canonical(number)
-            # a reorganisation has begun; the next step handles it
+            # a reorganisation has begun, and the next step handles it
             if header is None or header.header.parent_hash != parent:
                 break
             parent = header.hash

@@ -61,7 +61,7 @@ class Retries:
                 del self._missed[next(iter(self._missed))]
             one = self._missed[key] = _Missed(now)
             heapq.heappush(self._due, (one.due, key))
-        if len(self._due) > 2 * MAX_REMEMBERED:  # most entries are evicted
+        if len(self._due) > 2 * MAX_REMEMBERED:  # rebuild the heap when most of its entries are evicted
             self._due = sorted((one.due, key) for key, one in self._missed.items())
         self._changed.set()
 

@@ -284,7 +284,7 @@ class BftDriver:
         except DecodeError:
             self.malformed(peer)
             return
-        if protocol is self._protocol:  # the network may have moved to QBFT meanwhile
+        if protocol is self._protocol:  # the network may have moved to QBFT in the meantime
             self._hand_on(message, peer)
 
     def _is_wanted(self, fingerprint: Hash32, peer: Address | None) -> bool:
@@ -337,7 +337,7 @@ class BftDriver:
                 while True:
                     await self._next_item()
         except BaseExceptionGroup as failures:
-            # the first failure has cancelled the other tasks: raise that one
+            # the first failure has cancelled the other tasks, so raise the first failure
             raise failures.exceptions[0] from None
         finally:
             ignore_chain()
@@ -356,7 +356,7 @@ class BftDriver:
         self._timers.cancel_all()
 
     def _on_chain_event(self, event: ChainEvent) -> None:
-        # before a migration is final, the head may go back to a block that Clique continues
+        # before a migration is final, the head may go back to a block that Clique extends
         if event.head.number + 1 >= self.engine.schedule.first:
             self._post(event.head)
 
@@ -373,7 +373,7 @@ class BftDriver:
         if isinstance(event, BlockTimer):
             event = replace(event, is_pool_empty=not self._assembler.pool.has_executable)
         if isinstance(event, Connected):
-            # the new peer may run another client, so choose again before the next proposal
+            # the new peer may run another client, so choose the message encoding again before the next proposal
             self._choose_forms(list(self._gossip.clients()))
         effects = self._machine.handle(event, self._clock.now())
         for effect in effects:
@@ -388,11 +388,11 @@ class BftDriver:
     def _as_new_head(self, head: HashedHeader) -> BftEvent:
         """Return the event for a new head, or `Suspended` if the validators of the next block cannot be computed."""
         self._executed.forget_decided(head.number)
-        # before the protocol may change: a new state machine does not know the validators yet
+        # list the clients before the protocol changes, because a new state machine does not know the validators yet
         clients = list(self._gossip.clients())
         protocol = self.engine.protocol(head.number + 1)
         if protocol is not self._protocol:
-            # the network has moved from IBFT 2.0 to QBFT: start without votes, because votes belong to a height
+            # the network has moved from IBFT 2.0 to QBFT: start without votes, because votes belong to one height
             self._protocol = protocol
             self._rest()
             self._factory, self._machine = self._enter(protocol, None)
@@ -553,7 +553,7 @@ class BftDriver:
             started_at = self._clock.monotonic()
             try:
                 decoded = await self._lanes.write.run(lambda: self._with_own_body(block))
-                # the round timeout bounds the execution of a proposal; a slower proposal is refused
+                # the round timeout bounds the execution of a proposal; the validator refuses a slower proposal
                 limit_s = None if self._timing is None else self._timing.timeout(proposal.round)
                 execution = await self._importer.check(decoded, self.engine.verify_proposal, limit_s)
                 self._executed.add(
@@ -584,7 +584,7 @@ class BftDriver:
         header = self.engine.attach(Header.decode(rlp.split_list(block.encoded, MAX_BLOCK_ITEMS)[0]), order.seals)
         try:
             if kept is not None and len(self.validators) == 1:
-                # with a single validator, the next block is ours too: build it while this one is written
+                # a single validator also makes the next block: build it while this block is written
                 self._begin_early(self.engine.hashed(header), kept.execution.state)
             if kept is not None and kept.built is not None:
                 await self._assembler.commit(header, kept.built, kept.started_at)
@@ -606,7 +606,7 @@ class BftDriver:
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
-            # consensus was stopped: finish the block that is being written
+            # after consensus has stopped, finish the block that is being written
             await task
             raise
         log.info("Imported #%d / %d tx / (0x%s)", block.height, body.transaction_count, hashed.hash.hex())

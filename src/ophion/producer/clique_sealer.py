@@ -201,7 +201,7 @@ class CliqueSealer:
         if not turn.may_be_empty and not built.body.transaction_count:
             return False
         if not self._is_overtaken(turn):
-            # a peer may have connected while this block was built
+            # check again, because a peer may have connected while this block was built
             self.guard.check_rules(turn.parent.number, turn.snapshot.signers)
             await self._commit(built, started_at)
         return True
@@ -233,7 +233,7 @@ class CliqueSealer:
         except InvalidBlock as error:
             if not error.transient:
                 raise
-            # the clock was set back: the next attempt waits until it has caught up
+            # the clock was set back, so the next attempt waits until the clock has caught up
             log.warning("block not imported number=%d error=%s", built.header.number, error)
 
     async def _sealed(self, header: Header) -> Header | None:
@@ -259,7 +259,7 @@ class CliqueSealer:
             self._note_store(None)
             if answer.claim is Claim.OURS:
                 return True
-            # the other node sends its block soon, unless it has stopped
+            # wait for the block of the other node, which may have stopped
             await self._wake_up(_PARTNER_WAIT_S)
             if answer.claim is Claim.PARTNER and self._chain.head.hash == header.parent_hash:
                 await self._adopt(shared, header.parent_hash, answer.digest)

@@ -88,7 +88,7 @@ class EtcdVotes:
         for _ in range(_MAX_RACES):
             stored = self._stored
             record = replacement(stored, wanted)
-            # a record that is already stored allows the message: the same votes were promised before
+            # send the message if this record is already stored, because the same votes were promised before
             if record is not None and (record == stored or await self._swap(record, block)):
                 return None
             if record is None and await self._is_current():

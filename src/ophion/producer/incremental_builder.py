@@ -159,7 +159,7 @@ class IncrementalBuilder:
         self._block: DraftBlock | None = None
         self._in: dict[Hash32, PooledTransaction] = {}
         self._running: set[Hash32] = set()
-        # transactions that need no second check: included, permanently excluded, or about to run
+        # transactions that need no second check, because they are included, permanently excluded or about to run
         self._known: set[Hash32] = set()
         self._skipped: dict[Hash32, str] = {}
         self._refused: dict[Hash32, str] = {}
@@ -170,7 +170,7 @@ class IncrementalBuilder:
         self._unsettled = 0
         self._arrived: list[PooledTransaction] = []
         self._ready: deque[PooledTransaction] = deque()
-        # without the parent in the chain, transactions in the pool may already be part of the parent
+        # look into the pool only after the parent is published: before, the parent may contain transactions of the pool
         self._must_look = self._is_published
 
     def close(self) -> None:
@@ -202,7 +202,7 @@ class IncrementalBuilder:
             if not self._must_look:
                 self._arrived.extend(event.transactions)
             self._schedule()
-        # transactions evicted from the pool remain valid
+        # transactions that the pool evicts remain valid in the block
         elif event.reason is not DropReason.EVICTED and event.reason is not DropReason.EXPIRED:
             changed = (item.hash for item in event.transactions)
             self._is_spoiled |= any(hash in self._in or hash in self._running for hash in changed)
@@ -269,7 +269,7 @@ class IncrementalBuilder:
             return
         for one in arrived:
             if one.hash not in known:
-                # the transaction may have closed a nonce gap, so its sender's next ones can follow
+                # the transaction may have closed a nonce gap, so the next transactions of its sender can follow
                 for item in pool.run_from(one, base_fee):
                     if item.hash in known:
                         break
@@ -308,13 +308,13 @@ class IncrementalBuilder:
             self._release()
             return
         if job.cancelled() or job.exception() is not None:
-            # the full build reports the same error to its caller
+            # the full build reports the same error to its caller, so log it only at debug level
             log.debug("incremental block build failed error=%s", None if job.cancelled() else job.exception())
             self.close()
             return
         self._note(job.result(), had_whole_time)
         if self._ready:
-            # one batch could not hold all arrivals
+            # one batch did not hold all arrivals
             self._feed()
         elif self._arrived or self._must_look or self._is_spoiled or self._is_contested:
             self._schedule()
@@ -332,7 +332,7 @@ class IncrementalBuilder:
         for position, reason in taken.skipped:
             self._skipped[offered[position].hash] = reason
         for position in taken.early:
-            # remove from `_known`, so that it is queued again after the transaction it waits for
+            # forget the transaction, so that it is queued again after the transaction it waits for
             self._known.discard(offered[position].hash)
         for position in taken.unfit:
             self._leave_out(offered[position])
@@ -402,7 +402,7 @@ class IncrementalBuilder:
         """Run the last batch in the lane, then finish. Returns None if the block must be built again."""
         assert self._block is not None, "something has been run already"
         if batch:
-            # no state hash here: `complete` hashes the whole state
+            # skip the state hash here, because `complete` hashes the whole state
             self._note(self._run(batch, _LAST_S, sys.maxsize), False)
         built = None if self._is_contested else self._block.complete(draft)
         self._block_priority.begin()

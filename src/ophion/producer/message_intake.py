@@ -79,7 +79,7 @@ class MessageIntake:
                     else:
                         self._take(raw, peer)
                 except Exception:
-                    # no message of a peer may stop consensus
+                    # catch every exception, because no message of a peer may stop consensus
                     log.exception("cannot handle consensus message bytes=%d", len(raw.data))
                 waiting.messages.popleft()
                 waiting.size -= len(raw.data)

@@ -141,7 +141,7 @@ class WorkPackages:
         except InvalidBlock as error:
             if not error.transient:
                 raise
-            # the clock was set back and has not caught up yet
+            # the clock was set back, so the block is still in the future
             log.warning("block not imported number=%d error=%s", header.number, error)
             return False
         return True

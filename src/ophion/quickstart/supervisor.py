@@ -90,7 +90,7 @@ class NetworkSupervisor:
                 self._say(f"{self._work.path} is gone.")
                 return
             except OSError:
-                continue  # the disk is not reachable, which does not mean that the directory was deleted
+                continue  # the disk is not reachable, so do not assume that the directory was deleted
 
     async def _first_blocks(self) -> bool:
         """Wait until every node has a block of this run and the proxy forwards requests. Returns False after a failure.

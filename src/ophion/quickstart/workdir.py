@@ -91,7 +91,7 @@ class Workdir:
 
     def _make(self, entropy: Entropy) -> None:
         path, plan = self.path, self.plan
-        # written first, so that a later command recognises the files of a killed one
+        # write this file first, so that a later command recognises the files of an interrupted run
         write_text(path / UNFINISHED, plan.text())
         (path / LOGS).mkdir()
         keys = {node.name: new_key(entropy) for node in plan.nodes}
@@ -105,7 +105,7 @@ class Workdir:
             members = [keys[node.name].address for node in plan.nodes if node.role is Role.VALIDATOR]
             genesis = genesis_document(plan, members, [key.address for key in markers.values()])
             write_text(path / "genesis.json", json.dumps(genesis, indent=2) + "\n")
-        # written last, because this file makes the network complete
+        # write this file last, because it marks the network as complete
         os.replace(path / UNFINISHED, path / PLAN)
         force_directory(path)
 

@@ -147,7 +147,7 @@ class ThreadDecoding:
             self._loop.remove_reader(self._decoder.fd)
         self._loop = None
         self._single = None
-        self._is_starting, self._held_at = False, 0.0  # reset, since no signal reaches an ended loop
+        self._is_starting, self._held_at = False, 0.0  # reset the hook, because no signal reaches an ended loop
 
 
 class InlineDecoding:

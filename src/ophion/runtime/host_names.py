@@ -143,7 +143,7 @@ class _Work(Struct, frozen=True):
             addresses = self.lookup(self.name)
         except (OSError, ValueError) as error:
             problem = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        with contextlib.suppress(RuntimeError):  # the loop is closed
+        with contextlib.suppress(RuntimeError):  # ignore a closed event loop
             self.loop.call_soon_threadsafe(self.finished, self.name, addresses, problem)
 
 

@@ -199,7 +199,7 @@ class HttpClient:
     ) -> HttpReply:
         """Send a request over an idle or a new connection. `path` is appended to the path of the URL."""
         message = b"%b%d\r\n\r\n%b" % (self.head(method, self._path + path, headers or {}), len(body), body)
-        # `asyncio.timeout` needs a task, and callers may run outside of one
+        # use no `asyncio.timeout`: it needs a task, and callers may run outside of one
         return await asyncio.get_running_loop().create_task(self._request(message))
 
     async def _request(self, message: bytes) -> HttpReply:

@@ -108,7 +108,7 @@ class LogFile(logging.Handler):
         return self._path if number == 0 else self._path.with_name(f"{self._path.name}.{number}")
 
     def _open(self) -> None:
-        # unbuffered, so that a logged line is in the file even after a crash
+        # write unbuffered, so that a logged line is in the file even after a crash
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._file = os.fdopen(descriptor, "ab", buffering=0)
         self._size = os.fstat(descriptor).st_size

@@ -141,7 +141,7 @@ def configure(
         old.close()
     root.addHandler(handler)
     root.propagate = False
-    # no log format shows the calling line, and finding it takes longer than the rest of the record
+    # do not look up the calling line: no log format shows it, and the lookup takes longer than the rest of the record
     logging.logMultiprocessing = False
     logging.logProcesses = False
     set_level(level)

@@ -36,7 +36,7 @@ class Budget:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._most = max_bytes
-        # in order of eviction: large without a token, large with a token, small without, small with
+        # order of eviction: large without a token, large with a token, small without a token, small with a token
         self._classes: tuple[dict[Holder, int], ...] = ({}, {}, {}, {})
         self._place: dict[Holder, dict[Holder, int]] = {}
         self.held = 0

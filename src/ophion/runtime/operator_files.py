@@ -37,7 +37,7 @@ def content_of(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
 
     Raises `OSError` when the file cannot be read, `NotRegularFile` when it is too large or a pipe that does not end.
     """
-    # non-blocking, because opening a pipe without a writer would block and ignore signals
+    # open without blocking: a pipe without a writer would block the process and ignore signals
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         found = os.fstat(descriptor)
@@ -81,11 +81,11 @@ def refuse_unusual(path: Path) -> None:
 def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
     """Write a small file atomically and durably. Raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # without `tempfile`, which imports many modules that a node does not need
+    # do not use `tempfile`, which imports many modules that a node does not need
     temporary = path.parent / f".{path.name}.{SystemEntropy().token(8).hex()}"
     descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        with open(descriptor, "wb") as file:  # as bytes, so that line ends do not change
+        with open(descriptor, "wb") as file:  # write bytes, so that line ends do not change
             os.fchmod(file.fileno(), mode)
             file.write(text.encode())
             file.flush()
@@ -109,7 +109,7 @@ def force_directory(path: Path) -> None:
 
 def table_of(path: Path) -> dict[str, Any]:
     """Return the content of a TOML file. Raises `OSError`, or `ValueError` with the reason."""
-    import tomllib  # imported here: few nodes read such a file
+    import tomllib  # lazy import: few nodes read such a file
 
     try:
         text = content_of(path).decode("utf-8-sig")

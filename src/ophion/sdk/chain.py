@@ -111,7 +111,7 @@ class Chain(BlockAccess):
     @classmethod
     def connect(cls, url: str) -> Chain:
         """Return a chain that uses a running node. Cheat codes work if the node supports them."""
-        # imported here: few programs need it
+        # lazy import: few programs need this module
         from ophion.sdk.remote_node import RemoteNode
 
         return cls(backend=RemoteNode(url))

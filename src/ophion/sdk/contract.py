@@ -160,14 +160,14 @@ class Contract:
         """None for a contract that was there already."""
         for name in abi.functions:
             if hasattr(Contract, name):
-                # if names are equal, the function of the contract hides the attribute of this class
+                # if names are equal, the contract's function hides the attribute of this class
                 self.__dict__[name] = self._method(name)
 
     def __getattr__(self, name: str) -> ContractMethod:
         if name.startswith("__"):
             raise AttributeError(name)
         method = self._method(name)
-        # cached, so that the next access does not call `__getattr__`
+        # store the function, so that the next access does not call `__getattr__`
         self.__dict__[name] = method
         return method
 

@@ -127,10 +127,10 @@ class EmbeddedCore:
     def dispatch(self) -> RpcDispatch:
         """The methods of the node; created at first use."""
         self.runner.check()
-        # a lock of its own: the runner's lock may be needed by the helper thread that this thread waits for
+        # use a separate lock: the helper thread that this thread waits for may need the runner's lock
         with self._creation:
             if self._dispatch is None:
-                # imported here: a chain that is used by its own methods starts faster
+                # lazy import: a chain that is used only through its own methods starts faster
                 from ophion.sdk.rpc_dispatch import RpcDispatch
 
                 self._dispatch = RpcDispatch(self)

@@ -88,7 +88,7 @@ class EmbeddedNode(EmbeddedCore):
         self.runner.check()
         with self._lock:
             sent = self._send_directly(spec) if self._is_direct else None
-        # a transaction that cannot be included takes the slow path, which explains why
+        # a transaction that cannot be included takes the slow path, which reports the reason
         return self.run(self._send(spec)) if sent is None else sent
 
     def _send_directly(self, spec: CallSpec) -> SentTransaction | None:
@@ -256,7 +256,7 @@ class EmbeddedNode(EmbeddedCore):
 
     def branch(self, block: int | None, is_writable: bool) -> Branch:
         """Return a branch at a block, the latest by default."""
-        # imported here: few chains need it
+        # lazy import: few chains need this module
         from ophion.sdk.branch import Branch
 
         self.runner.check()
@@ -310,7 +310,7 @@ class EmbeddedNode(EmbeddedCore):
         self.runner.check()
         with self._lock:
             saved = self.dev.saved(snapshot)
-            # fast path: nothing has run on the event loop since, so that only blocks and clock can have changed
+            # fast path: the event loop has not run since the snapshot, so only blocks and clock can have changed
             is_unchanged = self._saved_runs.pop(snapshot, None) == self._runs
             if saved is not None and is_unchanged and self._is_direct and self._blocks.revert(snapshot, saved):
                 return True

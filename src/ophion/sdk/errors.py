@@ -40,5 +40,5 @@ class Reverted(ChainError):
         self.receipt = receipt
         """The receipt of a mined transaction; None for a call."""
         self.gas_used = gas_used
-        # a contract chooses its reason, and tests print the message
+        # bound the text: a contract chooses its revert reason, and tests print the message
         super().__init__(escape_line(f"{what}: {self.reason}" if what else self.reason))

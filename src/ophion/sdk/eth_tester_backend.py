@@ -73,7 +73,7 @@ class OphionBackend(BaseChainBackend):
         self.revert_to_snapshot(self._genesis)
 
     def time_travel(self, to_timestamp: int) -> int:
-        # the pending block gets this time: mine one a second before it
+        # mine a block one second earlier, so that the pending block gets the requested time
         self.chain.time = max(to_timestamp - 1, self.chain.time)
         self.chain.mine()
         return to_timestamp
@@ -120,7 +120,7 @@ class OphionBackend(BaseChainBackend):
             return as_receipt(found, is_pending=False)
         if chain.rpc("eth_getTransactionByHash", transaction_hash) is None:
             raise TransactionNotFound(f"there is no transaction 0x{transaction_hash.hex()}")
-        # eth-tester expects the receipt of a pending transaction: mine it and undo that
+        # eth-tester expects a receipt of a pending transaction: mine the transaction and revert that block
         with chain.snapshot():
             chain.mine()
             return as_receipt(chain.rpc("eth_getTransactionReceipt", transaction_hash), is_pending=True)

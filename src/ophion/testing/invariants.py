@@ -253,7 +253,7 @@ def _searched(
             with chain.snapshot():
                 while name is None and len(steps) < depth:
                     steps.append(search.step())
-                    # a failed call changes nothing that an invariant is about
+                    # a failed call does not change the state, so it cannot break an invariant
                     name = search.broken() if search.apply(steps[-1]) else None
             if name is not None:
                 calls, reverts = search.calls, search.reverts

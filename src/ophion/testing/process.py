@@ -106,7 +106,7 @@ class NodeProcess:
         try:
             self._wait_for_ports(self._process)
         except BaseException:
-            # kill the process here, because the caller gets no object for that
+            # kill the process here, because the caller gets no object to stop it with
             if self.is_running:
                 self.kill()
             raise

@@ -102,7 +102,7 @@ class ValidatorNetwork:
         for node in nodes:
             self._world.restart(node, keeps_disk)
             if not keeps_disk:
-                # a node without its votes may contradict them; that is no error of the protocol
+                # a node without its vote store may contradict its earlier votes, which is no error of the protocol
                 checker = self._world.checker
                 checker.dishonest, checker.forgetful = checker.dishonest | {node}, checker.forgetful | {node}
 

@@ -50,7 +50,7 @@ _TRANSITION: Final = re.compile(
     r"(?P<before>\w+?)To(?P<after>\w+)At(?P<kind>Time|Diff)?(?P<point>[0-9A-Fa-f]+)(?P<k>k?)"
 )
 _DAO: Final = "Dao"
-# the public vectors were made with these values, but state them only from Prague on
+# the public vectors use these values for all forks, but state them only from Prague on
 _BPO_DEFAULTS: Final = {
     Milestone.BPO1: BlobParameters(10, 15, 8_346_193),
     Milestone.BPO2: BlobParameters(14, 21, 11_684_671),

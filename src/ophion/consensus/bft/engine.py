@@ -59,7 +59,8 @@ class BftEngine:
         self._recover_seal = recover_seal
         self.schedule = BftSchedule(spec)
         self.validators = ValidatorProvider(self.schedule)
-        # a cache, because gossiped headers are verified twice; hash and extra data cover the whole header
+        # a cache of verified headers, because gossiped headers are verified twice. Hash and extra data together cover
+        # the whole header.
         self._sealers: OrderedDict[tuple[Hash32, bytes], tuple[Address | None, ...]] = OrderedDict()
 
     @property
@@ -146,7 +147,7 @@ class BftEngine:
         """Check the full rules, for sealed blocks."""
         validators = self._verify_light(header, parent, chain)
         self._check_seals(header, validators)
-        # checked last, so a block that is only too early is known to come from a validator
+        # check the timestamp last: a block that fails only this check comes from a validator
         rules.check_not_future(header.header, now, FUTURE_LEAD_S)
 
     def verify_proposal(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
@@ -178,7 +179,7 @@ class BftEngine:
         rules.check_no_ommers(block)
         if block.difficulty != DIFFICULTY:
             raise InvalidHeader("difficulty", block.difficulty, DIFFICULTY)
-        # other QBFT clients ignore the nonce (consensus.md 3.4)
+        # other QBFT clients ignore the nonce, so do not check it (consensus.md 3.4)
         if block.nonce != ZERO_NONCE and not isinstance(self.protocol(block.number), Qbft):
             raise InvalidHeader("nonce", block.nonce, ZERO_NONCE)
 
@@ -229,7 +230,7 @@ class BftEngine:
                 seals = self.validators.extra(header.header).seals
                 digest = self._digest(header.header, ExtraForm.FOR_SEAL)
             except InvalidHeader:
-                continue  # `verify` reports the error
+                continue  # ignore the error here, because `verify` reports it
             if len(pairs) + len(seals) > _MAX_SEALS_AHEAD:
                 break  # stop here, because a malicious peer can add any number of seals; `verify` recovers the rest
             pairs.extend((digest, seal) for seal in seals)
@@ -306,7 +307,7 @@ class BftEngine:
         parameters = self.schedule.era(number).parameters
         before = self.schedule.settings(number, timestamp)
         due = self.schedule.settings(number, timestamp + before.least_distance_s)
-        # if the period changes with this block, the longer one applies (consensus.md 3.5)
+        # if the period changes with this block, the longer period applies (consensus.md 3.5)
         period = max(before.target_period_s, due.target_period_s)
         is_qbft = isinstance(self.protocol(number), Qbft)
         return RoundTiming(

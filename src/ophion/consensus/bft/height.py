@@ -154,7 +154,7 @@ class Height:
         """Round, certificate and begin of the block that is being built."""
         self._turn_began = 0.0
         self._said: dict[type[BftMessage], BftMessage] = {}
-        # None even if `memory` comes from disk, so that the first vote is written in any case
+        # None even if `memory` comes from disk, so that the node always writes its first vote
         self._remembered: DurableVotes | None = None
 
     # --- timers and results ---------------------------------------------------------------------
@@ -261,7 +261,7 @@ class Height:
         """Send and count an own message whose votes are stored. It is not sent after its round."""
         message, votes, known = event.message, event.votes, self.memory.prepared
         if known is not None and (votes.prepared is None or votes.prepared.round < known.round):
-            # a commit was stored after this vote was written
+            # keep the prepared certificate that was stored after this vote was written
             votes = DurableVotes(votes.height, votes.round, votes.vote, known)
         self.memory = votes
         if message.round == self.current:

@@ -187,8 +187,8 @@ class Qbft(MessageCodec):
         if block.height != validator_set.height:
             raise Unjustified("the block is of another height")
         if block.round > number:
-            # if such a block were prepared, no later proposal could repeat it: `check_same_block` tries only earlier
-            # rounds
+            # reject a block with a later round: if it were prepared, no later proposal could repeat it, because
+            # `check_same_block` tries only earlier rounds
             raise Unjustified("the block names a later round")
         changes = proposal.round_changes or ()
         if number == 0:
@@ -209,7 +209,8 @@ class Qbft(MessageCodec):
             _check_builder(proposal)
             return
         latest = max(claims)
-        # most clients write the proposal's round, some write 0, and a malicious one writes any earlier round
+        # in the round field of a repeated block, most clients write the prepared round and some write 0; a malicious
+        # client writes any earlier round
         check_same_block(block, (latest, 0, *range(1, min(latest, _MAX_FORMS))), claims[latest], forms)
         check_prepares(proposal.prepares, validator_set.quorum, latest, claims[latest], validator_set)
 

@@ -285,7 +285,7 @@ class BftStateMachine:
         if isinstance(event, VoteStored):
             height.on_stored(event)
         elif event.stored.height > event.order.height:
-            # another node with this key has a later head: send nothing until its blocks have arrived
+            # another node with this key has a later head: send nothing until the blocks up to that head arrive
             self._stop()
         else:
             height.on_refused(event.stored, now)

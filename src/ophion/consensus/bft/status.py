@@ -290,7 +290,7 @@ def _is_reachable(
         return len(validator_set) - len(disconnected) >= validator_set.quorum
     if len(validator_set) - len(silent) >= validator_set.quorum:
         return True
-    # unknown in round 0, because most validators have not sent anything yet
+    # in round 0 reachability is unknown, because most validators have not sent a message yet
     return False if current > 0 else None
 
 

@@ -42,7 +42,7 @@ class RoundTiming(Struct, frozen=True):
         """
         if self.period_s % 1 == 0:
             return parent_timestamp + self.period_s
-        # a clock that was set back must not delay the block by more than a period
+        # if the clock was set back, the block is still due after at most one period
         begin = now if proposed_at is None else min(proposed_at, now)
         return max(begin + self.period_s, now)
 

@@ -42,8 +42,8 @@ class ValidatorProvider:
         """Returns the signers after a Clique block. Set on a chain that began with Clique."""
         self._schedule = schedule
         self._tallies = HeaderFold(self._fresh, self._applied, Tally.encode, Tally.decode)
-        # a header's extra data is read several times in a row, for its hash, rules and seals; this cache reduces the
-        # processor time of a header with four seals from 0.28 to 0.23 ms
+        # a cache: each header's extra data is decoded several times, for its hash, rules and seals. Verifying a header
+        # with four seals takes 0.23 ms instead of 0.28 ms.
         self._extras: OrderedDict[tuple[int, bytes], BftExtraData] = OrderedDict()
 
     def after(self, header: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
@@ -96,7 +96,7 @@ class ValidatorProvider:
         if override is None and not is_epoch:
             return None
         if self.predecessor is not None and number < schedule.first:
-            # the last Clique block: its header has no extra data of this protocol
+            # the parent is the last Clique block, whose header has no BFT extra data
             return Tally.of(self.predecessor(header, chain) if override is None else override)
         extra = self.extra(header.header)
         if override is None:

@@ -182,7 +182,7 @@ class RemoteEnclave:
             group = read_key(content.get("privacyGroupId"))
             return Received(payload, group, read_key(sender) if sender else _named_sender(payload))
         except ValueError:
-            # stored by another tool, or without a group: no member executes it
+            # another tool stored this payload, or the payload has no group: no member executes it
             return None
 
     async def _asked(self, path: str, form: dict[str, Any]) -> Any:

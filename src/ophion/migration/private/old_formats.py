@@ -140,7 +140,7 @@ def _group(name: str, description: str, members: tuple[bytes, ...], seed: bytes,
     if kind != GroupType.PANTHEON.value:
         raise DecodeError(f"groups of type {kind} are not supported")
     found = GroupRecord(GroupType.PANTHEON, name, description, members, seed, members[0], state == "ACTIVE")
-    return GroupRecord.decode(found.encode())  # checks every field
+    return GroupRecord.decode(found.encode())  # the constructor checks every field
 
 
 def legacy_group(members: tuple[bytes, ...]) -> GroupRecord:

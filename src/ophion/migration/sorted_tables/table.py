@@ -81,7 +81,7 @@ class SortedTable:
                 return None
             index = self._block(_handle(index.values[place]))
         place = bisect_left(index.keys, key)
-        # if the key equals a block's index key, its entries may only begin in the next block
+        # if the key equals a block's index key, the entries of the key may begin in the next block
         while place < len(index.keys):
             block = self._block(_handle(index.values[place]))
             found = bisect_left(block.keys, key)

@@ -148,14 +148,14 @@ class Channel:
     def close(self, reason: DisconnectReason, by_us: bool, can_send: bool) -> bool:
         """Close the open socket; if this node ends the connection, after a Disconnect. Returns whether it was sent."""
         assert self.transport is not None
-        # keep reading to notice that the remote node closes
+        # keep reading, so that this node notices when the remote node closes the connection
         self.resume_reading()
         has_keys = self.session.stage in (Stage.HELLO, Stage.OPEN)
         if not by_us or not has_keys or self.is_remote_closed:
             self.transport.close()
             return False
-        # keep reading, and discard, until the remote node closes: closing with unread bytes sends a TCP reset, which
-        # could destroy the Disconnect
+        # read and discard data until the remote node closes. Closing with unread bytes would send a TCP reset, which
+        # could destroy the Disconnect.
         self.write_handshake()
         if can_send:
             self.write(self.session.seal_disconnect(reason))

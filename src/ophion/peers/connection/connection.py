@@ -117,7 +117,7 @@ class Connection(asyncio.Protocol):
             self.abort()
             self._end(DisconnectReason.TCP_ERROR, "cancelled", by_us=True)
             self.finish()
-            # break the reference cycles: the node runs the garbage collector rarely
+            # break the reference cycles here, because the node runs the garbage collector rarely
             self._tasks.stop()
             if self.peer is not None:
                 self.peer.unlink()
@@ -175,7 +175,7 @@ class Connection(asyncio.Protocol):
         transport = cast(asyncio.Transport, transport)
         self.local, self.remote = self._channel.open(transport)
         if self._ending is not None:
-            # evicted before the event loop had connected the socket
+            # the node evicted this connection before the event loop had connected the socket
             transport.abort()
             return
         self._channel.write_handshake()
@@ -226,7 +226,7 @@ class Connection(asyncio.Protocol):
         """Write and read a bounded number of bytes; return whether work is left. Called by `ReceiveScheduler`, never
         raises.
         """
-        # `_is_queued` stays set meanwhile, so messages that handlers send do not schedule a second step
+        # `_is_queued` stays set during the step, so messages that handlers send do not schedule a second step
         if self._ending is None:
             try:
                 self._channel.write_some()
@@ -344,7 +344,7 @@ class Connection(asyncio.Protocol):
         """Ping a silent peer and set the timer again; return the error when the peer has timed out."""
         now = self._context.clock.monotonic()
         if self._channel.has_unread:
-            # received bytes are unread, so the peer is not silent
+            # some received bytes are unread, so the peer is not silent
             self._arm(self._context.timing.idle)
             return None
         problem = self._liveness.problem(now, bool(self._session.buffered))
@@ -371,7 +371,7 @@ class Connection(asyncio.Protocol):
             self._arm(self._context.timing.closing)
             if channel.close(reason, by_us, can_send):
                 traffic.note_p2p(traffic.sent, DISCONNECT_ID)
-        # deferred, because the caller may be in the middle of an update
+        # finish in the next loop iteration, because the caller may be in the middle of an update
         self._context.loop.call_soon(self.finish)
 
     def abort(self) -> None:

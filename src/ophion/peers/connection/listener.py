@@ -84,9 +84,10 @@ class Listener:
             try:
                 accepted, address = self._socket.accept()
             except (BlockingIOError, ConnectionError):
-                return True  # the backlog is empty, or the remote node has closed
+                return True  # the backlog is empty, or the remote node has closed the connection
             except OSError as error:
-                # no file descriptors left: sockets stay in the backlog, and the loop must not spin on the reader
+                # no file descriptors are left: pause accepting, because the sockets in the backlog would wake the loop
+                # again at once
                 log.warning("cannot accept peer connections error=%s", error)
                 self._loop.remove_reader(self._socket.fileno())
                 self._timer = self._loop.call_later(_RETRY_S, self._take_batch)

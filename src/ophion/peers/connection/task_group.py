@@ -39,7 +39,7 @@ class ConnectionTasks:
         task = self._group.create_task(_guarded(work, fail))
         self._children.add(task)
         task.add_done_callback(self._children.discard)
-        # closes a coroutine that never started, because its task was cancelled before the first step
+        # close a coroutine that never started, because its task was cancelled before the first step
         task.add_done_callback(lambda _: work.close())
         return True
 

@@ -70,7 +70,7 @@ class IdentityPeer:
         """Assign the peer to the validator that signed its node id. A node sends one proof."""
         peer, protocol = self._peer, self._protocol
         if self._has_proof:
-            # each proof costs a signature recovery on the event loop
+            # limit proofs, because each proof costs a signature recovery on the event loop
             raise PeerMisbehaved(DisconnectReason.BREACH, "second proof of a validator key")
         self._has_proof = True
         items = rlp.decode_list(payload)

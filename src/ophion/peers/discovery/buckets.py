@@ -82,7 +82,8 @@ class Buckets:
             return
         for waiting_id in reversed(tuple(bucket.waiting)):
             if self._is_rare(bucket.waiting[waiting_id], bucket):
-                # the most recently seen node is most likely alive; at the front of the bucket, it is checked first
+                # the most recently seen node is most likely alive; put it at the front of the bucket, which is checked
+                # first
                 bucket.nodes[waiting_id] = bucket.waiting.pop(waiting_id)
                 bucket.nodes.move_to_end(waiting_id, last=False)
                 return

@@ -193,7 +193,7 @@ class Discovery:
             await asyncio.gather(*(self.ping(node) for node in absent))
             await self.lookup(self._own_id)
             if wait is None:
-                # a random target fills the other buckets
+                # a lookup of a random target fills the other buckets
                 await self.lookup(self._random.randbytes(NODE_ID_LENGTH))
             interval = _LOOKUP_INTERVAL_S if self._context.wants_more() else _IDLE_INTERVAL_S
             await asyncio.sleep(interval if wait is None else wait)
@@ -226,7 +226,7 @@ class Discovery:
         request = self._ask_for_pong(enode)
         if request is None:
             return False
-        # the open Ping may be a reply to the node's own Ping; from now on it counts against `_MAX_OPEN`
+        # the open Ping may be a reply to the remote node's Ping; from now on, count it against `_MAX_OPEN`
         self._returned.leave((enode.node_id, enode.ip, Kind.PONG))
         return await asyncio.shield(request.answer)
 
@@ -285,7 +285,7 @@ class Discovery:
             return
         walk.failed(enode.node_id)
         known = self.buckets.get(enode.node_id)
-        # count failures only at the known address: a Neighbors packet may have named a wrong one
+        # count failures only at the known address, because a Neighbors packet may name a wrong address
         if known is not None and (known.ip, known.udp_port) == (enode.ip, enode.udp_port):
             self._failures[enode.node_id] += 1
             if self._failures[enode.node_id] >= _MAX_FAILURES:
@@ -492,7 +492,7 @@ class Discovery:
 
     async def _learn(self, enode: Enode, learning: set[bytes]) -> None:
         try:
-            # let the node finish its own requests first
+            # let the remote node finish its own requests first
             await asyncio.sleep(_PING_BACK_S)
             record = await self.request_record(enode)
             if record is not None and record.chain is not None and not self._context.chain.is_ours(record.chain):

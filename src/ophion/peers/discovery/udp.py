@@ -86,7 +86,7 @@ class UdpSocket(asyncio.DatagramProtocol):
             try:
                 self._transport.sendto(data, address)
             except (OSError, ValueError) as error:
-                # no route, or the wrong address family
+                # the host has no route, or the address has the wrong family
                 log.debug("cannot send packet address=%s error=%s", address, error)
 
     def close(self) -> None:

@@ -104,7 +104,7 @@ class BlockFetcher:
         pending.announcers.insert(0 if is_member else len(pending.announcers), peer)
         announcer.tracked += 1
         if is_member and pending.timer is None and not any(map(self._is_member, pending.asked)):
-            self._ask_next(hash)  # the asked peers are unknown and may never respond
+            self._ask_next(hash)  # ask the member too: the peers asked so far are unknown and may never respond
 
     def came(self, hash: Hash32) -> None:
         """Stop tracking a block, because it has arrived or no peer is left to ask."""
@@ -143,7 +143,7 @@ class BlockFetcher:
         if self._is_here(hash):
             self.came(hash)
         elif self._is_coming(hash):
-            self._arm(hash, pending, WAIT_S)  # a copy is being verified, and may be invalid: check again later
+            self._arm(hash, pending, WAIT_S)  # a copy that may be invalid is being verified: check again later
         else:
             self._ask_next(hash)
 

@@ -94,7 +94,7 @@ class BlockGossip:
         self._clock = clock
         self._random = random
         self._is_final = chain.engine.finality is Finality.IMMEDIATE
-        # after the merge, nodes disconnect peers that announce blocks: only the consensus layer announces them
+        # after the merge, announce no blocks: nodes disconnect peers that announce them
         self._is_open = chain.spec.terminal_total_difficulty is None
         self._held = HeldBlocks(is_member)
         self._orphans: dict[Hash32, list[ChainBlock]] = {}
@@ -117,13 +117,13 @@ class BlockGossip:
         peer.known_blocks.add(header.hash)
         weight = total_difficulty if peer.version.has_total_difficulty else None
         if block.number > 0:
-            # the peer may not have imported the block yet, but it has the parent
+            # the peer has the parent, but may not have imported the block yet
             before = None if weight is None else weight - block.difficulty
             peer.raise_head(PeerHead(block.parent_hash, before, block.number - 1))
         if not self._is_near(block.number) or self._is_settled(header.hash):
             return
         if header.hash in self._held:
-            # the copy in progress may have a wrong body; then the fetcher asks this peer
+            # the copy in progress may have a wrong body; in that case the fetcher asks this peer
             self._fetcher.want(header.hash, block.number, peer)
             return
         if self._held.add(peer, header.hash, encoded.size):
@@ -225,7 +225,7 @@ class BlockGossip:
         header = block.header
         parent = self._chain.header(header.parent_hash)
         if parent is None and not peer.peer.is_open:
-            self._held.remove(header.hash)  # the peer has left, and `left` has already run, so remove the orphan here
+            self._held.remove(header.hash)  # `left` has already run for this peer, so remove the orphan here
             return
         if parent is None:
             self._orphans.setdefault(header.parent_hash, []).append(block)
@@ -267,7 +267,7 @@ class BlockGossip:
         try:
             imported = await self._importer.import_block(block)
         except (InvalidBlock, UnknownParent) as error:
-            # not the peer's fault: peers verify only the header before they relay
+            # do not blame the peer, because peers verify only the header before they relay
             log.warning("announced block not imported block=%s error=%s", header, error)
             return
         if imported.outcome is not Outcome.KNOWN:

@@ -52,7 +52,7 @@ class DetachedTasks(Generic[Owner]):
                     for task in tuple(self._running):
                         task.cancel()
         except BaseExceptionGroup as failures:
-            # raise only the first: several tasks may fail for one reason, for example a full disk
+            # raise only the first error: several tasks may fail for one reason, for example a full disk
             raise failures.exceptions[0] from None
 
     def spawn(self, work: Coroutine[Any, Any, None], owner: Owner | None = None) -> bool:

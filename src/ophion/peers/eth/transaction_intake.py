@@ -148,7 +148,7 @@ class TransactionIntake:
             known.add(hash)
             self._came(hash)
             if hash not in seen and pool.get(hash) is None:
-                # copies from other peers are ignored from here on
+                # from here on, the node ignores copies from other peers
                 seen.add(hash)
                 self._waiting.append(raw)
                 self._hold(len(raw))
@@ -174,7 +174,7 @@ class TransactionIntake:
         if share is not None:
             share.leave()
         if answer.cancelled() or answer.exception() is not None:
-            # the pool is closing or failed to write: not this peer's fault
+            # the pool is closing or failed to write, so do not blame this peer
             self._hold(-sum(map(len, self._waiting)))
             self._waiting.clear()
             return
@@ -187,7 +187,7 @@ class TransactionIntake:
             if admission.error.reason not in _HARMLESS:
                 self._invalid.spend(1, now)
                 if admission.error.reason == "malformed":
-                    # still submit the queued transactions, because copies from other peers were ignored
+                    # submit the queued transactions anyway, because copies from other peers were ignored
                     self._peer.peer.disconnect(DisconnectReason.BREACH, f"transaction: {admission.error}")
         self.submit()
 

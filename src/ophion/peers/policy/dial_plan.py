@@ -154,7 +154,7 @@ class DialPlan:
             return
         found.failures = found.failures + 1 if outcome is Outcome.FAILED else 0
         if found.failures >= _MAX_FAILURES:
-            # discovery offers the node again when it answers
+            # forget the node, because discovery offers it again once it responds
             del self._found[node_id]
         else:
             pause = min(PAUSE_S * 2 ** max(found.failures - 1, 0), _MAX_PAUSE_S)

@@ -125,7 +125,7 @@ class FloodGuard:
         refusal = self._refused.get(node_id)
         if refusal is not None:
             until, rules = refusal
-            # a separate bucket: refused nodes must not delay unknown nodes
+            # refused nodes have their own token bucket, so that they do not delay unknown nodes
             return (until <= now or rules != self._rules) and _take(self._refused_redials, now)
         since = self._unknown.get(node_id)
         if since is None:

@@ -118,7 +118,7 @@ class PrivPeer:
             self._pushes.acknowledged(messages.read_acks(payload))
         elif known in (Code.PAYLOAD, Code.LISTED):
             if not self._expects(known, messages.response_id(payload)):
-                return  # late or unsolicited: skip the decoding
+                return  # the response is late or unsolicited: do not decode it
             read = messages.read_parcels if known is Code.PAYLOAD else messages.read_listing
             self._answered(*read(payload))
         else:
@@ -220,7 +220,7 @@ class PrivPeer:
     async def _take(self, parcels: list[Parcel]) -> None:
         refusals = await self._enclave.take(parcels, self.keys)
         orphans = [one for one, refusal in zip(parcels, refusals, strict=True) if refusal == UNKNOWN_GROUP]
-        # a separate task, so that the peer's own requests, for example for groups, are answered meanwhile
+        # use a separate task, so that this node can answer the peer's requests, for example for groups, meanwhile
         if orphans and self._peer.spawn(self._take_orphans(orphans)):
             settled = [
                 (one, refusal) for one, refusal in zip(parcels, refusals, strict=True) if refusal != UNKNOWN_GROUP

@@ -45,13 +45,13 @@ class Pushes:
             push.set_exception(LineLost())
             return push
         waiting = self._waiting.get(parcel.label)
-        if waiting is not None:  # the same parcel is queued already
+        if waiting is not None:  # the queue already holds this parcel
             waiting.append(push)
             return push
         self._waiting[parcel.label] = [push]
         self._queue.append(parcel)
         if not self._is_planned:
-            # deferred, so that parcels of the same event loop iteration share a batch
+            # send in the next loop iteration, so that parcels of the same iteration share a batch
             self._is_planned = True
             loop.call_soon(self._flush)
         return push

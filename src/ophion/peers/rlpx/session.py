@@ -230,7 +230,7 @@ class Session:
         own, hello = self._identity.hello, Hello.decode(payload)
         frames = self._frames
         assert frames is not None
-        # all messages after both Hellos are compressed, even Disconnect
+        # all messages after both Hellos are compressed, Disconnect included
         frames.is_compressed = hello.is_compressing and own.is_compressing
         if hello.node_id != self.remote_id:
             raise PeerMisbehaved(DisconnectReason.UNEXPECTED_IDENTITY, "Hello and handshake have different node ids")

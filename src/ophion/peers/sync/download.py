@@ -179,7 +179,8 @@ class Download:
             self._has_none(peer, stretch)
             return
         if len(headers) < stretch.count and peer is not self._target:
-            # reject a partial range: only a complete one links to its known last header, which shows an honest helper
+            # reject a partial range: only a complete range ends at a known header, which proves that the helper is
+            # honest
             peer.useless("it sent only a part of the requested headers")
             self._plan.give_back(stretch)
             return
@@ -218,7 +219,7 @@ class Download:
     def _has_none(self, peer: EthPeer, stretch: Stretch) -> None:
         sure = self._target.head.height or 0
         if peer is self._target and stretch.first > sure and stretch.first == self._plan.last.number + 1:
-            # the estimated height of the target was too high
+            # the target has fewer blocks than estimated
             self._plan.end_here()
             peer.has_no_more_than(self._plan.last.number)
             return

@@ -201,7 +201,7 @@ class Synchroniser:
             return peer.height > tip.header.number
         if peer.head.total_difficulty > tip.total_difficulty:
             return True
-        # the peer's total difficulty is outdated, so compare heights
+        # the peer's announced total difficulty may be outdated, so compare heights
         return peer.height > max(peer.head.height or 0, tip.header.number + NEWEST)
 
     def _not_before(self, peer: EthPeer) -> float:

@@ -75,7 +75,7 @@ class Authenticator:
         handle = named(claims.username, self._dispatcher(claims.permissions).handle, claims.tenant)
         session = Session(claims, self._left_s, handle, self._refusing.handle, self._loop)
         if not session.is_trusted:
-            return self._invalid_token  # the token ended while its signature was checked
+            return self._invalid_token  # the token expired while its signature was checked
         if len(self._sessions) >= _MAX_SESSIONS:
             self._evict()
         self._sessions[authorization] = session
@@ -101,7 +101,7 @@ class Authenticator:
         known = self._dispatchers.get(permissions)
         if known is None:
             if len(self._dispatchers) >= _MAX_TABLES:
-                # sessions in use hold their own reference to the dispatcher
+                # evict the oldest dispatcher; sessions that use it hold their own reference
                 del self._dispatchers[next(iter(self._dispatchers))]
             table = permitted_table(self._table, permissions, self._exempt)
             known = self._dispatchers[permissions] = Dispatcher(table, self._loop, self._limits)

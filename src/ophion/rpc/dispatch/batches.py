@@ -45,7 +45,7 @@ class Batch:
         notification.
         """
         self._request = request
-        # the requests run as the client's principal (runtime/principal.py), also after waiting for a lane
+        # the requests run as the client's principal (runtime/principal.py), even after they wait for a lane
         self._context = copy_context()
         self._context.run(WAITS_FOR_SLOT.set, True)
         self._id_text = id_text
@@ -183,7 +183,7 @@ class Batch:
         answers, self._answers = [answer for answer in self._answers if answer], []
         if self._bytes < LARGE:
             return b"[" + b",".join(answers) + b"]"
-        # parts are not joined, because that would double the memory
+        # return the parts unjoined, because joining would double the memory
         parts: list[bytes] = []
         for number, answer in enumerate(answers):
             parts += (b"," if number else b"[", answer)

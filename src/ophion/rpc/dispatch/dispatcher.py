@@ -180,7 +180,7 @@ class Dispatcher:
         try:
             message = orjson.loads(body)
         except orjson.JSONDecodeError:
-            # orjson rejects integers beyond 64 bits, but an id may be one
+            # orjson rejects integers beyond 64 bits, but a request id may be such an integer
             return self._outlined(body, json_outline(body, self._limits.max_batch), caller)
         if type(message) is dict:
             return self._request(message, caller, body)
@@ -268,7 +268,7 @@ class Dispatcher:
             if isinstance(reply, Pending):
                 pending.follow(reply, heavy.leave)
             else:
-                # call later, because the caller has not set `deliver` yet
+                # resolve in the next loop iteration, because the caller has not set `deliver` yet
                 self._loop.call_soon(heavy.leave)
                 self._loop.call_soon(pending.resolve, reply)
 

@@ -134,7 +134,7 @@ async def get_filter_logs(ctx: RpcContext, filter_id: TextParam) -> LogsJson:
         group = await _private_group(ctx, filter_id)
         if group is None:
             raise LOGS_FILTER_NOT_FOUND()
-        # imported on nodes with privacy only
+        # lazy import: only nodes with private transactions need this module
         from ophion.rpc.services import private_logs
 
         return encode_json(await private_logs.search(ctx, ctx.private_filters.query(group, filter_id)))

@@ -60,7 +60,7 @@ def _wrapped(name: str, bound: BoundMethod, ctx: RpcContext) -> BoundMethod:
     assert dev is not None
 
     async def fetching(fork: Fork, function: Invoke, params: Sequence[Any], caller: Any, is_plain: bool) -> _Encoded:
-        # imported on use: a node that forks nothing needs no HTTP client
+        # lazy import: a node that does not fork needs no HTTP client
         from ophion.rpc.services.fork_routes import route
 
         if is_plain:

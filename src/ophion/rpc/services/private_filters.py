@@ -17,7 +17,7 @@ from ophion.rpc.services.private_logs import PrivateQuery, block_logs, of_group
 from ophion.runtime.lanes import Lane
 
 if TYPE_CHECKING:
-    from ophion.privacy.execution_events import Followed  # imported only when private transactions are used
+    from ophion.privacy.execution_events import Followed  # imported only on nodes with private transactions
 
 
 class PrivateFilters:
@@ -68,7 +68,7 @@ class PrivateFilters:
             found = await lane.run(lambda: self._read(query, changes))
             delivered = len(changes.blocks)
         except RpcError:
-            delivered = len(changes.blocks)  # the next poll would exceed the limit again: skip these blocks
+            delivered = len(changes.blocks)  # skip these blocks, because the next poll would exceed the limit again
             raise
         finally:
             self._filters.delivered(changes, delivered)

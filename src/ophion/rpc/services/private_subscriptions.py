@@ -31,7 +31,7 @@ from ophion.runtime.lanes import Lane
 from ophion.runtime.topic import Topic
 
 if TYPE_CHECKING:
-    from ophion.privacy.execution_events import Followed  # imported only when private transactions are used
+    from ophion.privacy.execution_events import Followed  # imported only on nodes with private transactions
     from ophion.privacy.tenants import TenantAuthorizer
 
 log = logging.getLogger(__name__)
@@ -128,7 +128,7 @@ class PrivateSubscriptions:
         """Check membership again before a delivery. If the subscriber is no longer a member, end the subscription."""
         try:
             is_member = one.tenant is None or await self._tenants.is_member(one.tenant, one.query.group)
-        except EnclaveError as error:  # the remote enclave is offline, so membership is unknown: refuse
+        except EnclaveError as error:  # refuse: the remote enclave is offline, so membership is unknown
             log.warning("private log not delivered: membership is unknown subscription=%#x error=%s", one.id, error)
             return False
         if not is_member and self._by_id.get(one.id) is one:

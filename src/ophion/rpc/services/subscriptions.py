@@ -215,7 +215,7 @@ class Subscriptions:
         if count > self._most or not fits:
             raise TOO_MANY_SUBSCRIPTIONS()
         if not self._by_id:
-            self._unfinished = None  # an event without subscribers needs no notifications
+            self._unfinished = None  # build no notifications while the event has no subscribers
         quotas.keep(one.client, one.weight)
         self.subscribed[wanted] += 1
         self._last_id = one.id
@@ -239,7 +239,7 @@ class Subscriptions:
 
     def drop(self, caller: Caller) -> None:
         """Remove the subscriptions of a closed connection."""
-        # thousands of connections may close together, so this must be cheap for those without subscriptions
+        # this must be cheap without subscriptions, because thousands of connections may close together
         for found in list(self._of_caller.get(caller, {}).values()):  # type: ignore[call-overload]
             self._remove(found)
 
@@ -291,7 +291,7 @@ class Subscriptions:
         try:
             text = self._head(event.blocks[0], False)
         except NativeError:
-            return  # `_on_chain_event` sends the head
+            return  # `_on_chain_event` notifies clients of the head
         for one in heads:
             one.send(text)
         self._heads_sent_for = event

@@ -45,7 +45,7 @@ class TraceCache:
     def keep(self, key: TraceKey, pieces: tuple[bytes, ...]) -> None:
         """Store a complete trace. Evicts traces that were not requested for the longest time."""
         with self._lock:
-            if key in self._traces:  # another request has traced the same block meanwhile
+            if key in self._traces:  # another request has traced the same block in the meantime
                 return
             self._traces[key] = pieces
             self.held_bytes += sum(map(len, pieces))

@@ -159,7 +159,7 @@ class _PendingHandshake(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._client = _address(transport)  # saved now, because it may be unavailable after a failure
+        self._client = _address(transport)  # save the address now, because it may be unavailable after a failure
         self._timer = asyncio.get_running_loop().call_later(_HANDSHAKE_TIMEOUT_S, self.drop, _SILENT)
         self._handshakes.begin(self)
 

@@ -147,11 +147,11 @@ class Listener(ABC, Generic[ConnectionT]):
         """Bind the port without accepting clients. Raises `ListenError` with a one-line reason."""
         try:
             if self._tls is not None:
-                # imports the ssl module, which services without TLS do not need
+                # lazy import: services without TLS do not need the ssl module
                 from ophion.rpc.tls.handshakes import Handshakes
 
                 factory = Handshakes(self._tls, factory, self._shared.scheduler, service=self.name).newcomer
-            # bytes avoid the idna codec, which is slow to import
+            # pass bytes to avoid the idna codec, which is slow to import
             host: Any = [self.host.encode()] if self.host.isascii() and self.host else self.host
             first = await loop.create_server(factory, host, self.port, backlog=_BACKLOG, start_serving=False)
             servers = [first]

@@ -134,7 +134,7 @@ class ExecutionLog:
             self._working = None
 
     def _traced(self, trace: Trace, code_of: CodeOf) -> CallReport:
-        # imported here: the first failed call needs it, the start of a node does not
+        # lazy import: the first failed call needs this module, but the start of a node does not
         from ophion.sdk.execution_log.call_report import CallReport
         from ophion.sdk.execution_log.contract_index import ContractIndex
 
@@ -186,7 +186,7 @@ class ExecutionLog:
 
 
 def _loaded(folder: Path) -> ContractIndex:
-    # imported here, so that a node without artifacts starts faster
+    # lazy import: a node without artifacts starts faster
     from ophion.sdk.execution_log.contract_index import load_index
 
     return load_index(folder)
@@ -199,5 +199,5 @@ def _newest(folder: Path) -> tuple[int, int]:
         try:
             times.append(path.stat().st_mtime_ns)
         except OSError:
-            continue  # the compiler has just removed it
+            continue  # the compiler has just removed the file
     return len(times), max(times, default=0)

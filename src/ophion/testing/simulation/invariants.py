@@ -184,7 +184,7 @@ class Checker:
             )
         elif claims:
             best = max(claims, key=lambda claim: claim.round)
-            # fake digests are the hash with the round in the last four bytes
+            # a fake digest is the hash with the round in the last four bytes
             if best.digest[:-4] != proposal.block.hash[:-4]:
                 self._broken(
                     now,

@@ -172,7 +172,7 @@ def _heal(world: SimulatedNetwork, options: SeedOptions) -> float:
     world.driver.slow_work_s = min(world.driver.slow_work_s, 0.05)
     if world.trace is not None:
         world.trace.note(world.now, "the faults end")
-    # messages, outages and restarts in progress still belong to the fault phase
+    # messages, outages and restarts in progress belong to the fault phase, so wait for their end
     world.run(world.now + 2.0)
     for member in world.members:
         world.restart(member.index)

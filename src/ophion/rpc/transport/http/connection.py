@@ -110,7 +110,7 @@ class HttpConnection(asyncio.Protocol):
         self.activity.was_active = True
         begun = perf_counter()
         if self.state is READY and (begun < self.scheduler.ends_at or self.scheduler.has_time()):
-            # comparing with the last head is faster than searching for the end of the head
+            # first compare with the last head, because that is faster than searching for the end of the head
             heads = self.heads
             is_same = len(data) == heads.size and data.startswith(heads.head)
             end = heads.end if is_same else heads.whole(data)
@@ -184,7 +184,7 @@ class HttpConnection(asyncio.Protocol):
             self.transport.abort()
             return
         if (self.answers or self._rest) and not self.is_paused:
-            return  # the client waits for this node, so it is not idle
+            return  # the client waits for a response, so it is not idle
         activity, limits = self.activity, self._policy.limits
         is_busy = self._in_message or self.is_paused or self.is_ending
         if not is_busy and activity.tick_idle():
@@ -217,7 +217,7 @@ class HttpConnection(asyncio.Protocol):
         """Close this idle connection in favour of a new connection."""
         self._end()
         if self.transport.get_write_buffer_size():
-            self.transport.abort()  # otherwise a client that does not read would keep the connection open
+            self.transport.abort()  # abort: otherwise a slow reader would keep the connection open
         else:
             self.transport.close()
 
@@ -342,7 +342,7 @@ class HttpConnection(asyncio.Protocol):
             request.address = address_of(self.transport)
             return policy.application.respond(request)
         if policy.guard is not None:
-            # each request has its own session, because a proxy may send requests of many clients over one connection
+            # create a session per request, because a proxy may send requests of many clients over one connection
             self.use_session(cast(Session, reader.session))
             if len(request.body) < reader.body_bytes:
                 return policy.guard.refusal  # the reader has dropped the body
@@ -376,10 +376,10 @@ class HttpConnection(asyncio.Protocol):
         self.answers.add(reply, size=size, takes_gzip=accepts_gzip)
         if isinstance(reply, Pending) and size < _LIGHT_BYTES and not reply.weight:
             if self.state is READY:
-                self.state = OPEN  # nothing can be sent before the request is answered
+                self.state = OPEN  # wait: nothing can be sent before the request is answered
         else:
             self._flush()
-            if begun and type(reply) is Response:  # count its time: an immediate response can take much work
+            if begun and type(reply) is Response:  # charge the time: an immediate response can take much work
                 self.scheduler.end(begun, self._share)
 
     def _answer_known(self, data: bytes, position: int) -> int:
@@ -491,7 +491,7 @@ class HttpConnection(asyncio.Protocol):
         answers = self.answers
         is_held_up = self._rest or self.is_ending or self.is_paused or self._is_in_budget
         if self._is_reading and not (is_held_up or answers or self._in_message):
-            self.state = OPEN if self.session is None else READY  # the common case
+            self.state = OPEN if self.session is None else READY  # common case
             return
         if self.state is DETACHED:
             return

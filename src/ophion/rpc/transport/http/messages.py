@@ -113,7 +113,7 @@ def _reason(status: int) -> bytes:
 
 
 def _rare_reason(status: int) -> bytes:
-    from http import HTTPStatus  # slow to load
+    from http import HTTPStatus  # lazy import: slow to load
 
     return HTTPStatus(status).phrase.encode() if status in set(HTTPStatus) else b"Unknown"
 

@@ -251,7 +251,7 @@ class RequestReader:
 
     def _is_target_allowed(self) -> bool:
         """Strip the host from a target in absolute form; return whether that host is allowed."""
-        if self._target[:1] == b"/":  # the common case
+        if self._target[:1] == b"/":  # common case
             return True
         absolute = _ABSOLUTE.fullmatch(self._target)
         if absolute is None:

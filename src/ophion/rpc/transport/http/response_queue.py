@@ -79,7 +79,7 @@ class _Slot(Struct, eq=False):
                 return
             response = Response(200, (result,), JSON if result else None)
         elif type(result) is StreamedAnswer:
-            # an answer relayed from another server (with a shape) is already encoded
+            # an answer that the gateway relays from another server (with a shape) is already encoded
             if self.takes_gzip and result.shape is None:
                 self._compress(Response(200, (), JSON), Made(result), lane)
                 return
@@ -184,7 +184,7 @@ class Answers:
     def weight(self) -> int:
         """Return the memory that unwritten answers hold, in bytes."""
         queue = self._queue
-        if len(queue) == 1:  # the common case
+        if len(queue) == 1:  # common case: the queue holds one answer
             return queue[0].weight
         if self._direct is not None:
             return self._direct_bytes * WEIGHT_OF_A_BYTE
@@ -269,7 +269,7 @@ class Answers:
             if len(out) == 1:
                 self._transport.write(out[0])
             elif self._turns is not None:
-                self._transport.write(b"".join(out))  # joined, because a copy costs less than another TLS record
+                self._transport.write(b"".join(out))  # join them: a copy costs less than another TLS record
             else:
                 self._transport.writelines(out)
             self._out = []
@@ -301,7 +301,7 @@ class Answers:
             elif slot.stream is not None:
                 slot.stream.body.close()
         self._queue.clear()
-        # breaks the reference cycle with the connection
+        # break the reference cycle with the connection
         self._settle = self._weighed = _do_nothing
 
     def _receive(self, slot: _Slot, reply: Complete | Response) -> None:
@@ -312,7 +312,7 @@ class Answers:
         slot.pending = None
         if type(reply) is bytes and len(self._queue) == 1 and not self._out and slot.is_plain:
             size = len(reply)
-            if 0 < size < WORTH_BYTES:  # the common case: a short answer, alone in the queue
+            if 0 < size < WORTH_BYTES:  # common case: the queue holds one short answer
                 self._queue.clear()
                 self._transport.write(json_head(size) + reply)
                 self._settle()
@@ -321,7 +321,7 @@ class Answers:
         if len(self._queue) == 1:
             self._flush_and_settle()
         elif not self._is_flush_scheduled:
-            # more answers may complete in this iteration, and one write sends them all
+            # write in the next loop iteration, because more answers may complete in this one
             self._is_flush_scheduled = True
             asyncio.get_running_loop().call_soon(self._flush_and_settle)
 

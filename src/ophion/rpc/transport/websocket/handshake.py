@@ -78,12 +78,12 @@ class Handshake:
 
     def answer(self) -> bytes:
         """Return the response that accepts the handshake."""
-        # imported here, because it loads OpenSSL (three megabytes), which a node without clients does not need
+        # lazy import: this module loads OpenSSL (three megabytes), which a node without clients does not need
         import hashlib
 
         accepted = base64.b64encode(hashlib.sha1(self.headers[b"sec-websocket-key"] + _GUID).digest())
         lines = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %b\r\n" % accepted
-        # some libraries send this sub-protocol by mistake, and fail if the answer does not confirm it
+        # confirm this sub-protocol: some libraries request it by mistake and fail without a confirmation
         if b"undefined" in _words(self.headers.get(b"sec-websocket-protocol", b"")):
             lines += b"Sec-WebSocket-Protocol: undefined\r\n"
         return b"HTTP/1.1 101 Switching Protocols\r\n%b\r\n" % lines
