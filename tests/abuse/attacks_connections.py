@@ -49,7 +49,7 @@ async def silent_subscribers(target: Target) -> None:
     async with contextlib.AsyncExitStack() as held:
         for _ in range(target.count(200, 8)):
             reader, writer = await held.enter_async_context(websocket(target))
-            # the small receive window makes the node hold the unread bytes
+            # a small receive window, so that the node holds the unread bytes
             writer.transport.pause_reading()  # type: ignore[attr-defined]
             for kind in ("newHeads", "newPendingTransactions"):
                 writer.write(frame(call("eth_subscribe", kind, {"includeTransactions": True})))

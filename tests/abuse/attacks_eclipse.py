@@ -53,7 +53,7 @@ async def eclipse(target: Target) -> None:
             for index in (BOOTNODE, VICTIM):
                 await asyncio.to_thread(network.nodes[index].stop)
             await asyncio.to_thread(network.nodes[VICTIM].start)
-            # now hostile nodes can fill every slot before the bootnode is back
+            # from now on, hostile nodes can fill every slot before the bootnode is online again
             await asyncio.sleep(seconds / 4)
             await asyncio.to_thread(network.nodes[BOOTNODE].start)
             started = time.monotonic()

@@ -104,14 +104,14 @@ def test_values_are_read_and_written_as_others_do(page: Browser, case: tuple[lis
 def test_bad_data_is_an_error_or_what_others_read(page: Browser, types: list[str], data: bytes) -> None:
     told = page.value(f"decoded({json.dumps(types)}, '0x{data.hex()}')")
     if isinstance(told, dict):
-        return  # the page is stricter in some cases; it then shows raw data
+        return  # the page may refuse data that eth-abi accepts; it then shows raw data
     try:
         expected = plain(eth_abi.decode(types, data))
     except eth_abi.exceptions.DecodingError as error:
-        # eth-abi refuses padding that is not zero; the page ignores it
+        # eth-abi refuses padding that is not zero, but the page ignores such padding
         assert "zeros" in str(error) or "padding" in str(error).lower(), (told, error)
     except UnicodeDecodeError:
-        pass  # shown with replacement characters
+        pass  # the page shows replacement characters
     else:
         assert told == expected
 

@@ -157,7 +157,7 @@ def test_a_transaction_is_explained(page: Browser, node: NodeProcess) -> None:
     text = page.reads("Reverted", "Calls", "CALL", "State changes", "nonce")
     assert "Function has been reverted." in text
     assert "No known ABI has this function" in text
-    # an ABI dropped onto the page is used at once and stored
+    # the page uses a dropped ABI at once and stores it
     artifact = {"contractName": "Reverts", "abi": data_of("revert")["abi"], "address": address}
     page.value(
         "(() => { const files = new DataTransfer();"
@@ -319,7 +319,7 @@ def test_contrast_and_labels(page: Browser, node: NodeProcess, is_dark: bool, wi
     source = axe_source()
     sent = send(node, "0x" + "22" * 20, value=1)
     page.look(width, 900, is_dark)
-    page.do("Page.setBypassCSP", enabled=True)  # allows the checker to add its own elements
+    page.do("Page.setBypassCSP", enabled=True)  # lets the accessibility checker add its own elements
     try:
         page.open(base(node), "document.getElementById('live')?.dataset.state === 'live'")
         page.value(source + "; 1")

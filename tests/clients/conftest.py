@@ -22,7 +22,7 @@ DEV = (
     "--rpc-ws-port=0",
     "--graphql-http-enabled=false",
     "--logging=WARN",
-    # the tests expect the chain id of web3.py's own fixture and a coinbase in genesis
+    # the tests expect the chain id of web3.py's own fixture, and expect a coinbase in genesis
     "--override-genesis-config=chainId=131277322940537",
     f"--miner-coinbase=0x{'00' * 20}",
     # the tests need a node with peers, and a development node has none by default
@@ -88,7 +88,7 @@ def applicable(request: pytest.FixtureRequest) -> None:
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
     options = (*DEV, *getattr(request.cls, "OPTIONS", ()))
     with NodeProcess(tmp_path_factory.mktemp("node") / "data", *options, command=("dev",)) as started:
-        for _ in range(6):  # cases request the first blocks by number
+        for _ in range(6):  # some cases request the first blocks by number
             sent(started, to="0x" + "d0" * 20, value="0x1")
         yield started
 

@@ -34,7 +34,7 @@ LIBRARIES = pytest.mark.parametrize("library", ["ethers", "viem"])
 
 def told(script: str, tmp_path: Path, *options: str, given: dict[str, Any] | None = None) -> dict[str, Any]:
     """Run a script against a new `ophion dev`; return its result."""
-    # the first blob takes seconds, and half a minute was once too short on a busy machine
+    # the first blob takes seconds; half a minute was too short on a busy machine
     patient = "--http-timeout-seconds=90"
     dev = ("--rpc-ws-port=0", "--graphql-http-enabled=false", "--logging=WARN", patient, *options)
     with NodeProcess(tmp_path / "data", *dev, command=("dev",)) as node:

@@ -50,7 +50,7 @@ def test_killed_validators_sign_nothing_that_contradicts_them(tmp_path: Path, en
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_validator_with_an_empty_disk_signs_nothing_below_its_network(tmp_path: Path, engine: str) -> None:
-    # the signer of block 1
+    # erase the signer of block 1
     wiped = 1 if engine == "clique" else 0
     rest, file = [index for index in range(4) if index != wiped], tmp_path / f"signed{wiped}"
     with recording_network(tmp_path, engine) as network:

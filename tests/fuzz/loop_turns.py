@@ -125,7 +125,7 @@ class Turns:
                     file.write(json.dumps({"seconds": took, "doing": doing}) + "\n")
         self._loop.call_later(EVERY_S, self._turned)
         self._alarm.rearm()
-        self._began = time.thread_time()  # the time of this code does not count
+        self._began = time.thread_time()  # exclude the time of this code
 
 
 def longest(path: Path) -> tuple[float, list[str]]:

@@ -95,7 +95,7 @@ def test_packets(datagram: bytes, has_right_hash: bool) -> None:
     except WireError as error:
         assert is_clear(error)
     except rlp.RlpError:
-        pass  # only the list is checked here; its items are checked where their type is known
+        pass  # check only the list here; the code that knows the type of the items checks them
 
 
 @target(300)

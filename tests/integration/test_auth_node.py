@@ -124,9 +124,10 @@ def test_answers_take_as_long_for_unknown_users_as_for_wrong_passwords(node: Nod
         return time.perf_counter() - began
 
     seconds("ali")
-    # fewer attempts than the login throttle allows (docs/security.md)
+    # make fewer attempts than the login throttle allows (docs/security.md)
     pairs = [(seconds("ali"), seconds("bob")) for _ in range(4)]
-    # the minimum excludes the effect of other load; without a hash for unknown users, `unknown` would be far lower
+    # the minimum excludes the effect of other load. If the node hashed nothing for unknown users, `unknown` would be
+    # far lower.
     wrong, unknown = (min(column) for column in zip(*pairs, strict=True))
     assert 0.3 < unknown / wrong < 3
 
@@ -151,7 +152,7 @@ def test_tls_on_both_services_with_certificates_of_clients(tmp_path: Path, users
     key, certificate = identity("node")
     store = pem_file(tmp_path / "node.pem", key, certificate)
     client = pem_file(tmp_path / "client.pem", *identity("client"))
-    trust = client  # a self-signed certificate is trusted like one of an authority, if it is in the trust store
+    trust = client  # a self-signed certificate in the trust store is trusted like a certificate of an authority
     options = (
         "--network=dev",
         "--rpc-http-tls-enabled",

@@ -131,7 +131,7 @@ def test_another_genesis_is_refused_with_both_hashes(imported: Path, tmp_path: P
 
 def test_a_bad_block_is_named_and_everything_before_it_stays(tmp_path: Path) -> None:
     content = bytearray(BLOCKS.read_bytes())
-    content[-40] ^= 1  # changes the seal of the last header, or its body
+    content[-40] ^= 1  # changes the seal or the body of the last block
     bad = tmp_path / "bad.rlp"
     bad.write_bytes(content)
     done = import_chain(tmp_path / "data", SKIP_WORK, file=bad).failed("at block number 32 (0x")

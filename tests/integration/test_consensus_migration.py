@@ -53,7 +53,7 @@ def test_clique_becomes_qbft_with_the_same_members(tmp_path: Path) -> None:
     _migrate(network)
     with _running(network):
         nodes = network.nodes
-        # a transaction before and one after the migration
+        # send one transaction before and one after the migration
         first = nodes[1].send(legacy_transaction(DEV_KEYS[0], 0, gas_price=0, chain_id=1337))
         nodes[0].receipt(first)
         network.wait(lambda: min(network.heights()) >= FIRST + 1, 60, "the first QBFT blocks")
@@ -72,7 +72,7 @@ def test_clique_becomes_qbft_with_the_same_members(tmp_path: Path) -> None:
         assert nodes[4].rpc("eth_getBlockByNumber", "finalized", False) is not None
         times = _times(nodes[0], range(FIRST - 1, FIRST + 1))
         print(f"seconds between the last Clique and the first QBFT block: {times[1] - times[0]}")
-        # restarts and a new node: every block verifies from genesis under the new genesis file
+        # after restarts and on a new node, every block verifies from genesis under the new genesis file
         network.kill(0, 4)
         network.wipe(4)
         nodes[0].start()
@@ -98,7 +98,7 @@ def test_a_signer_with_the_old_genesis_file_stops_before_the_block(tmp_path: Pat
         assert f"new rules from block {FIRST}" in network.nodes[3].output()
         assert "announce new rules from block" in network.nodes[4].output()
         assert network.agrees(told)
-        # with the new genesis file the stopped nodes go on with their data
+        # with the new genesis file, the stopped nodes continue with their data
         for index in (3, 4):
             node = network.nodes[index]
             node._arguments = [one.replace(str(old), str(network.genesis_file)) for one in node._arguments]

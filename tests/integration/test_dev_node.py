@@ -171,7 +171,8 @@ def test_timestamps_stay_with_the_clock(tmp_path: Path) -> None:
         start = node.time()
         for _ in range(50):
             node.mined(node.send(FIRST, OTHER, 1))
-        # blocks are made faster than one per second; with distinct timestamps, the chain would be fifty seconds ahead
+        # the node makes blocks faster than one per second; with distinct timestamps, the chain would be fifty seconds
+        # ahead
         assert node.number() == 50
         assert node.time() - start < 45
 

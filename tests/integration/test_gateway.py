@@ -93,7 +93,7 @@ def test_graphql_and_what_there_is(node: NodeProcess, base: str) -> None:
 
 
 def test_a_long_trace_is_passed_on_in_pieces(node: NodeProcess, base: str) -> None:
-    contract, loop = "0x" + "11" * 20, "0x5b600160010150600056"  # jumps to the start until the gas is used up
+    contract, loop = "0x" + "11" * 20, "0x5b600160010150600056"  # this code jumps to its start until the gas is used up
     asked = [{"to": contract, "gas": "0x30d40"}, "latest", {"stateOverrides": {contract: {"code": loop}}}]
     direct = node.rpc("debug_traceCall", *asked)
     web3 = Web3(Web3.HTTPProvider(f"http://{base}/jsonrpc"))
@@ -284,7 +284,7 @@ def test_pipelined_requests_after_fast_path_requests_are_answered_in_order() -> 
             client.sendall(one + b"x")
             assert client.recv(4096).endswith(b"xx")
         client.sendall(one + b"a")
-        time.sleep(0.1)  # the fast path is forwarding it
+        time.sleep(0.1)  # the fast path is forwarding this request
         client.sendall(one + b"b" + one + b"c")
         found = b""
         while not found.endswith(b"cc"):
@@ -432,7 +432,7 @@ def test_too_many_requests_for_one_node_are_refused(monkeypatch: pytest.MonkeyPa
         wait_for(lambda: node.connections == 1)
         for client in others:
             client.request("POST", "/jsonrpc", b"{}")
-        # one of the two requests waits and the other is refused; which one depends on the order of acceptance
+        # one request waits and the other is refused; the order of acceptance decides which
         [[sent_away], _, _] = select.select([client.sock for client in others], [], [], 60)
         others.sort(key=lambda client: client.sock is sent_away)
         refused = others[1].getresponse()

@@ -17,14 +17,14 @@ def test_signers_take_turns_and_come_together_again(tmp_path: Path) -> None:
         number = int(nodes[1].receipt(sent)["blockNumber"], 16)
         network.wait(lambda: min(network.heights()) >= number + 2, 60)
         assert all(node.receipt(sent) for node in nodes)
-        # one signer alone can make one block, the other two continue; after healing, all agree
+        # a single signer can make one block, and the other two continue; after healing, all agree
         network.divide((0, 1), (2,))
         stranded = nodes[2].send(legacy_transaction(DEV_KEYS[1], 0, gas_price=0, chain_id=1337))
         network.grow(6, 60, (0, 1))
         assert network.height(2) < network.height(0)
         network.heal()
         network.wait(lambda: network.height(2) >= network.height(0) - 1, 60, "the third one catching up")
-        # a transaction that only the abandoned branch had is mined again
+        # a transaction that only the abandoned branch contained is mined again
         network.wait(lambda: nodes[0].rpc("eth_getTransactionReceipt", stranded) is not None, 60, "its transaction")
         network.kill(1)
         network.grow(3, 60, (0, 2))

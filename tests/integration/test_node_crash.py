@@ -75,7 +75,7 @@ def test_killing_the_node_under_load_loses_nothing_it_acknowledged(tmp_path: Pat
                 mined[hash] = node.receipt(hash)["blockHash"]
             for index, key in enumerate(SENDERS):
                 count = int(node.rpc("eth_getTransactionCount", "0x" + key.address.hex(), "latest"), 16)
-                # a transaction whose answer was lost by the kill may still have been accepted
+                # the node may have accepted a transaction whose answer was lost by the kill
                 assert count >= nonces[index]
                 nonces[index] = count
             load = Load(node.ports["json-rpc"], nonces)

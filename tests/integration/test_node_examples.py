@@ -52,7 +52,7 @@ def javascript(name: str) -> Path:
 def has_packages(folder: Path) -> bool:
     """Return whether all packages are installed, after one attempt to install them. npm writes its own list last."""
     complete = folder / "node_modules" / ".package-lock.json"
-    # several test processes run at once, so later ones wait for the installation
+    # several test processes run at once; one installs the packages and the others wait
     with (folder / "package-lock.json").open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not complete.exists():

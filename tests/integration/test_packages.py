@@ -97,7 +97,7 @@ def expect_metadata(text: str) -> None:
 def installed(package: Path, folder: Path) -> Path:
     """Install this package and the locked dependencies in a new virtual environment."""
     venv.create(folder, with_pip=True)
-    # reuse the dependencies of this build; only Ophion's own crates are compiled again
+    # reuse the dependencies of this build, so that only Ophion's own crates are compiled again
     environ = {**clean_environment(), "CARGO_TARGET_DIR": str(ROOT / "native" / "target")}
     locked = ["--require-hashes", "--only-binary=:all:", "-r", str(ROOT / "requirements.lock")]
     for arguments in (["install", "-q", *locked], ["install", "-q", "--no-deps", str(package)], ["check"]):
@@ -179,7 +179,7 @@ def test_the_unit_is_one_that_systemd_understands(tmp_path: Path) -> None:
     if analyze is None:
         pytest.skip("systemd-analyze is not here")
     text = (SYSTEMD / "ophion.service").read_text()
-    # systemd checks that the program exists, so replace its path: it is not installed here
+    # systemd checks that the program exists, so replace the path of the program, which is not installed here
     unit = tmp_path / "ophion.service"
     unit.write_text(text.replace("/opt/ophion/bin/ophion", sys.executable))
     done = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True, check=False)

@@ -78,23 +78,23 @@ def test_old_rules_stay_in_force_and_the_file_is_never_half_written(tmp_path: Pa
         assert [one.name for one in node.rules.parent.iterdir()] == ["rules.toml"]
         assert node.rules.read_text() == whole
         node.keeps(MANY, 0)
-        # read-only
+        # the file is read-only
         node.rules.chmod(0o444)
         assert node.refused("perm_addAccountsToAllowlist", [NEW]) == LATER_WORDS
         assert node.rules.read_text() == whole
         node.keeps(MANY, 1)
         node.rules.chmod(0o644)
-        # invalid TOML at reload
+        # the file contains invalid TOML at reload
         node.rules.write_text("accounts-whitelist=[")
         assert node.refused("perm_reloadPermissionsFromFile") == RELOAD_FAILED
         assert node.rules.read_text() == "accounts-whitelist=["
         node.keeps(MANY, 2)
-        # file and memory differ
+        # the list in the file and the list in memory differ
         node.rules.write_text(written(MANY[:1]))
         assert node.refused("perm_addAccountsToWhitelist", [NEW]) == OUT_OF_SYNC
         assert node.rules.read_text() == written(MANY[:1])
         node.keeps([*MANY, NEW], 3)
-        # a valid file is accepted again
+        # the node accepts a valid file again
         assert node.rpc("perm_reloadPermissionsFromFile") == "Success"
         assert node.rpc("perm_addAccountsToWhitelist", [NEW]) == "Success"
         assert json.loads(node.rules.read_text().splitlines()[1].partition("=")[2]) == [MANY[0], NEW]

@@ -126,7 +126,7 @@ def test_a_fifth_node_is_refused_let_in_and_closed_while_validators_keep_each_ot
         wait_for(lambda: 1 in network.knows(STRANGER))
         goal = network.height(0) + 1
         wait_for(lambda: network.height(STRANGER) >= goal)
-        # a validator that is killed and restarted is permitted, both before and after it has synchronised
+        # a validator that is killed and restarted stays permitted, before and after it has synchronised
         network.nodes[3].kill()
         network.nodes[3].start()
         wait_for(network.are_complete)

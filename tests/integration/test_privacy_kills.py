@@ -61,7 +61,7 @@ class Sender(threading.Thread):
                 self.acknowledged.append(node.ask("eea_sendRawTransaction", "0x" + raw.hex()))
                 nonce += 1
             except CommandError:
-                nonce = None  # the member is down: read its nonce again when it is back
+                nonce = None  # the member is down: read its nonce again after its restart
                 time.sleep(0.05)
 
 

@@ -110,7 +110,7 @@ def test_a_file_that_was_cut(data: Path, size: int) -> None:
     assert database(data).read_bytes() == cut
     done = import_small(data)
     if 0 <= size <= PAGE:
-        # nothing was stored in a file of this size, so the import starts with an empty file
+        # a file of this size held no data, so the import starts with an empty file
         assert f"Head is {HEAD}" in done.succeeded().out
     else:
         explained(done)

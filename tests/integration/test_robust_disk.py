@@ -132,7 +132,7 @@ def test_another_file_type_instead_of_a_file(tmp_path: Path, place: str) -> None
     else:
         (data / place).mkdir(parents=True)
     done = import_small(data).failed(str(data))
-    # an invalid data path is a command-line error, which is followed by the usage
+    # an invalid data path is a command-line error, after which the program prints the usage
     said = done.err.partition("\n\nUsage: ")[0] if not place else done.err
     assert len(said.strip().splitlines()) == 1
 
@@ -145,7 +145,7 @@ def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="only root can become somebody else")
 def test_a_data_path_of_another_user(tmp_path: Path) -> None:
-    with tempfile.TemporaryDirectory() as folder:  # a folder that all users may enter, unlike tmp_path
+    with tempfile.TemporaryDirectory() as folder:  # all users may enter this folder, unlike tmp_path
         Path(folder).chmod(0o755)
         closed = Path(folder) / "closed"
         closed.mkdir(mode=0o700)

@@ -119,7 +119,7 @@ def test_a_large_batch_is_answered_in_order(node: NodeProcess) -> None:
 def test_long_answers_are_compressed_for_clients_that_ask(node: NodeProcess) -> None:
     """Checks a long batch and a streamed trace."""
     blocks = [{"id": n, "method": "eth_getBlockByNumber", "params": ["0x0", False]} for n in range(100)]
-    # 20,000 iterations of a loop
+    # the code runs a loop 20,000 times
     loop = {"to": "0x" + "aa" * 20, "gas": "0xf42400"}
     code = {"0x" + "aa" * 20: {"code": "0x614e205b6001900380600357"}}
     trace = {"id": 1, "method": "debug_traceCall", "params": [loop, "latest", {"stateOverrides": code}]}
@@ -127,7 +127,7 @@ def test_long_answers_are_compressed_for_clients_that_ask(node: NodeProcess) -> 
         bodies, sizes = [], []
         for wanted in ("gzip", "identity"):
             connection = http.client.HTTPConnection("127.0.0.1", node.ports["json-rpc"], timeout=60)
-            for _ in range(2):  # the second time, its head is known
+            for _ in range(2):  # for the second request, the cache has the head
                 connection.request("POST", "/", json.dumps(request), {"Accept-Encoding": wanted})
                 response = connection.getresponse()
                 encoding, body = response.headers.get("Content-Encoding"), response.read()

@@ -68,7 +68,7 @@ def test_2_both_dial_each_other_at_once_and_one_connection_survives(tmp_path: Pa
         nodes.append(NodeProcess(path, "--network=dev", f"--p2p-port={ports[here]}", *PEERS))
     with nodes[0] as one, nodes[1] as two:
         wait_for(lambda: len(one.rpc("admin_peers")) == len(two.rpc("admin_peers")) == 1)
-        time.sleep(2)  # wait for the other side's dial to arrive, if it is in progress
+        time.sleep(2)  # wait until the other node's dial arrives, if one is in progress
         [seen_by_one], [seen_by_two] = one.rpc("admin_peers"), two.rpc("admin_peers")
         assert seen_by_one["network"]["inbound"] is not seen_by_two["network"]["inbound"]
         assert sum(endings(one).values()) <= 2
@@ -95,7 +95,7 @@ def test_5_a_chain_that_is_not_ours_is_left_cleanly_and_not_stormed(tmp_path: Pa
         one.rpc("admin_addPeer", two.rpc("net_enode"))
         wait_for(lambda: endings(one))
         time.sleep(3)
-        # a redialled peer is connected for a moment
+        # a redialled peer counts as connected for a moment
         wait_for(lambda: one.rpc("net_peerCount") == two.rpc("net_peerCount") == "0x0")
         assert {why for _, why in endings(one)} == {"subprotocol"}  # disconnect reason 0x10
         assert sum(endings(one).values()) <= 4
@@ -140,7 +140,7 @@ def test_9_a_storm_of_transactions_passes_a_line_of_nodes(tmp_path: Path) -> Non
         for node in (miner, middle, first):
             wait_for(lambda node=node: int(node.rpc("eth_getTransactionCount", sender, "latest"), 16) == count)
         assert all(first.rpc("eth_getTransactionReceipt", hash)["status"] == "0x1" for hash in hashes[::250])
-        # no transaction is gossiped back to the node that sent it
+        # no node gossips a transaction back to its sender
         came = first.rpc("debug_metrics")["network"]["p2p_messages_inbound_total"]["eth"]
         assert not any("Transactions" in name and "Get" not in name for name in came), came
 

@@ -18,7 +18,7 @@ from ophion.data.sql import connect, run_queries
 from tests.integration.test_cli_export import TRANSFER, token_transfer
 
 SENDERS = DEV_KEYS[1:4]
-TOKEN_OWNER = DEV_KEYS[1].address  # `token_transfer` names it as the previous owner
+TOKEN_OWNER = DEV_KEYS[1].address  # `token_transfer` names this address as the previous owner
 
 
 class Rpc:
@@ -181,12 +181,12 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
                 running.send(legacy_transaction(key, 3 * nonce, to=to, value=10**18 + nonce))
                 code = token_transfer(to, 2**100 + nonce)
                 running.send(legacy_transaction(key, 3 * nonce + 1, to=None, data=code, gas=200_000))
-                # init code that reverts
+                # this init code reverts
                 failing = legacy_transaction(key, 3 * nonce + 2, to=None, data=bytes.fromhex("5f5ffd"), gas=100_000)
                 last = running.send(failing)
             running.receipt(last)
         assert running.stop() == 0
-    with NodeProcess(data, "--rpc-http-api=ETH,NET,WEB3,DEBUG,TRACE") as running:  # makes no blocks
+    with NodeProcess(data, "--rpc-http-api=ETH,NET,WEB3,DEBUG,TRACE") as running:  # this node makes no blocks
         yield running
 
 

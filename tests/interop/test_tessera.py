@@ -57,7 +57,7 @@ class Tessera:
         self.key_file.write_text(text(ENCLAVE_KEYS[index]))
         servers = {"Q2T": self.port, "P2P": self._own_port}
         keys = {"privateKey": text(ENCLAVE_SECRETS[index]), "publicKey": text(ENCLAVE_KEYS[index])}
-        # without WRITE_DELAY=0, acknowledged data reaches the disk only half a second later
+        # without WRITE_DELAY=0, the database writes acknowledged data to disk only half a second later
         database = f"jdbc:h2:{path / 'rows'};WRITE_DELAY=0"
         config = {
             "mode": "orion",
@@ -118,7 +118,7 @@ class Story:
             PrivateClient(node, key, CHAIN_ID) for node, key in zip(network.nodes, DEV_KEYS, strict=False)
         ]
         self.group = legacy_id([self.a.enclave_key, self.b.enclave_key])
-        # retry, because a recipient is unknown until the processes have exchanged keys
+        # retry, because a recipient is unknown until the enclaves have exchanged keys
         self.contract = self.created(private_for=(self.b.enclave_key,))
 
     def created(self, **members: Any) -> str:
@@ -225,7 +225,7 @@ def test_groups_are_made_found_used_and_deleted(story: Story) -> None:
     story.agree(story.a.send(set_number(7), to=contract, group=group), 7, group, contract)
     marker = story.b.send(set_number(8), to=contract, group=group)
     story.agree(marker, 8, group, contract)
-    # a member executes a transaction that was sent before the group was deleted
+    # a member executes a transaction that was sent before the deletion of the group
     story.b.node.stop()
     marker = story.a.send(set_number(11), to=contract, group=group)
     assert story.a.receipt(marker)["status"] == "0x1"
@@ -261,7 +261,7 @@ def test_foreign_payloads_in_the_enclave_stop_no_member(story: Story) -> None:
     status, answer = story.enclaves[0].ask("POST", "/send", json.dumps(form).encode(), Content_Type="application/json")
     assert status == 200, answer
     keys = [json.loads(answer)["key"]]
-    # a payload that any unknown enclave can push: Tessera stores it without opening it
+    # any unknown enclave can push this payload: Tessera stores it without opening it
     fields = [story.a.enclave_key, os.urandom(100), os.urandom(24), None, os.urandom(48), os.urandom(24)]
     body = b"".join((1 if one is None else len(one)).to_bytes(8, "big") + (one or b"") for one in fields)
     status, answer = story.enclaves[1].ask("POST", "/push", body, among=True, Content_Type="application/octet-stream")

@@ -389,7 +389,7 @@ def test_a_validator_that_lost_its_disk_does_not_vote_at_the_height_of_its_resta
     found = world(rules, faulty=(2,))
     found.checker.forgetful = frozenset({2})
     found.run(9.0)
-    # the member votes, and loses its disk while the height is open
+    # the member votes, then loses its disk before the height is decided
     found.mail.filter = lambda _sender, _receiver, letter: not isinstance(letter, Commit)
     found.run(13.0)
     stuck = found.members[2].height

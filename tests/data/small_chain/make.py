@@ -39,7 +39,7 @@ _LONDON = 8
 _EPOCH = 10
 _START = 1_700_000_000
 
-# SSTORE(calldata[0:32], calldata[32:64]), then LOG1 of all calldata under the first word
+# this code runs SSTORE(calldata[0:32], calldata[32:64]), then LOG1 of all calldata with the first word as topic
 _KEEPER = bytes.fromhex("602035600035556000353660006000373660" + "00a100")
 _DEPLOYMENT = bytes((0x60, len(_KEEPER), 0x80, 0x60, 0x0B, 0x60, 0x00, 0x39, 0x60, 0x00, 0xF3)) + _KEEPER
 
@@ -86,7 +86,7 @@ class _Author:
             return legacy_transaction(
                 key, nonce, to=None, data=_DEPLOYMENT, gas=200_000, gas_price=price, chain_id=_CHAIN_ID
             )
-        if number % 7 == 3 and position == 1:  # too little gas for the storage: included, but failed
+        if number % 7 == 3 and position == 1:  # the gas does not cover the storage, so it fails
             return self._call(key, nonce, word, 25_000)
         if (number + position) % 3 == 0:
             return self._call(key, nonce, word, 100_000)
@@ -129,7 +129,7 @@ def _genesis_block(chain: Chain) -> bytes:
 
 
 def _keeper_address() -> bytes:
-    # the first transaction of the first account: RLP of [address, 0]
+    # the address comes from the first transaction of the first account: RLP of [address, 0]
     return keccak256(b"\xd6\x94" + DEV_KEYS[0].address + b"\x80")[12:]
 
 

@@ -227,7 +227,7 @@ def test_blockhash_knows_ancestors_on_the_canonical_chain_in_a_batch_and_on_a_si
         main = source.branch(3)
         for block in main:
             source.put(block)
-        # made on the canonical chain, where BLOCKHASH reads the database
+        # this block is made on the canonical chain, where BLOCKHASH reads the database
         asking = source.block(transactions=[deploy(3)])
         source.put(asking)
         assert kept(source, asking.header, 3) == main[2].header.hash

@@ -95,9 +95,9 @@ def test_old_states_go_and_the_others_stay(make: Make, tmp_path: Path, most: int
     world.extend(*blocks)
     before = nodes(world.store)
     assert pruned(world.store, 10, most) == (29, before - nodes(world.store))
-    # with deltas, the versions on which they are based stay for a while
+    # versions that are the base of a delta stay for a while
     assert nodes(world.store) < (before * 2 // 3 if make.writes_changes else before // 2)
-    # the head, the ten blocks before it, and the genesis
+    # the head, the ten blocks before it and genesis keep their states
     assert [is_there(world.store, block) for block in blocks] == [False] * 29 + [True] * 11
     assert is_there(world.store, world.genesis)
     assert world.store.check(10) == []
@@ -411,7 +411,7 @@ def _has_state(chain: object, number: int) -> bool:
 def test_a_database_shows_whether_states_were_dropped(tmp_path: Path, make: Make) -> None:
     world = make(tmp_path)
     assert not has_dropped_states(world.store)
-    # blocks without changes have the state of the genesis, which is always stored
+    # blocks without changes have the state of genesis, which is always stored
     still = [world.block(world.genesis, [])]
     for _ in range(4):
         still.append(world.block(still[-1], []))

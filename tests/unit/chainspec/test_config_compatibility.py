@@ -77,14 +77,14 @@ def test_a_rule_of_blocks_that_exist_is_not_changed(before: dict[str, Any], chan
         (_QBFT, {"londonBlock": 11}),
         (_QBFT, {"shanghaiTime": 1001}),
         (_QBFT, {"byzantiumBlock": 0, "petersburgBlock": 0}),  # implied by Berlin
-        (_QBFT, {"muirGlacierBlock": 0}),  # without a difficulty bomb, it has no effect
+        (_QBFT, {"muirGlacierBlock": 0}),  # this delay has no effect without a difficulty bomb
         (_QBFT, {"qbft": {"epochlength": 200, "blockreward": "5"}}),
         (_QBFT, {"qbft": {"epochlength": 100, "blockreward": "5", "blockperiodseconds": 9}}),
         (_QBFT, {"contractSizeLimit": 100_000}),
         (_QBFT, {"transitions": {"qbft": [{"block": 11, "validators": [_MEMBER]}]}}),
         (_QBFT, {"transitions": {"qbft": [{"block": 4, "blockperiodseconds": 7}]}}),
         ({**_QBFT, "londonBlock": 11}, {"londonBlock": 12, "zeroBaseFee": True}),
-        ({**_QBFT, "londonBlock": 2}, {"zeroBaseFee": True}),  # consensus.md 5.3: old blocks stay valid
+        ({**_QBFT, "londonBlock": 2}, {"zeroBaseFee": True}),  # old blocks stay valid (consensus.md 5.3)
         ({**_QBFT, "londonBlock": 2, "zeroBaseFee": True}, {"zeroBaseFee": False, "fixedBaseFee": True}),
         ({**_QBFT, "shanghaiTime": 0}, {"londonBlock": 0}),
         ({"ibft2": {}, "berlinBlock": 0}, {"qbft": {"startblock": 11, "epochlength": 5}}),

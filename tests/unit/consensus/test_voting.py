@@ -20,7 +20,7 @@ def play(members: str, blocks: str) -> str:
     return "".join(chr(address[0]) for address in tally.validators)
 
 
-# the scenarios of consensus.md 1.9 about the tally, for which both counting rules give the same result
+# scenarios of consensus.md 1.9 for which both counting rules give the same tally
 @pytest.mark.parametrize(
     ("members", "blocks", "expected"),
     [

@@ -55,8 +55,7 @@ def test_who_is_back_while_the_last_attempt_ends_gets_its_part(tmp_path: Path) -
                     meetings = await met(a, b)
                     await there.is_waited_for()
                     await part(meetings)
-                    # the connection was lost while a message waits to be written, and its delivery attempt is still
-                    # running
+                    # the connection was lost while a message waits to be written, and the delivery attempt still runs
                     await here.is_waited_for()
                 meetings = await met(a, b)
             await until(lambda: not a.enclave.status()["outbox"])

@@ -147,7 +147,7 @@ def test_two_copies_to_one_target_are_refused(data: Path, tmp_path: Path) -> Non
 
 def test_a_damaged_database_makes_no_backup(data: Path, tmp_path: Path) -> None:
     file = data / "database" / "data.mdb"
-    # change the recipient of a transaction, wherever it is stored
+    # change the recipient of a transaction at every place that stores it
     file.write_bytes(file.read_bytes().replace(bytes([3]) * 20, bytes([3]) * 19 + bytes([4])))
     with pytest.raises(StorageError, match="The copy is not used, because it is damaged:\n"):
         back_up(data, tmp_path / "copy", 0, True, nothing)

@@ -116,7 +116,7 @@ def test_node_ingress_without_rules_registered_denies(tmp_path: Path) -> None:
 
 def test_result_of_wrong_form_is_not_permitted(tmp_path: Path) -> None:
     async def story(core: TestCore, rules: NodeRules) -> None:
-        # the rules contract is invalid, and the ingress forwards its failure
+        # the rules contract is invalid, and the ingress contract forwards its failure
         await core.mine(change(0, calldata("setContractAddress(bytes32,address)", RULES, ADMINISTRATION), NODE_INGRESS))
         refusal = rules.refusal_of(A, Action.DIAL)
         assert refusal is not None
@@ -227,7 +227,7 @@ def test_a_revert_with_a_huge_reason_is_reported_in_one_line(tmp_path: Path) -> 
 
 
 def test_a_contract_that_burns_its_gas_is_run_once_per_block(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    # returns true before block 3, and loops from then on
+    # this contract returns true before block 3, and loops from block 3 on
     burning = "43600311600b575b6007565b60001960005260206000f3"
     made = keccak256(rlp.encode([ADMIN.address, b""]))[12:]
     create = bytes.fromhex(f"60{len(burning) // 2:02x}80600b6000396000f3{burning}")
@@ -280,5 +280,5 @@ def test_the_second_interface_is_asked_about_each_end(tmp_path: Path) -> None:
     with open_core(tmp_path, genesis=genesis()) as core:
         asyncio.run(deploy(core))
     del core
-    gc.collect()  # states of the first run would keep the database open
+    gc.collect()  # release the states of the first run, which would keep the database open
     play(tmp_path, story, ruled(nodes_contract_version=2))

@@ -135,7 +135,7 @@ def test_a_cut_journal_gives_back_a_beginning_of_what_was_written(
     path.write_bytes(whole[: min(cut, len(whole))])
     found = [entry.raw for entry in opened(path)[1]]
     complete = path.read_bytes().count(b"\n")
-    # the last line may be cut inside its hex digits; the pool cannot decode it then
+    # the last line may end inside its hex digits, so that the pool cannot decode it
     assert found[: complete - 1] == raws[: max(complete - 1, 0)]
     journal.close()
 

@@ -391,7 +391,7 @@ def test_what_a_restart_refuses_for_now_is_kept_for_the_next(
     async def dear(bench: Bench) -> None:
         assert bench.pool.restore() == 0
         assert "kept for the next start count=2 reason=Gas price below" in caplog.text
-        # the journal is complete even if its file is rewritten meanwhile
+        # the journal stays complete, even if its file is rewritten at the same time
         local = bench.pool._local
         assert local is not None
         local.journal.rewrite(local._live_entries())

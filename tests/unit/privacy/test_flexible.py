@@ -146,7 +146,7 @@ def test_only_the_creator_of_a_group_manages_it(private: PrivateInterface) -> No
     receipt = private.ask("priv_getTransactionReceipt", marker)
     assert receipt["status"] == "0x0"
     assert "Only whoever made the group may do this" in private.ask("priv_explain", marker)["reason"]
-    # calls that bypass the proxy fail too
+    # calls that bypass the proxy also fail
     direct = group.send(LOCK, to=(0x7B).to_bytes(20, "big"))
     assert direct["status"] == "0x0"
     assert group.members() == [text(FROM), text(FOR)]
@@ -203,7 +203,7 @@ def test_a_payload_of_other_members_or_another_version_is_not_run(private: Priva
         marker = marked(private, payload, sender, to, nonce)
         explained = private.ask("priv_explain", marker)
         assert (explained["state"], explained["reason"]) == ("invalid", reason)
-    # members are added, and the payload omits one of them
+    # the group gets new members, and the payload omits one of them
     assert group.send(LOCK)["status"] == "0x1"
     adding = bytes.fromhex(signed(private, add_members(THIRD), 2)[2:])
     explained = private.ask("priv_explain", marked(private, encode_versioned(adding, version), FROM, [FOR], 4))

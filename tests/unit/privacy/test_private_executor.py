@@ -48,7 +48,7 @@ def test_a_late_payload_is_executed_at_its_position(tmp_path: Path) -> None:
         keys = [private.ask("eth_getTransactionByHash", marker)["input"] for marker in markers]
         store = private.node.chain.store
         payloads = {key: store.row("payloads", bytes.fromhex(key[2:])) for key in keys}
-    # a node with the same chain that has lost the second payload and all private states
+    # this node has the same chain, but has lost the second payload and all private states
     with open_private(tmp_path) as private:
         store = private.node.chain.store
         late = bytes.fromhex(keys[1][2:])
@@ -213,7 +213,7 @@ def test_a_reorganisation_is_followed_and_undoes_nothing_that_stays(tmp_path: Pa
         assert private.ask("priv_getTransactionCount", "0x" + DEV_KEYS[0].address.hex(), text(GROUP)) == "0x1"
         assert private.ask("priv_getCode", text(GROUP), GET["to"], "0x1") == "0x"
         assert private.ask("priv_getFilterChanges", text(GROUP), filter_id) == []
-        private.run(private.node.seal(10.0))  # the second marker is back in the pool, and is mined again
+        private.run(private.node.seal(10.0))  # the second marker returns to the pool, and is mined again
         assert root(private) == expected
         assert private.ask("priv_getTransactionReceipt", markers[1])["blockNumber"] == "0x4"
         assert int(private.ask("priv_call", text(GROUP), GET), 16) == 5
@@ -255,7 +255,7 @@ def test_a_payload_that_an_enclave_outside_gets_while_its_block_is_followed_is_e
     (port,) = free_ports(1)
     with open_private(tmp_path, outside=port) as private, closing(open_store(tmp_path / "outside")) as store:
         keyring = EnclaveKeyring(ENCLAVE_SECRETS[:2])
-        private.enclave = EmbeddedEnclave(store, keyring, InlineLanes(), SystemEntropy())  # with its own database
+        private.enclave = EmbeddedEnclave(store, keyring, InlineLanes(), SystemEntropy())  # it has its own database
         enclave, executor = private.privacy.enclave, private.privacy.executor
         look, write, looks = enclave.receive_many, executor._lanes.write.run, list[int]()
 
@@ -264,7 +264,7 @@ def test_a_payload_that_an_enclave_outside_gets_while_its_block_is_followed_is_e
             return [None] * len(keys) if len(looks) == 1 else await look(keys)
 
         async def write_too_late(job: Callable[[], T], deadline_s: float | None = None) -> T:
-            if len(looks) == 1:  # delay the write until pending retries, if any, are done
+            if len(looks) == 1:  # delay the write until no retry is pending
                 await until(lambda: not len(executor._retries))
             return await write(job, deadline_s)
 

@@ -366,7 +366,7 @@ def test_i_18_a_time_out_that_does_not_exceed_the_period_is_warned_about_once(
     forks = {"transitions": {engine: [{"block": since, "blockperiodseconds": 6}]}} if since else None
     run_story(tmp_path, engine, story, forks=forks, blockperiodseconds=period, requesttimeoutseconds=6)
     warned = [record.getMessage() for record in caplog.records if "does not exceed" in record.getMessage()]
-    # no warning in QBFT, whose timeout starts when the block is due
+    # QBFT needs no warning, because its timeout starts when the block is due
     assert len(warned) == (1 if engine == "ibft2" else 0)
 
 
@@ -434,7 +434,7 @@ def test_q_08_empty_blocks_come_at_their_own_longer_period(tmp_path: Path) -> No
 
 def test_q_06_a_contract_names_the_validators(tmp_path: Path) -> None:
     contract = "cc" * 20
-    # returns a list (address[]) with the address in slot 0
+    # this contract returns a list (address[]) with the address in slot 0
     code = "0x6020600052600160205260005460405260606000f3"
     slot = {"0x00": "0x" + KEYS[0].address.hex()}
     alloc = {contract: {"balance": "0x0", "code": code, "storage": slot}}
@@ -454,8 +454,8 @@ def test_q_06_a_contract_names_the_validators(tmp_path: Path) -> None:
 
 def test_q_06_a_validator_that_a_transaction_adds_takes_part_from_the_next_block_on(tmp_path: Path) -> None:
     contract = bytes([0xCC]) * 20
-    # stores an input of 32 bytes in slot 1; without input, returns the addresses in slots 0 and 1 as address[], slot 1
-    # only if set
+    # with 32 bytes of input, this contract stores them in slot 1. Without input, it returns the addresses in slots 0
+    # and 1 as address[], slot 1 only if set.
     code = (
         "0x36602014602d57602060005260015415156001018060205260005460405260015460605260051b6040016000f35b60003560015500"
     )
@@ -469,7 +469,7 @@ def test_q_06_a_validator_that_a_transaction_adds_takes_part_from_the_next_block
         )
         addition = bytes(12) + KEYS[1].address
         async with running(*map(driver_of, nodes)):
-            await asyncio.sleep(4.5)  # until the second node has seen a block made while it is online
+            await asyncio.sleep(4.5)  # wait until the second node has seen a block made while it is online
             assert first.queries.head_number == 2
             await first.send(
                 fee_transaction(DEV_KEYS[0], 0, max_fee=100 * GWEI, tip=GWEI, to=contract, gas=100_000, data=addition)
@@ -626,7 +626,7 @@ def test_four_validators_keep_a_period_of_200_milliseconds(tmp_path: Path, engin
         nodes[0].chain.events.listen(lambda event: seen.append(clock.now() - START))
         async with running(*map(driver_of, nodes)):
             await asyncio.sleep(10)
-        # messages take 5 ms: a period begins with the arrival of the proposal, not with the import of its block
+        # messages take 5 ms: a period begins when the proposal arrives, not when its block is imported
         assert len(seen) >= 46
         assert set(rounds(nodes[0])) == {0}
         timestamps = [header.timestamp for header in blocks(nodes[0])]
@@ -868,7 +868,7 @@ def test_a_validator_without_memory_only_follows_until_a_block_was_made_since(tm
         late = nodes[3]
         async with running(*map(driver_of, nodes[:3])):
             await asyncio.sleep(9)
-            # the fourth starts with an empty disk and gets the chain from the others
+            # the fourth validator starts with an empty disk and gets the chain from the others
             wires += wired(nodes)
             for header in blocks(nodes[0]):
                 raw = nodes[0].chain.store.block(header.hash)

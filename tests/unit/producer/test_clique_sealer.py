@@ -173,7 +173,7 @@ def test_a_node_that_is_no_signer_waits_until_it_is_voted_in(tmp_path: Path) -> 
         made = blocks(signer)
         assert made[2].header.coinbase == KEYS[1].address
         assert made[2].header.nonce == ADD_NONCE
-        # the proposal is kept, but the vote is not cast again, because it has no effect any more
+        # the node keeps the proposal, but does not vote again, because the vote has no effect any more
         assert all(header.header.coinbase == ZERO_ADDRESS for header in made[3:])
         authors = [signer.chain.engine.author(header) for header in made]
         assert set(authors[:3]) == {KEYS[0].address}
@@ -250,7 +250,7 @@ def test_period_zero_seals_as_soon_as_there_are_transactions(tmp_path: Path) -> 
 
 def test_c_24_fees_and_the_coinbase_instruction_go_to_the_signer(tmp_path: Path) -> None:
     contract = "cc" * 20
-    # store COINBASE in slot 0
+    # this code stores COINBASE in slot 0
     alloc = {contract: {"balance": "0x0", "code": "0x4160005500"}}
 
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:

@@ -82,7 +82,7 @@ class Machine:
         assert isinstance(engine, CliqueEngine)
         self.node = node
         self.seals = SealStore(store, KEYS[key].address)
-        # blocks of two nodes differ, as they do with transactions
+        # blocks of two nodes differ, like blocks with different transactions
         node.core.assembler.settings.extra_data = index.to_bytes(32)
         parameters = node.chain.spec.clique or CliqueParameters()
         self.sealer = CliqueSealer(

@@ -85,7 +85,7 @@ def test_a_slot_that_becomes_free_just_after_a_cancellation_is_not_lost() -> Non
         first, second = asyncio.create_task(slots.wait()), asyncio.create_task(slots.wait())
         await settle()
         first.cancel()
-        slots.leave()  # before the cancelled task runs
+        slots.leave()  # the slot becomes free before the cancelled task runs
         with pytest.raises(asyncio.CancelledError):
             await first
         await asyncio.wait_for(second, 5)

@@ -23,7 +23,7 @@ def eth_tester() -> Any:
 class TestOphionBackend(BaseTestBackendDirect):  # type: ignore[misc]  # eth-tester has no types
     """All tests of eth-tester, except for those of py-evm's own behaviour."""
 
-    # py-evm lists the newest block first and names block 1 as the oldest. Ophion answers as eth_feeHistory does.
+    # py-evm lists the newest block first and names block 1 as the oldest. Ophion follows eth_feeHistory.
     test_get_fee_history = None
     test_get_fee_history_fails = None
     # The tests expect exceptions of py-evm and of the package rlp. Ophion raises ValidationError of eth-tester.

@@ -13,9 +13,9 @@ from ophion.sdk.errors import TransactionRefused
 from ophion.sdk.uncommitted_blocks import MAX_BLOCKS
 from tests.unit.sdk.contracts import TOKEN
 
-# returns BLOCKHASH of the number in the call data
+# this code returns BLOCKHASH of the number in the call data
 BLOCKHASH_CODE = "0x5f35405f5260205ff3"
-# stores BLOCKHASH(number - 1 - call data) in slot 0
+# this code stores BLOCKHASH(number - 1 - call data) in slot 0
 STORE_BLOCKHASH_CODE = "0x5f356001014303405f55"
 
 

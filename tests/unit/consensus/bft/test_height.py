@@ -624,7 +624,7 @@ def test_the_first_missed_proposal_costs_a_timeout_and_the_next_one_none(rules: 
     silent_turn(stage)
     assert [message.round for message in stage.said(RoundChange)] == [1]
     stage.now += 3.0
-    # member 3 built block 1, so member 0 is next again
+    # member 3 built block 1, so member 0 is the next proposer again
     stage.start(Head(1, b"\1" * 32, int(stage.now), stage.hands[3].address))
     assert stage.machine.height is not None
     assert stage.timer(TimerKind.BLOCK) == int(stage.now) + 1

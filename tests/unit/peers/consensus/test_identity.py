@@ -87,7 +87,7 @@ def test_a_second_proof_ends_the_connection(tmp_path: Path) -> None:
     async def story(parties: list[Party]) -> None:
         first, second = parties[:2]
         for signer in (NODES[0], KEYS[1]):
-            # a proof by the node key names the address that the node has anyway
+            # a proof with the node key names the address that the node has without a proof
             center, stranger = _host(first, KEYS[0], None), _host(second, NODES[0], None)
             proof = IdentityProtocol(second.validators, GENESIS, NODES[0].public_key, signer)._proof
             assert proof is not None

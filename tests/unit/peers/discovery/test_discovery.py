@@ -220,7 +220,7 @@ def test_a_bootnode_that_was_away_for_long_is_found_again() -> None:
         receive = ether.places.pop(place)
         await asyncio.sleep(600)
         assert node.known() == set()
-        boot.discovery.forget(node.key.public_key)  # the bootnode was restarted and has no bootnodes itself
+        boot.discovery.forget(node.key.public_key)  # the bootnode was restarted, and has no bootnodes itself
         ether.places[place] = receive
         node.offered.clear()
         await asyncio.sleep(60)
@@ -285,7 +285,7 @@ def test_a_peer_that_is_no_longer_permitted_is_dropped_and_its_proof_is_refused(
     play(story)
 
 
-# Node permissions apply in five places of discovery, each tested alone (operations.md 10.2, networking.md 5.4).
+# Node permissions apply in five places of discovery, and each has its own test (operations.md 10.2, networking.md 5.4).
 
 
 def test_discovery_bonding_is_not_accepted_from_a_forbidden_node() -> None:

@@ -185,7 +185,7 @@ def test_who_is_no_member_hears_nothing_of_it(tmp_path: Path) -> None:
     for text in planted:
         assert text not in capture
         assert text not in stored
-    # the members' databases hold sealed records, and groups in clear
+    # the members' databases hold sealed payloads, and unencrypted groups
     for member in (a, b):
         content = (member.path / "data.mdb").read_bytes()
         assert PLANTED not in content

@@ -67,7 +67,7 @@ def test_a_token_or_none(tmp_path: Path) -> None:
 
 def test_the_line_is_short(tmp_path: Path) -> None:
     answers = run(tmp_path, *((wanted(f"guess{number}"), HERE) for number in range(40)))
-    # one is being checked, and 32 wait
+    # the node checks one login, and 32 logins wait
     assert [answer.status for answer in answers].count(503) == 7
 
 

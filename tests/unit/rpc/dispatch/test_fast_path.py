@@ -27,7 +27,7 @@ from tests.unit.rpc.interface import GROUPS, Interface, open_interface
 
 RICH = "0x" + DEV_KEYS[0].address.hex()
 NOBODY = "0x" + "77" * 20
-ECHO = bytes.fromhex("365f5f37365ff3")  # returns its input
+ECHO = bytes.fromhex("365f5f37365ff3")  # this contract returns its input
 REVERTING = bytes.fromhex("5f5ffd")
 ENDLESS = bytes.fromhex("5b5f56")
 

@@ -96,7 +96,7 @@ def test_frames_show_what_they_got_and_used(node: Interface) -> None:
     stores, nobody = tree["calls"]
     assert "output" not in tree
     assert (stores["type"], stores["value"], stores["input"]) == ("CALL", "0x3", "0x")
-    assert int(stores["gas"], 16) == 0xFFFF + 2300  # a call with value gets the stipend on top
+    assert int(stores["gas"], 16) == 0xFFFF + 2300  # a call with value gets the stipend in addition
     assert int(stores["gasUsed"], 16) > 20_000
     assert (nobody["gas"], nobody["gasUsed"]) == ("0xffff", "0x0")
 
@@ -139,7 +139,7 @@ def test_a_revert_shows_its_data_and_what_they_say(node: Interface) -> None:
         ("60011f", "invalid opcode: opcode 0x1f not defined"),
         ("600101", "stack underflow (1 <=> 2)"),
         ("600056", "invalid jump destination"),
-        # the init code completes, but the gas does not suffice to store its contract of 24,000 bytes
+        # the init code completes, but the gas does not suffice to store the contract of 24,000 bytes
         ("615dc06000f3", "contract creation code storage out of gas"),
     ],
 )
@@ -166,7 +166,7 @@ def test_an_instruction_of_a_later_fork_has_a_name(tmp_path: Path) -> None:
 _P = 21888242871839275222246405745257275088696311157297823662689037894645226208583
 _ONE, _TWO, _MODULUS, _MOST = (f"{number:064x}" for number in (1, 2, _P, 2**256 - 1))
 _INFINITY = "c0" + "00" * 47
-_SHORT_THREE = "80" + "00" * 47  # x = 0: a point of order three
+_SHORT_THREE = "80" + "00" * 47  # x = 0 gives a point of order three
 
 
 def _proof(commitment: str = _INFINITY, proof: str = _INFINITY, point: str = "00" * 32, value: str = "00" * 32) -> str:
@@ -306,7 +306,8 @@ def test_a_contract_that_is_gone_is_in_the_state_before_alone(tmp_path: Path) ->
         assert DIES not in changes["post"]
         assert changes["post"][HEIR] == {"balance": "0x1"}
         assert HEIR not in changes["pre"]
-    # since EIP-6780, only a contract created in the same transaction is deleted; others transfer their ether
+    # since EIP-6780, SELFDESTRUCT deletes only a contract created in the same transaction; other contracts only
+    # transfer their ether
     with open_interface(tmp_path / "cancun", genesis(CANCUN)) as node:
         changes = trace(node, code, "prestateTracer", value=1, diffMode=True)
         assert set(changes["post"]) == {SENDER, HEIR}

@@ -109,7 +109,7 @@ CONTRACTS = {
     STARVES: call(SPINS, gas=20) + "5000",
     CREATES: create(ONE_BYTE) + "5000",
     OVERDRAWN_CREATE: create(ONE_BYTE, value=10**6) + "50" + RETURN_NOTHING,
-    # jumps to its start until less than 30,000 gas is left
+    # this code jumps to its start until less than 30,000 gas is left
     STARVED_CREATE: "5b5a61753010600057" + push(0) * 3 + "f000",
     ASKS_NOBODY: call(NOBODY) + "50" + RETURN_WORD,
     TWO_CREATE2: create(ONE_BYTE, kind="f5") + "50" + create(ONE_BYTE, kind="f5") + "5000",
@@ -214,8 +214,8 @@ def test_precompiled_contracts_are_listed_when_they_are_paid(istanbul: Interface
     assert (root["subtraces"], paid["traceAddress"], paid["action"]["value"]) == (1, [0], "0x1")
     assert paid["result"] == {"gasUsed": hex(15 + 3), "output": ZERO_WORD}
     (direct,) = traced(istanbul, IDENTITY, "aa")
-    assert direct["result"] == {"gasUsed": hex(15 + 3), "output": "0x"}  # the output of a direct call is not shown
-    # one gas too little: Besu adds the price to the gas used and shows no error
+    assert direct["result"] == {"gasUsed": hex(15 + 3), "output": "0x"}  # a direct call shows no output
+    # one gas is missing: Besu adds the price to the gas used and shows no error
     (poor,) = traced(istanbul, IDENTITY, "aa", gas=INTRINSIC + 16 + 17)
     assert (poor["action"]["gas"], poor["result"]["gasUsed"]) == (hex(17 + 18), hex(18))
     assert "error" not in poor
@@ -231,7 +231,7 @@ def test_a_creation_pays_for_its_code(istanbul: Interface) -> None:
         "from": at(CREATES),
     }
     assert "creationMethod" not in made["action"], "calls do not say it"
-    # two pushes and 200 gas per byte; the memory of RETURN is not included
+    # the cost is two pushes and 200 gas per byte, without the memory of RETURN
     assert made["result"] == {"gasUsed": hex(2 * PUSH + 200), "address": made["result"]["address"], "code": "0x00"}
     assert root["result"]["gasUsed"] == hex(5 * PUSH + 6 + CREATE + 2 * PUSH + 3 + 200 + POP)
 
@@ -309,7 +309,7 @@ def test_the_effects_of_a_call_are_read_off_what_follows(istanbul: Interface) ->
         "store": None,
     }
     precompiled = machine(istanbul, ASKS_IDENTITY)["ops"][7]
-    assert precompiled["cost"] == CALL + 3 + 18  # a word of memory, and the price of the contract
+    assert precompiled["cost"] == CALL + 3 + 18  # the cost is one word of memory and the price of the contract
     assert precompiled["ex"]["mem"] == {"data": ZERO_WORD, "off": 0}
 
 
@@ -343,7 +343,7 @@ def test_a_callee_that_shows_nothing_hides_what_follows(istanbul: Interface) -> 
 def test_a_rejected_call_shows_its_caller(istanbul: Interface) -> None:
     refused = machine(istanbul, OVERDRAWS)["ops"][7]
     assert refused["sub"] == {"code": "0x" + CONTRACTS[OVERDRAWS], "ops": []}
-    assert refused["cost"] == CALL + VALUE_TRANSFER - STIPEND  # the stipend is returned
+    assert refused["cost"] == CALL + VALUE_TRANSFER - STIPEND  # the caller gets the stipend back
     assert refused["ex"]["push"] == ["0x0"]
 
 
