@@ -60,7 +60,7 @@ def transactions() -> Iterator[bytes]:
     """Yield transactions without end. Of every 20, 11 are transfers, 8 are calls and 1 is a deployment. Senders
     alternate.
     """
-    contract = SENDERS[0].address  # replaced once the first contract is deployed
+    contract = SENDERS[0].address  # the first deployed contract replaces this address
     for at in range(1 << 62):
         sender = SENDERS[at % len(SENDERS)]
         to: bytes | None
@@ -89,7 +89,7 @@ def make_chain(folder: Path, blocks: int, count: int) -> None:
     async def story(node: TestCore) -> None:
         node.mining.start()
         sealing = asyncio.create_task(node.mining.run(lambda: None))
-        await asyncio.sleep(0.5)  # so that requests arrive half-way between two blocks
+        await asyncio.sleep(0.5)  # half a period of delay makes requests arrive half-way between two blocks
         for number in range(1, blocks + 1):
             await node.send(*(next(source) for _ in range(count)))
             await asyncio.sleep(1)

@@ -34,9 +34,7 @@ COMMAND = (sys.executable, "-m", "ophion")
 BLOCKS = 120
 TRANSACTIONS_EACH = 40
 
-TEN_FIELDS = (
-    "number hash nonce timestamp gasUsed gasLimit stateRoot receiptsRoot transactionsRoot extraData"  # ten fields
-)
+TEN_FIELDS = "number hash nonce timestamp gasUsed gasLimit stateRoot receiptsRoot transactionsRoot extraData"
 TRANSACTIONS = "hash nonce index value gasPrice gas inputData from{address} to{address}"
 RECEIPTS = "status gasUsed cumulativeGasUsed logs{topics data}"
 

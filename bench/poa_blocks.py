@@ -140,7 +140,7 @@ async def watch(port: int, late: list[float], count: int | None) -> None:
         if seen > head:
             now = time.time()
             block = await client.ask("eth_getBlockByNumber", hex(seen), False)
-            # the first block is made at once, at any fraction of a second
+            # skip block 1: the node makes it at once, at any fraction of a second
             if seen > 1:
                 late.append(now - int(block["timestamp"], 16))
             head = seen
@@ -167,7 +167,7 @@ async def load(port: int, bodies: list[bytes], seconds: int, found: Figures, is_
 
     has_capacity = asyncio.Event()
     has_capacity.set()
-    # blocks of the dev network have no schedule
+    # blocks of the development network follow no schedule
     late: list[float] = [] if is_dev else found.loaded
     watching = asyncio.ensure_future(watch(port, late, None))
     began, done = time.perf_counter(), 0

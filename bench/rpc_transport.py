@@ -92,7 +92,7 @@ class Sink(asyncio.Transport):
 
 def policy(dispatcher: Dispatcher) -> HttpPolicy:
     hosts, origins = HostList(["localhost", "127.0.0.1"]), OriginList([])
-    scheduler = FairScheduler(turn_s=math.inf)  # no time limit, because the event loop does not run here
+    scheduler = FairScheduler(turn_s=math.inf)  # requests have no time limit, because no event loop runs here
     return HttpPolicy(
         Service(dispatcher),
         hosts,
@@ -134,7 +134,7 @@ async def in_process() -> None:
         others = cycle([head % number + length + body for number in range(1, 5000)])
 
         def parsed(others: Iterator[bytes] = others) -> None:
-            connection.data_received(next(others))  # a request whose HTTP head is no longer cached
+            connection.data_received(next(others))  # the cache no longer holds the HTTP head of this request
 
         connection.data_received(request)
         known = microseconds(lambda request=request: connection.data_received(request))

@@ -75,7 +75,7 @@ def read(options: argparse.Namespace, executors: int, kills: bool) -> tuple[str,
     try:
         frame = spark.read.format("ophion").option("path", options.path).option("dataset", options.dataset)
         frame = frame.option("genesis", options.genesis).option("blocksPerPartition", str(options.blocks)).load()
-        spark.range(executors * 4).repartition(executors * 4).count()  # executors are running
+        spark.range(executors * 4).repartition(executors * 4).count()
         if kills:
             pids = executor_pids()
             threading.Timer(options.kill_after, os.kill, (pids[0], signal.SIGKILL)).start()

@@ -77,7 +77,7 @@ class Subscriber:
         self._rest = received.partition(b"\r\n\r\n")[2]
         ask = {"jsonrpc": "2.0", "id": 1, "method": "eth_subscribe", "params": ["logs", {"address": contract}]}
         self.socket.sendall(masked(json.dumps(ask).encode()))
-        self.count = -1  # the first message is the answer to the subscription
+        self.count = -1  # the first message is the response to the subscription request
         self.is_lost = False
         while self.count < 0:
             self.receive()
@@ -191,7 +191,7 @@ async def emit(node: NodeProcess, contract: bytes, rate: float, seconds: float, 
 
 async def poll(port: int, contract: str, count: int, found: dict[str, Any], ready: asyncio.Event) -> None:
     """Install filters and poll all of them every second, in batches of 100."""
-    # one client may have a quarter of all filters, so they come from several addresses
+    # one client may have a quarter of all filters, so several client addresses create them
     connections = [
         await asyncio.open_connection("127.0.0.1", port, limit=1 << 26, local_addr=(f"127.0.9.{1 + index}", 0))
         for index in range(-(-count // FILTERS_A_CLIENT))
@@ -250,7 +250,7 @@ async def measure(node: NodeProcess, chosen: argparse.Namespace, contract: bytes
     await asyncio.sleep(8)
     for task in side:
         if task.done():
-            task.result()  # raises the error that ended it
+            task.result()  # raises the exception that ended the task
         task.cancel()
     late = sorted(at - timestamp for at, timestamp in seen[1:])
     found: dict[str, Any] = {
