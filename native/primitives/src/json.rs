@@ -1,6 +1,7 @@
 //! DATA, QUANTITY and decimal numbers as JSON text, appended to a buffer.
 //!
-//! Each function takes the literal text before the value (comma, name and colon), so that one copy writes all of it.
+//! Each function takes the literal text before the value (comma, name and colon), so that one copy writes text and
+//! value.
 
 use alloy_primitives::{Address, U256, hex};
 

@@ -1,8 +1,8 @@
-//! Returns memory that the glibc allocator holds after `free`. Does nothing with other allocators.
+//! Returns memory to the system that the glibc allocator holds after `free`. Does nothing with other allocators.
 //!
 //! Each thread has a heap. glibc releases the end of a heap when a large block in it is freed, but an idle thread frees
-//! no blocks. `note_heap` allocates a small block in the heap of a thread. `give_back`, in any thread, enlarges and
-//! shrinks each such block, which frees a large block in its heap.
+//! no blocks. `note_heap` allocates a small block in the heap of a thread. `give_back` runs in any thread. It enlarges
+//! and shrinks each of these blocks, which frees a large block in each heap.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod allocator {
@@ -70,7 +70,7 @@ mod allocator {
     pub fn give_back() {}
 }
 
-/// Let each heap hold up to `max_bytes` of freed memory. More is returned to the system at once.
+/// Let each heap hold up to `max_bytes` of freed memory. Memory above this limit returns to the system at once.
 pub fn keep(max_bytes: usize) {
     allocator::keep(max_bytes);
 }

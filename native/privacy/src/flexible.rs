@@ -1,9 +1,9 @@
 //! Flexible groups: a contract in the group's own state holds the member list (privacy.md 4.5).
 //!
-//! A group starts with two contracts: the proxy, which members call, and the management contract behind it. Nodes read
-//! the storage slots of the contract, which are the same at every member. A payload names the version of the member
-//! list for which it was made, and must be sealed for that whole list. So a sender cannot leave out a member. If a
-//! transaction is sent while the list changes, all members agree whether it runs.
+//! A group starts with two contracts: the proxy, which members call, and the management contract behind the proxy.
+//! Nodes read the storage slots of the management contract, which are the same at every member. A payload names the
+//! version of the member list for which it was made, and must be sealed for that whole list. So a sender cannot leave
+//! out a member. If a transaction is sent while the list changes, all members agree whether the transaction runs.
 
 use std::sync::LazyLock;
 
@@ -96,7 +96,7 @@ pub fn check(
 
 pub const LEFT_OUT: &str = "it was not sent to every member";
 
-/// Whether a payload was sealed for all members of the group.
+/// Return whether a payload was sealed for all members of the group.
 pub fn covers(membership: &Membership, recipients: &[Bytes]) -> bool {
     membership.keys.iter().all(|key| recipients.iter().any(|one| one[..] == key[..]))
 }

@@ -1,14 +1,15 @@
 //! Points of secp256k1, eight at a time, in Jacobian coordinates: (X, Y, Z) stands for (X / Z^2, Y / Z^3).
 //!
 //! The formulas ignore the exceptional cases of the group law. Adding equal or opposite points makes Z zero, and Z
-//! stays zero, so the caller checks Z at the end. Every sum starts with the point at infinity; a bit per lane marks it.
+//! stays zero, so the caller checks Z at the end. Every sum starts with the point at infinity, which one bit per lane
+//! marks.
 
 use core::arch::x86_64::*;
 
 use super::field::{Field, Limbs};
 use crate::limbs::LANES;
 
-/// Entries of a `Multiples` table: 1 to 16 times a point.
+/// Number of entries in a `Multiples` table: 1 to 16 times a point.
 pub const ENTRIES: usize = 16;
 
 #[derive(Clone, Copy)]
@@ -78,7 +79,7 @@ impl Point {
         }
     }
 
-    /// Add in all lanes; returns the factor by which Z changed.
+    /// Add in all lanes. Returns the factor by which Z changed.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     fn add_everywhere(&mut self, other: &Affine, negated: u8, scale: Option<&Field>) -> Field {
@@ -102,7 +103,7 @@ impl Point {
         h
     }
 
-    /// (x, y), valid in lanes where Z is not zero. `inverse` is the inverse of Z.
+    /// Return (x, y), valid in lanes where Z is not zero. `inverse` is the inverse of Z.
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn affine(&self, inverse: &Field) -> Affine {
         let square = inverse.squared();
@@ -113,7 +114,7 @@ impl Point {
 /// Multiples of one point per lane, on an isomorphic curve on which all entries have Z = 1.
 pub struct Multiples {
     x: [Limbs; ENTRIES],
-    /// beta times x of each entry: these are the multiples of lambda times the point.
+    /// beta times x of each entry. With y, these are the multiples of lambda times the point.
     x_beta: [Limbs; ENTRIES],
     y: [Limbs; ENTRIES],
     /// The common Z of all entries.
@@ -151,7 +152,8 @@ impl Multiples {
         table
     }
 
-    /// The multiple that each lane selects (0 selects 1), of lambda times the point if `by_lambda`.
+    /// Return the multiple that each lane selects (0 selects 1). With `by_lambda`, return the multiple of lambda times
+    /// the point.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn at(&self, digits: &Digits, by_lambda: bool) -> Affine {
@@ -190,7 +192,7 @@ impl Digits {
         }
     }
 
-    /// Index into a table of the multiples 1 to COUNT. It is always in range.
+    /// Return the index into a table of the multiples 1 to COUNT. The index is always in range.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     fn index<const COUNT: usize>(&self) -> __m512i {
@@ -200,11 +202,11 @@ impl Digits {
     }
 }
 
-/// Multiples of one point, the same for all lanes: limbs of x, then of y.
+/// Multiples of one point, shared by all lanes. An entry has the limbs of x, then the limbs of y.
 pub struct FixedMultiples<const COUNT: usize>(pub Box<[[u64; 10]; COUNT]>);
 
 impl<const COUNT: usize> FixedMultiples<COUNT> {
-    /// The multiple that each lane selects; 0 selects 1.
+    /// Return the multiple that each lane selects; 0 selects 1.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn at(&self, digits: &Digits) -> Affine {

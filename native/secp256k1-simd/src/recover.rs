@@ -1,8 +1,8 @@
 //! Computes Q = (s R - z G) / r, the public key of a signature (r, s) over z. R is the point of the curve with x = r.
 //!
 //! The curve's endomorphism splits s / r into two halves, and -z / r is split into two numbers of 128 bits. So four
-//! sums of multiples can share 128 doublings. Multiples of R come from a table per group, those of G and 2^128 G from a
-//! static table.
+//! sums of multiples can share 128 doublings. Multiples of R come from a table per group. Multiples of G and 2^128 G
+//! come from a static table.
 
 use std::sync::LazyLock;
 
@@ -16,11 +16,11 @@ use crate::Signature;
 use crate::limbs::{LANES, limbs_of};
 use crate::scalar::{BY_ORDER, BY_PRIME, ORDER, factors, halves, split};
 
-/// Bits per digit of the factors of R. The next constant is the number of digits.
+/// Bits per digit of the factors of R.
 const POINT_WINDOW: usize = 5;
+/// Number of digits of the factors of R.
 const POINT_DIGITS: usize = 26;
-/// Bits per digit of the factors of G. More bits need fewer additions, but then the tables do not fit into the L1
-/// cache.
+/// Bits per digit of the factors of G. More bits need fewer additions, but make the tables too large for the L1 cache.
 const GENERATOR_WINDOW: usize = 10;
 const GENERATOR_DIGITS: usize = 13;
 const MULTIPLES: usize = 1 << (GENERATOR_WINDOW - 1);
@@ -172,7 +172,7 @@ fn sum_of_multiples(base: &Affine, factors: &Factors) -> Point {
     sum
 }
 
-/// x^3 + 7.
+/// Return x^3 + 7.
 #[target_feature(enable = "avx512f,avx512dq")]
 fn right_side(x: &Field) -> Field {
     x.squared().mul(x).plus(&Field::everywhere(&[7, 0, 0, 0]).loose()).carried()
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
     use crate::signed;
 
-    /// Results of libsecp256k1; None where it finds no key.
+    /// Return the results of libsecp256k1; None where it finds no key.
     fn expected(signatures: &[Signature]) -> Vec<Option<[u8; 64]>> {
         let recover_one = |signature: &Signature| {
             let r_s = [signature.r.to_be_bytes::<32>(), signature.s.to_be_bytes::<32>()].concat();
@@ -257,8 +257,8 @@ mod tests {
         assert!((900..1_100).contains(&count), "half of all numbers are an x of the curve: {count}");
     }
 
-    /// Numbers at the limits of every range. Points are small multiples of the generator, so that sums contain equal
-    /// and opposite points.
+    /// Tests numbers at the limits of every range. Points are small multiples of the generator, so that sums contain
+    /// equal and opposite points.
     #[test]
     fn exceptions_of_the_group_law_give_the_same_keys_or_none() {
         if !runs_here() {

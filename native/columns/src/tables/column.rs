@@ -18,7 +18,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Name of this type in Python.
+    /// Return the name of this type in Python.
     pub fn name(self) -> String {
         match self {
             Kind::U32 => "u32".into(),
@@ -40,13 +40,13 @@ impl Kind {
 /// First number that a decimal of 38 digits cannot hold.
 const DECIMAL_END: u128 = 10u128.pow(38);
 
-/// A column that grows by one value per row. An unwanted column stays empty.
+/// A column that grows by one value per row. A column that the caller did not request stays empty.
 pub struct Column {
     pub kind: Kind,
     pub is_wanted: bool,
     /// Little-endian numbers, bits, or bytes.
     pub values: Vec<u8>,
-    /// End of each value, after a first 0; only for values of varying length.
+    /// Offset of the end of each value, after a leading 0. Only types of varying length have offsets.
     pub offsets: Vec<i32>,
     /// One bit per row; empty while no value is null.
     pub validity: Vec<u8>,
@@ -90,7 +90,7 @@ impl Column {
         self.finish_value(true);
     }
 
-    /// Append a byte string, of the fixed width or of any length.
+    /// Append a byte string. In a column of fixed width, the string must have this width.
     #[inline]
     pub fn bytes(&mut self, value: &[u8]) {
         debug_assert!(match self.kind {
@@ -137,7 +137,7 @@ impl Column {
         self.rows += 1;
     }
 
-    /// Bytes that the column holds.
+    /// Return the number of bytes that the column holds.
     pub fn size(&self) -> usize {
         self.values.len() + 4 * self.offsets.len() + self.validity.len()
     }

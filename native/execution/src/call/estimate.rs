@@ -30,7 +30,8 @@ pub fn estimate_gas(
     or_refusal(found, |outcome| (0, outcome))
 }
 
-/// Binary search for the gas limit (json-rpc.md 5.5, eth_estimateGas); stops within 1.5 percent of the minimum.
+/// Search the gas limit by bisection (json-rpc.md 5.5, eth_estimateGas). The search stops within 1.5 percent of the
+/// minimum.
 fn estimate(evm: &mut Evm, tx: TxEnv, cap: u64) -> Result<(u64, CallOutcome)> {
     let is_plain = tx.data.is_empty();
     let mut try_with = |gas: u64| {

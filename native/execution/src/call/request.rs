@@ -22,7 +22,7 @@ impl CallRequest {
     }
 }
 
-/// Configuration of a block, without the rules that do not apply to calls.
+/// Return the EVM configuration of a block, without the rules that do not apply to calls.
 pub fn cfg(env: &BlockEnv, members: &TxEnv, check_balance: bool, check_base_fee: bool) -> CfgEnv {
     let mut cfg = env.cfg();
     cfg.tx_chain_id_check = false;
@@ -35,7 +35,7 @@ pub fn cfg(env: &BlockEnv, members: &TxEnv, check_balance: bool, check_base_fee:
     cfg
 }
 
-/// Whether a call names a gas price.
+/// Return whether a call names a gas price.
 pub fn has_fees(tx: &TxEnv) -> bool {
     tx.gas_price > 0 || tx.gas_priority_fee.is_some_and(|tip| tip > 0)
 }

@@ -72,7 +72,7 @@ pub struct SimulatedData {
     pub calls: Vec<CallResult>,
 }
 
-/// Whether an address is a precompiled contract in this block.
+/// Return whether an address is a precompiled contract in this block.
 pub fn is_precompile(env: &BlockEnv, address: &Address) -> bool {
     EthPrecompiles::new(env.fork.spec).contains(address)
 }

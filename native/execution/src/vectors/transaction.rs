@@ -1,7 +1,7 @@
 //! Public transaction tests (TransactionTests): valid and invalid encodings.
 //!
-//! They need a decoder of their own, because they have fees of up to 256 bits, which the node's transaction type cannot
-//! hold.
+//! The tests contain fees of up to 256 bits, which the node's transaction type cannot hold. So this module has its own
+//! decoder.
 
 use std::str::FromStr;
 

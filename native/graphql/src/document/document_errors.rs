@@ -24,7 +24,7 @@ impl Entry {
         Entry { message, place, path: None, code: None, data: None, classification: "ValidationError" }
     }
 
-    /// The error of a request that is rejected because of its cost.
+    /// Return the error of a request that is rejected because of its cost.
     pub fn aborted(message: String) -> Self {
         Entry { message, place: None, path: None, code: None, data: None, classification: "ExecutionAborted" }
     }
@@ -75,7 +75,7 @@ pub fn write_errors(out: &mut Vec<u8>, entries: &[Entry]) {
     out.push(b']');
 }
 
-/// Response to a request that was not run.
+/// Return the response to a request that was not run.
 pub fn refusal(entries: &[Entry]) -> Vec<u8> {
     let mut out = vec![b'{'];
     write_errors(&mut out, entries);
@@ -83,7 +83,7 @@ pub fn refusal(entries: &[Entry]) -> Vec<u8> {
     out
 }
 
-/// Error of one field during execution.
+/// Return the error of one field during execution.
 pub fn fetching(path: String, shown_path: &str, detail: &str, document: &str, at: usize) -> Entry {
     Entry {
         message: format!("Exception while fetching data ({shown_path}) : {detail}"),

@@ -11,7 +11,7 @@ macro_rules! fields {
         }
 
         impl Field {
-            /// Find a field by `Type.field`.
+            /// Find a field by its name `Type.field`.
             pub fn of(text: &str) -> Option<Self> {
                 match text {
                     $($text => Some(Field::$name),)*

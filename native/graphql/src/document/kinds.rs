@@ -47,7 +47,7 @@ impl Kind {
         }
     }
 
-    /// Name of the type in the schema; for a list, the name of the item type.
+    /// Return the name of the type in the schema; for a list, the name of the item type.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Long => "Long",

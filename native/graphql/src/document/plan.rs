@@ -23,7 +23,7 @@ pub enum Written {
     Variable(usize),
     List(Vec<Written>),
     Object(Vec<(String, Written)>),
-    /// A literal of a type that no argument of the schema has.
+    /// A literal whose type no argument of the schema has.
     Enum(String),
     Fraction(String),
 }
@@ -54,7 +54,7 @@ pub struct Variable {
 #[derive(Debug)]
 pub struct Node {
     pub field: Field,
-    /// `"name":`
+    /// Response key as JSON text with its colon: `"name":`
     pub key: Box<str>,
     pub name: Box<str>,
     /// Index of the field's first argument in the plan.
@@ -84,7 +84,7 @@ pub struct Plan {
     pub fields: usize,
 }
 
-/// Data that the node must supply before the run.
+/// Data that the node must supply before the query runs.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Needs {
     pub gas_price: bool,

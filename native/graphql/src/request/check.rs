@@ -9,7 +9,7 @@ use crate::document::document_errors::{Entry, MAX_ERRORS};
 use crate::document::shape::line_and_column;
 use crate::values::sources::{Source, Unfit};
 
-/// The errors of a document.
+/// Return the errors of a document.
 pub fn errors_of(found: &DiagnosticList, document: Option<&Document>, source: &str) -> Vec<Entry> {
     let mut entries = Vec::new();
     let has_unknown_type = found.iter().any(|one| one.error.unstable_error_name() == Some("UndefinedDefinition"));
@@ -48,7 +48,7 @@ pub fn errors_of(found: &DiagnosticList, document: Option<&Document>, source: &s
     entries
 }
 
-/// The error entry for a broken validation rule; None if another entry covers the same mistake.
+/// Return the error entry for a broken validation rule; None if another entry covers the same mistake.
 fn of_rule(
     name: &str,
     words: &str,
@@ -108,7 +108,7 @@ fn of_rule(
     Some(Entry::validation(format!("Validation error of type {kind}: {detail} @ '{path}'"), place))
 }
 
-/// The invalid part of an argument, in the wording of Besu.
+/// Describe the invalid part of an argument in the wording of Besu.
 fn refused_value(argument: &Argument, at: usize, name: &str, words: &str, quoted: &[&str]) -> String {
     let mut path = argument.name.to_string();
     let mut value = &argument.value;
@@ -176,7 +176,7 @@ fn other_kind(name: &str) -> &'static str {
     }
 }
 
-/// Inverse of `line_and_column`.
+/// Return the offset of a line and a column, the inverse of `line_and_column`.
 fn offset_of(source: &str, line: usize, column: usize) -> usize {
     let start: usize = source.split_inclusive('\n').take(line - 1).map(str::len).sum();
     let rest = &source[start.min(source.len())..];

@@ -51,7 +51,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Write an account. Opens its state only if a field needs it.
+    /// Write an account. The state of the account is opened only if a field needs it.
     pub fn account_object(&mut self, node: &'a Node, account: &Account<'a>) -> Written {
         self.inside(node, |run| run.object(&node.children, |run, node| run.account_field(node, account)))
     }
@@ -82,7 +82,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The block whose state is used: the block of the account, or the block that an argument names.
+    /// Return the block whose state is used: the block that an argument names, or else the block of the account.
     pub fn account_at(
         &mut self,
         node: &'a Node,

@@ -61,7 +61,7 @@ pub enum Ask {
 /// Result of a task.
 #[derive(Clone)]
 pub enum Reply {
-    /// The state is missing.
+    /// The node has no result, because the state is missing.
     Nothing,
     Call {
         succeeded: bool,
@@ -83,6 +83,6 @@ pub enum Outcome {
         body: Vec<u8>,
     },
     Asks(Vec<Ask>),
-    /// The budget is exhausted, although the request itself is valid.
+    /// The budget is exhausted, although the request is valid.
     Exhausted(&'static str),
 }

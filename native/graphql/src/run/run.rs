@@ -34,9 +34,9 @@ pub mod cost {
     pub const ASK: u64 = 1_000;
 }
 
-/// Why a field was not written.
+/// Reason why a field was not written.
 pub enum Stop {
-    /// A null value where the schema allows no null: the parent becomes null.
+    /// A null value where the schema allows none. It makes the parent null.
     Null,
     Exhausted(&'static str),
     Broken(Error),
@@ -144,7 +144,7 @@ impl<'a> Run<'a> {
 
     // --- used by all fields ---------------------------------------------------------------------
 
-    /// Add cost. If it exceeds the budget, the run ends.
+    /// Add cost. The run ends if the cost exceeds the budget.
     pub fn spend(&mut self, units: u64) -> Written {
         self.spent += units;
         if self.spent < self.next_look {
@@ -237,7 +237,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Record the error of a field. The caller decides about its value.
+    /// Record the error of a field. The caller decides about the value of the field.
     pub fn fail(&mut self, node: &Node, code: Option<(i64, &str)>, detail: &str, extra: Option<String>) -> Stop {
         let mut path = String::from("[");
         let mut shown = String::new();

@@ -186,7 +186,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// `v` of a legacy transaction includes its chain id (EIP-155); for other types it is the parity.
+    /// Write a signature field. `v` of a legacy transaction includes the chain id (EIP-155); `v` of other types is the
+    /// parity.
     fn signature_field(&mut self, node: &'a Node, tx: &Transaction<'_, 'a>) -> Written {
         let decoded = tx.decoded()?;
         let envelope = &decoded.envelope;

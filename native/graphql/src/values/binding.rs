@@ -17,7 +17,7 @@ pub struct BadValue {
     pub at: usize,
 }
 
-/// Values of the declared variables, in order.
+/// Return the values of the declared variables, in order.
 pub fn variables(plan: &Plan, given: &Variables<'_>, texts: &Texts<'_>) -> Result<Vec<Value>, BadValue> {
     let mut values = Vec::with_capacity(plan.variables.len());
     for variable in &plan.variables {
@@ -49,7 +49,7 @@ fn variable_value(variable: &Variable, given: &Variables<'_>, texts: &Texts<'_>)
     }
 }
 
-/// Values of all arguments of the plan, in order.
+/// Return the values of all arguments of the plan, in order.
 pub fn arguments(plan: &Plan, variables: &[Value], texts: &Texts<'_>) -> Result<Vec<Value>, BadValue> {
     plan.arguments.iter().map(|argument| argument_value(argument, variables, texts)).collect()
 }

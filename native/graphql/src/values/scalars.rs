@@ -30,7 +30,7 @@ pub fn long(given: Given<'_>) -> Option<u64> {
     if is_digits(digits, radix) { u64::from_str_radix(digits, radix).ok() } else { None }
 }
 
-/// A 32-bit integer; text is rejected.
+/// Convert to a 32-bit integer. Text is rejected.
 pub fn int(given: Given<'_>) -> Option<i32> {
     match given {
         Given::Number(digits) => digits.parse().ok(),

@@ -427,7 +427,7 @@ pub struct Pruning {
 }
 
 impl Pruning {
-    /// Run one step without the GIL.
+    /// Run one pruning step without the GIL.
     fn step(
         &self,
         py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Tables: columns are filled without the GIL and handed over through the buffer protocol.
+//! Tables: Rust fills columns without the GIL, and Python reads them through the buffer protocol.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -73,7 +73,7 @@ fn handed_over(column: Column) -> PyColumn {
     (column.nulls, validity, offsets, bytes(column.values))
 }
 
-/// Rows selected by addresses and topics; empty selects all.
+/// Selects rows by addresses and topics. Empty lists select all rows.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct RowFilter {
     filter: Filter,
@@ -119,7 +119,7 @@ fn dataset_of(name: &str) -> PyResult<Dataset> {
     Dataset::named(name).ok_or_else(|| PyValueError::new_err(format!("no dataset is named {name}")))
 }
 
-/// Number of rows, and the requested columns in the order of the dataset.
+/// Return the number of rows, and the requested columns in the order of the dataset.
 fn finished(table: Table, hex: bool) -> (usize, Vec<Column>) {
     let wanted = table.columns.into_iter().filter(|column| column.is_wanted);
     (table.rows, wanted.map(|column| if hex { column.into_hex() } else { column }).collect())

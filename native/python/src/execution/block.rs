@@ -20,7 +20,7 @@ use crate::chain::store::Store;
 use crate::values::convert::{Addr, Hash, Raw, Wide};
 use crate::values::errors::Answer;
 
-/// Result of `take`. Candidates are given by position.
+/// Result of `take`. It names candidates by their position.
 #[pyclass(frozen, get_all, module = "ophion._native")]
 pub struct TakeResult {
     included: Vec<usize>,

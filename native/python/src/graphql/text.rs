@@ -24,7 +24,7 @@ impl GraphqlText {
         self.text.len()
     }
 
-    /// A view of the bytes; keeps this object alive.
+    /// Return a view of the bytes, which keeps this object alive.
     fn view<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyMemoryView>> {
         PyMemoryView::from(slf.as_any())
     }

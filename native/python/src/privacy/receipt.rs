@@ -17,7 +17,7 @@ pub struct PrivateReceiptRecord {
 
 #[pymethods]
 impl PrivateReceiptRecord {
-    /// 0 failed, 1 succeeded, 2 invalid.
+    /// Status: 0 failed, 1 succeeded, 2 invalid.
     #[getter]
     fn status(&self) -> u8 {
         self.receipt.status as u8

@@ -202,7 +202,7 @@ fn trace_call(
     Ok(TraceStream { stream: streams::trace_call(state, env, request, overrides, kind.get().kind, deadline)? })
 }
 
-/// Trace a signed transaction outside of a block. Transaction rules apply; block rules do not.
+/// Trace a signed transaction outside of a block. Transaction rules apply, but block rules do not.
 #[pyfunction]
 #[pyo3(signature = (state, env, body, kind, deadline_s, /))]
 fn trace_signed(
@@ -230,7 +230,7 @@ fn trace_calls(
     Ok(TraceStream { stream: streams::trace_calls(state, env, calls, deadline::after(deadline_s))? })
 }
 
-/// Flat traces of blocks or of one transaction, as one list.
+/// Trace blocks or one transaction; the result is one list of flat traces.
 #[pyfunction]
 #[pyo3(signature = (blocks, index, senders, recipients, skip, max, address, deadline_s, /))]
 #[allow(clippy::too_many_arguments)]

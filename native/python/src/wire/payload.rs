@@ -1,4 +1,4 @@
-//! The Python bytes of a large message, filled while it is decompressed.
+//! The Python bytes object of a large message, which the decompressor fills directly.
 
 use std::any::Any;
 use std::ptr;

@@ -20,7 +20,7 @@ pub struct BlockParts<'a> {
     pub hash: B256,
     /// Length of the block's RLP.
     pub size: u64,
-    /// Total difficulty. Omitted on chains with a merge.
+    /// Total difficulty; None on chains with a merge.
     pub total_difficulty: Option<U256>,
     pub uncles: &'a [B256],
     pub withdrawals: Option<&'a [Withdrawal]>,

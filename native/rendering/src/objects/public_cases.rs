@@ -73,7 +73,7 @@ impl Block {
     }
 }
 
-/// Parameters and result of every case of a method.
+/// Return parameters and result of every case of a method.
 fn cases(folder: &Path, method: &str) -> Vec<(Value, Value)> {
     let Ok(files) = std::fs::read_dir(folder.join(method)) else { return Vec::new() };
     let mut found = Vec::new();

@@ -93,7 +93,8 @@ fn write_typed_members(out: &mut Vec<u8>, tx: &Envelope) {
     }
 }
 
-/// `v` of a legacy transaction includes its chain id (EIP-155); for other types it is the parity.
+/// Write the signature members. `v` of a legacy transaction includes the chain id (EIP-155); `v` of other types is the
+/// parity.
 fn write_signature(out: &mut Vec<u8>, tx: &Envelope) {
     let signature = tx.signature();
     let parity = u64::from(signature.v());

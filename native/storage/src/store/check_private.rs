@@ -15,7 +15,7 @@ use crate::trie::Account;
 /// Repair hint shown to the operator.
 const ANEW: &str = "`ophion privacy rebuild` makes private states anew";
 
-/// Number of entries to check.
+/// Return the number of entries to check.
 pub fn entries(snapshot: &Snapshot) -> Result<u64> {
     let Tables { private_code, private_receipts, private_groups, .. } = snapshot.tables();
     [private_code, private_receipts, private_groups]

@@ -9,12 +9,12 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::tables::{ROW_TABLES, RowTables, Table, Tables, meta};
 
-/// Virtual size of the memory map. The map is larger for large files, and is halved until the system accepts it. Only
-/// used pages take memory or disk.
+/// Virtual size of the memory map. Large files get a larger map, and the size is halved until the system accepts it.
+/// Only used pages take memory or disk.
 const MAP_SIZE: usize = 1 << 38;
 const MAP_GROWTH_FACTOR: usize = 4;
 const MIN_MAP_BYTES: usize = 1 << 30;
-/// An LMDB file begins with two meta pages. A shorter file is incomplete.
+/// Size of the two meta pages at the start of an LMDB file. A shorter file is incomplete.
 const TWO_PAGES: u64 = 8192;
 
 /// The environment with its tables.
@@ -129,7 +129,7 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
     Ok(Tables::of(databases.map(table)))
 }
 
-/// Number of tables with which the database was created.
+/// Return the number of tables with which the database was created.
 fn tables_made(record: Option<&[u8]>) -> usize {
     let count = record.and_then(|record| record.first()).map_or(Tables::FIRST, |count| usize::from(*count));
     count.min(Tables::NAMES.len())
@@ -176,7 +176,8 @@ fn open_tables(env: &Env<WithoutTls>) -> Result<Option<Tables>> {
     })
 }
 
-/// Tables of other packages. Missing tables are created, because a lost table looks the same as an older database.
+/// Open the tables of other packages. Missing tables are created, because a lost table looks the same as an older
+/// database.
 fn row_tables(env: &Env<WithoutTls>, read_only: bool) -> Result<RowTables> {
     let mut found: RowTables = [None; ROW_TABLES.len()];
     if read_only {
@@ -217,8 +218,8 @@ fn check_layout(env: &Env<WithoutTls>, tables: &Tables) -> Result<()> {
     }
 }
 
-/// Print an explanation on SIGBUS. The file is mapped, so a truncated file or a failing disk kills the process. An
-/// existing handler stays.
+/// Print an explanation on SIGBUS. A truncated file or a failing disk kills the process with SIGBUS, because the file
+/// is memory-mapped. An existing handler stays.
 fn explain_bus_errors() {
     static ONCE: Once = Once::new();
     extern "C" fn explain(_: libc::c_int) {
@@ -248,7 +249,7 @@ fn explain_bus_errors() {
 mod tests {
     use super::*;
 
-    /// A database with only these tables, as an older version created it.
+    /// Create a database with only these tables, like an older version.
     fn older(name: &str, tables: &[&str]) -> std::path::PathBuf {
         let path = std::env::temp_dir().join(format!("ophion-opening-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);

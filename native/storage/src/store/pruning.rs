@@ -6,7 +6,9 @@
 //! mark     mark every node that the remaining states reach                short read transactions
 //! sweep    delete unmarked nodes written before marking started           short write transactions
 //! ```
-//! The database is consistent at every moment: every listed state is complete, and the next round deletes nodes that this one misses. Blocks may be written meanwhile. They build on listed states, whose nodes are marked, including the versions that their deltas need. Nodes of new blocks have higher ids than the deleted ones.
+//! The database is consistent at every moment: every listed state is complete, and the next round deletes nodes that
+//! this round misses. Blocks may be written meanwhile. They build on listed states, whose nodes are marked, including
+//! the versions that their deltas need. Nodes of new blocks have higher ids than all deleted nodes.
 
 use std::sync::Arc;
 
@@ -24,19 +26,19 @@ use super::tables::meta;
 /// A key greater than every root and every id.
 const END: &[u8] = &[0xff; 33];
 
-/// Repack a range only if this frees at least one byte in `WORTH`; otherwise leave the range to a later round. Most
+/// Repack a range only if this frees at least 1/`WORTH` of its bytes; otherwise leave the range to a later round. Most
 /// deleted nodes are near the oldest stored state. Repacking older ranges would copy much and free little.
 const WORTH: usize = 8;
 
-/// One pruning round. Call its steps in order, each until it returns false.
+/// One pruning round. Call `forget`, `mark` and `sweep` in this order, each until it returns false.
 pub struct Pruning {
     database: Arc<Database>,
-    /// States of blocks from this number on stay.
+    /// Number of the oldest block whose state stays.
     oldest: u64,
     kept: B256Set,
     forget_from: Vec<u8>,
     reach: Option<Reach>,
-    /// Nodes with this id or a higher id were written after marking started.
+    /// The first node id that was assigned after marking started.
     bound: u64,
     sweep_from: Vec<u8>,
     pub forgotten: u64,
@@ -66,7 +68,7 @@ impl Pruning {
         })
     }
 
-    /// Check up to `max` states. Returns false at the end.
+    /// Check up to `max` states and delete old roots. Returns false at the end.
     pub fn forget(&mut self, max: usize) -> Result<bool> {
         let (oldest, kept) = (self.oldest, &self.kept);
         let mut forgotten = 0;
@@ -110,7 +112,7 @@ impl Pruning {
         Ok(next.map(|next| self.sweep_from = next).is_some())
     }
 
-    /// Number of marked nodes, which stay.
+    /// Return the number of marked nodes, which stay.
     pub fn marked(&self) -> u64 {
         self.reach.as_ref().map_or(0, |reach| reach.needed.count())
     }

@@ -22,8 +22,8 @@ impl Source for NoSource {
 /// Stores new nodes and assigns ids.
 pub trait Saver {
     fn put(&mut self, stored: &[u8]) -> Result<u64>;
-    /// The id that the next new node gets.
+    /// Return the id of the next new node.
     fn next(&self) -> u64;
-    /// A node that was stored before.
+    /// Load a node that was stored before.
     fn version(&self, id: u64) -> Result<Version>;
 }

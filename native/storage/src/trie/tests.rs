@@ -60,7 +60,7 @@ fn expected_root(entries: &BTreeMap<B256, U256>) -> B256 {
     builder.root()
 }
 
-/// Keys with long common prefixes, so that every kind of node occurs.
+/// Make a key with a long common prefix, so that every kind of node occurs.
 fn key(random: &mut Random) -> B256 {
     let mut key = [0u8; 32];
     key[0] = (random.roll(3) << 4) as u8;
@@ -73,7 +73,7 @@ fn save(trie: &Trie<Slot>, memory: &mut Memory) -> Trie<Slot> {
     save_on(None, trie, memory)
 }
 
-/// Save a trie, as deltas of an earlier version if there is one.
+/// Save a trie. If there is an earlier version, branches are saved as deltas of it.
 fn save_on(before: Option<&Trie<Slot>>, trie: &Trie<Slot>, memory: &mut Memory) -> Trie<Slot> {
     let before = before.and_then(|trie| match trie.root {
         Some(Child::Stored { id, .. }) => Some(id),
@@ -359,7 +359,7 @@ fn damaged_nodes_are_errors() {
     }
 }
 
-/// States of a trie with many wide branches, each saved as deltas of the previous state.
+/// Make states of a trie with many wide branches, each saved as deltas of the previous state.
 fn versions(memory: &mut Memory) -> Vec<(Trie<Slot>, BTreeMap<B256, U256>)> {
     let mut random = Random(5);
     let (mut trie, mut entries) = (Trie::default(), BTreeMap::new());

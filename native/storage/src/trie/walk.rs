@@ -8,8 +8,8 @@ use ophion_primitives::errors::Result;
 use super::node::{Child, Node, Reference, Trie, Value, rank};
 use super::source::Source;
 
-/// RLP of the nodes from the root towards `key`. The last node shows the value or its absence. Nodes shorter than a
-/// hash are part of their parent and not listed.
+/// Return the RLP of the nodes from the root towards `key`. The last node shows the value or its absence. Nodes shorter
+/// than a hash are part of their parent and not listed.
 pub fn proof<V: Value>(trie: &Trie<V>, key: &Nibbles, source: &impl Source) -> Result<Vec<Vec<u8>>> {
     let mut nodes = Vec::new();
     let Some(root) = &trie.root else { return Ok(nodes) };
@@ -100,7 +100,7 @@ fn walk<V: Value>(
     }
 }
 
-/// Whether every key below `prefix` is smaller than `start`.
+/// Return whether every key below `prefix` is smaller than `start`.
 fn ends_before(prefix: &Nibbles, start: &Nibbles) -> bool {
     let length = prefix.len().min(start.len());
     prefix.slice(..length) < start.slice(..length)
@@ -110,7 +110,7 @@ fn ends_before(prefix: &Nibbles, start: &Nibbles) -> bool {
 pub type Difference<V> = Vec<(Nibbles, Option<V>, Option<V>)>;
 
 impl<V: Value> Trie<V> {
-    /// Changes from `self` to `other`. Subtrees with equal hashes are skipped.
+    /// Return the changes from `self` to `other`. Subtrees with equal hashes are skipped.
     pub fn difference(&self, other: &Trie<V>, source: &impl Source) -> Result<Difference<V>> {
         let mut out = Vec::new();
         difference(self.root.as_ref(), other.root.as_ref(), Nibbles::new(), source, &mut out)?;

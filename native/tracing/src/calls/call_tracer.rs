@@ -18,7 +18,7 @@ pub struct CallTree {
 pub struct CallOptions {
     pub only_top_call: bool,
     pub with_log: bool,
-    /// Show the position in the code at which a call failed (`pc`).
+    /// Whether to show the position in the code at which a call failed (`pc`).
     pub with_pc: bool,
 }
 
@@ -76,7 +76,8 @@ fn write_call(out: &mut Vec<u8>, frames: &[Frame], index: usize, logs_are_kept: 
     out.push(b'}');
 }
 
-/// Write a frame without its calls, and without the closing brace. Returns whether its logs and those below it count.
+/// Write a frame without its calls, and without the closing brace. Returns whether the logs of the frame and of its
+/// calls count.
 pub(super) fn write_fields(out: &mut Vec<u8>, frame: &Frame, logs_are_kept: bool) -> bool {
     raw(out, "{\"type\":\"");
     raw(out, kind_name(frame.kind));

@@ -13,12 +13,12 @@ use crate::replay::recording::{Recording, Report};
 
 /// Filter and limits of entries.
 pub struct Selection {
-    /// Accepted senders; empty means any.
+    /// Accepted senders; an empty set accepts any sender.
     pub from: AddressSet,
     pub to: AddressSet,
     pub skip: u64,
     pub left: u64,
-    /// Only the entry at this trace address.
+    /// If set, only the entry at this trace address is written.
     pub address: Option<Vec<usize>>,
 }
 

@@ -1,8 +1,8 @@
 //! Call events: the instructions from which flat traces are derived, in order.
 //!
 //! Besu 21.10 derives flat traces from a list of all instructions
-//! (docs/decisions/0030-besu-compatible-trace-output.md). A call event is an instruction that influences flat traces:
-//! calls, creations, ends of frames, halts. A frame without code is treated as one that stops at once.
+//! (docs/decisions/0030-besu-compatible-trace-output.md). A call event is an instruction that influences flat traces: a
+//! call, a creation, the end of a frame or a halt. A frame without code is treated as a frame that stops at once.
 
 use alloy_primitives::{Address, Bytes, U256};
 use ophion_execution::evm::context::{EvmContext, created_address};
@@ -46,14 +46,14 @@ pub enum CallEvent {
         child: Option<Child>,
         precompiled: Option<Precompiled>,
     },
-    /// `child` is None if the creation was rejected.
+    /// A creation. `child` is None if the creation was rejected.
     Create {
         child: Option<Child>,
         init: Bytes,
     },
     /// CALLDATALOAD: the instruction at which an entry gets its value.
     Load,
-    /// RETURN or STOP; `refund` is the transaction's refund so far.
+    /// RETURN or STOP. `refund` is the transaction's refund so far.
     Return {
         is_stop: bool,
         output: Bytes,
@@ -90,7 +90,7 @@ struct Live {
     gas: u64,
     input: Bytes,
     code: Bytes,
-    /// The event that called this frame.
+    /// Index of the event that called this frame.
     caller: Option<usize>,
     has_begun: bool,
     has_ended_well: bool,
@@ -99,8 +99,9 @@ struct Live {
 /// The last instruction that is not RETURN. If the code of a new contract is rejected, this instruction gets the halt.
 #[derive(Clone, Copy, Default)]
 struct Plain {
-    /// Number of events up to this instruction. The next field is whether the instruction is the last event.
+    /// Number of events up to this instruction.
     steps: usize,
+    /// Whether the instruction is the last event.
     is_event: bool,
     depth: usize,
     /// Index of the instruction's frame.
@@ -110,7 +111,7 @@ struct Plain {
 #[derive(Default)]
 pub struct CallEvents {
     pub steps: Vec<Step>,
-    /// By depth: whether the first frame that ended with RETURN or REVERT ended with REVERT.
+    /// By depth: whether REVERT ended the first frame that RETURN or REVERT ended.
     pub first_end_reverts: Vec<Option<bool>>,
     pub has_create2: bool,
     /// Gas and recipient of the outermost frame.
@@ -136,7 +137,7 @@ impl CallEvents {
         self.steps.push(Step { event, depth, gas, cost, spent: self.spent, recipient, value, halt });
     }
 
-    /// Count an instruction. Store it as the last instruction, unless it is RETURN.
+    /// Count an instruction, and store it as the last instruction unless it is RETURN.
     fn count(&mut self, is_return: bool, is_event: bool) {
         self.count += 1;
         if !is_return {
@@ -228,7 +229,7 @@ impl CallEvents {
         self.live.pop();
     }
 
-    /// Handle the rejected code of a creation: the last instruction before RETURN gets the halt.
+    /// Handle the rejected code of a creation: assign the halt to the last instruction before RETURN.
     fn refuse_code(&mut self, reason: InstructionResult) {
         let Plain { steps, is_event, depth, frame } = self.plain;
         if is_event {
@@ -250,7 +251,7 @@ impl CallEvents {
     }
 }
 
-/// Price of a precompiled contract's call; None for other calls.
+/// Return the price of a precompiled contract's call; None for other calls.
 pub fn precompile_price(context: &EvmContext, inputs: &CallInputs, outcome: &CallOutcome) -> Option<u64> {
     let used = inputs.gas_limit.saturating_sub(outcome.result.gas.remaining());
     match (outcome.was_precompile_called, outcome.result.result.is_ok()) {

@@ -16,7 +16,7 @@ use crate::replay::recording::{Recording, Report};
 #[derive(Clone, Copy)]
 pub struct FlatCallOptions {
     pub with_precompiles: bool,
-    /// Whether to use the error texts of trace_* instead of those of the call tracer.
+    /// Whether to use the error texts of trace_* instead of the error texts of the call tracer.
     pub with_trace_errors: bool,
 }
 

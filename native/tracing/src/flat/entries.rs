@@ -34,7 +34,7 @@ pub enum Action {
 
 /// Result of an entry.
 pub struct Outcome {
-    /// Gas used. Negative in entries that were never closed.
+    /// Gas used; negative in entries that were never closed.
     pub gas_used: i64,
     pub output: Option<Bytes>,
     pub code: Option<Bytes>,
@@ -47,7 +47,7 @@ impl Default for Outcome {
 }
 
 impl Outcome {
-    /// Set code instead of output.
+    /// Set the code of a created contract instead of the output.
     pub fn set_code(&mut self, code: Bytes) {
         self.code = Some(code);
         self.output = None;
@@ -61,10 +61,10 @@ pub struct Entry {
     pub value: U256,
     pub address: Vec<usize>,
     pub subtraces: usize,
-    /// An entry with an error has no result.
+    /// Error text. An entry with an error has no result.
     pub error: Option<Cow<'static, str>>,
     pub revert_reason: Option<Bytes>,
-    /// None for SELFDESTRUCT.
+    /// Result; None for SELFDESTRUCT.
     pub outcome: Option<Outcome>,
 }
 
@@ -80,7 +80,7 @@ impl Entry {
         }
     }
 
-    /// Kind of a call, as trace_* names it; None for other entries.
+    /// Return the call kind by its name in trace_*; None for other entries.
     pub fn call_type(&self) -> Option<&'static str> {
         match self.action {
             Action::Call { kind, .. } => Some(call_type(kind)),
@@ -96,8 +96,8 @@ impl Entry {
     }
 }
 
-/// Write an entry of trace_*. With `names_method`, a creation has a `creationMethod`. Traces of mined transactions show
-/// this member, traces of calls do not.
+/// Write an entry of trace_*. With `names_method`, a creation has a `creationMethod`. Only traces of mined transactions
+/// show this member.
 pub fn write(out: &mut Vec<u8>, entry: &Entry, place: Option<&Place>, names_method: bool) {
     write_action(out, entry, names_method);
     match (&entry.error, &entry.outcome) {

@@ -1,8 +1,8 @@
 //! Converts call events to flat trace entries, by the rules of Besu 21.10.
 //!
-//! Besu has a stack of open entries. Every RETURN, STOP, REVERT, SELFDESTRUCT and halt closes the topmost entry, even
-//! if that belongs to another frame. This happens for rejected creations and rejected code. Ophion's output is the
-//! same: docs/decisions/0030-besu-compatible-trace-output.md lists these cases.
+//! Besu has a stack of open entries. Every RETURN, STOP, REVERT, SELFDESTRUCT and halt closes the topmost entry. After
+//! a rejected creation or rejected code, this entry belongs to another frame. Ophion's output is the same:
+//! docs/decisions/0030-besu-compatible-trace-output.md lists these cases.
 
 use alloy_primitives::{Address, Bytes, U256};
 use revm::context::TxEnv;
@@ -28,13 +28,13 @@ struct Listing<'a> {
     events: &'a CallEvents,
     entries: Vec<Entry>,
     open: Vec<Open>,
-    /// Gas left of the transaction, with refunds.
+    /// Gas left of the transaction, including refunds.
     gas_left: u64,
-    /// Contract created by the transaction itself.
+    /// The contract that the transaction itself created.
     created: Option<Address>,
 }
 
-/// Entries of a finished transaction.
+/// Return the entries of a finished transaction.
 pub fn list(events: &CallEvents, tx: &TxEnv, result: &ExecutionResult) -> Vec<Entry> {
     let created = tx.kind.is_create().then_some(events.root.1);
     let gas_left = tx.gas_limit.saturating_sub(result.tx_gas_used());
@@ -197,7 +197,7 @@ impl Listing<'_> {
         self.close();
     }
 
-    /// List a call of a precompiled contract, if it transfers value.
+    /// List a call of a precompiled contract if the call transfers value.
     fn list_precompiled(&mut self, step: &Step, kind: Kind, to: Address, precompiled: &Precompiled) {
         if precompiled.value.is_zero() {
             return;
@@ -219,7 +219,7 @@ impl Listing<'_> {
         self.events.first_end_reverts.get(depth).copied().flatten() == Some(true)
     }
 
-    /// Address that executes in the topmost entry.
+    /// Return the address that executes in the topmost entry.
     fn calling_address(&self) -> Address {
         match &self.entries[self.open.last().expect("an open entry").entry].action {
             Action::Call { kind: Kind::DelegateCall | Kind::CallCode, from, .. } => *from,

@@ -1,7 +1,7 @@
 //! A list of words that is written repeatedly with few changes, such as stack and memory at every instruction.
 //!
-//! Formatting words takes most of the time of a row. So the text of the last list is cached, only changed words are
-//! formatted again, and the text is copied into the row.
+//! Formatting words takes most of the time of a row. So this type caches the text of the last list and formats only
+//! changed words again.
 
 use alloy_primitives::U256;
 
@@ -9,7 +9,7 @@ use crate::output::text;
 
 /// Text length of a word: digits, quotes and a comma.
 const WIDTH: usize = 67;
-/// Maximum number of cached words: any whole stack, or the beginning of a large memory.
+/// Maximum number of cached words. A whole stack fits, or the beginning of a large memory.
 const MAX_WORDS: usize = 2048;
 
 pub trait Word: Copy + PartialEq {

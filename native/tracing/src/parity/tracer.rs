@@ -48,7 +48,7 @@ impl<'s> ParityTracer<'s> {
         self.options = options;
     }
 
-    /// The event recorder; None during the first run, which writes nothing.
+    /// Return the event recorder; None during the first run, which writes nothing.
     fn events(&mut self) -> Option<&mut CallEvents> {
         self.events.as_mut().filter(|_| !self.is_surveying)
     }

@@ -1,9 +1,9 @@
 //! vmTrace: every instruction with its effects; calls nested in their instruction (json-rpc.md 7.3).
 //!
 //! Besu 21.10 derives the effects of a call from its list of instructions: from the next instruction of the caller, and
-//! from the RETURN that ends the caller (docs/decisions/0030-besu-compatible-trace-output.md). Ophion stores no such
-//! list. The transaction runs twice: first to record data that is needed later (`Survey`), then to write each
-//! instruction as it runs.
+//! from the RETURN that ends the caller (docs/decisions/0030-besu-compatible-trace-output.md). Ophion stores no list of
+//! instructions. The transaction runs twice: the first run records data that is needed later (`Survey`), and the second
+//! run writes each instruction as it runs.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -34,7 +34,7 @@ struct Continuation {
 /// Result of a call or creation.
 #[derive(Default)]
 struct Called {
-    /// Price of a precompiled contract, and its result.
+    /// Price and result of a precompiled contract.
     precompiled: Option<(u64, InstructionResult)>,
     /// Whether instructions of the callee are in the trace.
     has_run: bool,
@@ -65,7 +65,7 @@ impl Survey {
         self.returns[depth].push((index, output));
     }
 
-    /// The output of the first RETURN at a depth after an instruction.
+    /// Return the output of the first RETURN at a depth after an instruction.
     fn return_after(&self, depth: usize, index: u64) -> Option<&Bytes> {
         let all = self.returns.get(depth)?;
         all.get(all.partition_point(|(at, _)| *at <= index)).map(|(_, output)| output)
@@ -84,8 +84,9 @@ struct VmFrame {
     has_ended_well: bool,
     /// Index of the call that started this frame.
     call: Option<usize>,
-    /// Whether the last instruction was a call. The next field is the memory range of the call's output.
+    /// Whether the last instruction was a call.
     is_waiting: bool,
+    /// Memory range of the call's output.
     output: Option<Range<usize>>,
 }
 
@@ -102,9 +103,11 @@ pub struct VmWriter {
     survey: Survey,
     frames: Vec<VmFrame>,
     open: Vec<OpenTrace>,
-    /// Number of instructions so far. The next fields are the numbers of written instructions and of calls.
+    /// Number of instructions so far.
     index: u64,
+    /// Number of written instructions.
     written: u64,
+    /// Number of calls.
     calls: usize,
     /// Depth of the last written instruction.
     last_depth: usize,
@@ -186,7 +189,7 @@ impl VmWriter {
         }
     }
 
-    /// Enter a call or creation. Its code may run next.
+    /// Enter a call or creation, whose code may run next.
     pub fn enter(&mut self, init: Option<&Bytes>) {
         let call = (!self.frames.is_empty()).then(|| self.calls - 1);
         self.frames.push(VmFrame { call, code: init.cloned().unwrap_or_default(), ..VmFrame::default() });
@@ -243,8 +246,7 @@ impl VmWriter {
         };
     }
 
-    /// If the caller continues after a call, record the caller's memory and stack. Returns whether the caller
-    /// continues.
+    /// Record the caller's memory and stack if the caller continues after a call. Returns whether it continues.
     fn note_continuation(&mut self, interpreter: &Interpreter) -> bool {
         let Some(frame) = self.frames.last_mut() else { return false };
         if !std::mem::take(&mut frame.is_waiting) {
@@ -434,9 +436,9 @@ impl VmWriter {
 /// A call or creation by the current instruction.
 struct NewFrame {
     call: usize,
-    /// Gas that the callee gets. The next field is the gas that the caller pays. They differ by the stipend, which is
-    /// free.
+    /// Gas that the callee gets.
     gas: u64,
+    /// Gas that the caller pays. It is lower by the stipend, which is free.
     handed: u64,
 }
 
@@ -483,8 +485,8 @@ fn is_calling(opcode: u8) -> bool {
     matches!(opcode, op::CALL | op::CALLCODE | op::DELEGATECALL | op::STATICCALL | op::CREATE | op::CREATE2)
 }
 
-/// Return whether an instruction is written. Not written are: the implicit STOP at the end, a lone STOP, and halts
-/// except out of gas, bad jumps and state changes in a static call.
+/// Return whether an instruction is written. These are not written: the implicit STOP at the end, a lone STOP, and
+/// halts except out of gas, bad jumps and state changes in a static call.
 fn is_shown(opcode: u8, count: u64, halt: Option<InstructionResult>, is_past_end: bool) -> bool {
     use InstructionResult as R;
     match halt {
@@ -501,7 +503,7 @@ fn is_shown(opcode: u8, count: u64, halt: Option<InstructionResult>, is_past_end
     }
 }
 
-/// Cost shown for an instruction that a static call rejects.
+/// Return the cost to show for an instruction that a static call rejects.
 fn static_cost(opcode: u8, gas: u64, whole: u64) -> u64 {
     match opcode {
         op::SSTORE => gas,
@@ -517,7 +519,7 @@ fn shows_memory(opcode: u8) -> bool {
     )
 }
 
-/// Memory offset and bytes; None if empty.
+/// Return memory offset and bytes; None if the range is empty.
 fn bytes_at(memory: &[u8], range: Range<usize>) -> Option<(usize, &[u8])> {
     let (start, end) = (range.start, range.end);
     if start >= end || end > memory.len() {
@@ -530,7 +532,7 @@ fn kept((offset, bytes): (usize, &[u8])) -> Written {
     (offset, Bytes::copy_from_slice(bytes))
 }
 
-/// Memory that an instruction writes, or that MLOAD reads.
+/// Return the memory range that an instruction writes, or that MLOAD reads.
 fn written(opcode: u8, stack: &[U256]) -> Option<Range<usize>> {
     let top = |at: usize| usize::try_from(*stack.get(stack.len().checked_sub(at + 1)?)?).ok();
     let (offset, size) = match opcode {

@@ -1,4 +1,4 @@
-//! Tracers that record a transaction and write their output after it has ended.
+//! Tracers that record a transaction and write their output after the transaction has ended.
 
 use alloy_primitives::Log;
 use ophion_execution::evm::context::EvmContext;
@@ -37,7 +37,7 @@ impl<'s, R: Report> Recording<'s, R> {
     }
 }
 
-/// Forwards every hook to the recorder; stops the run when the sink stops.
+/// Forwards every hook to the recorder, and stops the run when the sink stops.
 impl<R: Report> Inspector<EvmContext> for Recording<'_, R> {
     fn initialize_interp(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
         self.recorder.initialize_interp(interpreter, context);

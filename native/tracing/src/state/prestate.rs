@@ -1,7 +1,7 @@
 //! prestateTracer: values of accessed accounts and slots before the transaction, and their changes (json-rpc.md 7.3).
 //!
-//! As in geth, an account or slot is included when an instruction names it, not when the EVM loads it. For example, a
-//! failed creation still names an address.
+//! As in geth, the trace includes an account or slot when an instruction names it, not when the EVM loads it. For
+//! example, a failed creation still names an address.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,7 @@ impl<'s> PrestateTracer<'s> {
         self.named.entry(address).or_default();
     }
 
-    /// Include a callee, and the account whose code the callee runs (EIP-7702).
+    /// Include a callee, and the account whose code it runs (EIP-7702).
     fn name_callee(&mut self, address: Address, context: &mut EvmContext) {
         self.name(address);
         let code = context.journal().evm_state().get(&address).and_then(|account| account.info.code.as_ref());
@@ -303,7 +303,7 @@ impl PrestateTracer<'_> {
         Ok(())
     }
 
-    /// Changed fields of an account, and whether any field changed.
+    /// Return the changed fields of an account, and whether any field changed.
     fn changed(&self, db: &mut ExecDb, was: &AccountInfo, now: &AccountInfo) -> Result<(Shown, bool)> {
         // as in geth, a nonexistent account has no code hash, while an account without code has the hash of empty code
         let code_hash = if now.is_empty() { B256::ZERO } else { now.code_hash };
@@ -324,7 +324,7 @@ impl PrestateTracer<'_> {
     }
 }
 
-/// An account after the transaction.
+/// Return an account after the transaction.
 fn after(was: &AccountInfo, account: Option<&Account>) -> AccountInfo {
     match account {
         Some(account) if account.is_selfdestructed() => AccountInfo::default(),

@@ -1,7 +1,7 @@
-//! Struct logs in the form of geth, selected by its options (json-rpc.md 5.9 [M], 9 line 20).
+//! Struct logs in the form of geth, selected by geth's options (json-rpc.md 5.9 [M], 9 line 20).
 //!
-//! Unlike the form of Besu (besu_struct_log.rs), empty members are omitted, stack numbers are short, storage shows only
-//! on rows that access it, and gas passed to a callee is part of the cost of a call.
+//! The form differs from Besu's (besu_struct_log.rs): empty members are omitted, stack numbers are short, only rows
+//! that access storage show it, and the cost of a call includes the gas passed to the callee.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub struct StandardOptions {
     pub opcodes: Option<OpcodeSet>,
 }
 
-/// Selected instructions, one bit each.
+/// Selected instructions, with one bit per instruction.
 #[derive(Clone, Copy, Default)]
 pub struct OpcodeSet([u64; 4]);
 
@@ -64,10 +64,10 @@ pub struct StandardTracer<'s> {
     rows: u64,
     is_truncated: bool,
     frames: Vec<Frame>,
-    /// Slots read or written so far, by account. A failed frame does not restore them.
+    /// Slots read or written so far, by account. They stay even if a frame fails.
     storage: AddressMap<BTreeMap<U256, U256>>,
-    /// Whether the previous instruction was selected. If so, the next instruction gets a row too, which shows the
-    /// effect of the selected one.
+    /// Whether the previous instruction was selected. If so, the next instruction also gets a row, which shows the
+    /// effect of the selected instruction.
     was_selected: bool,
     /// Opcode of the current instruction.
     opcode: u8,
@@ -105,7 +105,7 @@ impl<'s> StandardTracer<'s> {
         }
     }
 
-    /// Whether this instruction gets a row.
+    /// Return whether this instruction gets a row.
     fn is_selected(&mut self, opcode: u8) -> bool {
         if let Some(opcodes) = &self.options.opcodes {
             let is_asked_for = opcodes.contains(opcode);

@@ -11,7 +11,7 @@ use super::cost::CALL_STIPEND;
 use crate::output::text::halt_name;
 use crate::replay::block::Ran;
 
-/// End of an instruction in a row.
+/// How an instruction in a row ended.
 #[derive(Default)]
 pub struct Ended {
     pub cost: u64,
@@ -69,7 +69,7 @@ impl Ended {
     }
 }
 
-/// Write gas and status after the rows. Returns the output; empty if the transaction failed.
+/// Write gas and status after the rows. Returns the output, which is empty if the transaction failed.
 pub fn verdict<'a>(out: &mut Vec<u8>, ran: &'a Ran) -> &'a [u8] {
     decimal(out, "],\"gas\":", ran.result.tx_gas_used());
     raw(out, if ran.result.is_success() { ",\"failed\":false" } else { ",\"failed\":true" });

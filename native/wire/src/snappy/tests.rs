@@ -10,7 +10,7 @@ fn decoded(data: &[u8], piece: usize) -> Result<Vec<u8>, &'static str> {
     Ok(*decoder.finish()?.into_any().downcast::<Vec<u8>>().unwrap())
 }
 
-/// Text-like, random and repetitive bytes.
+/// Return samples of text-like, random and repetitive bytes.
 fn samples() -> Vec<Vec<u8>> {
     let mut numbers = Numbers::new(11);
     let noise = numbers.bytes(70_000);
