@@ -829,7 +829,7 @@ class Store:
     def sync(self) -> None:
         """Flush to disk (only needed when not durable)."""
 
-    # writing
+    # methods that write
     def commit(
         self,
         blocks: Sequence[NewBlock],
@@ -862,7 +862,7 @@ class Store:
 
     def meta(self, key: str, /) -> bytes | None: ...
 
-    # chain
+    # methods that read the chain
     def head(self) -> tuple[bytes, int] | None:
         """Return (hash, number) of the head; None in an empty database."""
 
@@ -922,7 +922,7 @@ class Store:
         self, block: bytes, addresses: Sequence[bytes], topics: Sequence[Sequence[bytes] | None], removed: bool, /
     ) -> bytes | None: ...
 
-    # maintenance
+    # methods for maintenance
     def nodes_written(self) -> int:
         """Return the number of trie nodes written since the database was created."""
 
