@@ -57,8 +57,8 @@ def genesis_text() -> str:
 
 
 def transactions() -> Iterator[bytes]:
-    """Yield transactions without end. Of every 20, 11 are transfers, 8 are calls and 1 is a deployment. Senders
-    alternate.
+    """Yield transactions without end. Of every 20 transactions, 11 are transfers, 8 are calls and 1 is a deployment.
+    Senders alternate.
     """
     contract = SENDERS[0].address  # the first deployed contract replaces this address
     for at in range(1 << 62):

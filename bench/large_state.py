@@ -77,7 +77,7 @@ def words(*numbers: int) -> bytes:
 
 
 def fill(node: NodeProcess, accounts: int, slots: int) -> float:
-    """Make accounts and slots; return the seconds taken."""
+    """Make accounts and slots, and return the seconds taken."""
     began, owner = time.perf_counter(), Owner(node)
     payer = owner.deploy(PAY)
     for first in range(0, accounts, ACCOUNTS_A_CALL):
@@ -96,7 +96,7 @@ def anonymous_mb(node: NodeProcess) -> int:
 
 
 def restart(node: NodeProcess) -> float:
-    """Restart the node; return the seconds from the start of the process to its first answer."""
+    """Restart the node, and return the seconds from the start of the process to its first answer."""
     node.stop()
     began = time.perf_counter()
     node.start()

@@ -54,7 +54,7 @@ class Client:
         return answer["result"]
 
     async def transfer(self) -> tuple[float, int]:
-        """Send a transfer. Returns the seconds until its receipt was there, and its block."""
+        """Send a transfer. Returns the seconds until its receipt was available, and its block."""
         raw = legacy_transaction(
             self._key, self._nonce, gas_price=0, value=0, to=b"\0" * 18 + b"\xde\xad", chain_id=CHAIN_ID
         )
@@ -86,7 +86,7 @@ async def measure(network: TestNetwork, clients: int, seconds: float, period_s: 
 
 
 def later_rounds(network: TestNetwork, first: int) -> int:
-    """Return how many blocks after the first one were decided in a later round than 0."""
+    """Return the number of blocks after the first that were decided in a later round than 0."""
     protocol = Qbft() if network.engine == "qbft" else Ibft2()
     extras = (
         network.nodes[0].rpc("eth_getBlockByNumber", hex(number), False)["extraData"]

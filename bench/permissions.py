@@ -57,7 +57,7 @@ async def send_and_build(core: TestCore, raws: list[bytes]) -> tuple[float, floa
 
 
 def admit_many(folder: Path, base: NodeConfig, genesis: Genesis, turns: int) -> None:
-    """Measure the processor time to admit one transaction of each of many senders, which are all new to the rules."""
+    """Measure the processor time to admit one transaction of each of many senders. All senders are new to the rules."""
     keys = [PrivateKey(number.to_bytes(32, "big")) for number in range(1, COUNT + 1)]
     new = count(1)
     accounts = tuple(GenesisAccount(key.address, 0, 10**21, b"", ()) for key in keys)

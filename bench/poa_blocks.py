@@ -83,7 +83,9 @@ def spread(delays: list[float]) -> str:
 
 
 def measure(engine: str, folder: Path, bodies: list[bytes], idle: int, seconds: int) -> Figures:
-    """Measure punctuality first, then throughput. The dev network has no schedule, so its blocks cannot be late."""
+    """Measure punctuality first, then throughput. Blocks of the dev network cannot be late, because they follow no
+    schedule.
+    """
     found = Figures()
     with NodeProcess(folder / "data", *options(engine, folder), "--tx-pool-max-size=100000") as node:
         port = node.ports["json-rpc"]
@@ -106,7 +108,7 @@ class Client:
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
     async def post(self, request: bytes) -> bytes:
-        """Send a whole HTTP request; return the body of the answer."""
+        """Send a whole HTTP request and return the body of the answer."""
         self._writer.write(request)
         head = await self._reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
@@ -217,7 +219,7 @@ def authority_genesis(engine: str) -> dict[str, Any]:
 
 
 def signed_bodies(count: int) -> Iterator[bytes]:
-    """Yield HTTP requests with transfers; the senders alternate."""
+    """Yield HTTP requests with transfers of alternating senders."""
     for number in range(count):
         key = DEV_KEYS[number % len(DEV_KEYS)]
         raw = legacy_transaction(key, number // len(DEV_KEYS), to=(0x10000 + number).to_bytes(20, "big"), value=1)

@@ -2,9 +2,9 @@
 
     python bench/poa_restart.py [--blocks 29951] [ENGINE ...]
 
-A network of one node makes the blocks with a manual clock. Then the database is opened again, and the time until the
-members after the head are known is measured. The default ends just before a checkpoint, where most headers must be
-read.
+A network of one node makes the blocks with a manual clock. Then the script opens the database again and measures the
+time until the members after the head are known. The default number of blocks ends just before a checkpoint, where the
+node must read most headers.
 """
 
 from __future__ import annotations

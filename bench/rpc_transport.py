@@ -1,9 +1,9 @@
-"""Measure what a JSON-RPC request costs without the work of its method: python bench/rpc_transport.py
+"""Measure the cost of a JSON-RPC request without the work of its method: python bench/rpc_transport.py
 
-Calls the HTTP connection object in process, without sockets. Prints CPU microseconds per request: for a known request
-head, for one that arrives before its body or has a token that the service does not need, for a head that is parsed, and
-for the dispatcher alone. With `--wrk` it also serves the same methods on a port,
-and wrk (a Debian package) sends requests over 32 connections, as ../shared/bench/side_by_side.py does.
+Calls the HTTP connection object in process, without sockets. Prints CPU microseconds per request for a known request
+head, for a head that arrives before its body, for a head with a token that the service does not need, for a head that
+is parsed, and for the dispatcher alone. With `--wrk` it also serves the same methods on a port, and wrk (a Debian
+package) sends requests over 32 connections, as ../shared/bench/side_by_side.py does.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def dispatcher(loop: asyncio.AbstractEventLoop) -> Dispatcher:
 
 
 def microseconds(work: Callable[[], object], count: int = 50_000, rounds: int = 7) -> float:
-    """Return the lowest CPU time of one call over some rounds, so that other load does not count."""
+    """Return the lowest CPU time of one call over some rounds, which excludes other load."""
     best = float("inf")
     for _ in range(rounds):
         began = time.thread_time()

@@ -84,7 +84,7 @@ class Subscriber:
         self.socket.setblocking(False)
 
     def receive(self) -> int:
-        """Read what is there. Returns the number of complete messages."""
+        """Read all available data. Returns the number of complete messages."""
         data = self.socket.recv(1 << 16)
         if not data:
             self.is_lost = True
@@ -107,7 +107,7 @@ class Subscriber:
 
 
 def subscribe(port: int, process: int, count: int, slow: int, contract: str, pipe: Connection) -> None:
-    """Run `count` subscribers in this process until told to stop; then send their counts."""
+    """Run `count` subscribers in this process until a stop signal, then send their counts."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, count + 512), hard))
     clients = [Subscriber(port, f"127.0.{process}.{1 + index % 200}", contract, index < slow) for index in range(count)]
@@ -175,7 +175,7 @@ async def heads(port: int, found: list[tuple[float, int]]) -> None:
 
 
 async def emit(node: NodeProcess, contract: bytes, rate: float, seconds: float, first: int) -> int:
-    """Call the contract at this rate. Returns how often."""
+    """Call the contract at this rate. Returns the number of calls."""
     reader, writer = await asyncio.open_connection("127.0.0.1", node.ports["json-rpc"])
     count = int(rate * seconds)
     for index in range(count):

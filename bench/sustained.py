@@ -2,12 +2,12 @@
 
     GETH=/path/to/geth ANVIL=/path/to/anvil python bench/sustained.py --connections 4 16 128 --kinds transfer token
 
-Each round starts every node on an empty chain. wrk floods it from 64 senders with one signed transaction per request.
-The nodes alternate, so that a ratio compares runs of the same minute. Figures: transactions in the blocks between the
-second and the last of the flood; processor time of all threads of the node per transaction, until the last one is
-mined; and the number of cores that node and client used together. Prints a JSON line for each run, then the medians of
-the rounds and, for `ophion`, the ratio to each other node. Blocks are made every second, by `ophion-instant` at once.
-Needs wrk. geth 1.13 is the last version with Clique.
+Each round starts every node on an empty chain. wrk floods the node from 64 senders with one signed transaction per
+request. The nodes alternate, so that a ratio compares runs of the same minute. There are three figures: transactions
+per second in the blocks between the second and the last of the flood, processor time of all threads of the node per
+transaction until the last transaction is mined, and the number of cores that node and client used together. The script
+prints a JSON line for each run, then the medians of the rounds and, for `ophion`, the ratio to each other node. Nodes
+make a block every second; `ophion-instant` makes blocks at once. Needs wrk. geth 1.13 is the last version with Clique.
 
 Half of the transfers and token transfers go to new accounts. --keep FOLDER stores the signed transactions for the next
 run, because signing takes longer than a round.
@@ -76,7 +76,7 @@ def token_address() -> bytes:
 
 
 def signed(job: tuple[str, int, int]) -> list[str]:
-    """Return lines with signed transactions of these nonces; the senders alternate."""
+    """Return lines with signed transactions of these nonces. The senders alternate."""
     kind, first, last = job
     lines, token = [], token_address()
     for nonce in range(first, last):
@@ -93,7 +93,7 @@ def signed(job: tuple[str, int, int]) -> list[str]:
 
 
 def transactions(kind: str, most: int, folder: Path) -> Path:
-    """Return the file of signed transactions; make it if it is missing."""
+    """Return the file of signed transactions. A missing file is created."""
     path = folder / f"{kind}-{most}"
     if not path.exists():
         nonces, step = most // SENDERS, 64
@@ -141,7 +141,7 @@ class Client:
         return str(self.ask("eth_sendRawTransaction", "0x" + raw.hex()))
 
     def send_funded(self, raw: bytes) -> str:
-        """Send a transaction right after the block that funded its sender; retries, because geth's pool sees the block
+        """Send a transaction right after the block that funded its sender. Retries, because geth's pool sees the block
         late.
         """
         for _ in range(500):
@@ -212,7 +212,7 @@ PEERS: Final[Mapping[str, Callable[[Path, int], list[str]]]] = {
 
 @contextmanager
 def started(name: str, work: Path) -> Iterator[tuple[Client, int]]:
-    """Start a node and wait until it answers. Yields its client and process id."""
+    """Start a node and wait until it answers. Yields its client and its process id."""
     port = free_port()
     command = PEERS[name](work, port)
     with (work / "log").open("w") as log:
@@ -262,7 +262,7 @@ def children_s() -> float:
 
 
 def drained(client: Client) -> int:
-    """Wait until all transactions are mined; return the last block. The caller counts processor time up to this
+    """Wait until all transactions are mined, and return the last block. The caller counts processor time up to this
     point.
     """
     height, until = client.height(), time.perf_counter() + STILL_S
@@ -277,7 +277,7 @@ def drained(client: Client) -> int:
 
 
 def flood(client: Client, pid: int, file: Path, connections: int, seconds: int, work: Path) -> dict[str, object]:
-    """Flood a node; return the figures."""
+    """Flood a node and return the figures."""
     (work / "load.lua").write_text(LUA % file)
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(work / "load.lua")]
     height, seen = client.height(), []

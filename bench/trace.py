@@ -46,7 +46,7 @@ def creation_of(code: bytes) -> bytes:
 
 @dataclass
 class Measured:
-    """Figures of one answer, which is read and discarded."""
+    """Figures of one answer, which the client reads and discards."""
 
     size: int
     seconds: float
@@ -105,7 +105,7 @@ class Client:
 
 
 def read_answer(stream: socket.socket) -> int:
-    """Read an answer, by length or in chunks, and discard it; return its bytes."""
+    """Read an answer, by length or in chunks, and discard it. Returns its number of bytes."""
     buffer = bytearray(1 << 20)
     view = memoryview(buffer)
     received = stream.recv(65536)

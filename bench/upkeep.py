@@ -29,7 +29,7 @@ PAYER = DEV_KEYS[2]
 
 
 def imported(work: Path, with_backup: bool) -> tuple[float, int]:
-    """Import the chain; return the seconds, and the number of backups made meanwhile."""
+    """Import the chain. Returns the seconds, and the number of backups made meanwhile."""
     data, copy = work / "upkeep", work / "upkeep-copy"
     for path in (data, copy):
         shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Writes the generated pages of docs/ and the table of methods in the README, or lists outdated ones.
+"""Writes the generated pages of docs/ and the table of methods in the README, or lists outdated pages.
 
 python scripts/documents.py           write the pages
 python scripts/documents.py --check   list the pages that differ, and exit with 1

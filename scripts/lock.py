@@ -61,7 +61,7 @@ def files_of(index: str, name: str) -> Hashes:
 
 
 def is_usable(tag: Tag) -> bool:
-    """Whether a supported Python can use a wheel with this tag."""
+    """Return whether a supported Python can use a wheel with this tag."""
     version = re.fullmatch(r"(py|cp)(\d)(\d*)", tag.interpreter)
     if version is None or version[2] != "3":
         return False
