@@ -54,7 +54,7 @@ def headings(page: str) -> list[str]:
 
 @cache
 def citations() -> dict[str, list[tuple[str, str]]]:
-    """Section numbers by page, each with the file and line that cites it."""
+    """Return section numbers by page, each with the file and line that cites it."""
     found: dict[str, list[tuple[str, str]]] = {page: [] for page in PAGES}
     for path in sources():
         for line, page, number in cited(path.read_text(encoding="utf-8")):

@@ -1,4 +1,4 @@
-"""Unit tests mirror the sources one to one; exceptions are listed with a reason."""
+"""Unit tests mirror the sources one to one. Exceptions are listed with a reason."""
 
 from __future__ import annotations
 

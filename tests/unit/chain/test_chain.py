@@ -1,4 +1,4 @@
-"""The committed chain: genesis, reads, and events."""
+"""Tests the committed chain: genesis, reads, and events."""
 
 from __future__ import annotations
 

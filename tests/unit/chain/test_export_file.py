@@ -1,4 +1,4 @@
-"""Export of chains into files."""
+"""Tests the export of chains into files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Suggested gas prices and the fee history."""
+"""Tests suggested gas prices and the fee history."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def test_history_has_one_entry_per_block_and_one_more_base_fee(tmp_path: Path) -
 
 
 def test_a_long_history_is_the_same_as_its_short_ones(tmp_path: Path) -> None:
-    """A short history equals the end of a long history, although few blocks are read on the event loop and many in a
-    lane.
+    """A short history equals the end of a long history. The event loop reads short histories, and a lane reads long
+    ones.
     """
 
     async def story(core: TestCore) -> None:

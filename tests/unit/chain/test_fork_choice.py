@@ -1,4 +1,4 @@
-"""The route from one head to another."""
+"""Tests the route from one head to another."""
 
 from __future__ import annotations
 

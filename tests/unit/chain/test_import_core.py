@@ -1,4 +1,4 @@
-"""The import: all rules of body and results, fork choice, bad blocks, batches."""
+"""Tests the import: all rules of body and results, fork choice, bad blocks, batches."""
 
 from __future__ import annotations
 

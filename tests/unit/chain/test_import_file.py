@@ -1,4 +1,4 @@
-"""Block files: the public chain with proof of work, continuation, bad blocks, damage."""
+"""Tests block files: the public chain with proof of work, continuation, bad blocks, damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pruning removes old states and leaves all other data intact, with any events between the steps of a round."""
+"""Pruning removes old states and leaves all other data intact, for any events between the steps of a round."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def nodes(store: Store) -> int:
 
 
 def pruned(store: Store, keep: int, most: int = 1_000_000) -> tuple[int, int]:
-    """Run a whole round; return the numbers of removed states and deleted nodes."""
+    """Run a whole round. Returns the numbers of removed states and deleted nodes."""
     head = store.head()
     assert head is not None
     round = store.begin_pruning(head[1] - keep)
@@ -210,8 +210,8 @@ def test_branches_within_the_history_survive_and_become_the_chain(make: Make, tm
 
 
 def test_siblings_with_the_same_state_keep_it_for_each_other(make: Make, tmp_path: Path) -> None:
-    """Two sibling blocks have the same state, which is written twice. Blocks on either branch refer to that branch's
-    nodes.
+    """Two sibling blocks have the same state, which is written twice. Blocks on either branch refer to the nodes of
+    that branch.
     """
     world = make(tmp_path / "db")
     trunk = grown(world, 20)
@@ -245,8 +245,8 @@ def test_a_state_that_recurs_is_kept_for_its_last_block(make: Make, tmp_path: Pa
 
 
 def test_blocks_come_in_between_the_steps_of_a_round(make: Make, tmp_path: Path) -> None:
-    """Blocks are committed at random moments of a pruning round, and blocks executed before the round are written after
-    it.
+    """Blocks are committed at random moments of a pruning round. Blocks executed before the round are written
+    after it.
     """
     for seed in range(20):
         order = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Blocks by reference, the pending block, and blocks that are not announced yet."""
+"""Tests blocks by reference, the pending block, and blocks that are not announced yet."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def told(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **options:
 
 
 def ask(core: TestCore, view: Any, code: bytes, overrides: EnvOverrides | None = None) -> int:
-    """Run code as a contract creation at a block; return the word that it returns."""
+    """Run code as a contract creation at a block, and return the resulting word."""
     env = view.env if overrides is None else view.env_with(overrides)
     request = CallRequest(sender=SOMEBODY, to=None, gas=1_000_000, input=code)
     outcome = call(view.state, env, request, (), 1.0)
@@ -180,8 +180,8 @@ def test_callers_share_one_build_of_the_pending_block(tmp_path: Path) -> None:
 
 
 def test_however_often_the_pool_changes_one_pending_block_is_built_at_a_time(tmp_path: Path) -> None:
-    """Each change of the pool invalidates the pending block. Many requests must not fill a lane with builds of
-    the pending block.
+    """Each change of the pool invalidates the pending block. Many requests must not fill a lane with builds of pending
+    blocks.
     """
 
     async def story(core: TestCore) -> None:

@@ -1,4 +1,4 @@
-"""Compatibility of a later genesis file with existing blocks."""
+"""Tests the compatibility of a later genesis file with existing blocks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ETHASH = {"chainId": 7, "homesteadBlock": 5, "londonBlock": 20, "ethash": {}}
 
 
 def _refusal(before: dict[str, Any], after: dict[str, Any], number: int, timestamp: int = 0, **top: Any) -> str:
-    """Return why the second file is refused for a chain made with the first file up to this block.
+    """Return the reason why a second genesis file is refused for a chain that the first file has made up to this block.
 
-    Empty if accepted.
+    The text is empty if the file is accepted.
     """
     first, second = (
         parse_genesis(json.dumps({"config": config, "difficulty": 1, "gasLimit": 5000, **more}))

@@ -1,4 +1,4 @@
-"""The protocol's contracts are at their addresses."""
+"""The system contracts of the protocol are at their addresses."""
 
 from __future__ import annotations
 

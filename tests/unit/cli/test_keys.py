@@ -1,4 +1,4 @@
-"""`ophion keys` and nodes with encrypted keys."""
+"""Tests `ophion keys` and nodes with encrypted keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command-line parser and dispatcher, in process."""
+"""Tests the command-line parser and dispatcher, in process."""
 
 from __future__ import annotations
 

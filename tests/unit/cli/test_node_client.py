@@ -1,4 +1,4 @@
-"""The JSON-RPC client of commands."""
+"""Tests the JSON-RPC client of commands."""
 
 from __future__ import annotations
 

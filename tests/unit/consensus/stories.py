@@ -20,7 +20,7 @@ FAR = 2**62
 
 
 def genesis(config: dict[str, Any], **members: Any) -> Genesis:
-    """A genesis with this config."""
+    """Return a genesis with this config."""
     return parse_genesis(json.dumps({"config": config, "difficulty": "0x1", "gasLimit": "0x1000000", **members}))
 
 
@@ -83,8 +83,8 @@ def address_of(letter: str) -> Address:
 
 
 class CliqueStory:
-    """A Clique chain written in tokens: `A` is a block by A, `A+B` with a vote for B, `A-B` against, `A*` an epoch
-    block.
+    """A Clique chain written in tokens. `A` is a block by A, `A+B` has a vote for B, `A-B` has a vote against B, and
+    `A*` is an epoch block.
     """
 
     def __init__(self, signers: str, epoch: int = 30_000, config: dict[str, Any] | None = None) -> None:

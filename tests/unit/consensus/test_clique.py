@@ -1,4 +1,4 @@
-"""Clique headers: the test vector, every rule of consensus.md 1.4, fork choice and the scenarios of 6.1."""
+"""Tests Clique headers: the test vector, every rule of consensus.md 1.4, fork choice and the scenarios of 6.1."""
 
 from __future__ import annotations
 
@@ -225,8 +225,8 @@ def test_c_12_a_header_that_breaks_a_rule_is_refused_though_it_is_signed(
 
 
 def test_c_12_what_is_refused_changes_nothing() -> None:
-    """Blocks of a recent signer, of an unknown signer and with a wrong difficulty are refused. Then a valid block
-    is accepted.
+    """The engine refuses blocks of a recent signer, of an unknown signer and with a wrong difficulty. Then it accepts a
+    valid block.
     """
     story = CliqueStory("ABC")
     story.play("A B")

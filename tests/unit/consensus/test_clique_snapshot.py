@@ -1,4 +1,4 @@
-"""Signers computed from headers: the scenarios of consensus.md 1.9 and the corner cases of 1.6."""
+"""Tests signers computed from headers: the scenarios of consensus.md 1.9 and the corner cases of 1.6."""
 
 from __future__ import annotations
 

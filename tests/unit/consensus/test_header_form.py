@@ -1,4 +1,4 @@
-"""The header forms that BFT clients have written since Shanghai (consensus.md 8)."""
+"""Tests the header forms that BFT clients have written since Shanghai (consensus.md 8)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ def test_a_genesis_past_shanghai_says_nothing_about_the_form() -> None:
 
 
 def test_forms_may_change_from_block_to_block_on_import() -> None:
-    """A network whose members were replaced one by one has headers of both forms, so both are accepted in any order."""
+    """A network whose members were replaced one by one has headers of both forms. So an import accepts both in any
+    order.
+    """
     chain = ledger()
     for number in range(1, 21):
         header = chain.draft(K1)

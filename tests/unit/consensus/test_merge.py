@@ -1,4 +1,4 @@
-"""Headers after the merge, and the transition."""
+"""Tests headers after the merge, and the transition."""
 
 from __future__ import annotations
 

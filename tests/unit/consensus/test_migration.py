@@ -1,4 +1,4 @@
-"""Headers on both sides of a migration from Clique to QBFT, and the choice between branches."""
+"""Tests headers on both sides of a migration from Clique to QBFT, and the choice between branches."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Story:
         return self.chain.in_order[-1]
 
     def draft(self, vote: Vote | None = None) -> HashedHeader:
-        """Return the next sealed header. It is not added."""
+        """Return the next sealed header without adding it."""
         members = self.engine.members(self.head, self.chain)
         number = self.head.number + 1
         author = members[number % len(members)]

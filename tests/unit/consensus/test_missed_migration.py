@@ -1,4 +1,4 @@
-"""Proofs that a network has moved to QBFT, for a node whose genesis file does not say so."""
+"""Proofs that a network has moved to QBFT, for a node whose genesis file lacks the migration."""
 
 from __future__ import annotations
 

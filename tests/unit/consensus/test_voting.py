@@ -1,4 +1,4 @@
-"""Votes of the operator, and the tally of IBFT 2.0 and QBFT (consensus.md 2.12, 4.1)."""
+"""Tests votes of the operator, and the tally of IBFT 2.0 and QBFT (consensus.md 2.12, 4.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many empty blocks at once are those that would be made one by one."""
+"""Empty blocks made in one call equal empty blocks made one by one."""
 
 from __future__ import annotations
 

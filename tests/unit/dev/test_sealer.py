@@ -1,4 +1,4 @@
-"""Blocks on the event loop of a development node: for a transaction that comes alone, and for no other."""
+"""The event loop of a development node makes a block for a single transaction, and for no other request."""
 
 from __future__ import annotations
 

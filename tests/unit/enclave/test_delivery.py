@@ -1,4 +1,4 @@
-"""Delivery: messages in the outbox reach a recipient, however often it disconnects."""
+"""Messages in the outbox reach a recipient, no matter how often it disconnects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECRET = b"47 pieces, and nobody else shall know"
 
 
 class Disk:
-    """The lanes of a member whose write lane can be blocked."""
+    """The lanes of a member, with a write lane that the test can block."""
 
     def __init__(self) -> None:
         self.lanes = ThreadLanes()
@@ -90,8 +90,8 @@ def test_a_cancelled_send_leaves_the_outbox_to_other_senders(tmp_path: Path) -> 
 
 
 def test_arrivals_are_announced_after_their_sender_has_left(tmp_path: Path) -> None:
-    """The executor is notified of a payload even if the sender has disconnected, because the marker of the
-    payload may already be processed.
+    """The executor is notified of a payload even if the sender has disconnected, because the payload's marker may
+    already be processed.
     """
     a, here, b, there = pair(tmp_path)
 

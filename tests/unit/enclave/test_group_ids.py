@@ -1,4 +1,4 @@
-"""Ids of groups: the published vectors of privacy.md 16."""
+"""Tests ids of groups: the published vectors of privacy.md 16."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Key files of enclaves: the public test pairs, both formats, and invalid files."""
+"""Tests key files of enclaves: the public test pairs, both formats, and invalid files."""
 
 from __future__ import annotations
 

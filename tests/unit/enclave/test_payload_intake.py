@@ -1,4 +1,4 @@
-"""Hostile members: their payloads are refused with a reason, cost little, and change nothing."""
+"""Payloads of hostile members are refused with a reason, cost little, and change nothing."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_payload_is_not_replayed_under_another_group_or_name(tmp_path: Path) -> None:
-    """A member forwards another member's transaction. The forwarded transaction is refused, because its signature
-    covers sender and group.
+    """A member forwards another member's transaction. The enclave refuses it, because the signature covers sender and
+    group.
     """
     victim, author, evil = Member(tmp_path, 1), Member(tmp_path, 2), Hostile()
     honest = transaction(author.key, [evil.key])
@@ -106,8 +106,8 @@ def test_a_payload_is_not_replayed_under_another_group_or_name(tmp_path: Path) -
 
 
 def test_a_stored_payload_cannot_be_replaced(tmp_path: Path) -> None:
-    """A record with the ciphertext of a stored payload but another header has the same key. Such a record is
-    refused.
+    """A record with the ciphertext of a stored payload but another header has the same key. The enclave refuses this
+    record.
     """
     member, evil = Member(tmp_path, 1), Hostile()
     first = evil.seal(b"text", [member.key, evil.key])
@@ -243,7 +243,7 @@ def test_a_payload_of_16_mib_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_million_groups_are_refused_and_bounded(tmp_path: Path) -> None:
-    """Only a bounded number of groups from unknown senders is stored. OPHION_GROUPS=1000000 sends a million."""
+    """The enclave stores a bounded number of groups from unknown senders. OPHION_GROUPS=1000000 sends a million."""
     wanted = int(os.environ.get("OPHION_GROUPS", "12000"))
     member, honest = Member(tmp_path, 1), Member(tmp_path, 2)
     before, began, accepted = resident(), time.perf_counter(), 0

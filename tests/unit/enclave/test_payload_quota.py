@@ -1,4 +1,6 @@
-"""Payloads and groups without a marker: bounded, expiring, counted across restarts, and separate from known senders."""
+"""Payloads and groups without a marker are bounded, expire, and count across restarts. They do not use the budget of
+known senders.
+"""
 
 from __future__ import annotations
 

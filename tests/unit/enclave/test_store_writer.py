@@ -52,7 +52,7 @@ def test_a_cancelled_writer_leaves_the_commit_to_others(tmp_path: Path) -> None:
 
 def test_a_failed_commit_fails_all_its_writers(tmp_path: Path) -> None:
     """A second copy of a payload waits for the write of the first copy and writes nothing. If that write fails, both
-    fail.
+    copies fail.
     """
     store, lanes = open_store(tmp_path / "database"), ThreadLanes()
 

@@ -1,4 +1,4 @@
-"""The enclave's HTTP interface, as tools for an external enclave use it (privacy.md 5)."""
+"""Tests the enclave's HTTP interface through the calls of tools for a remote enclave (privacy.md 5)."""
 
 from __future__ import annotations
 

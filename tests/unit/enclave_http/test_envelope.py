@@ -41,7 +41,7 @@ def test_a_request_is_for_one_key_and_one_thing() -> None:
 def test_a_box_is_not_sent_back_to_its_sender() -> None:
     """Both directions share one secret, so the sealed text names the direction.
 
-    A box cannot be returned to its sender.
+    A box that is returned to its sender is refused.
     """
     asked = request()
     assert open_request(A, b"/push", asked._replace(sender=KB, recipient=KA)) is None

@@ -1,4 +1,4 @@
-"""Payloads and groups over HTTP between enclaves whose nodes are not peers, and requests of unknown senders."""
+"""Enclaves whose nodes are not peers exchange payloads and groups over HTTP, and refuse requests of unknown senders."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def reached(member: Member, port: int = 0, shared: SharedResources | None = None) -> AsyncIterator[str]:
-    """Serve a member; yield its URL."""
+    """Serve a member and yield its URL."""
     service = peer_service(member.enclave, "127.0.0.1", port, CLOCK, ENTROPY, shared)
     is_ready = asyncio.Event()
     task = asyncio.create_task(service.run(is_ready.set))
@@ -120,7 +120,7 @@ def test_who_is_away_gets_it_when_it_is_back(tmp_path: Path) -> None:
 
 
 def test_a_member_that_lost_its_payloads_gets_them_back(tmp_path: Path) -> None:
-    """The member connects to the other member by URL, and need not be reachable itself."""
+    """The member connects to the other member by URL. It need not be reachable itself."""
     a, b = Member(tmp_path, 1), Member(tmp_path, 2, keys=2)
 
     async def story() -> None:
@@ -142,7 +142,7 @@ def test_a_member_that_lost_its_payloads_gets_them_back(tmp_path: Path) -> None:
 
 
 def test_a_peer_that_claims_a_key_without_proof_is_sent_nothing(tmp_path: Path) -> None:
-    """A server that claims b's key, but cannot open boxes for this key, gets no payloads."""
+    """A server that claims b's key, but cannot open boxes for b, gets no payloads."""
     a, b, evil = (Member(tmp_path, number) for number in (1, 2, 3))
 
     async def story() -> None:
@@ -209,7 +209,7 @@ def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
 def test_what_others_send_in_the_name_of_a_member_does_not_use_up_its_share(tmp_path: Path) -> None:
     """A member's key is public, so other senders can forge requests under this key.
 
-    Forged requests must not delay the member's own requests.
+    Forged requests do not delay the member's own requests.
     """
     a, b = Member(tmp_path, 1), Member(tmp_path, 2)
 

@@ -1,4 +1,4 @@
-"""The gateway's fast path gives the same answers as its slow path, with any event before the answer."""
+"""The gateway's fast path gives the same answers as its slow path, for any event before the answer."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def end(stage: Stage) -> None:
 
 
 def nothing(stage: Stage) -> None:
-    """No event."""
+    """Do nothing."""
 
 
 def lose_node(stage: Stage) -> None:

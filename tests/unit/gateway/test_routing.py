@@ -1,4 +1,4 @@
-"""Routes of paths, and refused paths."""
+"""Tests routes of paths, and refused paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tunnelled sockets and how they end; tests/integration/test_gateway.py tests them with nodes."""
+"""Tests how tunnelled sockets end. tests/integration/test_gateway.py tests tunnels with nodes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Wire(MemoryTransport):
 
 
 def test_what_waits_for_its_turn_is_not_written_to_a_node_that_has_gone() -> None:
-    """Bytes that wait for a time slice are not written after the node has disconnected, because uvloop reports that as
-    an error.
+    """Bytes that wait for a time slice are not written after the node has disconnected, because uvloop reports such a
+    write as an error.
     """
 
     async def main() -> None:

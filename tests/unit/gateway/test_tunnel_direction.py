@@ -1,4 +1,4 @@
-"""One direction of a tunnel, in time slices."""
+"""Tests one direction of a tunnel in time slices."""
 
 from __future__ import annotations
 

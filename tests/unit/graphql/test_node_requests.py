@@ -1,4 +1,4 @@
-"""Calls, estimates and sent transactions."""
+"""Tests calls, estimates and sent transactions over GraphQL."""
 
 from __future__ import annotations
 

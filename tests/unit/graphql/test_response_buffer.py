@@ -1,4 +1,4 @@
-"""Memory of long answers: which requests wait, and when memory is released."""
+"""Tests the memory of long answers: which requests wait, and when memory is released."""
 
 from __future__ import annotations
 

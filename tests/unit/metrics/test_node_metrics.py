@@ -1,4 +1,4 @@
-"""The metrics of a real chain, pool and interface, and the dashboard that draws them."""
+"""Tests the metrics of a real chain, pool and interface, and the dashboard that draws them."""
 
 from __future__ import annotations
 
@@ -281,8 +281,8 @@ def _caster(dev: Interface) -> VoteCaster:
 
 
 def documented(text: str) -> Iterator[re.Pattern[str]]:
-    """Yield patterns for the names in the first column; a name that begins with `_` completes the first name of its
-    row.
+    """Yield patterns for the names in the first column. A name that begins with `_` is a suffix of the first name in
+    its row.
     """
     for row in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE):
         first, *others = re.findall(r"`(\w+)`", row)

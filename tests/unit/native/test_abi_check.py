@@ -1,4 +1,4 @@
-"""Check that the compiled extension matches the Python sources."""
+"""The start checks that the compiled extension matches the Python sources."""
 
 from __future__ import annotations
 

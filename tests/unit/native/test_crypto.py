@@ -1,4 +1,4 @@
-"""Keys and signatures through the facade."""
+"""Tests keys and signatures through the facade."""
 
 from __future__ import annotations
 

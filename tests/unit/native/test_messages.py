@@ -1,4 +1,4 @@
-"""JSON outlines and frames, compared with other implementations."""
+"""Compares JSON outlines and WebSocket frames with other implementations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store: one transaction per commit, states by root, flat tables that follow the head."""
+"""Tests the store: one transaction per commit, states by root, flat tables that follow the head."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ def test_blocks_stack_on_blocks_that_are_not_written_yet(tmp_path: Path) -> None
 @pytest.mark.parametrize("as_changes", [False, True])
 @pytest.mark.parametrize("behind", [0, 1, 3])
 def test_a_chain_that_keeps_no_nodes_in_memory_is_the_same(tmp_path: Path, behind: int, as_changes: bool) -> None:
-    """Without cached nodes, the chain is the same. Each block is executed before the previous blocks are written."""
+    """Without cached nodes, the chain is the same. The test executes each block before the previous blocks are
+    written.
+    """
     worlds = World(tmp_path / "ample"), World(tmp_path / "none")
     worlds[1].store.set_state_cache(0)
     for world in worlds:
@@ -135,7 +137,7 @@ def test_nodes_in_memory_are_bounded_where_blocks_grow_upon_each_other(tmp_path:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_transactions_are_found_through_reorganisations_and_restarts(tmp_path: Path, seed: int) -> None:
-    """Each block writes one partition of the transaction index; other rows are buffered, or rebuilt after a restart."""
+    """Each block writes one partition of the transaction index. Other rows are buffered, or rebuilt after a restart."""
     dice, world = Random(seed), World(tmp_path / "db")
     chain: list[tuple[Built, list[bytes]]] = [(world.genesis, [])]
     roots, seen = {0: world.genesis.execution.state_root}, set[bytes]()

@@ -1,4 +1,4 @@
-"""The wire protocol through its Python binding, with test vectors of the specifications; Rust tests cover the
+"""Tests the wire protocol through its Python binding with test vectors of the specifications. Rust tests cover the
 internals.
 """
 
@@ -36,7 +36,7 @@ def entropy(seed: int) -> bytes:
 
 
 def sessions() -> tuple[Session, Session]:
-    """Initiator and recipient after a handshake."""
+    """Return initiator and recipient after a handshake."""
     initiator = Handshake.initiate(A, public_key(B), entropy(1))
     ack, remote, theirs = Handshake.answer(B, initiator.auth, entropy(2))
     assert remote == public_key(A)

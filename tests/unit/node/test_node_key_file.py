@@ -1,4 +1,4 @@
-"""Key files as operators and other clients write them."""
+"""Tests key files that operators and other clients write."""
 
 from __future__ import annotations
 

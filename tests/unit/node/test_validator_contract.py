@@ -1,4 +1,4 @@
-"""Validators from a contract, in the state after a block."""
+"""Tests validators from a contract, in the state after a block."""
 
 from __future__ import annotations
 

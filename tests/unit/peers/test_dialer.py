@@ -1,4 +1,4 @@
-"""Dial attempts in progress; the dial plan and whole connections have their own tests."""
+"""Tests dial attempts in progress. Other files test the dial plan and whole connections."""
 
 from __future__ import annotations
 

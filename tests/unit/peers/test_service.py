@@ -1,4 +1,4 @@
-"""The peer service over real loopback sockets."""
+"""Tests the peer service over real loopback sockets."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 class UnknownNode:
-    """An unknown remote node under the control of the test: a socket and a session."""
+    """A remote node under the control of the test: a socket and a session."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, session: Session) -> None:
         self.reader, self.writer, self.session = reader, writer, session
@@ -187,7 +187,7 @@ class UnknownNode:
         return cls(reader, writer, session)
 
     async def greet(self) -> list[object]:
-        """Send Hello; return the other side's events up to its first message or the end."""
+        """Send Hello. Returns the other side's events up to its first message or the end of the connection."""
         events: list[object] = []
         while not events:
             self.writer.write(self.session.take_output())
@@ -199,7 +199,7 @@ class UnknownNode:
         return events
 
     async def reason(self) -> DisconnectReason | None:
-        """Return why the other side closes."""
+        """Return the reason why the other side closes the connection."""
         while data := await self.reader.read(65536):
             for event in self.session.receive(data, 64):
                 if isinstance(event, Left):
@@ -289,7 +289,7 @@ def test_a_port_in_use_is_one_line() -> None:
 
 
 def _has_ipv6() -> bool:
-    """Return whether IPv6 works; Python may support it while the machine has it switched off."""
+    """Return whether IPv6 works. Python may support IPv6 while the machine has it switched off."""
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -707,7 +707,7 @@ def test_parts_of_large_messages_are_bounded_for_all_peers_together() -> None:
 
 
 def test_a_hello_without_end_is_read_and_thrown_away_until_the_sender_notices() -> None:
-    """Unread bytes are read before the socket is closed. Otherwise the system sends a reset, which could destroy the
+    """The node reads all bytes before it closes the socket. Otherwise the system sends a reset, which could destroy the
     Disconnect.
     """
 
@@ -772,7 +772,7 @@ def test_stopping_sends_disconnect_to_all_peers_and_waits_briefly() -> None:
 
 
 class Puppet(asyncio.Protocol):
-    """Listens, and stops responding at a chosen stage of the handshake."""
+    """A node that listens, and stops responding at a chosen stage of the handshake."""
 
     def __init__(self, stage: str) -> None:
         self.stage = stage
@@ -889,7 +889,7 @@ async def _one_connection(node: Node, number: int) -> Connection:
 
 
 def open_descriptors() -> int:
-    """Return the number of open descriptors; 0 if the system does not report it."""
+    """Return the number of open descriptors; 0 if the system does not report this number."""
     return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
 
 
@@ -920,7 +920,7 @@ def test_many_connections_later_everything_is_as_it_was() -> None:
 
 
 def test_the_wire_format_is_as_specified() -> None:
-    """A peer of p2p version 4 exchanges uncompressed messages, over real sockets too."""
+    """A peer of p2p version 4 exchanges uncompressed messages, also over real sockets."""
 
     async def story(town: Town) -> None:
         a = await town.node(1)

@@ -1,4 +1,4 @@
-"""A test router on loopback, with correct and incorrect answers."""
+"""Simulates a router on loopback, with correct and incorrect answers."""
 
 from __future__ import annotations
 

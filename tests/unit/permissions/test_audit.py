@@ -1,4 +1,4 @@
-"""Audit records of changes."""
+"""Tests audit records of changes."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_changes_by_transactions(tmp_path: Path) -> None:
 
 
 def test_changes_that_a_reorganisation_undoes(tmp_path: Path) -> None:
-    """A reorganisation replaces a block with a change by another block."""
+    """A reorganisation replaces a block that contains a change by another block."""
     rules = PermissionConfig(accounts_contract_enabled=True, accounts_contract=ACCOUNT_INGRESS)
     call = calldata("addAccount(address)", OTHER.address)
 

@@ -1,4 +1,4 @@
-"""Calls to permission contracts, and their answers."""
+"""Tests calls to permission contracts, and their answers."""
 
 from __future__ import annotations
 

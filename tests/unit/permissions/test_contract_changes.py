@@ -1,4 +1,4 @@
-"""Changes by transactions to permission contracts, for both interfaces."""
+"""Tests changes by transactions to permission contracts, for both interfaces."""
 
 from __future__ import annotations
 

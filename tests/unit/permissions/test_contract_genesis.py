@@ -47,7 +47,7 @@ def storage_of(core: TestCore, address: bytes) -> dict[str, str]:
 
 
 def renamed(storage: dict[str, str], names: dict[bytes, bytes]) -> dict[str, str]:
-    """Return storage in which some addresses are replaced by others."""
+    """Return storage in which other addresses replace some addresses."""
     text = json.dumps(storage)
     for old, new in names.items():
         text = text.replace(old.hex(), new.hex())

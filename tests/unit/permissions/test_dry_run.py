@@ -1,4 +1,4 @@
-"""A dry run predicts exactly what the change does."""
+"""A dry run predicts the exact effect of a change."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def may_stay(permissions: Permissions, one: PeerConnection) -> bool:
 
 
 def make(permissions: Permissions, change: Change) -> str | None:
-    """Apply a change to the lists; return its refusal, if any."""
+    """Apply a change to the lists. Returns its refusal, if any."""
     try:
         if change.add_accounts:
             permissions.accounts.add(change.add_accounts)

@@ -1,4 +1,4 @@
-"""Node rules in contracts: every case of operations.md 11 about connections."""
+"""Tests node rules in contracts: every case of operations.md 11 about connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nine actions between two nodes."""
+"""Tests the nine actions between two nodes."""
 
 from __future__ import annotations
 

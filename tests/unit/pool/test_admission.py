@@ -1,4 +1,4 @@
-"""Every check of admission, with the error and the text of json-rpc.md 2."""
+"""Tests every check of admission, with the error and the text of json-rpc.md 2."""
 
 from __future__ import annotations
 

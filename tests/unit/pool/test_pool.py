@@ -1,4 +1,4 @@
-"""The pool from the outside: batches, answers, events, new heads, restarts."""
+"""Tests the pool from the outside: batches, answers, events, new heads, restarts."""
 
 from __future__ import annotations
 
@@ -649,8 +649,8 @@ def test_a_sender_is_asked_about_once_until_rules_change(world: Callable[..., St
 
 
 def test_senders_are_remembered_within_bounds(world: Callable[..., State]) -> None:
-    """Transactions of unknown senders, each with its own key, are refused. Refused transactions must leave
-    nothing in memory.
+    """The pool refuses transactions of unknown senders, each with its own key. Refused transactions leave no data in
+    memory.
     """
 
     async def story(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""Headers: every field, every tail length, strict decoding."""
+"""Tests headers: every field, every tail length, strict decoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Private gas: a transaction has its signed gas limit, and a heavy group delays only itself."""
+"""Private gas: a transaction runs with its signed gas limit, and an expensive group delays only itself."""
 
 from __future__ import annotations
 

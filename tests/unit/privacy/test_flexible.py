@@ -1,4 +1,4 @@
-"""Flexible groups: created, locked, extended and reduced by their contract, with the same result at every member."""
+"""A contract creates, locks, extends and reduces flexible groups, with the same result at every member."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FLEXIBLE = replace(PRIVACY, flexible=True)
 
 
 class Flexible:
-    """The creator of a group; counts nonces."""
+    """The creator of a group, which counts its nonces."""
 
     def __init__(self, private: PrivateInterface) -> None:
         self.private = private
@@ -48,7 +48,7 @@ class Flexible:
         return found
 
     def members(self) -> list[str]:
-        """Return the members from the RPC interface; they must match the contract."""
+        """Return the members from the RPC interface, which must match the contract."""
         content = bytes.fromhex(self.read("0x5aa68ac0")[2:])
         count = int.from_bytes(content[32:64], "big")
         starts = [64 + int.from_bytes(content[64 + 32 * n : 96 + 32 * n], "big") for n in range(count)]
@@ -229,8 +229,8 @@ def test_versioned_payloads_are_read_strictly() -> None:
 def test_a_member_rebuilds_what_was_before_its_time_from_what_it_was_handed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An added member rebuilds the earlier states from the handover, which has several chunks. The added member
-    lacks the original payloads.
+    """An added member lacks the original payloads. It rebuilds the earlier states from the handover, which has several
+    chunks.
     """
     monkeypatch.setattr(payload_handover, "_CHUNK_BYTES", 1000)
     with open_private(tmp_path, FLEXIBLE, keys=3) as private:
@@ -281,7 +281,7 @@ def test_what_is_handed_over_may_come_after_the_member_was_added(tmp_path: Path)
 
 
 def test_a_handover_does_not_change_the_past_of_a_group(private: PrivateInterface) -> None:
-    """A handover must not make a marker of another group count as a transaction of this group."""
+    """A handover does not make a marker of another group count as a transaction of this group."""
     group = Flexible(private)
     group.send(add_members(FROM, FOR))
     before = private.ask("priv_debugGetStateRoot", text(GROUP), "latest")

@@ -70,7 +70,7 @@ def test_a_late_payload_is_executed_at_its_position(tmp_path: Path) -> None:
 
 
 def test_a_payload_that_comes_while_its_block_is_followed_is_executed(tmp_path: Path) -> None:
-    """The payload arrives after the executor has requested the payload and before the marker is recorded."""
+    """The payload arrives after the executor has requested it and before the marker is recorded."""
     with open_private(tmp_path) as private:
         marker = private.send()
         expected, receipt = root(private), private.ask("priv_getTransactionReceipt", marker)
@@ -169,7 +169,7 @@ def test_an_enclave_that_is_away_holds_up_nothing_but_private_states(
 def test_transactions_of_a_group_before_its_deletion_are_executed_by_later_members(tmp_path: Path) -> None:
     """A remote enclave drops a deleted group.
 
-    A node that executes the earlier transactions of the group later gets the same result.
+    A node that later executes the earlier transactions of the group gets the same result.
     """
     (port,) = free_ports(1)
     with open_private(tmp_path, outside=port) as private, private.serving(port):

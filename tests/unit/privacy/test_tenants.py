@@ -1,6 +1,6 @@
 """Tenants: no method, filter, subscription or trace shows a group to a tenant that is not currently a member.
 
-The table of requests is compared with the registry of methods, so a new method fails here until it has an entry.
+The test compares the table of requests with the registry of methods, so a new method fails until it has an entry.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PRIVATE_GROUPS = ("eea", "priv", "privx")
 
 
 class About(NamedTuple):
-    """The subject of a request."""
+    """The group and the transactions that a request names."""
 
     group: bytes
     members: tuple[bytes, ...]
@@ -126,7 +126,7 @@ class Connection:
 
 
 def marker_of_nothing(private: PrivateInterface, precompile: int, nonce: int = 0) -> str:
-    """Send a marker whose payload is missing; wait until the marker is mined."""
+    """Send a marker whose payload is missing, and wait until the marker is mined."""
     to = precompile.to_bytes(20, "big")
     raw = legacy_transaction(DEV_KEYS[2], nonce, to=to, data=b"\x11" * 32, gas=100_000, gas_price=10**9)
     marker: str = private.ask("eth_sendRawTransaction", "0x" + raw.hex())
@@ -224,8 +224,8 @@ def test_a_former_member_of_a_flexible_group_sees_what_a_stranger_sees(tmp_path:
 
 
 def test_a_copy_of_every_payload_gives_no_tenant_the_group(tmp_path: Path) -> None:
-    """A node that gets copies by `--privacy-always-send-to` executes groups without being a member. No tenant may
-    see such groups.
+    """A node that gets copies by `--privacy-always-send-to` executes groups without being a member. No tenant may see
+    these groups.
     """
     with open_private(tmp_path, TENANTS, keys=2) as private:
         as_tenant(FROM)

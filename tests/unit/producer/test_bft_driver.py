@@ -1,4 +1,4 @@
-"""Validators of IBFT 2.0 and QBFT networks: the state machine with a real chain, disk and importer."""
+"""Tests validators of IBFT 2.0 and QBFT networks: the state machine with a real chain, disk and importer."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ BOTH = pytest.mark.parametrize("engine", ["ibft2", "qbft"])
 
 
 class Wire:
-    """The gossip of one validator: uses the real encoding, with a delay of some milliseconds."""
+    """The gossip of one validator with the real encoding and a delay of some milliseconds."""
 
     def __init__(self, me: Address, drivers: dict[Address, BftDriver], delay_s: float = 0.005) -> None:
         self.sent: list[BftMessage] = []
@@ -117,7 +117,7 @@ def run_story(
     members: Sequence[PrivateKey] | None = None,
     **parameters: Any,
 ) -> Any:
-    """Run a scenario with nodes of the first validators; `keys` are their keys."""
+    """Run a scenario with nodes of the first validators. `keys` are their keys."""
     clock = clock or ManualClock()
     parameters = {"blockperiodseconds": 2, "requesttimeoutseconds": 4, **parameters}
     members = KEYS[: nodes if validators is None else validators] if members is None else members
@@ -266,7 +266,7 @@ def test_i_07_a_restarted_validator_continues_after_its_stored_votes(tmp_path: P
     prepared: list[bytes] = []
 
     async def before(nodes: list[TestCore], clock: ManualClock) -> None:
-        """Let all prepare block 1, but drop every commit."""
+        """Let all validators prepare block 1, but drop every commit."""
         for wire in wired(nodes):
             said = wire.multicast
 
@@ -322,7 +322,7 @@ SPOILED: dict[str, Callable[[BftEngine, Header], Header]] = {
 def test_i_11_a_bad_proposal_gets_no_prepare_and_a_round_change_follows(
     tmp_path: Path, engine: str, fault: str
 ) -> None:
-    """The proposer of round 0 is Byzantine: its block has one fault, its signatures are valid."""
+    """The proposer of round 0 is Byzantine: its block has one fault, and its signatures are valid."""
 
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         wires = wired(nodes)
@@ -588,7 +588,7 @@ def test_q_09_a_network_moves_from_ibft2_to_qbft(tmp_path: Path) -> None:
         driver = driver_of(node)
 
         class BesuPeers(Wire):
-            """Peers of Besu 26.2, which are known once the driver knows its validators."""
+            """Peers of Besu 26.2, which become known once the driver knows its validators."""
 
             def clients(self) -> Iterable[str]:
                 return ["besu/v26.2.0/linux-x86_64/openjdk-java-25"] if driver.validators else []
@@ -747,8 +747,8 @@ def test_blocks_of_rounds_that_came_to_nothing_are_let_go(tmp_path: Path, engine
 
 @BOTH
 def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, engine: str) -> None:
-    """A Byzantine validator proposes a prepared block again, with the same hash but an additional transaction.
-    The proposal gets no vote.
+    """A Byzantine validator proposes a prepared block again, with the same hash but an additional transaction. The
+    proposal gets no vote.
     """
 
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:

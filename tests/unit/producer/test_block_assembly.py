@@ -1,4 +1,4 @@
-"""Block assembly, which all sealers share."""
+"""Tests block assembly, which all sealers share."""
 
 from __future__ import annotations
 

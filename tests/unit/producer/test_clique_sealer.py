@@ -1,4 +1,4 @@
-"""A Clique signer: when it seals, what it includes, and when it leaves blocks to others."""
+"""Tests when a Clique signer seals, what it includes, and when it leaves blocks to others."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def test_c_24_fees_and_the_coinbase_instruction_go_to_the_signer(tmp_path: Path)
 
 
 def test_a_signer_in_turn_finishes_its_block_beside_one_that_is_not(tmp_path: Path) -> None:
-    """The out-of-turn block arrives while our in-turn block waits for its time.
+    """An out-of-turn block arrives while our in-turn block waits for its time.
 
     The out-of-turn block has a lower difficulty, so our block wins.
     """

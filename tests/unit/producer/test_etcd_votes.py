@@ -1,4 +1,4 @@
-"""Votes in a real etcd: ETCD names the program."""
+"""Tests votes in a real etcd. ETCD names the program."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_a_reply_of_another_service_allows_no_vote(reply: bytes) -> None:
 
 
 def _certificate(path: Path) -> tuple[Path, Path]:
-    """Write a certificate of 127.0.0.1 that signs itself, and its key."""
+    """Write a self-signed certificate of 127.0.0.1, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "etcd of a test")])
     now = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)

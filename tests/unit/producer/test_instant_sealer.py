@@ -1,4 +1,4 @@
-"""Instant sealing: at once when idle, in batches under load, and never without transactions."""
+"""Tests instant sealing: at once when idle, in batches under load, and never without transactions."""
 
 from __future__ import annotations
 

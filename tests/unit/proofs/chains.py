@@ -46,7 +46,7 @@ def genesis_text(protocol: str, count: int, **config: Any) -> str:
 
 
 def voted_blocks(text: str, blocks: int, votes: dict[int, Vote]) -> Iterator[bytes]:
-    """Yield sealed blocks; `votes` maps block numbers to the vote of the block's producer."""
+    """Yield sealed blocks. `votes` maps block numbers to the vote of the block's producer."""
     genesis = parse_genesis(text)
     engine = engine_for(genesis.spec)
     assert isinstance(engine, BftEngine | CliqueEngine)

@@ -1,4 +1,4 @@
-"""Ports: the defaults, or free ports."""
+"""Tests default ports and free ports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TABLE |= {30303, 30311, 30312}
 
 
 def everything(port: int) -> bool:
-    """Return True: no process listens on this machine."""
+    """Return True, because no process listens on the simulated machine."""
     return True
 
 
@@ -48,7 +48,7 @@ def test_a_taken_port_is_replaced_by_a_free_one() -> None:
 
 
 def test_free_ports_are_not_ephemeral_ports() -> None:
-    """Any connection of this machine could take an ephemeral port before the node listens."""
+    """Any connection of this machine could use an ephemeral port before the node listens."""
     found = _all(lay_out(replace(PLAN, port=0), ("grafana",), lambda port: port not in TABLE))
     assert len(set(found)) == len(found)
     assert all(10_000 <= port < 20_000 for port in found)
@@ -62,7 +62,7 @@ def _all(layout: Layout) -> list[int]:
 
 
 def test_two_that_start_at_the_same_moment_get_different_ports() -> None:
-    """The second start gets other ports, although no port of the first start is in use yet."""
+    """The second start gets other ports, although no process uses the ports of the first start yet."""
     with Claims() as first, Claims() as second:
         one, other = lay_out(PLAN, ("grafana",), first.take), lay_out(PLAN, ("grafana",), second.take)
         assert set(_all(one)).isdisjoint(_all(other))

@@ -1,4 +1,4 @@
-"""The RPC interface of a node in process: a real chain, pool and producer, without sockets."""
+"""Serves the RPC interface of a node in process: a real chain, pool and producer, without sockets."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from ophion.runtime.blocking_json_rpc import Failure, JsonRpcClient, NoAnswer, R
 
 
 class Server(ThreadingHTTPServer):
-    """Answers each call with its method and parameters, or with what the test has set."""
+    """Answers each call with its method and parameters, or with the answer that the test has set."""
 
     daemon_threads = True
 

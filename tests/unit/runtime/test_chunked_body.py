@@ -1,4 +1,4 @@
-"""Long answers are sent in pieces, as time slices permit."""
+"""The server sends long answers in pieces, as time slices permit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decoding off the loop: results arrive on the loop in order, until it is closed."""
+"""Decoding off the loop: results arrive on the loop in order, until the loop is closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coroutines that start at once."""
+"""Tests coroutines that start at once."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_an_abandoned_coroutine_ends_without_a_warning(is_closed: bool) -> None:
 def test_an_error_that_was_waited_for_leaves_nothing_to_be_collected() -> None:
     """A failed coroutine is freed at once.
 
-    Otherwise everything it held would stay until the next garbage collection.
+    Otherwise its objects would stay until the next garbage collection.
     """
 
     class Held:

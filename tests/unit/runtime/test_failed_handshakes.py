@@ -1,4 +1,4 @@
-"""Failed handshakes and their log lines."""
+"""Tests failed handshakes and their log lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Order of work when the loop is busy."""
+"""Tests the order of work when the loop is busy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ophion.runtime.fair_scheduler import FairScheduler, Share
 
 
 class Worker:
-    """Works for some time at each call, until it has finished."""
+    """A worker that works for some time at each call, until it has finished."""
 
     def __init__(
         self,
@@ -154,8 +154,8 @@ def test_a_turn_that_is_spent_is_over_until_the_next() -> None:
 
 
 def test_a_step_ends_by_wall_time() -> None:
-    """A step is limited by wall time, because most of the step is spent reading sockets, which the scheduler does
-    not measure.
+    """Wall time limits a step, because most of the step is spent reading sockets, which the scheduler does not
+    measure.
     """
 
     async def main() -> None:

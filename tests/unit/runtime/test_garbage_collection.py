@@ -1,4 +1,4 @@
-"""No garbage collection during start; cycles are found afterwards."""
+"""The process collects no garbage during start, and finds cycles afterwards."""
 
 from __future__ import annotations
 

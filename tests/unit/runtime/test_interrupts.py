@@ -1,4 +1,4 @@
-"""Ctrl-C while the program is loading."""
+"""Tests Ctrl-C while the program is loading."""
 
 from __future__ import annotations
 

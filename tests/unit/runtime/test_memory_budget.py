@@ -1,4 +1,4 @@
-"""Eviction order when all clients together hold too much."""
+"""Tests the eviction order when all clients together hold too much memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slots: if all are in use, single requests fail, and requests of batches wait."""
+"""If all slots are in use, single requests fail, and requests of batches wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views and branches of a chain at any block."""
+"""Tests views and branches of a chain at any block."""
 
 from __future__ import annotations
 

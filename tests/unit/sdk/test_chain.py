@@ -1,4 +1,4 @@
-"""`Chain`: accounts, contracts, time, snapshots."""
+"""Tests `Chain`: accounts, contracts, time, snapshots."""
 
 from __future__ import annotations
 

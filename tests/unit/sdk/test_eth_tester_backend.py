@@ -1,4 +1,4 @@
-"""The backend of eth-tester, checked by the test suite that eth-tester ships for backends."""
+"""Runs the test suite that eth-tester ships for backends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def eth_tester() -> Any:
 
 
 class TestOphionBackend(BaseTestBackendDirect):  # type: ignore[misc]  # eth-tester has no types
-    """All tests of eth-tester, except for those of py-evm's own behaviour."""
+    """All tests of eth-tester, except for tests of py-evm's own behaviour."""
 
     # py-evm lists the newest block first and names block 1 as the oldest. Ophion follows eth_feeHistory.
     test_get_fee_history = None

@@ -1,4 +1,4 @@
-"""`chain.serve` and `Chain.connect`: the same chain through a socket."""
+"""`chain.serve` and `Chain.connect` give the same chain through a socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Source maps of Solidity and Vyper."""
+"""Tests source maps of Solidity and Vyper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks that a chain in memory holds back from its database: the fast path gives the same chain as the slow path."""
+"""A chain in memory holds blocks back from its database: the fast path gives the same chain as the slow path."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STORE_BLOCKHASH_CODE = "0x5f356001014303405f55"
 
 
 def _history(chain: Chain, settle: Callable[[Chain], object]) -> list[Any]:
-    """Run the same transactions; `settle` is called after each of them."""
+    """Run the same transactions, and call `settle` after each of them."""
     alice, bob = chain.accounts[:2]
     seen: list[Any] = []
     token = chain.deploy(TOKEN, "Coin", 1000)

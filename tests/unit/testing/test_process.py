@@ -1,4 +1,4 @@
-"""Processes of tests, and when they count as ended."""
+"""Tests processes, and when they count as ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encrypted key files: the vectors of the format's description, round trips, and files that are refused."""
+"""Encrypted key files: the vectors of the format's description, round trips, and refused files."""
 
 from __future__ import annotations
 

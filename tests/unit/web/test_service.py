@@ -1,4 +1,4 @@
-"""The files of the web interface, by path."""
+"""Tests the files of the web interface, by path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Header rules of IBFT 2.0 and QBFT, on real headers of other clients and on Ophion's (scenarios I-11, I-25, I-17)."""
+"""Tests header rules of IBFT 2.0 and QBFT, on real headers of other clients and of Ophion (scenarios I-11,
+I-25, I-17).
+"""
 
 from __future__ import annotations
 
@@ -438,7 +440,7 @@ def test_looking_ahead_passes_over_what_is_malformed() -> None:
 
 @both
 def test_a_block_that_waits_for_its_time_is_sealed(protocol: str) -> None:
-    """Only a sealed block is held until its time. Otherwise an attacker could make the node hold blocks that no
+    """The node holds only a sealed block until its time. Otherwise an attacker could make the node hold blocks that no
     validator sealed.
     """
     chain = ledger(protocol)

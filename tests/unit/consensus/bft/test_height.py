@@ -1,4 +1,4 @@
-"""One height: rounds, votes, timers and refusals (scenarios I-06, I-10 to I-15, Q-01 to Q-05, Q-08)."""
+"""Tests one height: rounds, votes, timers and refusals (scenarios I-06, I-10 to I-15, Q-01 to Q-05, Q-08)."""
 
 from __future__ import annotations
 
@@ -432,7 +432,7 @@ def test_i_06_what_was_prepared_is_carried_into_the_round_change_and_proposed_ag
 
 @both
 def test_a_proof_of_preparation_survives_a_jump_to_a_later_round(rules: Rules) -> None:
-    """If other validators move to a later round before this validator's timeout, its prepared certificate is kept."""
+    """If other validators move to a later round before this validator's timeout, it keeps its prepared certificate."""
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()
@@ -613,7 +613,7 @@ def test_the_next_short_period_begins_with_the_proposal_of_this_block(rules: Rul
 
 
 def silent_turn(stage: Stage) -> None:
-    """Let the timeout of round 0 expire without a message of its proposer."""
+    """Let the timeout of round 0 expire without a message of the proposer."""
     stage.start_round_0()
     stage.fire(TimerKind.ROUND)
 

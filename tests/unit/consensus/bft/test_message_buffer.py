@@ -1,4 +1,4 @@
-"""Duplicates and messages of later heights (consensus.md 2.8)."""
+"""Tests duplicates and messages of later heights (consensus.md 2.8)."""
 
 from __future__ import annotations
 

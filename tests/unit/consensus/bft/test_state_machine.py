@@ -1,4 +1,4 @@
-"""The state machine above one height: filters, later heights, heads, stopping (scenarios I-16, I-22)."""
+"""Tests the state machine above one height: filters, later heights, heads, stopping (scenarios I-16, I-22)."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def test_i_16_messages_up_to_ten_heights_ahead_are_replayed_and_all_of_them_trig
 
 
 def test_what_one_validator_says_at_a_height_is_passed_on_so_often_and_no_more() -> None:
-    """Messages of one validator at one height are relayed up to a limit. Other validators would disconnect a flooding
-    node.
+    """Validators relay messages of one validator at one height up to a limit. Other validators would disconnect a
+    flooding node.
     """
     stage = Stage(IBFT2, me=3)
     stage.start_round_0()
@@ -185,7 +185,9 @@ def test_buffered_proposals_of_the_next_height_are_checked_when_it_begins() -> N
 
 @both
 def test_a_vote_before_a_stop_is_stored_before_it_is_repeated(rules: Rules) -> None:
-    """After a stop, a vote is stored again before it is repeated, because the stop may have interrupted its write."""
+    """After a stop, the validator stores a vote again before it repeats the vote, because the stop may have interrupted
+    the write.
+    """
     stage = Stage(rules, me=3)
     stage.start_round_0()
     stage.fire(TimerKind.ROUND)

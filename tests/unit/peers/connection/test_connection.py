@@ -1,4 +1,4 @@
-"""Connections between in-memory hosts, in virtual time."""
+"""Tests connections between in-memory hosts, in virtual time."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Scene:
         self.meeting = MemoryConnection(self.a, self.b)
 
     async def begin(self) -> tuple[Peer, Peer]:
-        """Return the peer objects after the Hellos: b on the side of a, and a on the side of b."""
+        """Return both peer objects after the Hellos: b as a sees it, and a as b sees it."""
         peers = await self.meeting.peers()
         await settle()
         self.echo_a.log.clear()
@@ -346,7 +346,7 @@ def test_who_does_not_get_on_is_left(stage: Stage) -> None:
 
 
 class Silent(asyncio.Protocol):
-    """A raw connection that sends what the test gives it."""
+    """A raw connection that sends the bytes of the test."""
 
     def __init__(self) -> None:
         self.received = b""

@@ -1,4 +1,4 @@
-"""Nodes that prove for which validator they act."""
+"""Nodes prove for which validator they act."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gossip of a validator: which validators receive which message, and how often."""
+"""The gossip of a validator reaches the right validators the right number of times."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_connections_are_known_by_address_and_client(tmp_path: Path, engine: str
 
 @BOTH
 def test_who_is_not_connected_directly_hears_by_others(tmp_path: Path, engine: str) -> None:
-    """In a ring, each validator is connected to only two others. Consensus needs three of four, so messages must be
-    relayed.
+    """In a ring, each validator is connected to only two others. A quorum needs three of four, so validators must relay
+    messages.
     """
 
     async def story(parties: list[Party]) -> None:

@@ -1,4 +1,4 @@
-"""Discovery between in-memory nodes, in virtual time."""
+"""Tests discovery between in-memory nodes, in virtual time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def key(number: int) -> PrivateKey:
 
 
 class Ether:
-    """Delivers datagrams by address; nothing is lost unless a test says so."""
+    """Delivers datagrams by address. A datagram is lost only if a test drops it."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
@@ -105,7 +105,7 @@ class UnknownNode:
         self.recorded.append((digest, decode(kind, body)))
 
     async def say(self, packet: Packet, node: Node) -> bytes:
-        """Send a packet and let all nodes react; return its hash."""
+        """Send a packet and let all nodes react. Returns the hash of the packet."""
         data = wire.seal_packet(self.key.secret(), *encode(packet))
         self.ether.send(data, self.place, ("127.0.0.1", node.enode.udp_port))
         for _ in range(5):

@@ -1,4 +1,4 @@
-"""The request queue of a peer."""
+"""Tests the request queue of a peer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.peers.eth.scenarios import run_nodes
 
 
 def answers(wire: Wire, code: Code) -> list[tuple[int, int]]:
-    """Return (request id, number of items) of each response that one side has sent."""
+    """Return request id and number of items of each response that one side has sent."""
     found = [with_id(payload, "answer") for sent, payload in wire.sent if sent == code]
     return [(request_id, len(rlp.split_list(body, 1024))) for request_id, body in found]
 

@@ -1,4 +1,4 @@
-"""Hostile members on a real session, and all data that a non-member receives."""
+"""Tests hostile members on a real session, and checks all data that a non-member receives."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PLANTED = b"planted-47-planted-contract-code-and-arguments"
 
 
 class Liar(PrivProtocol):
-    """Sends nothing by itself and records all messages."""
+    """Sends no message by itself and records all received messages."""
 
     def __init__(self, member: Member) -> None:
         super().__init__(member.enclave, member.node_key.public_key, SystemClock(), SystemEntropy())
@@ -123,7 +123,7 @@ def test_a_key_that_is_not_proven_is_sent_nothing(tmp_path: Path) -> None:
 
 
 def test_records_of_others_are_refused_and_the_session_goes_on(tmp_path: Path) -> None:
-    """Wrong keys and replays get a refusal with a reason; the session continues."""
+    """Wrong keys and replays get a refusal with a reason, and the session continues."""
     victim, evil = Member(tmp_path, 1), Member(tmp_path, 2)
     stranger = EnclaveKeyring([b"\x55" * 32])
     [strange] = stranger.public_keys
@@ -143,8 +143,8 @@ def test_records_of_others_are_refused_and_the_session_goes_on(tmp_path: Path) -
 
 
 def test_who_is_no_member_hears_nothing_of_it(tmp_path: Path) -> None:
-    """A non-member learns nothing: checks every byte that c receives on its sessions with members, and all that it
-    stores.
+    """A non-member learns nothing. The test checks every byte that c receives on its sessions with members, and every
+    byte that c stores.
     """
     a, b, c = (Member(tmp_path, number) for number in (1, 2, 3))
     recorded: list[bytes] = []
@@ -194,7 +194,7 @@ def test_who_is_no_member_hears_nothing_of_it(tmp_path: Path) -> None:
 
 
 class Confused(PrivPeer):
-    """Proves its key, then answers the wrong request."""
+    """A peer that proves its key, then answers the wrong request."""
 
     def received(self, code: int, payload: bytes) -> None:
         if code == Code.LIST:
@@ -241,7 +241,7 @@ def test_an_answer_of_the_wrong_kind_ends_the_session_and_not_the_node(
 
 
 class Everybody(set[object]):
-    """A set that contains every object, as if every answer had been requested."""
+    """A set that contains every object, as if the node had requested every answer."""
 
     def __contains__(self, item: object) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""priv/1 between enclaves over real sessions: key proofs, delivery, outbox, catch-up, and access."""
+"""Tests priv/1 between enclaves over real sessions: key proofs, delivery, outbox, catch-up, and access."""
 
 from __future__ import annotations
 
@@ -255,8 +255,8 @@ def test_a_group_that_was_lost_is_asked_for_when_a_payload_comes(tmp_path: Path)
 def test_what_a_sender_keeps_from_a_member_comes_from_another_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hostile member sends a payload to only one of two members. The second member must get the payload from
-    the first, or states differ.
+    """A hostile member sends a payload to only one of two members. The second member gets the payload from the first,
+    so that states agree.
     """
     monkeypatch.setattr(embedded, "LOOK_AGAIN_S", 0.05)
     a, b, evil = (Member(tmp_path, number) for number in (1, 2, 3))

@@ -1,4 +1,4 @@
-"""Both services with authentication: login, and every method without permission."""
+"""Tests both services with authentication: login, and every method without permission."""
 
 from __future__ import annotations
 

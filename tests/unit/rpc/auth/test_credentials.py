@@ -1,4 +1,4 @@
-"""The credentials file, and passwords."""
+"""Tests the credentials file and its passwords."""
 
 from __future__ import annotations
 

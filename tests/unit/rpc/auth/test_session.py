@@ -1,4 +1,4 @@
-"""Validity of a session, for any order of events."""
+"""Tests the validity of a session, for any order of events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches: order, sizes, waits."""
+"""Tests order, sizes and waits of batches."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_requests_of_a_batch_run_as_the_client_in_every_time_slice() -> None:
 def test_batches_of_many_clients_wait_for_a_full_lane() -> None:
     """Ten clients request ten traces each, in a lane for eight.
 
-    No trace is refused, and a single trace is still admitted.
+    The node refuses no trace, and still admits a single trace.
     """
 
     async def main(dispatch: Dispatcher, context: Context) -> None:

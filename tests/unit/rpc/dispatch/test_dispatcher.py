@@ -1,4 +1,4 @@
-"""Envelopes, notifications, failures, waits."""
+"""Tests envelopes, notifications, failures and waiting requests."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class Large:
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_nothing_of_a_request_that_failed_is_kept_until_garbage_is_collected(waits: bool) -> None:
-    """Request data is freed without garbage collection, although the error refers to frames that refer to request
+    """The node frees request data without garbage collection, although the error refers to frames that hold request
     data.
     """
     kept: list[weakref.ref[Large]] = []

@@ -1,6 +1,6 @@
 """Replies to raw transactions: the fast path gives the same answers as the handler.
 
-With a number as id, a request takes the fast path; with a text, the slow path.
+A request with a number as id takes the fast path; a request with a text as id takes the slow path.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Storage and accounts by hash, raw encodings, bad blocks."""
+"""Tests storage and accounts by hash, raw encodings, bad blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Struct logs in today's format, selected by its options (json-rpc.md 5.9 [M], 9 line 20)."""
+"""Tests struct logs in geth's format, selected by its options (json-rpc.md 5.9 [M], 9 line 20)."""
 
 from __future__ import annotations
 

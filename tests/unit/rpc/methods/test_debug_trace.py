@@ -1,4 +1,4 @@
-"""Traces in Pantheon's format, and common properties of named tracers."""
+"""Tests traces in Pantheon's format, and common properties of named tracers."""
 
 from __future__ import annotations
 
@@ -232,8 +232,8 @@ def test_a_call_that_breaks_a_rule_is_refused_like_any_call(dev: Interface) -> N
 
 
 def test_a_traced_call_need_not_be_affordable(dev: Interface) -> None:
-    """As in Pantheon, a traced call runs even if its sender cannot pay for it. With `strict`, the sender must be
-    able to pay, as in eth_call.
+    """As in Pantheon, a traced call runs even if its sender cannot pay for it. With `strict`, the sender must be able
+    to pay, as in eth_call.
     """
     costly = {"from": "0x" + "99" * 20, "to": FIRST, "value": "0x5", "gasPrice": "0x7"}
     assert dev.ask("debug_traceCall", costly, "latest", {"tracer": "callTracer"})["value"] == "0x5"

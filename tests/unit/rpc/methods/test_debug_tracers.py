@@ -1,7 +1,7 @@
-"""The named tracers in detail, on an Istanbul-era chain and on a Cancun chain.
+"""Tests the named tracers in detail, on an Istanbul-era chain and on a Cancun chain.
 
-Figures were compared with geth 1.13.15 on the same genesis. Where current clients differ from it, the tests expect
-their results: rejected calls and collisions are shown; empty accounts and selectors of init code are omitted.
+The expected values match geth 1.13.15 on the same genesis, with two exceptions that follow current clients: rejected
+calls and collisions are shown, and empty accounts and selectors of init code are omitted.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ _SHORT_THREE = "80" + "00" * 47  # x = 0 gives a point of order three
 
 
 def _proof(commitment: str = _INFINITY, proof: str = _INFINITY, point: str = "00" * 32, value: str = "00" * 32) -> str:
-    """Return a proof input that a blob has a value at a point, with the right hash."""
+    """Return the input for a proof that a blob has a value at a point, with the right hash."""
     return "01" + hashlib.sha256(bytes.fromhex(commitment)).hexdigest()[2:] + point + value + commitment + proof
 
 
@@ -316,8 +316,8 @@ def test_a_contract_that_is_gone_is_in_the_state_before_alone(tmp_path: Path) ->
 
 
 def test_accounts_that_never_existed_have_not_changed(node: Interface) -> None:
-    """An account that a failed creation, a balance lookup or a call names, but that never existed, is not listed as
-    changed.
+    """An account that never existed is not listed as changed, even if a failed creation, a balance lookup or a call
+    names it.
     """
     looks = f"73{NOBODY[2:]}3150" + call("0x" + "00" * 19 + "02")
     changes = trace(node, looks + create("60006000fd") + create("00", 9) + STOP, "prestateTracer", diffMode=True)

@@ -1,4 +1,4 @@
-"""Logs, polling filters and subscriptions through their methods."""
+"""Tests logs, polling filters and subscriptions through their methods."""
 
 from __future__ import annotations
 

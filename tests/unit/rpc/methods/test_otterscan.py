@@ -1,4 +1,6 @@
-"""Methods of block explorers: operations and calls of a transaction, details of blocks, transactions of an address."""
+"""Tests methods of block explorers: operations and calls of a transaction, details of blocks, transactions of an
+address.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ REVERTING = bytes.fromhex("60aa60005260206000fd")
 
 
 def run(dev: Interface, runtime: bytes, value: int = 0, nonce: int = 0) -> tuple[str, str, str]:
-    """Return (contract, hash of its creation, hash of a call)."""
+    """Return a contract, the hash of its creation and the hash of a call."""
     created = legacy_transaction(DEV_KEYS[0], nonce, to=None, gas=200_000, data=deploying(runtime))
     _, (creation,) = dev.run(dev.node.mine(created))
     contract = dev.ask("eth_getTransactionReceipt", "0x" + creation.hex())["contractAddress"]

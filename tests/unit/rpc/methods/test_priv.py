@@ -1,4 +1,4 @@
-"""priv_*: private states, logs, filters, subscriptions, traces and tenants."""
+"""Tests priv_*: private states, logs, filters, subscriptions, traces and tenants."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_filters(private: PrivateInterface) -> None:
 
 
 def test_an_id_of_a_private_filter_answers_on_the_public_methods(private: PrivateInterface) -> None:
-    """As in Besu, `eth_getFilterChanges` accepts an id of `priv_newFilter`. web3j polls private filters by this
+    """As in Besu, `eth_getFilterChanges` accepts an id of `priv_newFilter`. web3j polls private filters with this
     method.
     """
     private.send(LOGGER)

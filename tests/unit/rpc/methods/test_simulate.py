@@ -1,4 +1,4 @@
-"""Simulated blocks."""
+"""Tests simulated blocks."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def test_rules_are_enforced_when_asked_for(dev: Interface) -> None:
 
 
 def test_the_last_nonce_matters_only_where_nonces_do(dev: Interface) -> None:
-    """If nonces are checked, the maximum nonce is too high for every account, and an account with the maximum
-    nonce cannot send.
+    """If nonces are checked, the maximum nonce is too high for every account, and an account with the maximum nonce
+    cannot send.
     """
     last = {"from": RICH, "to": POOR, "nonce": hex(2**64 - 1), "maxFeePerGas": hex(10**10)}
     there = {RICH: {"balance": hex(10**18), "nonce": hex(2**64 - 1)}}
@@ -111,8 +111,8 @@ def test_the_last_nonce_matters_only_where_nonces_do(dev: Interface) -> None:
 
 
 def test_an_account_with_the_last_nonce_makes_no_contract(dev: Interface) -> None:
-    """A creation fails if the account has the maximum nonce. The failed creation costs as much as any creation.
-    The nonce in the request does not matter.
+    """A creation by an account with the maximum nonce fails and costs as much as any creation. The nonce in the request
+    does not matter.
     """
     there = {RICH: {"balance": hex(10**18), "nonce": hex(2**64 - 1)}}
     creation = {"from": RICH, "input": "0x00"}

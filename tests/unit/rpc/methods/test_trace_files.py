@@ -17,7 +17,7 @@ INIT_CODE = bytes.fromhex("602a60005260206000f3")
 
 @pytest.fixture
 def dev(dev: Interface, tmp_path: Path) -> Interface:
-    """The development chain with a data path."""
+    """Open the development chain with a data path."""
     dev.context = replace(dev.context, data_path=str(tmp_path))
     dev.dispatcher = dev.dispatcher_for(HTTP)
     return dev

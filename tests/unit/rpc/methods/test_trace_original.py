@@ -1,7 +1,7 @@
-"""trace_* as Besu 21.10 derives it from its list of instructions (docs/decisions/0030).
+"""Tests trace_* in the form that Besu 21.10 derives from its list of instructions (docs/decisions/0030).
 
-Two chains: ethash with a fixed difficulty at Istanbul, and Cancun with a terminal total difficulty of 0. Expected
-values are computed by hand from the gas tables of the two forks.
+There are two chains: ethash with a fixed difficulty at Istanbul, and Cancun with a terminal total difficulty of 0.
+Expected values are computed by hand from the gas tables of the two forks.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def genesis(config: dict[str, Any]) -> Genesis:
 
 @pytest.fixture(scope="module")
 def istanbul(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interface]:
-    """The Istanbul chain. Its block 1 calls the contracts REVERTS, CREATES and HEIR."""
+    """Open the Istanbul chain, whose block 1 calls the contracts REVERTS, CREATES and HEIR."""
     path = tmp_path_factory.mktemp("istanbul")
     first = genesis(ISTANBUL)
     store = open_store(path, durable=False)
@@ -172,8 +172,8 @@ def machine(node: Interface, to: int) -> dict[str, Any]:
 
 
 def test_a_reverting_callee_shows_the_value_of_its_caller(istanbul: Interface) -> None:
-    """An entry shows its own value only if the callee runs CALLDATALOAD, RETURN or STOP, or halts. Otherwise it shows
-    the value of its caller.
+    """An entry shows its own value only if the callee runs CALLDATALOAD, RETURN or STOP, or halts. Otherwise the entry
+    shows the value of its caller.
     """
     _, silent = traced(istanbul, ASKS_REVERTS, value=7)
     _, loading = traced(istanbul, ASKS_LOADS, value=7)
@@ -190,8 +190,8 @@ def test_the_first_end_at_a_depth_speaks_for_all_calls_there(istanbul: Interface
 
 
 def test_gas_used_leaves_out_what_a_nested_return_costs(istanbul: Interface) -> None:
-    """The gas of a nested entry is counted up to its RETURN, so the cost of RETURN's memory appears only in the
-    outermost entry.
+    """The gas of a nested entry is counted up to its RETURN. So the memory cost of RETURN appears only in the outermost
+    entry.
     """
     root, nested = traced(istanbul, ASKS_LONG)
     assert nested["result"]["gasUsed"] == hex(2 * PUSH)
@@ -202,7 +202,7 @@ def test_gas_used_leaves_out_what_a_nested_return_costs(istanbul: Interface) -> 
 
 
 def test_refunds_do_not_show_in_the_outermost_frame(istanbul: Interface) -> None:
-    """Clearing a slot costs 5,000 gas at Istanbul. The refund is not subtracted."""
+    """Clearing a slot costs 5,000 gas at Istanbul. The trace does not subtract the refund."""
     (root,) = traced(istanbul, CLEARS)
     assert root["action"]["gas"] == hex(GAS - INTRINSIC)
     assert root["result"]["gasUsed"] == hex(2 * PUSH + 5_000)
@@ -243,8 +243,8 @@ def test_creations_inside_a_creation_come_from_the_outermost_contract(istanbul: 
 
 
 def test_a_rejected_creation_takes_the_end_of_its_creator(istanbul: Interface) -> None:
-    """A rejected creation runs no code. So the next RETURN closes the entry of the creation, and the entry of the
-    creator stays open.
+    """A rejected creation runs no code. So the next RETURN closes the entry of the creation, and the creator's entry
+    stays open.
     """
     root, refused = traced(istanbul, OVERDRAWN_CREATE)
     assert root["result"] == {"gasUsed": "0x0", "output": "0x"}
@@ -254,7 +254,7 @@ def test_a_rejected_creation_takes_the_end_of_its_creator(istanbul: Interface) -
 
 
 def test_an_entry_that_nothing_closes_shows_what_was_spent_before_it(istanbul: Interface) -> None:
-    """An entry that no instruction closes shows the negative of the gas spent before the entry, as a 64-bit number."""
+    """An entry that no instruction closes shows the negative of the gas spent before it, as a 64-bit number."""
     _, invalid, first, second = traced(istanbul, TWICE_OVERDRAWN)
     assert (invalid["error"], first["traceAddress"], second["traceAddress"]) == ("Bad instruction", [1], [1, 0])
     spent = 7 * PUSH + CALL + POP + 5 * PUSH + 6 + CREATE
@@ -321,7 +321,7 @@ def test_the_cost_of_a_paid_call_has_its_stipend(istanbul: Interface) -> None:
 
 
 def test_instructions_that_halt(istanbul: Interface) -> None:
-    """An instruction that ran out of gas has no effects; an invalid instruction is not shown."""
+    """An instruction that ran out of gas has no effects. An invalid instruction does not appear."""
     starved = machine(istanbul, STARVES)["ops"][7]["sub"]["ops"]
     assert [one["pc"] for one in starved] == [0, 1, 3, 0, 1, 3]
     assert (starved[-1]["ex"], starved[-1]["cost"]) == (None, 8)
@@ -330,8 +330,8 @@ def test_instructions_that_halt(istanbul: Interface) -> None:
 
 
 def test_a_callee_that_shows_nothing_hides_what_follows(istanbul: Interface) -> None:
-    """If a callee shows no instruction, later instructions of its caller appear inside the callee, because the depth is
-    that of the last shown instruction.
+    """If a callee shows no instruction, later instructions of its caller appear inside the callee. The trace uses the
+    depth of the last shown instruction.
     """
     operations = machine(istanbul, ASKS_INVALID)["ops"]
     assert len(operations) == 8
@@ -377,7 +377,7 @@ def test_rewards_of_both_chains(istanbul: Interface, cancun: Interface) -> None:
 
 
 def test_only_calls_have_a_recipient(istanbul: Interface) -> None:
-    """`toAddress` finds calls and, by their author, rewards. It does not find creations and self-destructs."""
+    """`toAddress` finds calls, and finds rewards by their author. It does not find creations and self-destructs."""
     wanted = {"fromBlock": "0x0", "toBlock": "0x1"}
     everything = istanbul.ask("trace_filter", wanted)
     assert [one["type"] for one in everything] == ["call", "call", "create", "call", "suicide", "reward"]
@@ -390,8 +390,8 @@ def test_only_calls_have_a_recipient(istanbul: Interface) -> None:
 
 
 def test_the_flat_call_tracer_shows_the_tree_as_a_list(istanbul: Interface) -> None:
-    """Texts, gas and failures are as in the call tracer: the outermost call shows the whole gas limit, and callees show
-    revert data.
+    """Texts, gas and failures equal those of the call tracer: the outermost call shows the whole gas limit, and callees
+    show revert data.
     """
 
     def flat(to: int, **config: bool) -> list[dict[str, Any]]:

@@ -1,4 +1,6 @@
-"""Search for the transactions of an address: own calls, inner calls, its creation, pages in both directions."""
+"""Tests the search for the transactions of an address: own calls, inner calls, its creation, pages in both
+directions.
+"""
 
 from __future__ import annotations
 

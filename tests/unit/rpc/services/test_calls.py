@@ -1,4 +1,4 @@
-"""Where calls run, and how outcomes become answers."""
+"""Tests where calls run, and how outcomes become answers."""
 
 from __future__ import annotations
 

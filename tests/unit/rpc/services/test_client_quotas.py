@@ -1,4 +1,4 @@
-"""Quotas of objects and bytes."""
+"""Tests quotas of objects and bytes."""
 
 from __future__ import annotations
 

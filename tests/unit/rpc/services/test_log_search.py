@@ -1,4 +1,4 @@
-"""Grouping of blocks in log searches."""
+"""Tests the grouping of blocks in log searches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notifications of subscribers, including reorganisations."""
+"""Tests notifications of subscribers, including reorganisations."""
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ def test_notifications_wait_while_the_node_works_on_its_own_block(dev: Interface
 
 
 def test_a_wide_filter_is_read_with_the_parameters_and_not_again_on_the_loop(dev: Interface) -> None:
-    """Long parameters are decoded in a thread, because 100,000 addresses took a tenth of a second on the event loop."""
+    """A thread decodes long parameters, because 100,000 addresses took a tenth of a second on the event loop."""
     assert get_type_hints(eth_filters.subscribe, include_extras=True)["options"] is OptionsParam
     assert get_type_hints(priv.subscribe, include_extras=True)["options"] is OptionsParam
 

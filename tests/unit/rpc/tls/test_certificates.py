@@ -1,4 +1,4 @@
-"""Key stores, and handshakes with and without client certificates."""
+"""Tests key stores, and handshakes with and without client certificates."""
 
 from __future__ import annotations
 

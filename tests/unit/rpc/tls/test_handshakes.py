@@ -1,4 +1,4 @@
-"""TLS handshakes: completed, unfinished, and too many."""
+"""Tests completed and unfinished TLS handshakes, and the limit on handshakes."""
 
 from __future__ import annotations
 
@@ -291,7 +291,7 @@ def test_a_handshake_that_fails_leaves_nothing_to_be_collected(tmp_path: Path) -
 
 
 def test_a_queued_handshake_is_not_dropped_for_a_later_one(tmp_path: Path) -> None:
-    """Queued handshakes wait for the node, so they do not count as pending. More clients than the limit can therefore
+    """Queued handshakes do not count as pending, because they wait for the node. So more clients than the limit can
     connect.
     """
     crowd = 90

@@ -1,4 +1,4 @@
-"""Tests of what a listener does for all its connections."""
+"""Tests the work of a listener for all its connections."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Service(Listener[SlotHolder]):
 
 
 def crowded() -> tuple[Service, list[SlotHolder], list[SlotHolder]]:
-    """Return a service, its connections, and a list to which each connection adds itself when it ticks."""
+    """Return a service, its connections, and a list to which each connection adds itself at its tick."""
     service, ticked = Service("service", "127.0.0.1", 0, CONNECTIONS), list[SlotHolder]()
     guests = [SlotHolder(ticked) for _ in range(CONNECTIONS)]
     for guest in guests:

@@ -1,4 +1,4 @@
-"""Immediate and later answers."""
+"""Tests immediate and later answers."""
 
 from __future__ import annotations
 

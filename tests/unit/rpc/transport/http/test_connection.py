@@ -1,4 +1,4 @@
-"""HTTP/1.1 connections in process: input in any pieces, and the output."""
+"""Tests HTTP/1.1 connections in process: input in any pieces, and the output."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Client:
         return self.transport.take()
 
     async def sent(self, data: bytes) -> bytes:
-        """Send data; return the output after all time slices."""
+        """Send data, and return the output after all time slices."""
         self.connection.data_received(data)
         for _ in range(1000):
             await asyncio.sleep(0)
@@ -143,7 +143,7 @@ def test_a_head_seen_before_is_not_parsed_again_and_answers_the_same() -> None:
 
 
 def test_heads_with_and_without_gzip_are_distinguished() -> None:
-    """On one connection with known and unknown heads, only answers to heads that accept gzip are compressed."""
+    """On one connection with known and unknown heads, the node compresses only answers to heads that accept gzip."""
     ask, plain = b"Accept-Encoding: gzip", b"Accept-Encoding: identity"
 
     async def story(client: Client, context: Context) -> None:
@@ -178,7 +178,7 @@ def test_heads_with_something_to_decide_are_not_learned(headers: list[bytes]) ->
 
 
 def without_parser(client: Client) -> None:
-    """Let every further request fail that does not take the fast path."""
+    """Let every further request outside of the fast path fail."""
 
     def fail(data: bytes) -> None:
         raise AssertionError("the request was parsed")

@@ -1,4 +1,4 @@
-"""WebSocket connections in process, with wsproto as the client."""
+"""Tests WebSocket connections in process, with wsproto as the client."""
 
 from __future__ import annotations
 
@@ -376,7 +376,7 @@ def test_a_page_may_open_a_socket_only_where_it_may_call_over_http() -> None:
 
 
 async def until_quiet(client: Client) -> list[Event]:
-    """Return all events after all input has been processed."""
+    """Return all events after the connection has processed all input."""
     events: list[Event] = []
     for _ in range(2000):
         events += client.received()
@@ -462,7 +462,9 @@ def test_frames_may_come_with_the_handshake() -> None:
 
 
 def test_handshakes_take_turns_and_nothing_is_read_meanwhile() -> None:
-    """Of many simultaneous handshakes, those beyond the current time slice wait for the next time slice."""
+    """Of many simultaneous handshakes, the current time slice handles some, and the others wait for the next time
+    slice.
+    """
 
     async def story(client: Client, context: Context) -> None:
         client.shared.scheduler.spend(math.inf)
@@ -494,7 +496,7 @@ class Changing(MemoryTransport):
     """A transport whose protocol can be replaced."""
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        """Do nothing; the test calls the new protocol itself."""
+        """Do nothing, because the test calls the new protocol itself."""
 
 
 class Logins:
