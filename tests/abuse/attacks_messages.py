@@ -1,4 +1,6 @@
-"""Single messages of every kind and shape, each from a new peer. None may block the event loop of a node."""
+"""Sends single messages of every kind and shape, each from a new peer. No message may block the event loop of a
+node.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ MAX_GROWN_MB = 20.0
 
 
 async def peer_messages(target: peer_target.Target) -> None:
-    """Every message of eth and of consensus in every shape, each at its size limit and over a new connection."""
+    """Attack with every message of eth and of consensus in every shape, each at its size limit and over a new
+    connection.
+    """
     is_full = target.scale == 1
     messages = list(eth_messages() if is_full else eth_messages(SMALL_MAX_BYTES))
     votes = list(payloads(CONSENSUS_MAX_BYTES if is_full else SMALL_MAX_BYTES))
@@ -63,7 +67,7 @@ async def _unmeasured() -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _noted(target: peer_target.Target, name: str, found: list[tuple[str, Reading]]) -> AsyncIterator[None]:
-    """Measure what one message costs the node: blocked time of its event loop, and memory."""
+    """Measure the cost of one message for the node: blocked time of its event loop, and memory."""
     if target.meter is None or target.pid is None:
         async with _unmeasured():
             yield

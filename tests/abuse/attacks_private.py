@@ -1,6 +1,6 @@
 """Attacks of an unknown enclave on a member of private transactions, over the enclave port and with free markers.
 
-The attacker makes up enclave keys. The honest client uses a private group of the node's own key.
+The attacker invents enclave keys. The honest client uses a private group of the node's own key.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ async def polled(target: Target, name: str, marker: str) -> Any:
 
 
 class UnknownEnclave:
-    """An attacker with made-up enclave keys, and an account that sends markers."""
+    """An attacker with invented enclave keys, and an account that sends markers."""
 
     def __init__(self, target: Target, victim: bytes) -> None:
         self._target = target
@@ -75,7 +75,7 @@ class UnknownEnclave:
         return EnclaveKeyring([ENTROPY.token(32)])
 
     async def push(self, ring: EnclaveKeyring, path: str, bodies: Sequence[bytes]) -> list[str]:
-        """Push bodies; return the refusal of each body, empty for an accepted body."""
+        """Push bodies. Returns the refusal of each body; the text is empty for an accepted body."""
         assert self._target.enclave is not None
         sender = ring.public_keys[0]
         sealed = seal_request(ring, ENTROPY, sender, self._victim, path.encode(), rlp.encode(list(bodies)))
@@ -108,7 +108,7 @@ class UnknownEnclave:
         )
 
     async def mark(self, keys: Sequence[bytes]) -> list[str]:
-        """Send markers of these payloads; return their hashes."""
+        """Send markers of these payloads and return their hashes."""
         markers = []
         account = DEV_KEYS[1]
         nonce = int(await ask(self._target, "eth_getTransactionCount", "0x" + account.address.hex(), "pending"), 16)
@@ -163,7 +163,7 @@ async def sides(target: Target) -> tuple[UnknownEnclave, Member]:
 
 
 async def gas(target: Target) -> None:
-    """Made-up groups, each with a transaction that uses up the highest gas limit the node accepts."""
+    """Attack with invented groups. Each has a transaction that uses the highest gas limit that the node accepts."""
     stranger, member = await sides(target)
     before = await member.behind_s()
     ring = stranger.keyring()
@@ -188,7 +188,7 @@ async def gas(target: Target) -> None:
 
 
 async def groups(target: Target) -> None:
-    """15,000 groups of made-up creators. The node's own groups must keep working."""
+    """Attack with 15,000 groups of invented creators. The node's own groups must keep working."""
     stranger, member = await sides(target)
     status: dict[str, Any] = await ask(target, "priv_status")
     victim = b64decode(status["keys"][0])
@@ -210,7 +210,7 @@ async def groups(target: Target) -> None:
 
 
 async def payloads(target: Target) -> None:
-    """100 payloads of a megabyte from made-up senders. The node's own payloads must keep working."""
+    """Attack with 100 payloads of a megabyte from invented senders. The node's own payloads must keep working."""
     stranger, member = await sides(target)
     kept = 0
     sent = target.count(100, 4)
@@ -224,7 +224,7 @@ async def payloads(target: Target) -> None:
 
 
 async def tenants(target: Target) -> None:
-    """A tenant calls every method for a group of another tenant and for a group that does not exist."""
+    """Call every method as a tenant, for a group of another tenant and for a group that does not exist."""
     mine, other = ENCLAVE_KEYS[:2]
     foreign = legacy_id([mine])
     raw = sign_private_transaction(

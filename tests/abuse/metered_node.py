@@ -1,8 +1,7 @@
-"""A real node that measures how long its event loop is blocked: `metered_command` takes the place of `ophion`.
+"""A real node that measures how long its event loop is blocked. `metered_command` replaces the command `ophion`.
 
-A timer of one millisecond runs in the loop. The time between two of its calls, minus the time in which the thread was
-ready but had no processor, is how long the loop was blocked. The maximum is in shared memory, where a test reads and
-resets it.
+A timer of one millisecond runs in the loop. The blocked time is the time between two timer calls, minus the time in
+which the thread was ready but had no processor. The maximum is in shared memory, where a test reads and resets it.
 """
 
 from __future__ import annotations
@@ -43,18 +42,18 @@ class Meter:
             self._memory = mmap.mmap(file.fileno(), _FIGURE.size)
 
     def note(self, blocked_s: float) -> None:
-        """Record a blocked time if it is the longest so far. Called in the node's process."""
+        """Record a blocked time if it is the longest so far. The node's process calls this method."""
         if blocked_s > self._blocked_s():
             _FIGURE.pack_into(self._memory, 0, blocked_s)
 
     def begin(self, pid: int) -> Reading:
-        """Reset the figures of a node. Returns its current memory."""
+        """Reset the figures of a node. Returns the current memory of the node."""
         Path(f"/proc/{pid}/clear_refs").write_text("5")
         _FIGURE.pack_into(self._memory, 0, 0.0)
         return Reading(0.0, _status_mb(pid, "VmRSS"))
 
     def end(self, pid: int, begun: Reading) -> Reading:
-        """Return the longest blocked time since `begin`, and by how much memory has grown at its peak."""
+        """Return the longest blocked time since `begin`, and the peak growth of memory."""
         return Reading(self._blocked_s(), _status_mb(pid, "VmHWM") - begun.memory_mb)
 
     def _blocked_s(self) -> float:
@@ -85,7 +84,7 @@ class _Beat:
         self._loop.call_later(BEAT_S, self._beat)
 
     def _now(self) -> float:
-        """Return a clock that stands still while the thread is ready but has no processor."""
+        """Return a clock that stops while the thread is ready but has no processor."""
         return time.perf_counter() - int(os.pread(self._schedule, 100, 0).split()[1]) / 1e9
 
     def _beat(self) -> None:

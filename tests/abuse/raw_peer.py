@@ -71,7 +71,7 @@ class RawPeer:
     """Hash of the node's best block, from its Status."""
 
     async def receive(self) -> tuple[int, bytes] | None:
-        """Return the next message; None when the node has closed. Answers pings."""
+        """Return the next message; None when the node has closed the connection. Answers pings."""
         while True:
             while self.waiting:
                 code, payload = self.waiting.popleft()
@@ -119,7 +119,7 @@ class RawPeer:
         self.waiting.extend(whole(self.session.feed(b"")))
 
     async def join(self, **changes: rlp.Encodable) -> list[rlp.Item]:
-        """Exchange Status: send the node's values back, with some fields changed. Returns the node's fields."""
+        """Exchange Status: return the node's own values to it, with some fields changed. Returns the node's fields."""
         payload = await self.expect(ETH)
         status = rlp.decode_list(payload)
         assert isinstance(status[3], bytes)
@@ -160,7 +160,5 @@ async def joined(enode: Enode, **changes: rlp.Encodable) -> AsyncIterator[RawPee
 
 
 def whole(messages: list[tuple[int, bytes | int]]) -> list[tuple[int, bytes]]:
-    """Return messages as (id, payload). A size instead of a payload cannot occur, because this side sets no size
-    limits.
-    """
+    """Return messages as (id, payload). This side sets no size limits, so no message is reported by its size alone."""
     return [(code, payload) for code, payload in messages if isinstance(payload, bytes)]

@@ -1,8 +1,7 @@
 """The targets of attacks: nodes with all interfaces, with tokens, with TLS, with peers, and a gateway in front of a
 node.
 
-A target is started with default options for the first attack on it, and an honest client (watch.py) uses it all the
-time.
+The first attack on a target starts it with default options. An honest client (watch.py) uses the target all the time.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ class Scene:
     read: dict[int, int] = field(default_factory=dict)
 
     def trouble(self) -> str | None:
-        """Return a problem since the last call: a process has stopped, or a log has a traceback."""
+        """Return a problem since the last call: a process that stopped, or a log with a traceback."""
         for process in self.processes:
             log = process.output()
             new = log[self.read.get(process.pid, 0) :]

@@ -147,7 +147,7 @@ def request(body: bytes, extra: bytes = b"", path: bytes = b"/") -> bytes:
 
 
 async def send(writer: asyncio.StreamWriter, data: bytes) -> None:
-    """Write as much as the node reads. A closed connection is not an error."""
+    """Write as fast as the node reads. A closed connection is not an error."""
     with contextlib.suppress(ConnectionError):
         writer.write(data)
         await writer.drain()
@@ -241,7 +241,9 @@ async def make_logs(target: Target, count: int) -> None:
 
 
 async def make_contract(target: Target, code: bytes) -> str | None:
-    """Deploy a contract with this code on a development chain. Returns None on other chains, or without a receipt."""
+    """Deploy a contract with this code on a development chain. Returns None on other chains, or if there is no
+    receipt.
+    """
     init = (
         bytes.fromhex("60")
         + bytes((len(code),))
@@ -267,7 +269,7 @@ async def wait_in_pool(target: Target, count: int, data: bytes = bytes(1_000_000
 
 
 async def _signers(target: Target, account: int, count: int) -> AsyncIterator[tuple[PrivateKey, int]]:
-    """Yield the key of a development account with its next nonces; nothing on other chains."""
+    """Yield the key of a development account with its next nonces. Yields nothing on other chains."""
     chain = await ask(target, "eth_chainId")
     if chain["result"] != DEV_CHAIN:
         return

@@ -1,4 +1,4 @@
-"""Every attack at a small scale, against own nodes: checks refusals and memory, but no times."""
+"""Runs every attack at a small scale against new nodes. The test checks refusals and memory, but no times."""
 
 from __future__ import annotations
 

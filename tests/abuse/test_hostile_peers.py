@@ -1,4 +1,4 @@
-"""Hostile peers at a small scale, against a validator that makes a block each second."""
+"""Runs hostile peers at a small scale against a validator that makes a block each second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The browser's ABI decoder and encoder, compared with eth-abi, and Keccak."""
+"""Compares the browser's ABI decoder, ABI encoder and Keccak with eth-abi and known hashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The query page of the GraphQL port in a real browser."""
+"""Tests the query page of the GraphQL port in a real browser."""
 
 from __future__ import annotations
 

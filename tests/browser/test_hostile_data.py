@@ -51,7 +51,7 @@ def encoded(text: str) -> bytes:
 
 
 def deployed(node: NodeProcess, ending: bytes, payload: bytes) -> str:
-    """Deploy a contract that copies the payload into memory and ends with these instructions."""
+    """Deploy a contract that copies the payload into memory and then runs these instructions."""
     size = len(payload).to_bytes(2, "big")
     head = bytes((0x61, *size, 0x60, 0, 0x60, 0, 0x39)) + ending
     code = head[:4] + bytes((len(head),)) + head[5:] + payload

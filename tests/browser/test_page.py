@@ -1,4 +1,6 @@
-"""The page of a single node in a real browser: every view, live changes, contracts, search, playground, tokens."""
+"""Tests the page of a single node in a real browser: every view, live changes, contracts, search, playground,
+tokens.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The web interface of a network in a real browser: diagram, consensus, votes, an offline node, a flood."""
+"""Tests the web interface of a network in a real browser: diagram, consensus, votes, an offline node, a flood."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_a_node_that_is_down(page: Browser, network: TestNetwork, base: str) -> 
 
 
 def test_the_page_recovers_when_its_node_restarts(base: str, browser: Browser, network: TestNetwork) -> None:
-    """While the node is down, requests fail, which browsers log as errors.
+    """While the node is down, requests fail, and the browser logs errors.
 
     The page shows the outage and then recovers.
     """

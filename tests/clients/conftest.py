@@ -198,7 +198,7 @@ def w3(http_url: str) -> Any:
 
 @pytest.fixture(scope="class")
 def empty_block(w3: Any) -> Any:
-    """Return block 1, which is empty: later blocks have transactions."""
+    """Return block 1, which is the only empty block."""
     return w3.eth.get_block(0)
 
 
@@ -264,7 +264,7 @@ def async_keyfile_account_address(keyfile_account_address: str) -> str:
 
 @pytest.fixture
 def async_keyfile_account_address_dual_type(keyfile_account_address: str) -> str:
-    """Return the address as text, because a test case compares the address with text."""
+    """Return the address as text, because a test case compares it with text."""
     return keyfile_account_address
 
 

@@ -1,6 +1,7 @@
-"""Scripts that run against any development node with cheat codes. Each returns its observations.
+"""Scripts that run against any development node with cheat codes. Each script returns its observations.
 
-They use only JSON-RPC. Values that differ from run to run (hashes, the current time) are left out or made relative.
+The scripts use only JSON-RPC. Values that differ from run to run (hashes, the current time) are left out or made
+relative.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
-"""Runs geth for comparisons (variable GETH): `geth --dev`, which makes a block for each transaction like `ophion dev`,
-or a node at the genesis block of a given network, which makes none."""
+"""Runs geth for comparisons (variable GETH).
+
+geth runs as `geth --dev`, which makes a block for each transaction like `ophion dev`, or as a node at the genesis block
+of a given network, which makes no blocks.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ CHAIN_ID = 1337
 
 @cache
 def has_prague() -> bool:
-    """Return whether the development network of this geth has transaction types 3 and 4 (1.15 and later)."""
+    """Return whether the development network of this geth has transaction types 3 and 4, which 1.15 introduced."""
     told = subprocess.run([GETH, "version"], check=True, capture_output=True, text=True, timeout=60).stdout
     version = re.search(r"^Version: (\d+)\.(\d+)", told, re.MULTILINE)
     assert version is not None, told

@@ -1,7 +1,7 @@
-"""cast and forge, unmodified, against `ophion dev`.
+"""Runs cast and forge, unmodified, against `ophion dev`.
 
-`CAST` and `FORGE` name the programs, or they are on the PATH; npm has them as `@foundry-rs/cast` and
-`@foundry-rs/forge`. The compiler is that of examples/hardhat-project.
+`CAST` and `FORGE` name the programs, or the programs are on the PATH; npm has them as `@foundry-rs/cast` and
+`@foundry-rs/forge`. The compiler comes from examples/hardhat-project.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def run(node: NodeProcess, command: list[str], folder: Path, **variables: str) -
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Return a project with the counter contract, compiled by the compiler of npm."""
+    """Return a project with the counter contract, compiled by the npm package of the compiler."""
     solc = javascript("hardhat-project")
     folder = tmp_path / "project"
     (folder / "src").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""web3.py's own tests over HTTP, synchronous."""
+"""Runs web3.py's own synchronous tests over HTTP."""
 
 from __future__ import annotations
 

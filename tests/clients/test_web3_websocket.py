@@ -1,4 +1,4 @@
-"""web3.py's own tests over WebSocket; web3.py supports it only asynchronously."""
+"""web3.py's own tests over WebSocket, which web3.py supports only asynchronously."""
 
 from __future__ import annotations
 

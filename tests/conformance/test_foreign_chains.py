@@ -1,4 +1,4 @@
-"""Chains made by other clients: Besu, GoQuorum and geth, and a network of two of them.
+"""Chains made by other clients: Besu, GoQuorum, geth, and a network of two clients.
 
 Each chain is imported with full checks, all hashes in the database are checked, and the export must equal the file.
 This node must give the same answers as the client that made the chain (`expected.json`). The first blocks of each kind
@@ -78,7 +78,7 @@ def test_a_whole_chain(folder: Path, tmp_path: Path) -> None:
 
 @needs_shared
 def test_the_same_blocks_with_other_seals_are_known(tmp_path: Path) -> None:
-    """Two clients stored different seals in 25 of 58 blocks. The first copy stays, and no fork is detected."""
+    """Two clients stored different seals in 25 of 58 blocks. The node keeps the first copy and detects no fork."""
     folder = SHARED / "fixtures/chains/goquorum-besu-mixed-qbft"
     import_chain(tmp_path, folder / "genesis.json", folder / "blocks-besu.rlp")
     genesis = import_chain(tmp_path, folder / "genesis.json", folder / "blocks.rlp")

@@ -1,4 +1,4 @@
-"""Pantheon's own GraphQL cases, on its chain."""
+"""Runs Pantheon's own GraphQL cases on its chain."""
 
 from __future__ import annotations
 

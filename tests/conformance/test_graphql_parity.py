@@ -21,7 +21,7 @@ Twin = Callable[[Object], Any]
 
 
 def number(name: str) -> Twin:
-    """Compare an integer that JSON-RPC writes in hex. If JSON-RPC omits the integer, the field must be null."""
+    """Compare an integer that JSON-RPC writes in hex. If JSON-RPC omits the integer, the GraphQL field must be null."""
     return lambda twin: int(twin[name], 16) if twin.get(name) is not None else None
 
 
@@ -35,7 +35,7 @@ def count(name: str) -> Twin:
 
 
 def by_address(name: str) -> Twin:
-    """Compare only the address of an account. Other fields of the test compare its state."""
+    """Compare only the address of an account. Other fields compare the state of the account."""
     return lambda twin: None if twin.get(name) is None else {"address": twin[name]}
 
 

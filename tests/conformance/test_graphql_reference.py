@@ -1,4 +1,4 @@
-"""Every rule of graphql.md 5, 6 and 7.2 that a request can show, on Pantheon's chain (head 32)."""
+"""Tests every rule of graphql.md 5, 6 and 7.2 that a request can show, on Pantheon's chain (head 32)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 def filled(document: str) -> str:
-    """Return the document with each placeholder replaced by the quoted hash that it stands for."""
+    """Return the document with each placeholder replaced by the quoted hash that it names."""
     for name, value in NAMES.items():
         document = document.replace(name, json.dumps(value))
     return document
@@ -196,9 +196,7 @@ def test_syntax_error(client: Client, document: str) -> None:
 
 
 def test_ommers(client: Client) -> None:
-    """An ommer has no body. As in Pantheon, the accounts of an ommer are those of the canonical block with the
-    same number.
-    """
+    """An ommer has no body. As in Pantheon, its accounts have the state of the canonical block with the same number."""
     fields = "number transactionCount ommerCount totalDifficulty raw transactions{hash} ommers{hash}"
     fields += " ommerAt(index:0){hash} transactionAt(index:0){hash} logs(filter:{}){index} parent{number}"
     state = "miner{balance} account(address:$account){balance} call(data:{}){status} estimateGas(data:{})"
@@ -226,7 +224,7 @@ def test_ommers(client: Client) -> None:
 
 
 def test_an_ommer_that_fails_is_null_alone(client: Client) -> None:
-    """If an item of `ommers` fails, only that item is null, because items may be null."""
+    """If an item of `ommers` fails, only this item is null, because the schema allows null items."""
     status, answer = client.post("{block(number:4){ommerCount ommers{number miner(block:33){balance}}}}")
     assert (status, answer["data"]) == (400, {"block": {"ommerCount": 2, "ommers": [None, None]}})
     assert [error["path"] for error in answer["errors"]] == [["block", "ommers", at, "miner"] for at in (0, 1)]

@@ -1,4 +1,4 @@
-"""Pantheon's own JSON-RPC cases, on its chain."""
+"""Runs Pantheon's own JSON-RPC cases on its chain."""
 
 from __future__ import annotations
 

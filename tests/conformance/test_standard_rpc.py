@@ -1,4 +1,4 @@
-"""The cases of the common JSON-RPC standard (execution-apis), on its chain."""
+"""Runs the cases of the common JSON-RPC standard (execution-apis) on its chain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Public cases of debug_* (Pantheon's and the standard's) and of eth_simulateV1, each on its own chain."""
+"""Runs public cases of debug_* (Pantheon's and the standard's) and of eth_simulateV1, each on its own chain."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class EtcdCluster:
     """Some members; each can be signalled, stopped and started again."""
 
     def __init__(self, path: Path, members: int = 1, tls: Sequence[str] = ()) -> None:
-        """`tls`: options of etcd for encrypted client connections."""
+        """Create a cluster. `tls` contains options of etcd for encrypted client connections."""
         ports = free_ports(2 * members)
         self.urls = [f"{'https' if tls else 'http'}://127.0.0.1:{port}" for port in ports[:members]]
         self._tls = tls

@@ -1,4 +1,4 @@
-"""A real node with a Byzantine validator: `lying_command` replaces the `ophion` command.
+"""A real node with a Byzantine validator. `lying_command` replaces the `ophion` command.
 
 Strategies are names of `LiveStrategy`, separated by commas. The validator uses the next strategy at every height. It
 has only its own key, and otherwise behaves like any validator.
@@ -84,7 +84,7 @@ class LyingGossip(GossipTap):
         self.gossip.multicast(message, validators)
 
     def relay(self, message: BftMessage, exclude: Collection[Address | None]) -> None:
-        """Relay nothing."""
+        """Relay no message."""
 
     # --- messages of others ---------------------------------------------------------------------
 

@@ -21,9 +21,9 @@ LARGE_BYTES = 100_000
 
 @contextmanager
 def loaded(network: TestNetwork, block_bytes: int = 10 * LARGE_BYTES) -> Iterator[None]:
-    """Send large transactions meanwhile: `block_bytes` of them after each block.
+    """Send large transactions during the context: `block_bytes` bytes after each block.
 
-    They go to the Byzantine validator, because the test queries the other nodes.
+    The transactions go to the Byzantine validator, because the test queries the other nodes.
     """
     is_over = threading.Event()
 

@@ -1,4 +1,6 @@
-"""What real validators sign: no contradictions across kills, and nothing below the height of their peers."""
+"""Signatures of real validators do not contradict each other across kills, and are never below the height of their
+peers.
+"""
 
 from __future__ import annotations
 

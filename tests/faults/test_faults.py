@@ -1,9 +1,9 @@
 """Faults of real processes: validators that are killed, frozen, disconnected or lose their disk, and wrong clocks.
 
-Nodes are connected through relays (`ophion.testing.relay`), so links can be cut while processes run. After each fault:
+Nodes are connected through relays (`ophion.testing.relay`), so links can be cut while processes run. After each fault,
 no two nodes have different blocks at one height, no acknowledged block is lost, and the chain grows within three
-request timeouts after the fault has ended. The short set runs with all tests; `make faults` runs the long set (variable
-OPHION_FAULTS=long).
+request timeouts after the end of the fault. All test runs include the short set; `make faults` runs the long set
+(variable OPHION_FAULTS=long).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Ledger:
         self._hashes: dict[int, str] = {}
 
     def note(self, indexes: Iterable[int]) -> None:
-        """Read the chains of these nodes: no earlier block may be missing or different."""
+        """Read the chains of these nodes. No earlier block may be missing or different."""
         for index in indexes:
             height = self._network.height(index)
             for number in range(max(1, height - 8), height + 1):
@@ -56,7 +56,7 @@ class Ledger:
 
 
 def begun(network: TestNetwork) -> Ledger:
-    """Wait until all nodes take part in consensus, including those that started after the first block."""
+    """Wait until all nodes take part in consensus, including nodes that started after the first block."""
     network.wait(lambda: min(network.heights()) >= 2, 60, "the second block")
     method = "ibft_getStatus" if network.engine == "ibft2" else "qbft_getStatus"
     phases = lambda: [node.rpc(method)["phase"] for node in network.nodes]  # noqa: E731

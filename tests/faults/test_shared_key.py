@@ -1,4 +1,4 @@
-"""Two real nodes per validator key with a real etcd cluster: random faults, and no key contradicts itself.
+"""Two real nodes per validator key with a real etcd cluster: under random faults, no key signs contradictory messages.
 
 SHARED_KEY_FAULTS sets the number of faults, SHARED_KEY_ENGINES the consensus engines.
 """
@@ -45,7 +45,7 @@ def _network(path: Path, engine: str, store: str, relayed: bool = True) -> TestN
 
 
 def _conflicts(path: Path) -> list[str]:
-    """Return all messages that the two nodes of a key signed for one round with different contents."""
+    """Return all messages with different contents that the two nodes of a key signed for one round."""
     found = []
     for pair in PAIRS:
         known: dict[tuple[str, int, int], str] = {}
@@ -77,7 +77,7 @@ def test_random_faults_cause_no_conflicting_messages(tmp_path: Path, engine: str
             os.kill(process, signal.SIGCONT)
 
         def partition() -> None:
-            """Separate partners: each side has one node of every key, or one node is alone."""
+            """Separate the two nodes of each key, or isolate one node."""
             if chance.random() < 0.5:
                 alone = chance.randrange(2 * KEYS)
                 network.divide([alone], [index for index in range(2 * KEYS) if index != alone])
@@ -140,7 +140,7 @@ def test_partners_of_clique_signers_take_over(tmp_path: Path) -> None:
         height = network.height(KEYS)
 
         def is_reported() -> bool:
-            """Return whether a signer whose turn it is has reported the outage."""
+            """Return whether an in-turn signer has reported the outage."""
             return any("nothing is signed" in network.nodes[index].output() for index in partners)
 
         network.wait(is_reported, 60, "the log line")

@@ -34,7 +34,7 @@ class ChainFiles:
     blocks: Path
 
     def command(self, data: Path) -> list[str]:
-        """Arguments of the import."""
+        """Return the arguments of the import."""
         return [
             "blocks",
             "import",
@@ -74,7 +74,9 @@ def made_chain(folder: Path) -> ChainFiles:
 
 
 def kill_imports(chain: ChainFiles, folder: Path, kills: int, seed: int) -> Kills:
-    """Kill imports. Raises AssertionError if a killed import leaves damage, loses blocks, or cannot be continued."""
+    """Kill imports. Raises AssertionError if a killed import damages the database, loses blocks, or cannot be
+    continued.
+    """
     source = random.Random(seed)
     done = Kills()
     reach = _timed_import(chain, folder / "whole")
@@ -117,7 +119,7 @@ def _head_shown(out: str) -> str:
 
 
 def _killed(arguments: list[str], after_s: float) -> bool:
-    """Start a command and kill it. Returns False if the command had ended before the kill."""
+    """Start a command and kill it. Returns False if the command ended before the kill."""
     process = subprocess.Popen(
         [*OPHION, *arguments], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -131,7 +133,7 @@ def _killed(arguments: list[str], after_s: float) -> bool:
 
 
 def _checked_head(data: Path) -> int:
-    """Return the head of an undamaged database; -1 if nothing is stored yet."""
+    """Return the head of an undamaged database; -1 if the database has no blocks yet."""
     done = ophion("storage", "check", f"--data-path={data}", timeout_s=600)
     if "here is no chain in" in done.err:
         return -1
@@ -155,7 +157,7 @@ def _finish(chain: ChainFiles, data: Path, head: str) -> None:
 
 
 def main() -> int:
-    """Run the command above."""
+    """Run the command of the module docstring."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)

@@ -3,10 +3,10 @@ of ophion]
 
 The duration of an iteration is the processor time of the loop's thread, so interruptions by the system do not count. A
 callback every millisecond measures the processor time since the previous callback, which is one iteration or a few
-short ones. If it is the longest so far, a line is written to FILE: seconds, and the stack of the thread when a long
-iteration was detected. The stack is dumped by a signal from a timer on the thread's own CPU clock, so it also shows
-code that holds the GIL. On a virtual machine, this clock includes stolen time, so the stolen time that the system
-reports is subtracted.
+short ones. For each new maximum, a line is written to FILE: the seconds, and the stack of the thread when a long
+iteration was detected. A signal from a timer on the thread's own CPU clock dumps the stack, so it also shows code that
+holds the GIL. On a virtual machine, this clock includes stolen time, so the stolen time that the system reports is
+subtracted.
 
 The node itself is not changed.
 """
@@ -42,7 +42,7 @@ SIGNAL = signal.SIGPROF
 
 
 class SignalEvent(ctypes.Structure):
-    """`sigevent`: a signal to one thread."""
+    """`sigevent` of C: a signal to one thread."""
 
     _fields_ = (
         ("value", ctypes.c_void_p),
@@ -54,7 +54,7 @@ class SignalEvent(ctypes.Structure):
 
 
 class Interval(ctypes.Structure):
-    """`itimerspec`: once, after a time."""
+    """`itimerspec` of C: a timer that expires once."""
 
     _fields_ = (("every", ctypes.c_long * 2), ("after", ctypes.c_long * 2))
 
@@ -92,7 +92,9 @@ class Alarm:
 
 
 def stolen_s() -> list[float]:
-    """Return the stolen seconds of each processor of a virtual machine; empty if the system has no such figure."""
+    """Return the stolen seconds of each processor of a virtual machine; empty if the system does not report stolen
+    time.
+    """
     lines = STAT.read_text().splitlines() if STAT.exists() else []
     return [int(line.split()[8]) / TICKS for line in lines if line.startswith("cpu") and line[3].isdigit()]
 

@@ -1,4 +1,4 @@
-"""Nearly correct input, which decoders must survive."""
+"""Makes nearly correct input, which decoders must survive."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _edits = st.lists(
 
 
 def mutated(samples: Sequence[bytes]) -> st.SearchStrategy[bytes]:
-    """Return a strategy: a sample after a few edits, or random bytes."""
+    """Return a strategy that gives a sample after a few edits, or random bytes."""
     return st.one_of(st.builds(_edited, st.sampled_from(samples), _edits), st.binary(max_size=200))
 
 
@@ -130,7 +130,7 @@ def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 
 def mutated_json(samples: Sequence[bytes]) -> st.SearchStrategy[bytes]:
-    """Return a strategy: a JSON text with odd values, repeated keys, or a few changed bytes."""
+    """Return a strategy that gives JSON text with odd values, repeated keys, or a few changed bytes."""
     documents = [json.loads(sample) for sample in samples]
     spots = [(document, path) for document in documents for path in places(document)]
     odd = st.one_of(st.sampled_from(ODD_VALUES), st.text(max_size=5), st.integers())

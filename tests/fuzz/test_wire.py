@@ -1,4 +1,4 @@
-"""Fuzz targets for input from peers: a value or one clear error, and never more memory than allowed."""
+"""Fuzz targets for input from peers: each input gives a value or one clear error, and memory stays within its limit."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ FINAL, MASKED = 0x80, 0x80
 
 
 def frame(first: int, payload: bytes, random: Random) -> bytes:
-    """Return one frame. Sometimes its length is wrong or encoded incorrectly, or its mask is missing."""
+    """Return one frame. Sometimes the length is wrong or encoded incorrectly, or the mask is missing."""
     size, lie = len(payload), random.randrange(60)
     if lie == 0:
         size = random.choice((0, 125, 126, 65535, 65536, 1 << 31, (1 << 63) - 1, 1 << 63))

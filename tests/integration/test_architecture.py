@@ -23,7 +23,7 @@ Flow = list[tuple[str, str]]
 
 
 def flows() -> list[Flow]:
-    """Return the flows of the page: a block, a transaction, and three calls."""
+    """Return the flows that docs/architecture.md describes: a block, a transaction, and three calls."""
     blocks = re.findall(r"^```\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     steps = [re.findall(r"^(\S+\.py) {2,}(\w+)(?: {2,}|$)", block, re.MULTILINE) for block in blocks]
     return [flow for flow in steps if flow]

@@ -1,4 +1,4 @@
-"""A node with authentication, set up as by an operator: password hash, credentials file, login, calls."""
+"""A node with authentication, set up like an operator does: password hash, credentials file, login, calls."""
 
 from __future__ import annotations
 
@@ -105,7 +105,9 @@ def test_websocket_from_login_to_answer(node: NodeProcess) -> None:
 
 
 def test_the_page_knows_which_services_require_a_token(users: Path, tmp_path: Path) -> None:
-    """Browsers cannot send a token in a WebSocket handshake, so the page must not try."""
+    """The page opens no WebSocket to a service that requires a token, because browsers cannot send a token in a
+    handshake.
+    """
     options = ("--rpc-ws-enabled", "--rpc-ws-port=0", "--page-http-enabled", "--page-http-port=0")
     asks = ("--rpc-ws-authentication-enabled", f"--rpc-ws-authentication-credentials-file={users}")
     with NodeProcess(tmp_path / "data", "--network=dev", *options, *asks) as node:

@@ -1,4 +1,4 @@
-"""`ophion bench` against real nodes: one with fees, one with free gas."""
+"""Tests `ophion bench` against real nodes: one with fees, one with free gas."""
 
 from __future__ import annotations
 

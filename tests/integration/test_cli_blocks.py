@@ -1,4 +1,4 @@
-"""Import, export and maintenance of chains with the real command."""
+"""Tests import, export and maintenance of chains with the real command."""
 
 from __future__ import annotations
 
@@ -208,7 +208,9 @@ def test_a_plain_file_is_no_data_path(tmp_path: Path) -> None:
 
 
 def namespaced(script: str) -> list[str]:
-    """Return a command that runs another command in a mount namespace; skip if the machine forbids that."""
+    """Return a command that runs another command in a mount namespace. Skips the test if the machine forbids
+    namespaces.
+    """
     prefix = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'{script} && exec "$@"', "sh"]
     try:
         allowed = subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0

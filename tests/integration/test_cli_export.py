@@ -1,4 +1,4 @@
-"""`ophion export` beside a running node: rows, second runs, damaged files, bad input."""
+"""Tests `ophion export` beside a running node: rows, second runs, damaged files, bad input."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FORMS = ("binary", "string", "f64", "decimal")
 
 
 def token_transfer(to: bytes, amount: int) -> bytes:
-    """Init code that logs an ERC-20 transfer, sets a slot, calls an account and deploys one byte of code."""
+    """Return init code that logs an ERC-20 transfer, sets a slot, calls an account and deploys one byte of code."""
     push = bytes([0x7F])
     return (
         push + amount.to_bytes(32, "big") + bytes.fromhex("5f52")

@@ -1,4 +1,4 @@
-"""Backups of running nodes and their restoration; compaction; and errors of both."""
+"""Backups of running nodes and their restoration, compaction, and the errors of these commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The small tools, as scripts use them."""
+"""Runs the small tools from scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Networks of real processes that move to QBFT at a block: from Clique, from IBFT 2.0, and with other validators."""
+"""Tests networks of real processes that move to QBFT at a block: from Clique, from IBFT 2.0, and with other
+validators.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ _QBFT: dict[str, Any] = {"blockperiodseconds": PERIOD_S, "epochlength": 30000, "
 
 
 def _migrate(network: TestNetwork, validators: list[str] | None = None) -> None:
-    """Rewrite the genesis file: QBFT from `FIRST` on."""
+    """Rewrite the genesis file, so that QBFT starts at block `FIRST`."""
     genesis = json.loads(network.genesis_file.read_text())
     genesis["config"]["qbft"] = {**_QBFT, "startBlock": FIRST}
     if validators is not None:
@@ -138,7 +140,9 @@ def test_an_ibft2_node_with_the_old_genesis_file_stops(tmp_path: Path) -> None:
 
 
 def test_a_running_clique_network_is_moved_by_the_plan(tmp_path: Path) -> None:
-    """The plan is made on a running network; every node is restarted with the new file, one after the other."""
+    """`ophion` makes the migration plan on a running network. Every node restarts with the new genesis file, one after
+    the other.
+    """
     network, new = TestNetwork(tmp_path, "clique", validators=4), tmp_path / "new.json"
     with _running(network):
         nodes = network.nodes

@@ -1,4 +1,4 @@
-"""`ophion dev --fork-url`: a chain that continues that of another node."""
+"""`ophion dev --fork-url` continues the chain of another node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cheat codes of `ophion dev`, from the command line to the answer, and where they are refused."""
+"""Cheat codes of `ophion dev`: their effects from the command line to the answer, and the nodes that refuse them."""
 
 from __future__ import annotations
 

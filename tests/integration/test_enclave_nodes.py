@@ -1,4 +1,4 @@
-"""Enclaves of real nodes: processes, sockets, restarts; and what a non-member can see."""
+"""Enclaves of real nodes with processes, sockets and restarts. A non-member sees no private data."""
 
 from __future__ import annotations
 

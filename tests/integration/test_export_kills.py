@@ -1,4 +1,4 @@
-"""`ophion export --follow` killed at random moments beside a node that makes blocks: every row is there once.
+"""`ophion export --follow` is killed at random moments while a node makes blocks. Every row is exported exactly once.
 
 `OPHION_EXPORT_KILLS` sets the number of kills.
 """
@@ -110,7 +110,7 @@ def send_until(node: NodeProcess, ends: threading.Event) -> None:
 
 
 def check(to: Path, head: int, complete: bool) -> None:
-    """Check that the manifest lists every block at most once, and that the listed files hold what it says."""
+    """Check that the manifest lists every block at most once, and that each listed file holds the listed blocks."""
     manifest = json.loads((to / "_manifest.json").read_bytes())
     for name in DATASETS:
         numbers: list[int] = []

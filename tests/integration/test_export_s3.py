@@ -1,4 +1,4 @@
-"""Exports to an S3-compatible server, and one that fails half-way."""
+"""Exports to an S3-compatible server, and to a server that fails during the export."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def test_a_missing_bucket_is_one_error(bucket: str) -> None:
 def test_a_server_that_fails_half_way_leaves_no_object(
     server: Any, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server stops while a file is being written: one error, and the first file is still the only one."""
+    """The server stops while a file is written. The export reports one error, and the server has only the first
+    file.
+    """
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     target = open_target(bucket)
     host, port = server.get_host_and_port()

@@ -1,4 +1,4 @@
-"""The gateway over real sockets, in front of a real node and of misbehaving services."""
+"""Tests the gateway over real sockets, in front of a real node and of misbehaving services."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_connections_are_kept_on_both_sides() -> None:
 
 
 def test_a_newcomer_with_a_head_that_others_have_sent_is_served_like_them() -> None:
-    """A new client that sends a known request head takes the fast path to the same service. The whole head must be
+    """A new client that sends a cached request head takes the fast path to the same service. The whole head must be
     equal.
     """
     seen: list[tuple[bytes, bytes]] = []
@@ -208,7 +208,7 @@ def test_a_newcomer_with_a_head_that_others_have_sent_is_served_like_them() -> N
     with Upstream(talk) as behind, Gateway(site(json_rpc=behind.port, graphql=behind.port)) as gateway:
 
         def said(*pieces: bytes, least: int = 1) -> bytes:
-            """Send these parts, close, and return the answer."""
+            """Send these parts, close the connection, and return the answer."""
             found = b""
             with gateway.socket() as client:
                 client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -602,7 +602,7 @@ HANDSHAKE = (
 
 
 def opened(gateway: Gateway) -> socket.socket:
-    """Open a WebSocket without a client library. It reads no data unless the test reads."""
+    """Open a WebSocket without a client library, so that it reads no data unless the test reads."""
     client = gateway.socket()
     client.sendall(HANDSHAKE)
     assert client.recv(13) == b"HTTP/1.1 101 "

@@ -1,4 +1,4 @@
-"""Lying peers over real sockets, against a real node: they are disconnected, and the node keeps working."""
+"""Lying peers over real sockets, against a real node: the node disconnects them and keeps working."""
 
 from __future__ import annotations
 
@@ -62,11 +62,13 @@ class Liar:
     def oversized(self, code: int, size: int) -> None: ...
 
     def closed(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 def met(node: NodeProcess, liar: Liar, story: Callable[[], Coroutine[Any, Any, None]]) -> PeerGone:
-    """Connect to a node, run the script, and wait until the node disconnects; return how it ended."""
+    """Connect to a node, run the script, and wait until the node disconnects. Returns the reason of the
+    disconnection.
+    """
 
     async def run() -> PeerGone:
         service = PeerService(PeerSettings(), PrivateKey(os.urandom(32)), (liar,), SystemClock(), SystemEntropy())
@@ -93,7 +95,7 @@ def met(node: NodeProcess, liar: Liar, story: Callable[[], Coroutine[Any, Any, N
 
 
 def memory(node: NodeProcess) -> int:
-    """Return the bytes of a node that are not backed by a file."""
+    """Return the memory in bytes of a node that is not backed by a file."""
     lines = Path(f"/proc/{node.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
 
@@ -107,7 +109,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
 
 
 def makes_blocks(node: NodeProcess) -> bool:
-    """Return whether a transaction is still mined."""
+    """Return whether the node still mines a transaction."""
     nonce = int(node.rpc("eth_getTransactionCount", "0x" + DEV_KEYS[1].address.hex(), "latest"), 16)
     return bool(node.receipt(node.send(legacy_transaction(DEV_KEYS[1], nonce)))["status"] == "0x1")
 

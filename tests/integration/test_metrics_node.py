@@ -1,4 +1,4 @@
-"""Metrics of a real node, read and pushed."""
+"""Tests that metrics of a real node can be read, and that the node pushes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Private payloads move into a new node, which computes the private states of the old one."""
+"""Private payloads move into a new node, which computes the same private states as the old node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Four validators and a follower as real processes: blocks, transactions, votes, and a killed validator."""
+"""Tests four validators and a follower as real processes: blocks, transactions, votes, and a killed validator."""
 
 from __future__ import annotations
 

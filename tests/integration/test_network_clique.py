@@ -1,4 +1,4 @@
-"""Three Clique signers as real processes: turns, a transaction, a kill, and a partition that heals."""
+"""Tests three Clique signers as real processes: turns, a transaction, a kill, and a partition that heals."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""After kill -9 at any moment, the head is valid, no mined transaction is lost, and local pending transactions are
-restored.
+"""After kill -9 at any moment, the head is valid, no mined transaction is lost, and the node restores local pending
+transactions.
 
 `OPHION_CRASH_ROUNDS` sets the number of kills.
 """

@@ -50,7 +50,9 @@ def javascript(name: str) -> Path:
 
 @functools.cache
 def has_packages(folder: Path) -> bool:
-    """Return whether all packages are installed, after one attempt to install them. npm writes its own list last."""
+    """Return whether all packages are installed, after one attempt to install them. npm writes its own package list
+    last.
+    """
     complete = folder / "node_modules" / ".package-lock.json"
     # several test processes run at once; one installs the packages and the others wait
     with (folder / "package-lock.json").open("rb") as lock:

@@ -1,4 +1,4 @@
-"""A node as a process: starting, mining, stopping, and all refusals to start."""
+"""Tests a node as a process: starting, mining, stopping, and all refusals to start."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_transaction_is_mined_at_once_and_the_node_stops_cleanly(tmp_path: Pat
 
 
 def started_preset(*before: str) -> tuple[subprocess.Popen[str], Path]:
-    """Start `ophion dev`; return the process and its temporary directory."""
+    """Start `ophion dev`. Returns the process and its temporary directory."""
     ports = ("--rpc-http-port=0", "--rpc-ws-port=0", "--graphql-http-port=0")
     node = subprocess.Popen(
         [*before, *COMMAND, "dev", *ports],

@@ -1,4 +1,4 @@
-"""Long traces from a real node: over HTTP, over WebSocket, and to a client that disconnects."""
+"""Sends long traces from a real node over HTTP, over WebSocket, and to a client that disconnects."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def check(answer: Any) -> None:
 
 
 def streams_of(node: NodeProcess) -> int:
-    """Return the number of running traces; each has a named thread."""
+    """Return the number of running traces. Each trace has a named thread."""
     count = 0
     for thread in Path(f"/proc/{node.pid}/task").iterdir():
         with suppress(OSError):  # the thread has just ended
@@ -140,7 +140,7 @@ def send_frame(stream: socket.socket, payload: bytes) -> None:
 
 
 def read_frame(stream: socket.socket, buffer: bytes) -> tuple[bool, bytes, bytes]:
-    """Return (whether the frame ends its message, payload, following bytes)."""
+    """Return whether the frame ends its message, the payload, and the following bytes."""
 
     def need(count: int) -> None:
         nonlocal buffer

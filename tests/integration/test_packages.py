@@ -1,6 +1,6 @@
 """The packages that `make wheel` makes, installed in an empty environment; and the files for systemd.
 
-Building the source package takes minutes, so only OPHION_PACKAGES=all does it.
+Building the source package takes minutes, so it runs only with OPHION_PACKAGES=all.
 """
 
 from __future__ import annotations

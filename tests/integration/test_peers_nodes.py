@@ -1,4 +1,4 @@
-"""Connections between real nodes: by method, by file, by discovery; reported state, and refusals."""
+"""Connections between real nodes: by method, by file and by discovery; their reported state; refused connections."""
 
 from __future__ import annotations
 
@@ -169,9 +169,7 @@ def test_without_a_router_upnp_says_so_and_the_node_goes_on(tmp_path: Path) -> N
 
 
 def test_many_connections_leave_nothing_behind(tmp_path: Path) -> None:
-    """Open and close many connections, half of which send data. `OPHION_LONG` opens a thousand, as the catalogue
-    requires.
-    """
+    """Open and close many connections, half of which send data. With `OPHION_LONG`, the test opens a thousand."""
     count = 1000 if os.environ.get("OPHION_LONG") else 200
     with node(tmp_path / "a") as a:
         for _ in range(50):

@@ -1,4 +1,6 @@
-"""Permission files that cannot be written or read: the documented error, unchanged rules, and an intact file."""
+"""If permission files cannot be written or read, the node returns the documented error and changes neither rules nor
+file.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def written(accounts: Sequence[str]) -> str:
 
 
 class Ruled(NodeProcess):
-    """A node whose permission files are on a small disk: two blocks for the files and one free block."""
+    """A node whose permission files are on a small disk, which has two blocks for the files and one free block."""
 
     def __init__(self, folder: Path) -> None:
         disk = folder / "disk"
@@ -62,7 +64,7 @@ class Ruled(NodeProcess):
         return raised.value.message
 
     def keeps(self, accounts: Sequence[str], nonce: int) -> None:
-        """Check that exactly these rules are in force."""
+        """Check that exactly these rules apply."""
         assert self.rpc("perm_getAccountsWhitelist") == accounts
         self.send(legacy_transaction(LISTED, nonce))
         with pytest.raises(RpcFailure, match="-32007 Sender account not authorized to send transactions"):

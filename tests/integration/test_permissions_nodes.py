@@ -1,4 +1,4 @@
-"""Permissioned networks, set up as by operators: contracts in the genesis, lists in files, real nodes."""
+"""Permissioned networks, set up like operators do: contracts in the genesis, lists in files, real nodes."""
 
 from __future__ import annotations
 

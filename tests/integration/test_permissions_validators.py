@@ -1,4 +1,4 @@
-"""Four validators that permit only each other, by files or by a contract, and a fifth node that tries to join."""
+"""Tests four validators that permit only each other, by files or by a contract, and a fifth node that tries to join."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STRANGER = 4
 
 
 class MethodAccess:
-    """Four validators and an unpermitted node, which find each other by discovery."""
+    """Four validators and a node without permission, which find each other by discovery."""
 
     def __init__(self, folder: Path, by_contract: bool) -> None:
         self.folder = folder
@@ -69,7 +69,7 @@ class MethodAccess:
     def change(self, verb: str) -> int | None:
         """Permit the fifth node, or remove it. With a contract this takes one command, otherwise one call to each node.
 
-        Returns the block of the change, if there is one.
+        Returns the block of the change, or None for lists.
         """
         url = self.enodes[STRANGER]
         if self.by_contract:
@@ -84,7 +84,7 @@ class MethodAccess:
         return None
 
     def farewells(self, index: int) -> list[str]:
-        """Return a node's log lines about ended connections with the fifth node."""
+        """Return a node's log lines about ended connections to the fifth node."""
         id = KEYS[STRANGER].public_key.hex()
         lines = self.nodes[index].output().splitlines()
         return [line for line in lines if "peer no longer permitted" in line and id in line]

@@ -1,4 +1,4 @@
-"""A wrong genesis file of a proof-of-authority network gives one clear error before any file is written."""
+"""A wrong genesis file of a proof-of-authority network gives one clear error before the node writes any file."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_period_that_is_none(tmp_path: Path, engine: str, value: object) -> No
 
 @ENGINES
 def test_unknown_keys_are_named_in_a_warning(tmp_path: Path, engine: str) -> None:
-    """The warning names unknown keys at every depth, as they are spelled in the file; the node still starts."""
+    """The warning names unknown keys at every depth, spelled like in the file. The node still starts."""
     values = example(engine)
     values["extraData"] = genesis_extra(engine)
     values["gasLimitt"] = 1

@@ -1,4 +1,6 @@
-"""Proof of authority with real processes: networks of one make blocks on time, survive a kill and obey RPC methods."""
+"""Proof of authority with real processes: networks of one node make blocks on time, survive a kill and obey RPC
+methods.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ def block(node: NodeProcess, number: int) -> dict[str, Any]:
 
 
 def next_blocks_are_on_time(node: NodeProcess) -> bool:
-    """Return whether the next three blocks come one second apart and are on time.
+    """Return whether the next three blocks are one second apart and on time.
 
     Other load can make a block late, so callers may repeat the check.
     """

@@ -1,4 +1,4 @@
-"""A flexible group of real nodes: C is added later and gets the history; B is removed and gets nothing more."""
+"""A flexible group of real nodes: C is added later and gets the history; B is removed and gets no later transaction."""
 
 from __future__ import annotations
 

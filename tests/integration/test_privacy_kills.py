@@ -1,7 +1,7 @@
 """Members of a group are killed at random moments while private transactions are sent.
 
-Afterwards both have executed every acknowledged transaction and have the same state. The default is three kills;
-`OPHION_KILLS=50` makes fifty.
+Afterwards both members have executed every acknowledged transaction and have the same state. The default is three
+kills; `OPHION_KILLS=50` makes fifty.
 """
 
 from __future__ import annotations

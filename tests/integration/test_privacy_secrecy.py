@@ -1,7 +1,7 @@
 """Secrecy on real nodes: the data that C receives and stores, and the public data of A and B, contain no secrets.
 
-A and B are members. C has an enclave but is not a participant; `DecryptingRelay` records all messages that it receives.
-D has no privacy and follows the same chain.
+A and B are members. C has an enclave but is not a participant; `DecryptingRelay` records all messages to C. D has no
+privacy and follows the same chain.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def echo_contract() -> bytes:
 
 
 def forms(planted: bytes) -> set[bytes]:
-    """Return all forms of a text: plain, hex, and base64 once and twice, at any offset."""
+    """Return all forms of a text: plain, hex, and base64 applied once and twice, at any offset."""
     found = {planted, planted.hex().encode(), planted.hex().upper().encode()}
     layers = {planted}
     for _ in range(2):
@@ -69,7 +69,7 @@ def found_in(content: bytes, planted: Iterable[bytes]) -> list[bytes]:
 
 
 class Story:
-    """Private transactions of A and B with planted texts, and everything that other nodes could see."""
+    """Private transactions of A and B with planted texts, and all data that other nodes could see."""
 
     def __init__(self, network: TestNetwork) -> None:
         self.network = network
@@ -163,8 +163,8 @@ def content_of(path: Path) -> bytes:
 def in_use(database: bytes) -> bytes:
     """Return the rows of a copied LMDB file, without unused space.
 
-    LMDB reuses page memory without clearing it. So two parts of a page may hold bytes of any table: the gap between the
-    row offsets (up to `lower`) and the rows (from `upper`), and the end of a page after a long value.
+    LMDB reuses page memory without clearing it. So two parts of a page may hold old bytes of any table: the gap between
+    the row offsets (up to `lower`) and the rows (from `upper`), and the end of a page after a long value.
     """
     kept: list[bytes] = []
     long_values: list[bytes] = []
@@ -188,7 +188,7 @@ def in_use(database: bytes) -> bytes:
 
 
 def copied(node: NodeProcess, to: Path, *, only_public: bool) -> bytes:
-    """Return all used bytes of a node's tables. With `only_public`, without the private tables."""
+    """Return all used bytes of a node's tables. With `only_public`, the private tables are excluded."""
     to.mkdir()
     source = open_store(node.data_path / "database", read_only=True)
     with (to / "data.mdb").open("wb") as target:
@@ -260,7 +260,7 @@ def test_no_log_holds_anything_private(story: Story) -> None:
 
 
 def test_a_node_without_privacy_follows_a_chain_full_of_markers(story: Story) -> None:
-    """A marker has the gas, logs, state changes and receipt of a call to an empty account, so all nodes agree on every
+    """A marker has the gas, logs, state changes and receipt of a call to an empty account. So all nodes agree on every
     block.
     """
     network = story.network

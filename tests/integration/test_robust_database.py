@@ -1,4 +1,4 @@
-"""Databases that are in use, newer or damaged: one clear error, and no further damage."""
+"""Databases that are in use, newer or damaged: commands report one clear error and cause no further damage."""
 
 from __future__ import annotations
 

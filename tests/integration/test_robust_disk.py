@@ -1,4 +1,4 @@
-"""Full, broken and read-only disks: one clear error, and no damage."""
+"""Full, broken and read-only disks: commands report one clear error and damage nothing."""
 
 from __future__ import annotations
 

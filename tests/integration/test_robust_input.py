@@ -1,6 +1,6 @@
 """Malformed input of every kind for the real command: one clear error with the position, never a traceback.
 
-`python -m tests.fuzz.block_files` tries every change of a block file; `tests/fuzz` tests single decoders.
+`python -m tests.fuzz.block_files` tries every change of a block file. `tests/fuzz` tests single decoders.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _long_head(size: int) -> bytes:
 
 
 def wrong_lengths() -> Iterator[tuple[str, bytes, str]]:
-    """Yield (name, file, error text) of RLP with one wrong length each."""
+    """Yield name, file and error text of RLP files with one wrong length each."""
     good, second = blocks()[1], blocks()[2]
     header, body = rlp.split_list(good, 1024)[0], rlp.split_list(good, 1024)[1:]
     yield "a byte string", b"\x83abc", "at byte 0: not a block"

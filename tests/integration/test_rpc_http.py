@@ -1,4 +1,4 @@
-"""JSON-RPC over HTTP with a real process and real sockets, including misuse."""
+"""Tests JSON-RPC over HTTP with a real process and real sockets, including misuse."""
 
 from __future__ import annotations
 
@@ -219,7 +219,9 @@ def test_old_statuses_limits_and_methods_that_are_off(tmp_path: Path) -> None:
     ],
 )
 def test_work_of_clients_that_have_gone_makes_way_for_others(method: str, params: list[Any], tmp_path: Path) -> None:
-    """Work of disconnected clients is cancelled. Otherwise an endless loop could occupy one of few threads for ever."""
+    """The node cancels the work of disconnected clients. Otherwise an endless loop could occupy one of few threads for
+    ever.
+    """
     options = ("--network=dev", "--rpc-http-api=ETH,TRACE,DEBUG", "--rpc-gas-cap=0", "--http-timeout-seconds=3600")
     endless = json.dumps({"id": 1, "method": method, "params": params}).encode()
     with NodeProcess(tmp_path / "data", *options) as node:

@@ -146,7 +146,7 @@ def test_9_a_storm_of_transactions_passes_a_line_of_nodes(tmp_path: Path) -> Non
 
 
 def test_10_many_peers_get_large_blocks_on_time(tmp_path: Path) -> None:
-    """One validator makes blocks of a megabyte, and is the peer of every follower."""
+    """One validator makes blocks of a megabyte, and every follower is its peer."""
     followers, seconds = (25, 600) if IS_LONG else (5, 6)
     # all followers dial the validator, which by default accepts three fifths of its peers as inbound
     options = ("--remote-connections-limit-enabled=false",)

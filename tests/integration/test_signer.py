@@ -1,4 +1,6 @@
-"""The calls of EthSigner and Web3Signer at the node, recorded from their sources: nonce, raw transaction, retry."""
+"""Sends the calls that EthSigner and Web3Signer make to a node, taken from their sources: nonce, raw transaction,
+retry.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def _call(node: NodeProcess, method: str, *params: Any) -> tuple[int, dict[str, 
     ("option", "status"), [("--rpc-http-error-status-400=true", 400), ("--rpc-http-error-status-400=false", 200)]
 )
 def test_a_signer_sends_and_learns_of_a_used_nonce(tmp_path: Path, option: str, status: int) -> None:
-    """If the nonce is already used, the node replies with the status on which a signer retries.
+    """If the nonce is already used, the node replies with the HTTP status on which a signer retries.
 
     EthSigner retries on HTTP 400, Web3Signer on HTTP 200.
     """

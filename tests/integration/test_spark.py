@@ -1,4 +1,4 @@
-"""The Spark format `ophion`: the rows of a local read, several executor processes, one of them killed."""
+"""The Spark format `ophion` gives the rows of a local read, with several executor processes, one of which is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Twenty questions of an analyst: the answers of `ophion sql` equal those computed from JSON-RPC objects."""
+"""Answers of `ophion sql` to twenty analyst questions equal the answers computed from JSON-RPC objects."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Rpc:
         return self.gas(tx) * number(self.receipts[tx["hash"]]["effectiveGasPrice"])
 
     def balances(self, last: int) -> dict[str, int]:
-        """Balances by token transfers up to a block; negative for the account that issues."""
+        """Return balances by token transfers up to a block. The balance of the issuing account is negative."""
         found: dict[str, int] = defaultdict(int)
         for log in self.logs:
             if number(log["blockNumber"]) <= last:

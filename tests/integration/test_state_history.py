@@ -1,4 +1,4 @@
-"""A node that stores only recent states: its answers about older states, and no damage by kills."""
+"""A node that stores only recent states answers requests about older states with errors, and kills cause no damage."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ PRIVATE = (*BERLIN, "--privacy-enabled", "--rpc-http-api=ETH,EEA,PRIV")
 
 
 def with_private_state(data: Path) -> bytes:
-    """Make forty blocks, the first with a private transaction; return the enclave key."""
+    """Make forty blocks, the first with a private transaction. Returns the enclave key."""
     with NodeProcess(data, *PRIVATE) as node:
         client = PrivateClient(node, DEV_KEYS[0], 2018)
         assert client.receipt(client.send(NUMBER_CONTRACT))["status"] == "0x1"

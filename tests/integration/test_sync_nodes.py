@@ -1,4 +1,4 @@
-"""Two real nodes over real sockets: synchronisation, gossip of blocks and transactions, kills in between."""
+"""Two real nodes over real sockets: synchronisation, gossip of blocks and transactions, and kills."""
 
 from __future__ import annotations
 

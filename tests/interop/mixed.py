@@ -1,4 +1,4 @@
-"""BFT networks of two clients: two validators of each, and an Ophion follower."""
+"""Networks with two BFT validators of each of two clients, and an Ophion follower."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Mixed:
         return Counter(block["miner"] for block in blocks)
 
     def later_rounds(self, first: int, count: int) -> Counter[str]:
-        """Return the producers of those blocks that took more than one round."""
+        """Return the producers of the blocks that took more than one round."""
         protocol = Qbft() if self.network.engine == "qbft" else Ibft2()
         blocks = (self.network.nodes[0].rpc("eth_getBlockByNumber", hex(first + n), False) for n in range(count))
         extras = ((block["miner"], protocol.decode_extra(bytes.fromhex(block["extraData"][2:]))) for block in blocks)

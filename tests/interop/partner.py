@@ -70,7 +70,7 @@ class Partner(ABC):
         return int(self.rpc("eth_blockNumber"), 16)
 
     def stop(self) -> None:
-        """Stop it in order, so that its database is closed."""
+        """Stop the client with a signal, so that it closes its database."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             self._process.wait(120)

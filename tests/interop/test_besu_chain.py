@@ -1,4 +1,4 @@
-"""Besu and Ophion on one chain: one makes the blocks and the other follows; and both as Clique signers.
+"""Besu and Ophion on one chain: one client makes the blocks and the other follows, or both are Clique signers.
 
 Needs BESU=path/to/its/start/script. `OPHION_FAULTS=long` makes 200 blocks.
 """

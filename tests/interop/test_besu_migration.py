@@ -1,4 +1,4 @@
-"""Besu in networks that move: IBFT 2.0 to QBFT at a block, and Besu validators replaced by Ophion one by one."""
+"""Besu in networks that migrate: from IBFT 2.0 to QBFT at a block, and from Besu validators to Ophion one by one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIMIT_S = 300.0
 
 
 def _version(besu: Partner) -> int | None:
-    """Return the year in the version of a Besu, or None while it does not answer."""
+    """Return the year in the version of a Besu, or None while the node does not answer."""
     try:
         found = re.search(r"/v?(\d+)\.", str(besu.rpc("web3_clientVersion")))
     except OSError:
@@ -85,7 +85,7 @@ def test_two_of_each_move_from_ibft2_to_qbft(tmp_path: Path) -> None:
 
 
 def test_four_validators_are_replaced_one_by_one_and_one_goes_back(tmp_path: Path) -> None:
-    """Each Besu stops, `ophion migrate --from-besu` moves its data, and Ophion goes on with its key."""
+    """Each Besu stops, `ophion migrate --from-besu` moves its data, and Ophion continues with its key."""
     pytest.importorskip("rocksdict", reason="the extra ophion[migrate] is not installed")
     network = mixed_network(
         TestNetwork(tmp_path, "qbft", validators=4, followers=1, period_s=PERIOD_S, timeout_s=TIMEOUT_S)

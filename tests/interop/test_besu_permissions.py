@@ -1,4 +1,4 @@
-"""Besu in a network with permission contracts from `ophion permissions genesis`.
+"""Tests Besu in a network with permission contracts from `ophion permissions genesis`.
 
 One validator of each client uses the same contracts for accounts and nodes. The `ophion` command changes the rules
 through the Besu node. Needs BESU=path/to/its/start/script.
@@ -31,7 +31,7 @@ BY_CONTRACT = (
 
 
 class Ruled:
-    """Two validators that use the contracts, and an Ophion node that uses no contracts and is in no list."""
+    """Two validators that use the contracts, and an Ophion node that uses no contracts and is not in their lists."""
 
     def __init__(self, path: Path, version: int) -> None:
         rules = (*BY_CONTRACT, f"--permissions-nodes-contract-version={version}")

@@ -1,4 +1,5 @@
-"""The same 300 requests about one chain to geth or Besu and to a node with its profile; deviations are listed by name.
+"""Sends the same 300 requests about one chain to geth or Besu and to a node with its profile. The test lists each
+deviation by name.
 
 Needs GETH=path/to/geth (1.13) or BESU=path/to/its/start/script (22.10). `*` in a name stands for a block or a position.
 """

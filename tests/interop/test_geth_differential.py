@@ -1,4 +1,6 @@
-"""The same requests to go-ethereum and to a node with --compat=geth-1.13; every deviation is listed by name."""
+"""Sends the same requests to go-ethereum and to a node with --compat=geth-1.13. The test lists every deviation
+by name.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Clique with geth: two signers of each client on one chain. Needs GETH=path/to/geth (1.13, the last with Clique).
 
-They make blocks together, and votes of both clients count. `OPHION_FAULTS=long` makes 200 blocks.
+All four signers make blocks, and votes of both clients count. `OPHION_FAULTS=long` makes 200 blocks.
 """
 
 from __future__ import annotations

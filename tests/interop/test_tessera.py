@@ -1,6 +1,6 @@
 """Private transactions with Tessera: three nodes, each with a real Tessera in orion mode (privacy.md 5, 15.5).
 
-Needs TESSERA=command, which is started with `-configfile FILE`. The third node is not a member.
+Needs TESSERA=command. The test starts the command with `-configfile FILE`. The third node is not a member.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Tessera:
     """A Tessera process, with one of the public test keys and a database in its folder."""
 
     def __init__(self, path: Path, index: int, ports: Sequence[tuple[int, int]]) -> None:
-        """Prepare a process. `ports` are the ports of all processes, for clients and for each other."""
+        """Prepare a process. `ports` are the ports of all processes, for clients and for other enclaves."""
         self.path = path
         self.port, self._own_port = ports[index]
         self.key_file = path / "key.pub"
@@ -95,7 +95,7 @@ class Tessera:
     def ask(
         self, method: str, path: str, body: bytes = b"", *, among: bool = False, **headers: str
     ) -> tuple[int, bytes]:
-        """Send a request. With `among`, send a request that one Tessera sends to another."""
+        """Send a request of a client. With `among`, send a request of another Tessera."""
         connection = http.client.HTTPConnection("127.0.0.1", self._own_port if among else self.port, timeout=20)
         connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
         answer = connection.getresponse()
@@ -109,7 +109,7 @@ class Tessera:
 
 
 class Story:
-    """Members A and B, and C, which is not a member; each has a Tessera."""
+    """Members A and B, and C, which is not a member. Each node has a Tessera."""
 
     def __init__(self, network: TestNetwork, enclaves: list[Tessera]) -> None:
         self.network = network
@@ -197,7 +197,9 @@ def test_members_agree_and_others_see_nothing(story: Story) -> None:
 
 
 def test_a_payload_lies_there_as_other_clients_expect_it(story: Story) -> None:
-    """Tessera stores the payload as base64 of base64, under the key in the marker and for the group of section 4.1."""
+    """Tessera stores the payload as base64 of base64, under the key in the marker and for the group of
+    privacy.md 4.1.
+    """
     marker = story.set(9)
     key = bytes.fromhex(story.a.node.rpc("eth_getTransactionByHash", marker)["input"][2:])
     asked = json.dumps({"key": text(key)}).encode()
@@ -250,8 +252,8 @@ def test_its_refusals_reach_the_client(story: Story) -> None:
 
 
 def test_foreign_payloads_in_the_enclave_stop_no_member(story: Story) -> None:
-    """No member stops because of a payload that is not a transaction, a payload that cannot be opened, or markers
-    for them.
+    """No member stops because of a payload that is not a transaction, a payload that cannot be opened, or their
+    markers.
     """
     form = {
         "payload": b64encode(b"hello").decode(),
@@ -310,8 +312,8 @@ def test_a_member_that_was_away_catches_up(story: Story) -> None:
 
 
 def test_an_enclave_killed_under_load_holds_up_nothing_but_private_states(story: Story) -> None:
-    """The sender's own enclave is killed: clients get errors, the chain continues, and acknowledged transactions are
-    executed.
+    """After a kill of the sender's enclave, clients get errors, the chain continues, and members execute acknowledged
+    transactions.
     """
     sent: list[str] = []
     nonce = int(story.a.node.rpc("priv_getTransactionCount", "0x" + story.a.key.address.hex(), text(story.group)), 16)
@@ -331,7 +333,7 @@ def test_an_enclave_killed_under_load_holds_up_nothing_but_private_states(story:
 
 
 def _sent_at_last(story: Story, value: int, nonce: int) -> str:
-    """Send a transaction, with retries, because a restarted Tessera needs time to find the others."""
+    """Send a transaction with retries, because a restarted Tessera needs time to find the others."""
     found: list[str] = []
 
     def is_sent() -> bool:

@@ -1,6 +1,6 @@
 """Members with Tessera move to the embedded enclave with the payloads that Tessera wrote.
 
-Needs TESSERA=command (see test_tessera.py) and TESSERA_H2=path/to/h2.jar, with which its database is exported.
+Needs TESSERA=command (see test_tessera.py) and TESSERA_H2=path/to/h2.jar, which exports Tessera's database.
 """
 
 from __future__ import annotations

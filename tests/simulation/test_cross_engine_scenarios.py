@@ -1,4 +1,4 @@
-"""Scenarios of consensus.md 6.4, which hold for every engine. Other files have further tests of X-04 and X-05."""
+"""Scenarios of consensus.md 6.4, which apply to every engine. Other files have further tests of X-04 and X-05."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Runs a short set of seeds, and proves that the checker detects faults.
 
-The long set is one command: `make seeds`.
+`make seeds` runs the long set.
 """
 
 from __future__ import annotations

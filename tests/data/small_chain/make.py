@@ -1,10 +1,10 @@
 """Makes the small Clique chain in this folder, and longer chains for tests that interrupt an import.
 
-The bytes are the same each time: public test keys, deterministic signatures, fixed timestamps. The chain has an example
-of most things: both header forms (London begins in block 8), epoch blocks, a vote that adds a third signer, transfers
-to new and old accounts, a contract with storage and logs, and a failed transaction.
+The bytes are the same each time: public test keys, deterministic signatures, fixed timestamps. The chain has both
+header forms (London begins in block 8), epoch blocks, a vote that adds a third signer, transfers to new and old
+accounts, a contract with storage and logs, and a failed transaction.
 
-    python -m tests.data.small_chain.make        writes genesis.json and blocks.rlp anew
+    python -m tests.data.small_chain.make        writes genesis.json and blocks.rlp again
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _Author:
 
 
 def make_chain(folder: Path, blocks: int = BLOCKS, transactions: int = TRANSACTIONS_A_BLOCK) -> tuple[Path, Path]:
-    """Write a chain and its genesis into a folder; return (genesis file, block file)."""
+    """Write a chain and its genesis into a folder. Returns the genesis file and the block file."""
     text = json.dumps(genesis_document(), indent=2) + "\n"
     genesis = parse_genesis(text)
     engine = CliqueEngine(genesis.spec)
@@ -155,7 +155,7 @@ def _add_block(
 
 
 def _signer(chain: Chain, engine: CliqueEngine) -> PrivateKey:
-    """Return the in-turn signer. In every fifth block, return an out-of-turn signer."""
+    """Return the in-turn signer; in every fifth block, return an out-of-turn signer."""
     number = chain.head.number + 1
     snapshot = engine.snapshot(chain.head, chain)
     able = sorted(
