@@ -28,7 +28,7 @@ from ophion.testing.process import NodeProcess
 FIRST = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
 QUIET = ("--rpc-ws-port=0", "--graphql-http-enabled=false", "--page-http-enabled=false", "--logging=WARN")
 RUNTIME = "60015460005401600101806000556000526020" + "6000f3"
-"""Returns slot 0 + slot 1 + 1 and stores it in slot 0."""
+"""Code that returns slot 0 + slot 1 + 1 and stores the sum in slot 0."""
 ANVIL_PORT = 18547
 
 

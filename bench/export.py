@@ -49,7 +49,7 @@ class Ran(NamedTuple):
     seconds: float
     cpu_s: float
     memory_mb: float
-    """Peak memory, at least that of this process."""
+    """Peak memory of the command in megabytes; at least the peak of this process."""
 
 
 def run(*command: Any, may_crash_at_exit: bool = False) -> Ran:

@@ -49,7 +49,7 @@ class Work:
     document: str
     """A document to which both nodes must give the same answer."""
     wanted: float
-    """Minimum ratio of the request rate to that of geth."""
+    """Minimum ratio of Ophion's request rate to geth's request rate."""
     patience: int = 1
     """Factor by which the measurement is longer than the default."""
 

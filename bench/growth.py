@@ -36,7 +36,7 @@ GAS_PRICE: Final = 10**10
 CALLS_A_BLOCK: Final = 4
 RARE_EVERY: Final = 1000
 NEW_A_CALL: Final = 250
-"""Accounts or slots that one call creates."""
+"""Number of accounts or slots that one call creates."""
 CALL_GAS: Final = 16_000_000
 FREQUENT, RARE = 0xF1, 0xA7
 SENDERS: Final = [PrivateKey((0xACC0 + number).to_bytes(32, "big")) for number in range(16)]

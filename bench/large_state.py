@@ -30,9 +30,9 @@ CALL_GAS = 200_000_000
 LOOP = "600035602035810190 5b {body} 600101 818110 6009 57 00"
 """EVM code that runs the body for consecutive numbers. The input has the first number and the count."""
 PAY = LOOP.format(body="6000808080 6001 85 6000 f1 50")
-"""Sends one wei to the address of each number."""
+"""EVM code that sends one wei to the address of each number."""
 STORE = LOOP.format(body="8080 55")
-"""Stores each number in the slot with that number."""
+"""EVM code that stores each number in the slot with that number."""
 
 
 def creation(runtime: str) -> bytes:

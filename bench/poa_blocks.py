@@ -33,9 +33,9 @@ from ophion.testing.signing import DEV_KEYS, legacy_transaction
 ENGINES = ("dev", "clique", "ibft2", "qbft")
 CONNECTIONS = 8
 GAS_LIMIT = 0x1FFFFFFFFFFFFF
-"""As on the dev network, so that the machine is the limit and not the block."""
+"""Gas limit of the dev network, so that the machine limits the rate and not the block."""
 MAX_WAITING = 20_000
-"""The client waits while this many sent transactions are not mined."""
+"""Maximum number of sent transactions that are not mined. Above it, the client waits."""
 MAX_RATE = 14_000
 """Number of transactions that are signed beforehand per second of load."""
 

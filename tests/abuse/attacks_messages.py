@@ -21,7 +21,7 @@ PAUSE_S = 0.02
 CONSENSUS_CODES = 4
 CONSENSUS_MAX_BYTES = 1 << 20
 SMALL_MAX_BYTES = 64 * 1024
-"""What the short form of an attack sends at most."""
+"""Maximum bytes that the short form of an attack sends."""
 MEASURED_S = 0.2
 MAX_BLOCKED_S = 0.025
 MAX_GROWN_MB = 20.0

@@ -40,7 +40,7 @@ CHAIN_ID = 2018
 ENTROPY = SystemEntropy()
 PRECOMPILE = (126).to_bytes(20, "big")
 LOOP = bytes.fromhex("5b61040060002050600056")
-"""Init code that hashes until its gas is used up: the slowest of eight measured loops."""
+"""Init code that hashes until its gas is used up. It is the slowest of eight measured loops."""
 MAX_BEHIND_S = 2.0
 GROUPS_AT_ONCE = 200
 MAX_POLLS = 2000

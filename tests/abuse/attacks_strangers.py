@@ -26,10 +26,10 @@ from tests.abuse.target import Target, Unanswered, ask
 
 ATTACK_S = 60.0
 ONE_S = 4.0
-"""How long one unknown peer runs one attack."""
+"""Seconds for which one unknown peer runs one attack."""
 LOOK_S = 0.1
 MIN_TIMED_SCALE = 0.1
-"""Below this scale, as in the test suite, times are not checked."""
+"""Minimum scale at which times are checked. The test suite runs below it."""
 RECOVERY_LIMIT_S = 5.0
 HASHES_PER_S = 200
 MAX_SHAPE_BYTES = 512 * 1024

@@ -12,8 +12,9 @@ from tests.abuse.target import ANSWER_LIMIT_S, Place, Streams, Target, answer, c
 
 HOLD_S = 3.0
 WIDTH = 50
-"""Number of concurrent attackers. A handshake takes a millisecond, and handshakes run in order of arrival, so an honest
-client waits this many milliseconds."""
+"""Number of concurrent attackers. A handshake takes a millisecond, and handshakes run in order of arrival. So an honest
+client waits this number of milliseconds.
+"""
 
 
 def hello() -> bytes:

@@ -66,7 +66,7 @@ STATUS, NEW_HASHES, TRANSACTIONS, GET_HEADERS, HEADERS, GET_BODIES, BODIES, NEW_
 NEW_POOLED, GET_POOLED, POOLED = range(ETH + 8, ETH + 11)
 RECEIPTS = ETH + 16
 IBF_CODES = 4
-"""Message ids of IBF/1, which come before those of eth when both are shared."""
+"""Message ids of IBF/1, which precede the ids of eth when both protocols are shared."""
 FAR_AHEAD = 2**60
 """A total difficulty that makes the node request headers."""
 

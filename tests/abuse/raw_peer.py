@@ -66,7 +66,7 @@ class RawPeer:
     session: wire.Session
     waiting: deque[tuple[int, bytes]] = field(default_factory=deque)
     reason: bytes | None = None
-    """Payload of the received Disconnect; None if there was none."""
+    """Payload of the received Disconnect; None without a Disconnect."""
     best: bytes | None = None
     """Hash of the node's best block, from its Status."""
 

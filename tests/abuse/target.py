@@ -37,7 +37,7 @@ class Place(NamedTuple):
     host: str
     port: int
     path: bytes = b"/"
-    """Path of requests; it differs at a gateway."""
+    """Path of requests, which differs at a gateway."""
     is_encrypted: bool = False
 
     @classmethod
@@ -62,17 +62,17 @@ class Target:
     secret: bytes = b""
     """Secret that signs tokens, if the node requires them."""
     enclave: Place | None = None
-    """The port for other enclaves."""
+    """Port for other enclaves."""
     enode: Enode | None = None
     """Enode URL of the node."""
     enodes: tuple[Enode, ...] = ()
     """Enode URLs of all validators, if the target is a network."""
     network: str = ""
     max_gap_s: float = 4.0
-    """Longest time between two blocks that the network may show: two periods and a round timeout."""
+    """Maximum seconds between two blocks of the network: two periods and a round timeout."""
     pid: int | None = None
     meter: Meter | None = None
-    """How long the event loop of the node is blocked, where the node measures it."""
+    """Meter of the blocked time of the node's event loop; None if the node does not measure it."""
     scale: float = 1.0
 
     def count(self, full: int, least: int = 4) -> int:

@@ -31,7 +31,7 @@ DEV = (
 )
 
 NEEDS_PENDING = ("modify_transaction", "replace_transaction", "unmined")
-"""Cases whose transactions must still be pending at the next request, so blocks are paused."""
+"""Cases whose transactions must still be pending at the next request. Blocks are paused during these cases."""
 NEEDS_BLOCKS = ("already_mined",)
 
 _GETH = "geth's own: its name, and starting and stopping its servers"

@@ -17,7 +17,7 @@ SECOND = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
 OTHER = "0x00000000000000000000000000000000000000aa"
 WHALE = "0x00000000000000000000000000000000000000bb"
 CODE = "0x42600052446020526000546040524360605260806000f3"
-"""Returns timestamp, prevRandao, slot 0 and block number."""
+"""Code that returns timestamp, prevRandao, slot 0 and block number."""
 TOKEN = "0x" + (
     # balanceOf(a): mapping at slot 3; allowance(o, s): mapping of mappings at slot 4; others revert
     "60003560e01c806370a0823114601d5763dd62ed3e14603757600080fd5b"

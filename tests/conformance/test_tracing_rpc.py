@@ -26,7 +26,9 @@ DEVIATIONS = {
     "debug_traceBlockByNumber/trace-block-return-data-behavior": "",
     "debug_traceBlockByNumber/trace-block-storage-encoding": "",
 }
-"""Cases that are answered otherwise on purpose, and the deciding line. `none`: compared by shape, which agrees."""
+"""Cases whose answers differ intentionally, with the line that decides. `none` cases are compared by shape, which
+agrees.
+"""
 
 ORIGINAL = shared_files("fixtures/original/jsonrpc/debug")
 STANDARD = [

@@ -23,7 +23,9 @@ IS_LONG = os.environ.get("OPHION_FAULTS") == "long"
 ENGINES = ["ibft2", "qbft"] if IS_LONG else ["qbft"]
 TIMEOUT_S = 2
 RECOVERY_S = 3 * TIMEOUT_S
-"""The limit that the documentation states. Test machines are busy, so a test fails only after several times that."""
+"""Recovery time that the documentation states. Test machines are busy, so a test fails only after several times this
+limit.
+"""
 PATIENCE = 1 if IS_LONG else 5
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)

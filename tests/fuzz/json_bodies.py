@@ -51,7 +51,7 @@ NAMED = {
 """Sample texts for members whose schema only says that they are text."""
 PATTERNS = {name: pattern for pattern, names in NAMED.items() for name in names}
 BLINDING = ("admin_changeLogLevel",)
-"""Methods after which a node would log no errors."""
+"""Methods that would stop a node from logging errors."""
 STATUSES = (200, 400, 401, 408, 413, 503)
 LARGE = 40
 

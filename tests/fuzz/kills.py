@@ -52,7 +52,7 @@ class Kills:
     rounds: int = 0
     """Number of complete imports; each begins with an empty data path."""
     heads: list[int] = field(default_factory=list)
-    """Head after each kill; -1 without a database or with an empty one."""
+    """Head after each kill; -1 if the database is missing or empty."""
     last: str = ""
     """Final head, as the command shows it."""
 

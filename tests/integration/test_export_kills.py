@@ -73,7 +73,9 @@ for kill in range(int(kills)):
     os.close(begins)
     os.close(began)
 """
-"""Forks followers and kills each at a random moment; the imports are shared, so most kills hit a follower at work."""
+"""Script that forks followers and kills each at a random moment. The followers share the imports, so most kills hit a
+follower at work.
+"""
 
 
 def test_every_row_is_there_once_after_kills(tmp_path: Path) -> None:

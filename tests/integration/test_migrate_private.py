@@ -21,7 +21,7 @@ from tests.integration.command import ophion
 FIRST, SECOND = (KeyPair.of(bytes([seed]) * 32) for seed in (1, 2))
 LIMIT_S = 60.0
 NETWORK = ("--network=dev", "--dev-fork=berlin")
-"""Without a base fee: markers pay nothing."""
+"""A network without a base fee, on which markers pay nothing."""
 
 
 def test_a_member_moves_with_its_payloads(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def run(command: list[str], folder: Path, **variables: str) -> str:
 
 NPM = ("npm", "ci", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-retry-mintimeout=1000")
 NPM_LIMIT_S = 300
-"""Without the registry, retry once rather than for minutes."""
+"""Time limit of npm. Without the registry, npm retries once and then fails."""
 
 
 def javascript(name: str) -> Path:

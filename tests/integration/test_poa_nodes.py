@@ -24,7 +24,9 @@ EXAMPLES = ROOT / "examples"
 APIS = "--rpc-http-api=ETH,NET,CLIQUE,IBFT,QBFT,MINER,TXPOOL"
 OTHER = "0x" + "ab" * 20
 MAX_LATE_S = 0.5
-"""Idle machines stay below 0.05 s (see bench/poa_blocks.py); machines that run other tests need more."""
+"""Maximum delay of a block. Idle machines stay below 0.05 s (see bench/poa_blocks.py); machines that run other tests
+need more.
+"""
 
 
 def example(tmp_path: Path, engine: str) -> tuple[str, ...]:

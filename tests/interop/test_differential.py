@@ -70,7 +70,7 @@ GETH_DEVIATIONS = {
     "too many parameters": "further parameters are ignored, as in Besu",
     "hash of no hexadecimal": "the text of invalid parameters",
 }
-"""Request and what the node does instead."""
+"""Requests, with what the node does instead."""
 BESU_DEVIATIONS = {
     **_NEWER_FIELDS,
     **_PARAMETERS,
@@ -81,7 +81,7 @@ BESU_DEVIATIONS = {
     "listening": "this node listens",
     "peers": "this node counts peers; Besu was started without them",
 }
-"""Besu 22.10.3 and `--compat=besu-21`: request and what the node does instead."""
+"""Requests with a deviation between Besu 22.10.3 and `--compat=besu-21`, with what the node does instead."""
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,7 @@ class HostileNode(HTTPServer):
         self.answers: Mapping[str, Any] = {}
         self.body: bytes | None = None
         self.raw: bytes | None = None
-        """Instead of an HTTP response."""
+        """Bytes to send instead of an HTTP response."""
 
     @property
     def url(self) -> str:

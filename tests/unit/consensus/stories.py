@@ -16,7 +16,7 @@ from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32
 
 FAR = 2**62
-"""A time after all headers."""
+"""A time after the timestamps of all headers."""
 
 
 def genesis(config: dict[str, Any], **members: Any) -> Genesis:

@@ -353,10 +353,10 @@ def test_a_transaction_that_never_ends_does_not_hold_up_the_building_of_blocks(t
 
 
 HASHES = bytes.fromhex("620fffff5f2050" * 200)
-"""Hashes nearly a megabyte 200 times without a jump."""
+"""Code that hashes nearly a megabyte 200 times without a jump."""
 SLOTS = bytes.fromhex("".join(f"61{slot:04x}5450" for slot in range(4000)))
 POWERS = bytes.fromhex("6003" + "5f19810a50" * 4000)
-"""Computes the highest power of three many times."""
+"""Code that computes the highest power of three many times."""
 MODEXP = b"".join(size.to_bytes(32, "big") for size in (400, 400, 400)) + bytes([255]) * 1200
 
 
@@ -381,7 +381,7 @@ def test_nothing_holds_a_call_much_longer_than_it_may_take(world: World, to: byt
 
 
 HASHED = bytes.fromhex("60205f60205f60025afa5f5500")
-"""Calls the SHA-256 precompile for a word and stores whether it succeeded."""
+"""Code that calls the SHA-256 precompile for a word and stores whether the call succeeded."""
 
 
 def test_what_a_call_was_given_does_not_bound_a_block_that_is_run_later(world: World) -> None:

@@ -18,10 +18,10 @@ ADDRESSES = [address_of(public_key(key)) for key in KEYS]
 RICH = 10**24
 
 COUNTER = bytes.fromhex("5f5460010180 5f55 5f52 60205fa0 00".replace(" ", ""))
-"""Adds one to slot 0 and logs the new value without topics."""
+"""Code that adds one to slot 0 and logs the new value without topics."""
 
 SUICIDE = bytes.fromhex("33ff")
-"""Sends its balance to the caller and destroys itself (before Cancun)."""
+"""Code that sends its balance to the caller and destroys itself (before Cancun)."""
 
 
 def signed(key: bytes, nonce: int, to: bytes | None, value: int = 0, data: bytes = b"", gas: int = 200_000) -> bytes:

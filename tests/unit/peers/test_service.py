@@ -43,7 +43,9 @@ from ophion.runtime.clock import SystemClock, SystemEntropy
 
 ETH = Capability("eth", 68, 17)
 SHORT = Timing(closing=0.3, probe=0.2)
-"""Only timeouts that a test waits for are short, so that a busy machine does not look like a bad peer."""
+"""Timeouts of peers. Only the timeouts that a test waits for are short, so that a busy machine does not look like a bad
+peer.
+"""
 
 
 class Greeter:

@@ -25,7 +25,7 @@ class Router(asyncio.DatagramProtocol):
         self.status = "200 OK"
         self.external = "203.0.113.7"
         self.refuses: str | None = None
-        """An action that it refuses."""
+        """Name of an action that the router refuses."""
         self.requests: list[str] = []
         self.searches = 0
 

@@ -22,7 +22,7 @@ from ophion.testing.wait_for import until
 from tests.unit.rpc.private_interface import FOR, FROM, PRIVACY, THIRD, PrivateInterface, open_private
 
 GROUP = b"\x17" * 32
-"""The id is chosen by the creator of the group."""
+"""Group id, which the creator of the group chooses."""
 CONTRACT = private_contract_address(DEV_KEYS[0].address, 1, GROUP)
 LOCK, UNLOCK = bytes.fromhex("f83d08ba"), bytes.fromhex("a69df4b5")
 GET = {"to": "0x" + CONTRACT.hex(), "data": "0x6d4ce63c"}

@@ -28,7 +28,7 @@ GWEI = 10**9
 PERIOD_S = 2.0
 ENDLESS = bytes.fromhex("5b600056")
 SMALL = replace(dev_genesis("petersburg"), gas_limit=70_000)
-"""The gas limit fits three transfers."""
+"""A gas limit that fits three transfers."""
 
 
 def run_story(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **options: Any) -> Any:

@@ -26,9 +26,9 @@ from tests.unit.rpc.tls.test_certificates import identity, pem_file
 
 LONG = os.urandom(1 << 16) * 256
 SOCKET_BYTES = 64 * 1024
-"""Bytes that the system buffers for a client that does not read."""
+"""Bytes that the system buffers for a slow reader."""
 HELD_BYTES = 8 * PORTION_BYTES
-"""A few encrypted portions; far less than the whole answer."""
+"""Size of a few encrypted portions, far less than the whole answer."""
 
 
 def use_up(scheduler: FairScheduler) -> None:

@@ -12,7 +12,7 @@ SENDER = "0x" + DEV_KEYS[0].address.hex()
 PAID = "0x" + "aa" * 20
 UNKNOWN = "0x" + "ab" * 32
 PAYING = bytes.fromhex("600060006000600060017" + "3" + "aa" * 20 + "5af150" + "6000600060006000f050" + "00")
-"""Sends 1 wei to `PAID`, then creates an empty contract."""
+"""Code that sends 1 wei to `PAID`, then creates an empty contract."""
 REVERTING = bytes.fromhex("60aa60005260206000fd")
 
 

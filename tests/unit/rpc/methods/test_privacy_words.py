@@ -46,7 +46,7 @@ WORDS = [
     "MethodUnimplemented",
     "EnclaveKeysCannotDecryptPayload",
 ]
-"""The complete list of the reference."""
+"""The complete list of errors in privacy.md 11."""
 SENDER = "0x" + DEV_KEYS[0].address.hex()
 
 

@@ -12,7 +12,7 @@ from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.interface import Interface
 
 INIT_CODE = bytes.fromhex("602a60005260206000f3")
-"""Writes a word to memory and returns it as the code."""
+"""Init code that writes a word to memory and returns it as the code."""
 
 
 @pytest.fixture
