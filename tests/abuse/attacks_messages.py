@@ -46,17 +46,17 @@ async def peer_messages(target: peer_target.Target) -> None:
 
 def _judge(target: peer_target.Target, single: list[tuple[str, Reading]]) -> None:
     slowest, blocked = max(single, key=lambda one: one[1].blocked_s)
-    largest, grown = max(single, key=lambda one: one[1].memory_mb)
+    largest, memory_cost = max(single, key=lambda one: one[1].memory_mb)
     print(
         f"{len(single)} single messages: the loop is blocked for {blocked.blocked_s * 1000:.1f} ms at worst"
         f" ({slowest}),"
-        f" memory grows by {grown.memory_mb:.1f} MB at most ({largest})",
+        f" memory grows by {memory_cost.memory_mb:.1f} MB at most ({largest})",
         flush=True,
     )
     if blocked.blocked_s > MAX_BLOCKED_S:
         target.failures.append(f"{slowest} blocks the event loop for {blocked.blocked_s * 1000:.1f} ms")
-    if grown.memory_mb > MAX_GROWN_MB:
-        target.failures.append(f"{largest} takes {grown.memory_mb:.1f} MB")
+    if memory_cost.memory_mb > MAX_GROWN_MB:
+        target.failures.append(f"{largest} takes {memory_cost.memory_mb:.1f} MB")
 
 
 @asynccontextmanager

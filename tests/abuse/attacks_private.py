@@ -164,19 +164,19 @@ async def sides(target: Target) -> tuple[UnknownEnclave, Member]:
 
 async def gas(target: Target) -> None:
     """Attack with invented groups. Each has a transaction that uses the highest gas limit that the node accepts."""
-    stranger, member = await sides(target)
+    attacker, member = await sides(target)
     before = await member.behind_s()
-    ring = stranger.keyring()
-    _, record = stranger.payload(ring, stranger.looping(ring, 20 * DEFAULT_MAX_GAS))
-    (refusal,) = await stranger.push(ring, "/push", [record])
+    ring = attacker.keyring()
+    _, record = attacker.payload(ring, attacker.looping(ring, 20 * DEFAULT_MAX_GAS))
+    (refusal,) = await attacker.push(ring, "/push", [record])
     expect("gas limit" in refusal, f"a transaction with 10^9 gas was answered with '{refusal}'")
     keys = []
     for _ in range(target.count(8, 3)):
-        ring = stranger.keyring()
-        key, record = stranger.payload(ring, stranger.looping(ring, DEFAULT_MAX_GAS))
-        expect(await stranger.push(ring, "/push", [record]) == [""], "a payload within the limits was refused")
+        ring = attacker.keyring()
+        key, record = attacker.payload(ring, attacker.looping(ring, DEFAULT_MAX_GAS))
+        expect(await attacker.push(ring, "/push", [record]) == [""], "a payload within the limits was refused")
         keys.append(key)
-    markers = await stranger.mark(keys)
+    markers = await attacker.mark(keys)
     behind = [await member.behind_s() for _ in range(target.count(20, 3))]
     tell(
         f"    {len(keys)} times {DEFAULT_MAX_GAS:,} gas: an honest group is at most {max(behind):.2f} s behind"
@@ -189,38 +189,38 @@ async def gas(target: Target) -> None:
 
 async def groups(target: Target) -> None:
     """Attack with 15,000 groups of invented creators. The node's own groups must keep working."""
-    stranger, member = await sides(target)
+    attacker, member = await sides(target)
     status: dict[str, Any] = await ask(target, "priv_status")
     victim = b64decode(status["keys"][0])
-    kept = sent = 0
+    accepted = sent = 0
     while sent < target.count(15_000, 400):
-        ring = stranger.keyring()
+        ring = attacker.keyring()
         maker = ring.public_keys[0]
         records = [
             GroupRecord(GroupType.PANTHEON, "", "", (victim, maker), ENTROPY.token(20), maker)
             for _ in range(GROUPS_AT_ONCE)
         ]
-        kept += (await stranger.push(ring, "/pushPrivacyGroup", [one.encode() for one in records])).count("")
+        accepted += (await attacker.push(ring, "/pushPrivacyGroup", [one.encode() for one in records])).count("")
         sent += len(records)
     made = await ask(target, "priv_createPrivacyGroup", {"addresses": [text(victim)]})
     behind = await member.behind_s()
-    tell(f"    {sent} groups of strangers: {kept} kept, an own group made, honest group {behind:.2f} s behind")
-    expect(kept <= MAX_UNKNOWN_GROUPS, f"{kept} groups of strangers are kept")
+    tell(f"    {sent} groups of strangers: {accepted} kept, an own group made, honest group {behind:.2f} s behind")
+    expect(accepted <= MAX_UNKNOWN_GROUPS, f"{accepted} groups of strangers are kept")
     expect(isinstance(made, str), "no own group can be made")
 
 
 async def payloads(target: Target) -> None:
     """Attack with 100 payloads of a megabyte from invented senders. The node's own payloads must keep working."""
-    stranger, member = await sides(target)
-    kept = 0
+    attacker, member = await sides(target)
+    stored_bytes = 0
     sent = target.count(100, 4)
     for _ in range(sent):
-        ring = stranger.keyring()
-        _, record = stranger.payload(ring, ENTROPY.token(1_000_000))
-        kept += len(record) * (await stranger.push(ring, "/push", [record])).count("")
+        ring = attacker.keyring()
+        _, record = attacker.payload(ring, ENTROPY.token(1_000_000))
+        stored_bytes += len(record) * (await attacker.push(ring, "/push", [record])).count("")
     behind = await member.behind_s()
-    tell(f"    {sent} payloads of strangers: {kept / 1e6:.0f} MB kept, honest group {behind:.2f} s behind")
-    expect(kept <= MAX_BYTES, f"{kept} bytes of strangers are kept")
+    tell(f"    {sent} payloads of strangers: {stored_bytes / 1e6:.0f} MB kept, honest group {behind:.2f} s behind")
+    expect(stored_bytes <= MAX_BYTES, f"{stored_bytes} bytes of strangers are kept")
 
 
 async def tenants(target: Target) -> None:

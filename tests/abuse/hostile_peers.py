@@ -102,12 +102,12 @@ async def wrong_hellos(target: Target) -> None:
     async def one(number: int) -> None:
         async with shaken(target.enode) as peer:
             own = hello(peer.key)
-            stranger = PrivateKey(os.urandom(32))
+            unknown_key = PrivateKey(os.urandom(32))
             match number % 9:
                 case 0:
                     peer.writer.write(os.urandom(600))
                 case 1:
-                    await peer.send(HELLO, hello(stranger))
+                    await peer.send(HELLO, hello(unknown_key))
                 case 2:
                     await peer.send(HELLO, hello(peer.key, capabilities=[[b"abc", 1]]))
                 case 3:
@@ -463,16 +463,18 @@ async def run(target: Target, names: list[str]) -> list[str]:
         except* (Unanswered, OSError, EOFError, TimeoutError) as group:
             target.failures += [f"{type(error).__name__}: {error}" for error in flat(group)]
         await probe(target, "afterwards")
-        grown = target.memory_mb() - before
-        if grown > MEMORY_LIMIT_MB:
-            target.failures.append(f"memory grew by {grown:.0f} MB")
+        memory_growth_mb = target.memory_mb() - before
+        if memory_growth_mb > MEMORY_LIMIT_MB:
+            target.failures.append(f"memory grew by {memory_growth_mb:.0f} MB")
         gap = await longest_gap(target, first)
         if gap > target.period_s + LATE_LIMIT_S:
             target.failures.append(f"a block was {gap - target.period_s} s late")
         verdict = "; ".join(target.failures[:5]) or "ok"
         slowest = max(target.served, default=float("nan"))
         took = time.perf_counter() - began
-        figures = f"{took:6.1f} s   memory {grown:+6.0f} MB   served in {slowest:5.2f} s   longest gap {gap} s"
+        figures = (
+            f"{took:6.1f} s   memory {memory_growth_mb:+6.0f} MB   served in {slowest:5.2f} s   longest gap {gap} s"
+        )
         print(f"{name:24} {figures}   {verdict}", flush=True)
         target.failures = found + [f"{name}: {failure}" for failure in target.failures]
     return target.failures

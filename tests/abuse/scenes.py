@@ -81,8 +81,8 @@ class Scene:
             self.read[process.pid] = len(log)
             at = new.find("Traceback")
             if at >= 0 or not process.is_running:
-                told = new[-3000:] if at < 0 else new[max(0, at - 1000) : at + 4000]
-                return f"the {'node is gone' if at < 0 else 'log has a traceback'}:\n{told}"
+                excerpt = new[-3000:] if at < 0 else new[max(0, at - 1000) : at + 4000]
+                return f"the {'node is gone' if at < 0 else 'log has a traceback'}:\n{excerpt}"
         return None
 
 

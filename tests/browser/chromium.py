@@ -79,9 +79,9 @@ class Browser:
 
     def value(self, expression: str) -> Any:
         """Evaluate an expression. Promises are awaited."""
-        told = self.do("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in told, told["exceptionDetails"]
-        return told["result"].get("value")
+        response = self.do("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in response, response["exceptionDetails"]
+        return response["result"].get("value")
 
     def until(self, expression: str, limit_s: float = LIMIT_S) -> Any:
         """Wait until an expression is true, and return its value."""
@@ -106,8 +106,8 @@ class Browser:
 
     def picture(self, path: Path, whole: bool = True) -> None:
         """Save a screenshot."""
-        told = self.do("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(told["data"]))
+        response = self.do("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        path.write_bytes(base64.b64decode(response["data"]))
 
     def metrics(self) -> dict[str, float]:
         """Return counters of the tab: TaskDuration, JSHeapUsedSize, Nodes and others."""

@@ -105,13 +105,13 @@ def test_nothing_is_wider_than_the_window(page: Browser, node: NodeProcess) -> N
 
 
 def test_addresses_that_lead_nowhere(page: Browser) -> None:
-    told = {
+    messages = {
         "#/block": "Block 0", "#/block/99": "Block 99 not found", "#/block/abc": "This view failed",
         "#/tx": "Not a transaction hash", "#/tx/0x12": "Not a transaction hash", "#/address": "Not an address",
         "#/address/0xzz": "Not an address", "#/nothing": "Head", "#/%": "Head", "#/search/%zz": "Nothing found",
         "#/playground/no_such": "eth_getBlockByNumber", "#/blocks/99": "Blocks",
     }  # fmt: skip
-    for address, words in told.items():
+    for address, words in messages.items():
         page.go(address)
         page.reads(words)
 
@@ -264,13 +264,13 @@ def test_a_method_is_called_and_shown_in_other_languages(page: Browser, node: No
     page.click(".params button[type=submit]")
     balance = node.rpc("eth_getBalance", account, "latest")
     page.until(f"document.getElementById('answer').textContent === '\"{balance}\"'")
-    told = page.value("document.querySelector('[aria-label^=\"The call in\"]').textContent")
+    snippet = page.value("document.querySelector('[aria-label^=\"The call in\"]').textContent")
     if shutil.which("curl"):
-        done = subprocess.run(["sh", "-c", told], capture_output=True, timeout=30, check=True)
+        done = subprocess.run(["sh", "-c", snippet], capture_output=True, timeout=30, check=True)
         assert json.loads(done.stdout)["result"] == balance
     page.value("[...document.querySelectorAll('[role=tab]')].find(one => one.textContent === 'web3.py').click()")
-    told = page.value("document.querySelector('[aria-label^=\"The call in\"]').textContent")
-    done = subprocess.run([sys.executable, "-c", told], capture_output=True, timeout=60, check=True)
+    snippet = page.value("document.querySelector('[aria-label^=\"The call in\"]').textContent")
+    done = subprocess.run([sys.executable, "-c", snippet], capture_output=True, timeout=60, check=True)
     assert done.stdout.decode().strip() == balance
     page.value("[...document.querySelectorAll('[role=tab]')].find(one => one.textContent === 'ethers').click()")
     assert "provider.send(" in page.value("document.querySelector('[aria-label^=\"The call in\"]').textContent")

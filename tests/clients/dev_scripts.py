@@ -101,7 +101,7 @@ def _word(value: int) -> str:
 @script
 def defaults(node: Node) -> Any:
     genesis = node.block("0x0")
-    kept = ("gasLimit", "baseFeePerGas", "extraData", "mixHash", "nonce", "withdrawalsRoot", "number", "gasUsed")
+    members = ("gasLimit", "baseFeePerGas", "extraData", "mixHash", "nonce", "withdrawalsRoot", "number", "gasUsed")
     version: str = node.ask("web3_clientVersion")
     return [
         node.ask("eth_chainId"),
@@ -109,7 +109,7 @@ def defaults(node: Node) -> Any:
         node.ask("eth_accounts"),
         [node.balance(account) for account in node.ask("eth_accounts")],
         version.startswith("anvil/v1.7.1"),
-        {name: genesis[name] for name in kept},
+        {name: genesis[name] for name in members},
         node.ask("eth_getCode", "0x4e59b44847b379578588920cA78FbF26c0B4956C", "latest"),
         node.ask("eth_gasPrice"),
         node.ask("eth_maxPriorityFeePerGas"),

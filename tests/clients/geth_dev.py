@@ -28,9 +28,9 @@ CHAIN_ID = 1337
 @cache
 def has_prague() -> bool:
     """Return whether the development network of this geth has transaction types 3 and 4, which 1.15 introduced."""
-    told = subprocess.run([GETH, "version"], check=True, capture_output=True, text=True, timeout=60).stdout
-    version = re.search(r"^Version: (\d+)\.(\d+)", told, re.MULTILINE)
-    assert version is not None, told
+    version_text = subprocess.run([GETH, "version"], check=True, capture_output=True, text=True, timeout=60).stdout
+    version = re.search(r"^Version: (\d+)\.(\d+)", version_text, re.MULTILINE)
+    assert version is not None, version_text
     return (int(version[1]), int(version[2])) >= (1, 15)
 
 

@@ -39,9 +39,11 @@ class Finished:
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of this checkout, without variables that set options."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPHION_", "PANTHEON_", "BESU_"))}
-    path = os.pathsep.join(filter(None, (str(ROOT / "src"), kept.get("PYTHONPATH", ""))))
-    return {**kept, "PYTHONPATH": path, **(extra or {})}
+    variables = {
+        name: value for name, value in os.environ.items() if not name.startswith(("OPHION_", "PANTHEON_", "BESU_"))
+    }
+    path = os.pathsep.join(filter(None, (str(ROOT / "src"), variables.get("PYTHONPATH", ""))))
+    return {**variables, "PYTHONPATH": path, **(extra or {})}
 
 
 def ophion(

@@ -82,9 +82,9 @@ def test_the_doctor_asks_with_a_token(node: NodeProcess, tmp_path: Path) -> None
         True,
     )
     (tmp_path / "token").write_text(login(node.ports["json-rpc"], "ops")[1]["token"])
-    told = ophion("doctor", f"--rpc={url}", "--wait=0", f"--token-file={tmp_path / 'token'}").out
-    assert told.startswith(f"{url}: ophion/")
-    assert "does not answer" not in told
+    report = ophion("doctor", f"--rpc={url}", "--wait=0", f"--token-file={tmp_path / 'token'}").out
+    assert report.startswith(f"{url}: ophion/")
+    assert "does not answer" not in report
 
 
 def test_websocket_from_login_to_answer(node: NodeProcess) -> None:
@@ -112,9 +112,9 @@ def test_the_page_knows_which_services_require_a_token(users: Path, tmp_path: Pa
     asks = ("--rpc-ws-authentication-enabled", f"--rpc-ws-authentication-credentials-file={users}")
     with NodeProcess(tmp_path / "data", "--network=dev", *options, *asks) as node:
         with urllib.request.urlopen(f"http://127.0.0.1:{node.ports['page-http']}/nodes.json", timeout=60) as answer:
-            told = json.loads(answer.read())
-        assert (told["token"], told["socketToken"]) == (False, True)
-        assert "jsonws" in told["services"], "programs can send one"
+            status = json.loads(answer.read())
+        assert (status["token"], status["socketToken"]) == (False, True)
+        assert "jsonws" in status["services"], "programs can send one"
 
 
 def test_answers_take_as_long_for_unknown_users_as_for_wrong_passwords(node: NodeProcess) -> None:

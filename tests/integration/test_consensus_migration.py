@@ -93,13 +93,13 @@ def test_a_signer_with_the_old_genesis_file_stops_before_the_block(tmp_path: Pat
         node._arguments = [one.replace(str(network.genesis_file), str(old)) for one in node._arguments]
     _migrate(network)
     with _running(network):
-        told = (0, 1, 2)
-        network.wait(lambda: min(network.heights(told)) >= FIRST + 2, 90, "QBFT blocks")
+        updated = (0, 1, 2)
+        network.wait(lambda: min(network.heights(updated)) >= FIRST + 2, 90, "QBFT blocks")
         for index in (3, 4):
             network.wait(lambda index=index: not network.nodes[index].is_running, 60, "the stop")  # type: ignore[misc]
         assert f"new rules from block {FIRST}" in network.nodes[3].output()
         assert "announce new rules from block" in network.nodes[4].output()
-        assert network.agrees(told)
+        assert network.agrees(updated)
         # with the new genesis file, the stopped nodes continue with their data
         for index in (3, 4):
             node = network.nodes[index]

@@ -81,9 +81,9 @@ def test_graphql_and_what_there_is(node: NodeProcess, base: str) -> None:
     status, body = ask("POST", "/graphql", b'{"query":"{chainID}"}')
     assert (status, json.loads(body)) == (200, {"data": {"chainID": "0x7e2"}})
     status, body = ask("GET", "/nodes.json")
-    told = json.loads(body)
-    assert [(one["name"], one["path"], one["up"]) for one in told["nodes"]] == [("node", "node/", True)]
-    assert (told["services"], told["token"]) == (["jsonrpc", "jsonws", "graphql"], False)
+    listing = json.loads(body)
+    assert [(one["name"], one["path"], one["up"]) for one in listing["nodes"]] == [("node", "node/", True)]
+    assert (listing["services"], listing["token"]) == (["jsonrpc", "jsonws", "graphql"], False)
     status, body = ask("GET", "/node/metrics")
     assert (status, b"--metrics-enabled enables it" in body) == (404, True)
     status, body = ask("GET", "/")

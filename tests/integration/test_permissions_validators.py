@@ -107,22 +107,22 @@ def test_a_fifth_node_is_refused_let_in_and_closed_while_validators_keep_each_ot
     tmp_path: Path, by_contract: bool
 ) -> None:
     network = MethodAccess(tmp_path, by_contract)
-    stranger = network.nodes[STRANGER]
+    unlisted = network.nodes[STRANGER]
     with ExitStack() as running:
         for node in network.nodes:
             running.enter_context(node)
         wait_for(network.are_complete)
         wait_for(lambda: network.height(0) >= 2)
-        stranger.rpc("admin_addPeer", network.enodes[1])
+        unlisted.rpc("admin_addPeer", network.enodes[1])
         wait_for(lambda: "peer refused" in network.nodes[1].output())
         assert all(STRANGER not in network.knows(index) for index in range(STRANGER)), "refused on TCP"
         wait_for(lambda: network.knows(STRANGER) == set())  # for a moment, a refused peer counts as connected
-        found = stranger.rpc("debug_metrics")["network"]
+        found = unlisted.rpc("debug_metrics")["network"]
         assert sum(found["discovery_messages_outbound_total"].values()) > 0
         assert found["discovery_nodes_current"] == 0, "refused in discovery: nobody answers it"
         network.change("add")
-        stranger.rpc("admin_removePeer", network.enodes[1])
-        stranger.rpc("admin_addPeer", network.enodes[1])
+        unlisted.rpc("admin_removePeer", network.enodes[1])
+        unlisted.rpc("admin_addPeer", network.enodes[1])
         wait_for(lambda: 1 in network.knows(STRANGER))
         goal = network.height(0) + 1
         wait_for(lambda: network.height(STRANGER) >= goal)

@@ -139,10 +139,10 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 
 
 def test_wrong_keys(story: Story) -> None:
-    evil, stranger = story.evil, EnclaveKeyring([b"\x55" * 32])
-    [strange] = stranger.public_keys
+    evil, unknown_ring = story.evil, EnclaveKeyring([b"\x55" * 32])
+    [strange] = unknown_ring.public_keys
     members = [strange, story.a.enclave_key]
-    _, record = stranger.seal(b"text", strange, members, 2, legacy_id(members), ENTROPY.token(80))
+    _, record = unknown_ring.seal(b"text", strange, members, 2, legacy_id(members), ENTROPY.token(80))
     assert evil.push(story.a, record) == ["its sender's key is not proven"]
     _, record = evil.seal(b"text", [evil.key, strange])
     assert evil.push(story.a, record) == ["it does not open"]

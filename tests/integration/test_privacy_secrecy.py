@@ -166,7 +166,7 @@ def in_use(database: bytes) -> bytes:
     LMDB reuses page memory without clearing it. So two parts of a page may hold old bytes of any table: the gap between
     the row offsets (up to `lower`) and the rows (from `upper`), and the end of a page after a long value.
     """
-    kept: list[bytes] = []
+    used_parts: list[bytes] = []
     long_values: list[bytes] = []
     number = 0
     while number * PAGE < len(database):
@@ -181,10 +181,10 @@ def in_use(database: bytes) -> bytes:
                 if kind & LONG_VALUE:
                     start = unpack_from("<Q", page, place + 8 + key_size)[0] * PAGE + HEAD
                     long_values.append(database[start : start + (low | high << 16)])
-        kept += (page[:lower], page[upper:]) if flags & (BRANCH | LEAF) else (page,)
+        used_parts += (page[:lower], page[upper:]) if flags & (BRANCH | LEAF) else (page,)
         number += 1
     assert long_values
-    return b"".join(kept + long_values)
+    return b"".join(used_parts + long_values)
 
 
 def copied(node: NodeProcess, to: Path, *, only_public: bool) -> bytes:

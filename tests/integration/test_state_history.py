@@ -47,7 +47,7 @@ def answer(node: NodeProcess, method: str, *params: Any) -> Any:
 def test_states_that_are_not_kept_are_answered_like_blocks_that_are_not_there(tmp_path: Path) -> None:
     with NodeProcess(tmp_path / "data", *MINING, HISTORY, APIS) as node:
         grow(node, 0, 40)
-        old, kept = hex(10), hex(40 - 16)
+        old, recent = hex(10), hex(40 - 16)
         trace = node.rpc("eth_getBlockByNumber", hex(5), False)["transactions"][0]
         for method, params in (
             ("eth_getBalance", [ADDRESS]),
@@ -57,11 +57,11 @@ def test_states_that_are_not_kept_are_answered_like_blocks_that_are_not_there(tm
             ("eth_call", [CALL]),
         ):
             assert answer(node, method, *params, old) is None, method
-            assert answer(node, method, *params, kept) is not None, method
+            assert answer(node, method, *params, recent) is not None, method
             assert answer(node, method, *params, "latest") is not None, method
             assert answer(node, method, *params, "earliest") is not None, method
         assert answer(node, "eth_getProof", ADDRESS, [], old) == (-32000, "World state unavailable")
-        assert answer(node, "eth_getProof", ADDRESS, [], kept)["nonce"] == hex(24)
+        assert answer(node, "eth_getProof", ADDRESS, [], recent)["nonce"] == hex(24)
         assert answer(node, "debug_traceBlockByNumber", old) is None
         assert answer(node, "debug_traceTransaction", trace) is None
         assert answer(node, "debug_traceBlockByNumber", hex(39))

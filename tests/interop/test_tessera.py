@@ -241,14 +241,14 @@ def test_groups_are_made_found_used_and_deleted(story: Story) -> None:
 
 
 def test_its_refusals_reach_the_client(story: Story) -> None:
-    stranger = text(b"\x11" * 32)
+    unknown_key = text(b"\x11" * 32)
     with pytest.raises(RpcFailure, match="-50200 Recipient not found for key:") as refused:
         story.a.send(set_number(1), to=story.contract, private_for=(b"\x11" * 32,))
-    assert stranger not in str(refused.value)
+    assert unknown_key not in str(refused.value)
     with pytest.raises(RpcFailure, match="-50200 The list of members in a privacy group should include self"):
         story.a.node.rpc("priv_createPrivacyGroup", {"addresses": [text(story.b.enclave_key)]})
     with pytest.raises(RpcFailure, match="-50200 PrivacyGroupNotFound"):
-        story.a.node.rpc("priv_deletePrivacyGroup", stranger)
+        story.a.node.rpc("priv_deletePrivacyGroup", unknown_key)
 
 
 def test_foreign_payloads_in_the_enclave_stop_no_member(story: Story) -> None:

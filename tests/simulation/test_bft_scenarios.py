@@ -327,9 +327,9 @@ def test_i_19_a_fifth_validator_is_voted_in_and_takes_part(rules: Rules) -> None
         found.members[index].proposals.propose(new.address, True)
     found.run(60.0)
     chain = found.members[0].chain
-    grown = next(block.height for block in chain if new.address in block.tally.validators)
-    assert grown == 3
-    assert all(len(block.seals) >= 4 for block in chain[grown + 1 :])
+    added_at = next(block.height for block in chain if new.address in block.tally.validators)
+    assert added_at == 3
+    assert all(len(block.seals) >= 4 for block in chain[added_at + 1 :])
     assert any(block.builder == new.address for block in chain)
     assert any(new.address in block.sealers for block in chain)
     assert len(set(found.heights())) == 1

@@ -386,8 +386,8 @@ def test_a_node_drops_states_while_it_makes_blocks(tmp_path: Path, monkeypatch: 
 
         asyncio.run(story())
         assert chain.store.check(10) == []
-        kept = [number for number in range(61) if _has_state(chain, number)]
-        assert kept == [0, *range(60 - 16, 61)]
+        stored_states = [number for number in range(61) if _has_state(chain, number)]
+        assert stored_states == [0, *range(60 - 16, 61)]
     lanes.close()
 
 

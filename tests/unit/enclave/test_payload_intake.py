@@ -64,13 +64,13 @@ def test_an_honest_payload_is_taken_once(tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
-    member, stranger = Member(tmp_path, 1), Member(tmp_path, 2)
+    member, outsider = Member(tmp_path, 1), Member(tmp_path, 2)
     evil = Hostile()
     both = [member.key, evil.key]
     good = evil.seal(b"text", both)
     flipped = bytes([good.body[-1] ^ 1])
     cases = {
-        "does not open": evil.seal(b"text", [stranger.key, evil.key]),
+        "does not open": evil.seal(b"text", [outsider.key, evil.key]),
         "not what its label says": Parcel(Label(Kind.PAYLOAD, bytes(32)), good.body),
         "its group is unknown": evil.seal(b"text", both, bytes(32)),
         "its sender is no member": evil.seal(b"text", [member.key]),
@@ -83,7 +83,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         assert reason in refusal
     [refusal] = taken(member, Parcel(Label(Kind.PAYLOAD, bytes(32)), b"nothing"), proven=evil.proven)
     assert refusal == "it is no sealed payload"
-    [refusal] = taken(member, good, proven=frozenset([stranger.key]))
+    [refusal] = taken(member, good, proven=frozenset([outsider.key]))
     assert refusal == "its sender's key is not proven"
     changed = good.body[:-1] + flipped
     key = evil.ring.judge([changed])[0]
@@ -120,7 +120,7 @@ def test_a_stored_payload_cannot_be_replaced(tmp_path: Path) -> None:
 
 
 def test_a_group_is_what_its_id_says_and_comes_from_a_member(tmp_path: Path) -> None:
-    member, stranger, evil = Member(tmp_path, 1), Member(tmp_path, 2), Hostile()
+    member, outsider, evil = Member(tmp_path, 1), Member(tmp_path, 2), Hostile()
 
     def group(members: tuple[bytes, ...], **changes: object) -> Parcel:
         fields = {"type": GroupType.PANTHEON, "name": "", "description": "", "seed": b"s" * 20, "maker": evil.key}
@@ -129,9 +129,9 @@ def test_a_group_is_what_its_id_says_and_comes_from_a_member(tmp_path: Path) -> 
 
     both = (member.key, evil.key)
     cases = {
-        "this enclave is no member": group((stranger.key, evil.key)),
+        "this enclave is no member": group((outsider.key, evil.key)),
         "a member's key is not sound": group((*both, bytes(32))),
-        "it comes from no member": group((member.key, stranger.key)),
+        "it comes from no member": group((member.key, outsider.key)),
         "groups of this type": group(both, type=GroupType.FLEXIBLE),
         "not what its label says": Parcel(Label(Kind.GROUP, bytes(32)), group(both).body),
         "malformed": Parcel(Label(Kind.GROUP, bytes(32)), b"\xff"),
@@ -257,11 +257,11 @@ def test_a_million_groups_are_refused_and_bounded(tmp_path: Path) -> None:
         ]
         parcels = [Parcel(Label(Kind.GROUP, one.id), one.encode()) for one in records]
         accepted += taken(member, *parcels, proven=frozenset([maker])).count(None)
-    seconds, grown = time.perf_counter() - began, resident() - before
-    print(f"{wanted} groups: {accepted} kept, {seconds:.1f} s, {grown >> 20} MiB more in memory")
+    seconds, growth_bytes = time.perf_counter() - began, resident() - before
+    print(f"{wanted} groups: {accepted} kept, {seconds:.1f} s, {growth_bytes >> 20} MiB more in memory")
     assert accepted == min(wanted, payload_quota.MAX_UNKNOWN_GROUPS)
     assert member.enclave.status()["groups"] == accepted
-    assert grown < 256 << 20
+    assert growth_bytes < 256 << 20
     # this member and the other members keep working
     own = asyncio.run(member.enclave.create_group([member.key], member.key))
     assert asyncio.run(member.enclave.group(own.id)) == own

@@ -58,19 +58,19 @@ def test_a_failed_commit_fails_all_its_writers(tmp_path: Path) -> None:
 
     async def story() -> None:
         writer, going_on = StoreWriter(store, lanes), threading.Event()
-        told: list[bool] = []
+        results: list[bool] = []
         held = lanes.write.submit(going_on.wait)
-        first = asyncio.create_task(writer.write([("nowhere", b"k", b"v")], told.append))
+        first = asyncio.create_task(writer.write([("nowhere", b"k", b"v")], results.append))
         await until(lambda: lanes.write.waiting == 2)
-        second = asyncio.create_task(writer.write([], told.append))
+        second = asyncio.create_task(writer.write([], results.append))
         await asyncio.sleep(0)
         going_on.set()
         await held
         outcomes = await asyncio.gather(first, second, return_exceptions=True)
         assert [type(one) for one in outcomes] == [StorageError, StorageError]
-        assert told == [False, False]
-        await writer.write([(PAYLOADS, b"\x09" * 32, b"y")], told.append)
-        assert told[-1] is True
+        assert results == [False, False]
+        await writer.write([(PAYLOADS, b"\x09" * 32, b"y")], results.append)
+        assert results[-1] is True
 
     asyncio.run(story())
     lanes.close()

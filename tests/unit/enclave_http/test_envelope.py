@@ -53,8 +53,8 @@ def test_an_answer_belongs_to_its_request() -> None:
     first, second = request(), request()
     answer = seal_answer(B, ENTROPY, first, b"well")
     assert open_answer(A, second, answer) is None
-    stranger = seal_request(EVIL, ENTROPY, KE, KA, b"/push", b"")
-    assert open_answer(A, first, stranger) is None
+    foreign_request = seal_request(EVIL, ENTROPY, KE, KA, b"/push", b"")
+    assert open_answer(A, first, foreign_request) is None
 
 
 def test_nothing_is_sealed_for_a_point_of_low_order() -> None:

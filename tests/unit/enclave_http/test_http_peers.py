@@ -161,7 +161,7 @@ def test_a_peer_that_claims_a_key_without_proof_is_sent_nothing(tmp_path: Path) 
 def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
     a, b = Member(tmp_path, 1), Member(tmp_path, 2)
     ring = EnclaveKeyring([b"\x77" * 32])
-    [stranger] = ring.public_keys
+    [unknown_key] = ring.public_keys
 
     async def story() -> None:
         async with at_work(a), reached(a) as url:
@@ -169,7 +169,7 @@ def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
             client = HttpClient(url)
 
             async def ask(path: str, message: bytes) -> tuple[int, bytes | None]:
-                request = seal_request(ring, ENTROPY, stranger, a.key, path.encode(), message)
+                request = seal_request(ring, ENTROPY, unknown_key, a.key, path.encode(), message)
                 answer = await client.post(path, request.encode(), "application/json")
                 if answer.status != 200:
                     return answer.status, None
@@ -187,7 +187,7 @@ def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
             # send bytes that are not a message, not an envelope and not a box, then use an unknown path
             assert await ask("/list", b"\xff") == (400, None)
             assert (await client.post("/push", b"{}", "application/json")).status == 400
-            other = seal_request(ring, ENTROPY, stranger, b.key, b"/push", b"\xc0").encode()
+            other = seal_request(ring, ENTROPY, unknown_key, b.key, b"/push", b"\xc0").encode()
             assert (await client.post("/push", other, "application/json")).status == 403
             assert (await client.post("/send", b"{}", "application/json")).status == 404
             assert (await client.get("/push")).status == 405

@@ -169,9 +169,9 @@ def test_the_first_proof_of_a_blob_takes_nothing_that_stays(tmp_path: Path) -> N
     """
     command = [sys.executable, "-c", _FIRST_PROOF, str(tmp_path / "db")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment())
-    length, grown = map(int, done.stdout.split())
+    length, growth_bytes = map(int, done.stdout.split())
     assert length == 64
-    assert grown < 20_000_000
+    assert growth_bytes < 20_000_000
 
 
 def test_a_call_that_runs_too_long_is_stopped(world: World) -> None:

@@ -176,8 +176,8 @@ def test_an_execution_that_is_dropped_leaves_nothing_behind(tmp_path: Path) -> N
     dropped = world.block(world.genesis, [transfer(0, 0, b"\x66" * 20, 9)])
     root = dropped.execution.state_root
     del dropped
-    kept = world.block(world.genesis, [transfer(0, 0, b"\x77" * 20, 9)])
-    world.extend(kept)
+    committed = world.block(world.genesis, [transfer(0, 0, b"\x77" * 20, 9)])
+    world.extend(committed)
     assert world.store.latest().account(b"\x66" * 20) is None
     with pytest.raises(MissingState):
         world.store.state(root)

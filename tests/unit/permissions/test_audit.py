@@ -121,8 +121,8 @@ def test_size_is_bounded_by_turning_over(tmp_path: Path) -> None:
     record(AuditLog(tmp_path / "log", ManualClock(), InlineLane("write"), max_bytes=200, max_files=2), *range(50))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "log.1", "log.2"]
     assert all(path.stat().st_size <= 200 for path in tmp_path.iterdir())
-    kept = [record["number"] for name in ("log.2", "log.1", "log") for record in records(tmp_path / name)]
-    assert kept == list(range(kept[0], 50))
+    numbers = [record["number"] for name in ("log.2", "log.1", "log") for record in records(tmp_path / name)]
+    assert numbers == list(range(numbers[0], 50))
 
 
 def test_a_record_that_cannot_be_written_is_an_error_in_the_log(

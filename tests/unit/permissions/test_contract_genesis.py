@@ -168,7 +168,7 @@ def test_compiling_the_sources_gives_the_same_bytes(folder: str) -> None:
     if "Cannot find module 'solc'" in done.stderr:
         pytest.skip("the npm package solc is not installed (NODE_PATH)")
     assert done.returncode == 0, done.stderr
-    kept = (ROOT / folder / "compiled.json").read_text()
-    if json.loads(done.stdout)["compiler"] != json.loads(kept)["compiler"]:
-        pytest.skip(f"another version of solc is installed than {json.loads(kept)['compiler']}")
-    assert done.stdout == kept
+    compiled = (ROOT / folder / "compiled.json").read_text()
+    if json.loads(done.stdout)["compiler"] != json.loads(compiled)["compiler"]:
+        pytest.skip(f"another version of solc is installed than {json.loads(compiled)['compiler']}")
+    assert done.stdout == compiled

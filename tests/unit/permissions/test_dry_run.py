@@ -89,17 +89,17 @@ def test_a_thousand_changes_of_lists(tmp_path: Path) -> None:
                     connection(one, random) for one in NODES[1:] if may_stay(permissions, connection(one, random))
                 ]
                 senders = [one for one in ACCOUNTS if permissions.account_refusal(one) is None]
-                told = dry_run(permissions, change, connections, ACCOUNTS, head, state)
+                prediction = dry_run(permissions, change, connections, ACCOUNTS, head, state)
                 problem = make(permissions, change)
                 happened = DryRun(
                     problem,
                     tuple(one for one in connections if not may_stay(permissions, one)),
                     tuple(one for one in senders if permissions.account_refusal(one) is not None),
                 )
-                assert told == happened, change
+                assert prediction == happened, change
                 # dry runs also predict reachable validators: after the change, exactly these are reachable
                 members = [one.node_id[:20] for one in NODES[:7]]
-                staying = [one.address for one in connections if one not in told.closed]
+                staying = [one.address for one in connections if one not in prediction.closed]
                 left = [one.address for one in connections if may_stay(permissions, one)]
                 own = OWN.node_id[:20]
                 assert reachable(members, own, staying) == reachable(members, own, left)
@@ -150,7 +150,7 @@ def test_changes_of_contracts(tmp_path: Path, version: int) -> None:
             connections = [connection(one, random) for one in NODES[1:]]
             connections = [one for one in connections if may_stay(permissions, one)]
             senders = [one for one in ACCOUNTS if contract.refusal(head, state, one) is None]
-            told = dry_run(permissions, change, connections, ACCOUNTS, head, state)
+            prediction = dry_run(permissions, change, connections, ACCOUNTS, head, state)
             sent = []
             for one in changed:
                 to, call = about(verbs[one], one)
@@ -158,11 +158,11 @@ def test_changes_of_contracts(tmp_path: Path, version: int) -> None:
                 nonce += 1
             await core.mine(*sent)
             head, state = core.chain.head, core.queries.head_state
-            assert told == DryRun(
+            assert prediction == DryRun(
                 None,
                 tuple(one for one in connections if not may_stay(permissions, one)),
                 tuple(one for one in senders if contract.refusal(head, state, one) is not None),
-            ), (change, told)
+            ), (change, prediction)
 
     with open_core(tmp_path, replace(DEV_CONFIG, permissions=rules), genesis) as core:
         asyncio.run(story(core))

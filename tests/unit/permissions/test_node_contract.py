@@ -77,14 +77,14 @@ def test_both_ends_must_be_permitted_for_every_action(tmp_path: Path, fork: str)
 
 def test_a_node_is_let_in_and_put_out_by_the_administrator(tmp_path: Path) -> None:
     async def story(core: TestCore, rules: NodeRules) -> None:
-        told: list[str | None] = []
-        rules.changed.listen(lambda _: told.append(rules.refusal_of(B, Action.KEEP_INBOUND)))
+        refusals: list[str | None] = []
+        rules.changed.listen(lambda _: refusals.append(rules.refusal_of(B, Action.KEEP_INBOUND)))
         await core.mine(change(0, about("addEnode", B)))
         await asyncio.sleep(0)
-        assert told == [None], "every new block re-evaluates existing connections"
+        assert refusals == [None], "every new block re-evaluates existing connections"
         await core.mine(change(1, about("removeEnode", B)))
         await asyncio.sleep(0)
-        assert told[1] is not None
+        assert refusals[1] is not None
         assert rules.refusal_of(A, Action.DIAL) is None
 
     play(tmp_path, story)

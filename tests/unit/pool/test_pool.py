@@ -306,13 +306,13 @@ def test_reorganised_transactions_return_as_remote_unless_the_new_branch_holds_t
     world: Callable[..., State],
 ) -> None:
     async def story(bench: Bench) -> None:
-        kept, lost = legacy_transaction(A, 0), legacy_transaction(A, 1)
-        await bench.add(kept, lost, legacy_transaction(A, 2))
-        old = bench.mine(kept, lost)
+        remined, lost = legacy_transaction(A, 0), legacy_transaction(A, 1)
+        await bench.add(remined, lost, legacy_transaction(A, 2))
+        old = bench.mine(remined, lost)
         bench.pool.on_chain_event(Extended((old,)), bench.head())
         assert bench.order() == [(0, 2)]
         bench.accounts[A.address] = (0, RICH)
-        new = bench.mine(kept)
+        new = bench.mine(remined)
         bench.pool.on_chain_event(Reorged((old,), (new,)), bench.head())
         assert bench.order() == [(0, 1), (0, 2)]
         returned = bench.pool.by_sender_nonce(A.address, 1)
@@ -436,13 +436,13 @@ def test_a_transaction_that_cannot_be_stored_replaces_none(world: Callable[..., 
 
     async def story(bench: Bench) -> None:
         bench.pool.restore()
-        [kept] = await bench.add(legacy_transaction(A, 0, gas_price=10**9))
+        [admitted] = await bench.add(legacy_transaction(A, 0, gas_price=10**9))
         journal.is_full = True
         dearer = [legacy_transaction(A, 0, gas_price=price * 10**9) for price in (2, 3)]
         with pytest.raises(StorageError, match="No space left"):
             await bench.add(*dearer, legacy_transaction(B, 0))
-        assert isinstance(kept, Admitted)
-        assert [item.hash for item in bench.pool.transactions()] == [kept.hash]
+        assert isinstance(admitted, Admitted)
+        assert [item.hash for item in bench.pool.transactions()] == [admitted.hash]
         assert bench.order() == [(0, 0)]
         assert [type(event) for event in bench.events] == [Added], "the others cause no event"
 

@@ -208,13 +208,13 @@ def test_a_former_member_of_a_flexible_group_sees_what_a_stranger_sees(tmp_path:
         assert group.send(bytes.fromhex(word(1)[2:]), to=contract)["logs"]
         private.run(until(lambda: bool(former.caller.told and member.caller.told)))
         assert group.send(remove_member(THIRD))["status"] == "0x1"
-        told = len(former.caller.told)
+        notified_before = len(former.caller.told)
         for data in (LOCK, UNLOCK):
             group.send(data)
         marker = group.send(bytes.fromhex(word(2)[2:]), to=contract)
         assert marker["logs"]
         private.run(until(lambda: len(member.caller.told) > 1))
-        assert len(former.caller.told) == told, "nothing after the removal"
+        assert len(former.caller.told) == notified_before, "nothing after the removal"
         assert len(private.subscriptions) == 1, "the subscription of the former member has ended"
         unknown_marker = marker_of_nothing(private, 125)
         foreign = About(FLEXIBLE_GROUP, (FROM, FOR), marker["transactionHash"], filter_id, subscription)

@@ -132,7 +132,7 @@ def test_c_07_after_healing_the_lighter_half_reorganises_and_its_transactions_re
         connect(right)
         lost = (await left[0].send(transaction(0, DEV_KEYS[0])))[0]
         await left[1].send(transaction(0, DEV_KEYS[0]))
-        kept = (await right[0].send(transaction(0, DEV_KEYS[1])))[0]
+        sent_right = (await right[0].send(transaction(0, DEV_KEYS[1])))[0]
         await right[1].send(transaction(0, DEV_KEYS[1]))
         async with running(*map(sealer_of, nodes)):
             await asyncio.sleep(60)
@@ -140,7 +140,7 @@ def test_c_07_after_healing_the_lighter_half_reorganises_and_its_transactions_re
             assert [tip.header.number for tip in ends] == [2, 2], "two of four make two blocks and halt"
             assert all(node.chain.store.transaction_position(lost) for node in left)
             winner, loser = (left, right) if left[0].chain.engine.prefers(*ends, right[0].chain) else (right, left)
-            returned = kept if loser is right else lost
+            returned = sent_right if loser is right else lost
             assert ends[0].header.hash != ends[1].header.hash
             for node in loser:
                 for header in blocks(winner[0]):

@@ -58,9 +58,9 @@ def test_two_nodes_agree_on_one_record(etcd: EtcdCluster) -> None:
         assert await one.promise(VoteRecord(5, 0, X, 0, X)) == VoteRecord(5, 1)
         assert await one.promise(VoteRecord(6, 0, Y)) is None
         assert await two.promise(VoteRecord(5, 2)) == VoteRecord(6, 0, Y)
-        stranger = EtcdVotes([etcd.urls[0]], "test", CHAIN, OTHER)
-        assert await stranger.promise(VoteRecord(1, 0, Y)) is None, "each key has its own record"
-        for votes in (one, two, stranger):
+        other_votes = EtcdVotes([etcd.urls[0]], "test", CHAIN, OTHER)
+        assert await other_votes.promise(VoteRecord(1, 0, Y)) is None, "each key has its own record"
+        for votes in (one, two, other_votes):
             votes.close()
 
     asyncio.run(story())
@@ -212,9 +212,9 @@ def test_votes_over_tls_need_the_certificate_of_the_client(tmp_path: Path) -> No
         assert await votes.promise(VoteRecord(1, 0, Y)) == VoteRecord(1, 0, X)
         votes.close()
         without = ConsensusConfig(vote_store=store, vote_store_ca_file=certificate)
-        stranger = EtcdVotes(etcd.urls, "test", CHAIN, VALIDATOR, without.vote_store_tls())
+        uncertified = EtcdVotes(etcd.urls, "test", CHAIN, VALIDATOR, without.vote_store_tls())
         with pytest.raises(VotesUnavailable):
-            await stranger.promise(VoteRecord(2))
+            await uncertified.promise(VoteRecord(2))
         distrusting = EtcdVotes(etcd.urls, "test", CHAIN, VALIDATOR, ConsensusConfig(vote_store=store).vote_store_tls())
         with pytest.raises(VotesUnavailable, match="certificate"):
             await distrusting.promise(VoteRecord(2))

@@ -28,16 +28,16 @@ Run = Callable[[Awaitable[None]], None]
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record log lines, independent of the logging configuration."""
-    told: list[str] = []
+    messages: list[str] = []
 
     class Kept(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            told.append(record.getMessage())
+            messages.append(record.getMessage())
 
     logger = logging.Logger("failures", logging.WARNING)
     logger.addHandler(Kept())
     monkeypatch.setattr(failed_handshakes, "logger", logger)
-    return told
+    return messages
 
 
 def test_many_failures_give_few_log_lines(lines: list[str]) -> None:

@@ -235,8 +235,8 @@ def test_i_25_any_quorum_of_seals_gives_the_same_hash_and_everything_else_is_ref
         chain.verify(header)
     assert len({header.hash for header in accepted}) == 1
     assert len({keccak256(header.header.encode()) for header in accepted}) == len(accepted)
-    stranger = type(K1)((99).to_bytes(32, "big"))
-    for keys in ((), KEYS[:2], (K1, K2, K2), (K1, K2, stranger), (K1, K2, K3, stranger), (K1, K2, K3, K3)):
+    outsider_key = type(K1)((99).to_bytes(32, "big"))
+    for keys in ((), KEYS[:2], (K1, K2, K2), (K1, K2, outsider_key), (K1, K2, K3, outsider_key), (K1, K2, K3, K3)):
         with pytest.raises(InvalidHeader):
             chain.verify(chain.sealed(draft, keys))
 

@@ -56,9 +56,9 @@ def test_a_message_is_relayed_once_and_not_back_to_peer_and_author(rules: Rules)
 def test_messages_of_strangers_of_oneself_and_of_the_past_are_dropped(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     stage.start(head(stage, 4))
-    stranger = Stage(rules, me=0, validators=9).hands[8]
+    outsider = Stage(rules, me=0, validators=9).hands[8]
     for message in (
-        stranger.prepare(5, 0, bytes(32)),
+        outsider.prepare(5, 0, bytes(32)),
         stage.hands[3].prepare(5, 0, bytes(32)),
         stage.hands[1].prepare(4, 0, bytes(32)),
     ):
@@ -252,13 +252,13 @@ def test_whatever_comes_in_is_counted(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     stage.start(Head(5, b"\5" * 32, 0, stage.hands[0].address))
     digest = bytes(32)
-    stranger = FakeMessageFactory(b"\x99" * 20, rules)
+    outsider = FakeMessageFactory(b"\x99" * 20, rules)
     stage.hear(stage.hands[1].prepare(6, 0, digest))
     stage.hear(stage.hands[1].prepare(6, 0, digest))
     stage.hear(stage.hands[1].prepare(5, 0, digest))
     stage.hear(stage.hands[1].prepare(7, 0, digest))
     stage.hear(stage.hands[1].prepare(70, 0, digest))
-    stage.hear(stranger.prepare(6, 0, digest))
+    stage.hear(outsider.prepare(6, 0, digest))
     stage.hear(stage.hands[3].prepare(6, 0, digest), peer=1)
     assert stage.machine.counts == MessageCounts(
         received=7, duplicate=1, stale=1, early=2, too_early=1, foreign=1, own=1

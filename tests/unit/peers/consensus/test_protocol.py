@@ -91,8 +91,8 @@ def test_large_messages_of_strangers_are_not_even_looked_at(tmp_path: Path) -> N
     async def story(parties: list[Party]) -> None:
         victim, other = parties
         async with running(victim.driver):
-            stranger = Host(PrivateKey(b"\x55" * 32), other.protocols, other.host.clock)
-            near, _ = await MemoryConnection(stranger, victim.host).peers()
+            unknown_node = Host(PrivateKey(b"\x55" * 32), other.protocols, other.host.clock)
+            near, _ = await MemoryConnection(unknown_node, victim.host).peers()
             await asyncio.sleep(0.5)
             near.send("istanbul", 0x12, b"\xc3" + bytes(3))
             near.send("istanbul", 0x12, b"\xc0" + bytes(10**6))

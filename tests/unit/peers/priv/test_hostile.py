@@ -125,15 +125,15 @@ def test_a_key_that_is_not_proven_is_sent_nothing(tmp_path: Path) -> None:
 def test_records_of_others_are_refused_and_the_session_goes_on(tmp_path: Path) -> None:
     """Wrong keys and replays get a refusal with a reason, and the session continues."""
     victim, evil = Member(tmp_path, 1), Member(tmp_path, 2)
-    stranger = EnclaveKeyring([b"\x55" * 32])
-    [strange] = stranger.public_keys
+    unknown_ring = EnclaveKeyring([b"\x55" * 32])
+    [strange] = unknown_ring.public_keys
 
     async def story() -> None:
         async with at_work(victim, evil):
             meetings = await met(victim, evil)
             [line] = evil.enclave.directory.lines(victim.key)
             members = [victim.key, strange]
-            _, record = stranger.seal(b"text", strange, members, 2, legacy_id(members), SystemEntropy().token(80))
+            _, record = unknown_ring.seal(b"text", strange, members, 2, legacy_id(members), SystemEntropy().token(80))
             [parcel] = messages.read_payloads(rlp.encode([record]))
             assert await line.push(parcel) == "its sender's key is not proven"
             assert await evil.enclave.send(PLANTED, evil.key, [victim.key])

@@ -144,7 +144,7 @@ def test_nothing_of_a_request_that_failed_is_kept_until_garbage_is_collected(wai
     """The node frees request data without garbage collection, although the error refers to frames that hold request
     data.
     """
-    kept: list[weakref.ref[Large]] = []
+    references: list[weakref.ref[Large]] = []
 
     def fail(large: Large) -> None:
         try:
@@ -154,7 +154,7 @@ def test_nothing_of_a_request_that_failed_is_kept_until_garbage_is_collected(wai
 
     async def job() -> None:
         large = Large()
-        kept.append(weakref.ref(large))
+        references.append(weakref.ref(large))
         if waits:
             await asyncio.get_running_loop().run_in_executor(None, fail, large)
         fail(large)
@@ -176,7 +176,7 @@ def test_nothing_of_a_request_that_failed_is_kept_until_garbage_is_collected(wai
     gc.disable()
     try:
         asyncio.run(main())
-        assert kept[0]() is None
+        assert references[0]() is None
     finally:
         gc.enable()
 

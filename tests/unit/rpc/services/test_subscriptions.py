@@ -267,8 +267,8 @@ def test_many_subscribers_are_notified_in_batches(dev: Interface) -> None:
         for one in listeners:
             subscriptions.subscribe(one, "newHeads", None)
         await dev.node.seal()
-        while len(told := [one for one in listeners if one.received]) < len(listeners):
-            turns.add(len(told))
+        while len(notified := [one for one in listeners if one.received]) < len(listeners):
+            turns.add(len(notified))
             await asyncio.sleep(0)
         assert len(turns) >= 2, "others came in between"
         assert all(len(one.received) == 1 for one in listeners)
@@ -365,15 +365,15 @@ def test_connections_that_go_leave_nothing_of_their_subscriptions(dev: Interface
             for kind in ("newHeads", "logs", "newPendingTransactions", "newHeads"):
                 last = subscriptions.subscribe(one, kind, None)
             subscriptions.unsubscribe(one, last)
-        kept = subscriptions.subscribe(listener, "logs", None)
+        subscription = subscriptions.subscribe(listener, "logs", None)
         assert (len(subscriptions), subscriptions.callers()) == (61, {*crowd, listener})
         for one in crowd:
             subscriptions.drop(one)
             subscriptions.drop(one)
         assert (len(subscriptions), subscriptions.callers()) == (1, {listener})
-        subscriptions.unsubscribe(listener, kept)
+        subscriptions.unsubscribe(listener, subscription)
         assert (len(subscriptions), subscriptions.callers()) == (0, set())
-        assert subscriptions.subscribe(listener, "newHeads", None) > kept
+        assert subscriptions.subscribe(listener, "newHeads", None) > subscription
         await dev.node.seal()
         await settle()
         assert len(listener.received) == 1
@@ -388,10 +388,10 @@ def test_receipts_that_many_have_named_are_not_held_all_at_once(dev: Interface) 
     async def story(subscriptions: Subscriptions, _: Listener) -> None:
         sent = legacy_transaction(DEV_KEYS[1], 0, to=None, gas=1_000_000, data=many_logs(logs))
         name, other = "0x" + keccak256(sent).hex(), "0x" + "11" * 32
-        listener, stranger, several = Counting(), Counting(), Listener()
+        listener, unnamed, several = Counting(), Counting(), Listener()
         for number in range(crowd):
             subscriptions.subscribe(listener, "transactionReceipts", {"transactionHashes": [name, f"0x{number:064x}"]})
-        subscriptions.subscribe(stranger, "transactionReceipts", {"transactionHashes": [other]})
+        subscriptions.subscribe(unnamed, "transactionReceipts", {"transactionHashes": [other]})
         subscriptions.subscribe(several, "transactionReceipts", {"transactionHashes": [name, other]})
         tracemalloc.start()
         turns = set[int]()
@@ -406,7 +406,7 @@ def test_receipts_that_many_have_named_are_not_held_all_at_once(dev: Interface) 
         await settle()
         assert peak < 8_000_000, "all of them are forty megabytes"
         assert len(turns) > 20, "long messages leave others a turn sooner"
-        assert stranger.count == 0
+        assert unnamed.count == 0
         ((receipt,),) = several.take()
         assert (receipt["transactionHash"], len(receipt["logs"])) == (name, logs)
 

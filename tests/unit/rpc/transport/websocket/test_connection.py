@@ -149,8 +149,8 @@ def test_answers_come_when_they_are_ready() -> None:
 def test_a_method_can_talk_back() -> None:
     def story(client: Client, context: Context) -> None:
         client.open()
-        told, answer = client.exchange(TextMessage(data='{"id":1,"method":"eth_tell","params":["hello"]}'))
-        assert told.data == "hello"  # type: ignore[attr-defined]
+        notification, answer = client.exchange(TextMessage(data='{"id":1,"method":"eth_tell","params":["hello"]}'))
+        assert notification.data == "hello"  # type: ignore[attr-defined]
         assert json.loads(answer.data)["result"] is True  # type: ignore[attr-defined]
 
     run(story)
