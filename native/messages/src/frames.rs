@@ -232,7 +232,7 @@ fn head_size(head: &[u8]) -> usize {
 
 fn parsed(head: &[u8]) -> Result<Head, Fault> {
     let (first, second) = (head[0], head[1]);
-    // reserved bits need an extension, and frames of clients must be masked
+    // refuse reserved bits, which need an extension, and unmasked frames, because clients must mask frames
     if first & 0x70 != 0 || second & 0x80 == 0 {
         return Err(Fault::Protocol);
     }

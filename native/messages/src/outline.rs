@@ -246,7 +246,7 @@ impl Walk<'_> {
             match self.text.get(at) {
                 Some(b'"') => return Ok(at + 1),
                 Some(b'\\') => at = self.escape(at)?,
-                _ => return Err(NotJson), // a control character, or the end of the text
+                _ => return Err(NotJson), // the string contains a control character or does not end
             }
         }
     }

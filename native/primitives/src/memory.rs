@@ -29,7 +29,7 @@ mod allocator {
     pub fn keep(max_bytes: usize) {
         let max = c_int::try_from(max_bytes).unwrap_or(c_int::MAX);
         TRIM_BYTES.store(max, Ordering::Relaxed);
-        // SAFETY: takes and returns plain integers.
+        // SAFETY: the function takes and returns plain integers.
         unsafe {
             libc::mallopt(libc::M_TRIM_THRESHOLD, max);
             libc::mallopt(libc::M_MMAP_THRESHOLD, max);

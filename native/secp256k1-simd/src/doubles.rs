@@ -55,7 +55,7 @@ fn doubles(limbs: &[__m512i; 5]) -> [__m512d; 5] {
 fn halves(a: __m512d, b: __m512d) -> (__m512i, __m512i) {
     const TOWARDS_ZERO: i32 = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
     let far = _mm512_castsi512_pd(all(HIGH));
-    let both = _mm512_castsi512_pd(all(HIGH + 1)); // 2^104 + 2^52
+    let both = _mm512_castsi512_pd(all(HIGH + 1)); // the double 2^104 + 2^52
     let high = _mm512_fmadd_round_pd::<TOWARDS_ZERO>(a, b, far);
     let low = _mm512_fmadd_pd(a, b, _mm512_sub_pd(both, high));
     (_mm512_castpd_si512(low), _mm512_castpd_si512(high))

@@ -49,7 +49,7 @@ impl Field {
     pub fn load(limbs: &Limbs) -> Self {
         let mut out = [all(0); 5];
         for (register, row) in out.iter_mut().zip(limbs) {
-            // SAFETY: a row is 64 bytes.
+            // SAFETY: a row has 64 bytes, as many as a register.
             *register = unsafe { _mm512_loadu_si512(row.as_ptr().cast()) };
         }
         Field(out)
@@ -60,7 +60,7 @@ impl Field {
     pub fn store(&self) -> Limbs {
         let mut limbs: Limbs = [[0; LANES]; 5];
         for (row, register) in limbs.iter_mut().zip(self.0) {
-            // SAFETY: a row is 64 bytes.
+            // SAFETY: a row has 64 bytes, as many as a register.
             unsafe { _mm512_storeu_si512(row.as_mut_ptr().cast(), register) };
         }
         limbs
@@ -82,7 +82,7 @@ impl Field {
     pub unsafe fn gather(table: *const u64, offsets: __m512i, step: usize) -> Self {
         let mut out = [all(0); 5];
         for (limb, register) in out.iter_mut().enumerate() {
-            // SAFETY: guaranteed by the caller.
+            // SAFETY: the caller guarantees that all offsets are inside the table.
             *register = unsafe { _mm512_i64gather_epi64::<8>(offsets, table.add(limb * step).cast()) };
         }
         Field(out)
@@ -152,7 +152,7 @@ impl Field {
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn root(&self) -> Self {
-        // addition chain over the runs of ones in the exponent, of lengths 223, 22 and 2
+        // use an addition chain: the exponent has runs of 223, 22 and 2 ones
         let ones_2 = self.squared().times(self);
         let ones_3 = ones_2.squared().times(self);
         let ones_6 = ones_3.squared_times(3).times(&ones_3);

@@ -182,7 +182,7 @@ impl Digits {
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn of(digits: &[i64; LANES]) -> Self {
-        // SAFETY: eight numbers are 64 bytes.
+        // SAFETY: eight numbers have 64 bytes, as many as a register.
         let digits = unsafe { _mm512_loadu_si512(digits.as_ptr().cast()) };
         let zero = _mm512_setzero_si512();
         Digits {

@@ -371,7 +371,7 @@ pub(super) fn settled(
     blob_price: u128,
 ) -> Result<(Effects, StateData)> {
     let state_root = trie.hash();
-    // read the counters before the database is consumed
+    // read the counters now, because a later call consumes the database
     let (written, read) = (db.nodes_written()?, db.nodes_read());
     let Changes { flat, preimages, codes, layers } = db.finish(&trie)?;
     let own = (flat.accounts.len() + flat.storage.len()) * CHANGED_ENTRY + read * READ_BYTE;

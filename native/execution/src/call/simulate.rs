@@ -364,7 +364,7 @@ impl LogCollector {
         match self.frames.last_mut() {
             Some(parent) if result.is_ok() => parent.extend(logs),
             Some(_) => {}
-            // The logs of the outermost frame are the result.
+            // The logs of the outermost frame are the result of the call.
             None => self.frames.push(logs),
         }
     }

@@ -70,7 +70,7 @@ fn of_rule(
             if source[at..].starts_with('@') {
                 ("MissingDirectiveArgument", format!("Missing directive argument {argument}"))
             } else if around.arguments.iter().any(|given| given.name == argument) {
-                return None; // the argument is present but null
+                return None; // ignore an argument that is present but null
             } else {
                 ("MissingFieldArgument", format!("Missing field argument {argument}"))
             }

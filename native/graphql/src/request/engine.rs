@@ -188,7 +188,7 @@ impl Engine {
         let (mut introspected, mut fields) = (0, 0);
         for operation in document.operations.iter() {
             if fields > self.limits.max_fields {
-                // Do not plan the other operations now, because hundreds of them may spread the same fragments.
+                // Do not plan the other operations now, because hundreds of them may use the same fragments.
                 (is_shared, introspected) = (false, usize::MAX);
                 break;
             }

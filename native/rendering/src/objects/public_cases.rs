@@ -102,7 +102,7 @@ fn blocks_and_transactions_equal_the_public_answers() {
     let mut compared = 0;
     for method in ["eth_getBlockByNumber", "eth_getBlockByHash"] {
         for (params, expected) in cases(&folder, method) {
-            // The genesis block is not in the file.
+            // Skip the genesis block, which is not in the file.
             if let Some(block) = by_hash.get(expected["hash"].as_str().unwrap()) {
                 assert_eq!(block.object(params[1] == true), expected);
                 compared += 1;

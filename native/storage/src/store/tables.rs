@@ -241,7 +241,7 @@ tables!(
 );
 
 impl Tables {
-    /// Number of tables in the first version. Opening a database that lacks all later tables creates them.
+    /// Number of tables in the first version. If a database lacks all later tables, opening creates these tables.
     pub const FIRST: usize = 13;
 }
 

@@ -35,7 +35,7 @@ pub struct Repeated<T> {
     text: Vec<u8>,
 }
 
-// Not derived, because derive would require T: Default.
+// Implement Default by hand, because derive would require T: Default.
 impl<T> Default for Repeated<T> {
     fn default() -> Self {
         Repeated { words: Vec::new(), text: Vec::new() }

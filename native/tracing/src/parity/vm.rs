@@ -112,7 +112,7 @@ pub struct VmWriter {
     /// Depth of the last written instruction.
     last_depth: usize,
     last_plain: u64,
-    // program counter of the current instruction
+    // the program counter of the current instruction
     pc: usize,
     opcode: u8,
     gas: u64,

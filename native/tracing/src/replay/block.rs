@@ -127,7 +127,7 @@ pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place
     evm.inspector.0.begin(&tx);
     let result = evm.inspect_one_tx(tx);
     let changes = evm.finalize();
-    // the transaction can be moved out, because the EVM gets a new one before its next run
+    // move the transaction out, because the EVM gets a new transaction before its next run
     let tx = std::mem::take(&mut evm.ctx.tx);
     let result = match result {
         Ok(result) => result,
