@@ -29,7 +29,7 @@ class BlockProducers:
             try:
                 self._found = frozenset(self._chain.engine.members(head, self._chain))
             except OphionError:
-                # the contract lists no validators; the producer logs this error
+                # if the contract lists no validators, the producer logs this error
                 self._found = frozenset()
             self._at = head.hash
         return self._found

@@ -207,7 +207,7 @@ def rewards_at(tips: Sequence[tuple[int, int]], gas_used: int, percentiles: Sequ
 
 def cumulative_gas(receipt: bytes) -> int:
     """Return the cumulative gas, the second field of an encoded receipt, without decoding the rest."""
-    at = 0 if receipt[0] > _RLP_LONG_STRING else 1  # skip the transaction type
+    at = 0 if receipt[0] > _RLP_LONG_STRING else 1  # skip the byte of the transaction type
     at += 1 + max(receipt[at] - _RLP_LONG_LIST, 0)
     at += 33 if receipt[at] == _RLP_LONG_STRING else 1
     first = receipt[at]

@@ -255,7 +255,7 @@ class BlockFileImport:
             stored = chain.store.block(block_hash)
         if stored is None:
             return False
-        # headers with one hash may differ in their seals, but a different body means a damaged file
+        # headers with one hash may differ in their seals; but if the body differs, the file is damaged
         if _after_header(stored) != _after_header(raw):
             raise DecodeError(f"the body does not belong to block {number}, which is known already")
         return True

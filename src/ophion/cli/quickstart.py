@@ -150,7 +150,7 @@ def _detached(work: Workdir) -> int:
                 raise CommandError(log.read_text(errors="replace").strip() or "The network did not start.")
             time.sleep(0.05)
     except KeyboardInterrupt:
-        process.terminate()  # interrupted while waiting: do not leave the network in the background
+        process.terminate()  # after an interrupt, do not leave the network in the background
         process.wait()
         raise
     raise CommandError(f"The network has not started in {_DETACHED_S:.0f} s: see {log}.")

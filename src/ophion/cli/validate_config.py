@@ -75,7 +75,7 @@ def _report(file: Path) -> int:
     except ConfigError as error:
         problems.extend(error.problems)
     for warning in warnings:
-        if "has no effect: " not in warning:  # the table shows these warnings already
+        if "has no effect: " not in warning:  # the table already shows these warnings
             print(f"Warning: {warning}")
     for problem in problems:
         print(f"Error: {problem}")

@@ -79,7 +79,7 @@ class Snapshot(Struct, frozen=True):
         signers = list(self.signers)
         standing = sum(v.target == vote.target for v in votes)
         if standing > len(signers) // 2:
-            # all pending votes have the same direction: add if the target is not a signer, else remove
+            # all pending votes for one target have the same direction: add if it is not a signer, else remove
             if vote.target not in signers:
                 insort(signers, vote.target)
             else:

@@ -37,7 +37,7 @@ def dataset_of(entry: AbiEntry) -> Dataset:
     taken = {*names, "chain_id", "is_decoded", "from"}
     columns = [column for name in names if (column := base.column(name)) is not None]
     for at, (given, codec) in enumerate(zip(entry.inputs.names, entry.inputs.codecs, strict=True)):
-        # a parameter may have the name of a column, or of another parameter
+        # make the name unique: a parameter may have the name of a column or of another parameter
         name = re.sub(r"\W", "_", given or f"arg{at}")
         while name in taken:
             name += "_"

@@ -117,7 +117,7 @@ def _scan(
     if bounds.first <= bounds.last and bounds.rows == Rows():
         batches = read_ahead(reader.ranges(dataset, bounds.first, bounds.last), read, os.cpu_count() or 1)
     elif bounds.first <= bounds.last:
-        # conditions on addresses and topics find their blocks by an index, which is faster than planning ranges
+        # find blocks for addresses and topics by an index, which is faster than planning ranges
         batches = reader.batches(dataset, selected, bounds.first, bounds.last, bounds.rows, False)
     return arrow.Scanner.from_batches(batches, schema=schema, columns=columns, filter=filter)
 

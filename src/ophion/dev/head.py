@@ -103,7 +103,7 @@ class HeadControl:
         """Make an earlier block the head again, with the given edited state."""
         chain = self._chain
         if head.hash == chain.head.hash and edited_root == self.edited_root:
-            chain.rewind(chain.tip)  # fast path: the database has this head and this state already
+            chain.rewind(chain.tip)  # fast path: the database already has this head and this state
             return
         total_difficulty = chain.total_difficulty(head.hash)
         if total_difficulty is None:

@@ -65,8 +65,8 @@ class CatchUp:
             missing.sort(key=lambda label: label.kind is Kind.PAYLOAD)
             while missing:
                 parcels = await line.fetch(missing[:_FETCHED_AT_ONCE])
-                # a response may hold only some of the requested parcels; after an empty response, give up on these
-                # labels
+                # a response may hold only some of the requested parcels. After an empty response, stop requesting these
+                # labels.
                 got = {parcel.label for parcel in parcels}
                 missing = [label for label in missing if label not in got] if got else missing[_FETCHED_AT_ONCE:]
                 refusals = await self._take(parcels, line.keys, False)
@@ -82,7 +82,7 @@ class CatchUp:
                 if BUDGET_EXCEEDED in refusals:  # keep the cursor: a later catch-up requests the refused parcels again
                     log.warning("budget for payloads without a marker is used up peer=%s", line.name)
                     return fetched
-            # store a cursor only for peers with a payload of ours, because any peer can invent a listing
+            # store a cursor only for peers with a payload for this node, because any peer can invent a listing
             if listing.last > after and any(self._intake.has(label.id) for label in listing.labels):
                 await self._writer.write([(CURSORS, line.identity + key, listing.last.to_bytes(8, "big"))])
             if not listing.has_more or listing.last <= after:

@@ -112,7 +112,7 @@ class Delivery:
                 break
             body = self._load(label)
             size += len(body or b"")
-            if body is None:  # the parcel was deleted here and cannot be sent any more
+            if body is None:  # the parcel was deleted from this node and cannot be sent
                 settled.append(self._outbox.take(recipient, key))
             else:
                 pushed.append((key, label, self._push(Parcel(label, body), recipient)))

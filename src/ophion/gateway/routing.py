@@ -152,7 +152,7 @@ class Paths:
         upstream, path = route
         head = request_head(b"POST", target_of(path, request.query), upstream.host, request.headers)
         if b"authorization" in request.headers or len(head) > _MAX_HEAD_BYTES:
-            return RouteTarget(upstream, head)  # not cached, because the head holds a token or is too long
+            return RouteTarget(upstream, head)  # do not cache a head that holds a token or is too long
         key = b"%d %b" % (id(upstream), head)
         found = self._sessions.get(key)
         if found is None:
@@ -187,7 +187,7 @@ class Paths:
         except ValueError:
             return None
         if kind is ServiceKind.METRICS and services is self._first and not path.startswith(name.encode()):
-            return None  # metrics need a node name in the path
+            return None  # the path of metrics must contain a node name
         upstream = services.get(kind)
         if upstream is None:
             return failure(kind, 404, f"This service of {name} is off: {_OPTIONS[kind]} enables it.")
@@ -206,7 +206,7 @@ class Paths:
         upstream = self._tools.get(name)
         if upstream is None:
             return failure(None, 404, f"{name.decode().capitalize()} is not installed beside this network.")
-        # Prometheus expects the prefix and Grafana does not, as their guides for reverse proxies describe
+        # Prometheus expects the path prefix and Grafana does not; see their guides for reverse proxies
         return upstream, path if name == b"prometheus" else path.removeprefix(b"/grafana") or b"/"
 
     def _file(self, request: Request) -> Response:

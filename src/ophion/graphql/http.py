@@ -265,7 +265,7 @@ class GraphqlApplication:
             buffer.leave(None)
             raise
         future.add_done_callback(leave)
-        return await future  # cancelled when the client disconnects; the lane then stops the job
+        return await future  # if the client disconnects, this task is cancelled and the lane stops the job
 
     def _syncing(self) -> tuple[int, int, int] | None:
         status = self._context.sync_status()

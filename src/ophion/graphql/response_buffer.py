@@ -51,7 +51,7 @@ class ResponseBuffer:
                 with contextlib.suppress(ValueError):
                     self._waiting.remove(turn)
             else:
-                self.leave(None)  # the request was admitted in the same event loop step as it was cancelled
+                self.leave(None)  # the request was admitted and cancelled in the same event loop step
             raise
 
     def leave(self, text: GraphqlText | None) -> None:
@@ -64,7 +64,7 @@ class ResponseBuffer:
         self._admit()
 
     def _is_gone(self, text: weakref.ref[GraphqlText]) -> None:
-        # thread-safe, because the last reference may be dropped in a lane thread
+        # use the thread-safe call, because a lane thread may drop the last reference
         with contextlib.suppress(RuntimeError):  # ignore a closed event loop
             self._loop.call_soon_threadsafe(self._give_back, text)
 

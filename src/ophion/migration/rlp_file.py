@@ -24,7 +24,7 @@ class RlpFileSource:
         """Reads the length of each block, and the headers of the first and the last block."""
         self._path = path
         self._engine = engine
-        # positions of all blocks and the end of the file
+        # the positions of all blocks, and the end of the file
         self._offsets = array("Q")
         try:
             self._file = path.open("rb")

@@ -76,10 +76,10 @@ class DataConfig(Options):
         try:
             str(self.data_path).encode()
         except UnicodeEncodeError:
-            # LMDB accepts only paths that are text
+            # refuse other paths, because LMDB accepts only paths that are text
             yield f"The data path {str(self.data_path)!a} cannot be used: its name is not UTF-8."
         else:
-            # `Path.is_file` would raise without permission
+            # use `os.path`, because `Path.is_file` raises an error without permission
             if os.path.isfile(self.data_path):
                 yield f"The data path {self.data_path} cannot be used: {_IS_A_FILE}."
         if self.node_private_key_file is not None and os.path.exists(self.node_private_key_file):
@@ -112,7 +112,7 @@ class DataDirectory:
         """Open and lock a directory for reading and writing. Creates a missing directory."""
         refuse_foreign_data(path)
         with _explained(path):
-            # only the owner may read files that this process writes
+            # set the umask, so that only the owner can read files that this process writes
             os.umask(_OTHERS)
             path.mkdir(parents=True, exist_ok=True)
             _close_to_others(path)
@@ -278,7 +278,7 @@ def forget_compaction(database: Path) -> None:
     folder = compaction_of(database)
     for name in (DATA_FILE, LOCK_FILE):
         (folder / name).unlink(missing_ok=True)
-    with suppress(OSError):  # the directory is missing or holds other files
+    with suppress(OSError):  # the directory is missing, or it is not empty
         folder.rmdir()
 
 

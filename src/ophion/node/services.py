@@ -266,7 +266,7 @@ def _listeners(
     if config.websocket.enabled:
         listening["ws"] = websocket_port(config, context, shared, requests)
         if config.has_cheat_codes and config.http.enabled:
-            # development tools use one port for HTTP and WebSocket
+            # development tools use the same port for HTTP and WebSocket
             share_port(listening["jsonrpc"], listening["ws"])
     if config.graphql.enabled:
         listening["graphQL"] = graphql_port(config, context, shared, http_auth())

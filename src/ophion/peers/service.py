@@ -315,7 +315,7 @@ class PeerService:
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await self._context.loop.connect_accepted_socket(lambda: connection, accepted)
         except OSError:
-            self.pending.leave(connection)  # the remote node has closed
+            self.pending.leave(connection)  # the remote node has closed the connection
             accepted.close()
             return
         if received:

@@ -224,7 +224,7 @@ class Permissions:
         task = asyncio.get_running_loop().create_task(self._change(lane, prepare), name="change of permissions")
         self._changes.add(task)
         task.add_done_callback(self._changed)
-        # unlike asyncio.shield, this retrieves the exception even if the caller is cancelled at the same time
+        # unlike asyncio.shield, this code retrieves the exception even if the caller is cancelled at the same time
         await asyncio.wait({task})
         task.result()
 

@@ -265,7 +265,7 @@ def nonce_is_possible(applicant: Applicant, context: AdmissionContext) -> PoolRe
 
 def init_code_fits(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
     limit = context.head.init_code_limit
-    # creation code costs more than 1 gas per byte, so with less gas than `limit` it cannot exceed the limit
+    # creation code costs more than 1 gas per byte, so a transaction with less gas than `limit` cannot exceed the limit
     if limit is None or applicant.gas_limit < limit or applicant.transaction.to is not None:
         return None
     if len(applicant.transaction.input) > limit:

@@ -104,7 +104,7 @@ class Journal:
         if self._file is None or not (self._is_dirty or self._is_beside):
             return None
         is_dirty, self._is_dirty, is_beside = self._is_dirty, False, self._is_beside
-        # a duplicate handle, because the file may be closed while the job runs
+        # use a duplicate handle, because the file may be closed while the job runs
         handle = os.dup(self._file)
 
         def sync() -> None:
@@ -139,7 +139,7 @@ class Journal:
             return
         file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            _write(file, b"\n" + self._beside.read_bytes())  # the newline ends a line that may be torn
+            _write(file, b"\n" + self._beside.read_bytes())  # end a line that may be torn
             os.fdatasync(file)
         finally:
             os.close(file)

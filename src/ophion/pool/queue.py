@@ -79,7 +79,7 @@ class SenderQueue(Struct, eq=False):
 
     def move(self, start: int) -> list[PooledTransaction]:
         """Set the account's nonce. Removes and returns the transactions with lower nonces."""
-        # walk the nonces between old and new start, or all transactions if there are fewer of them
+        # walk the nonces between the old and the new start, or all transactions if these are fewer
         if start - self.start <= len(self.by_nonce):
             stale = [item for nonce in range(self.start, start) if (item := self.by_nonce.get(nonce)) is not None]
         else:

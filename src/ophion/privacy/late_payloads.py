@@ -99,7 +99,7 @@ class LatePayloads:
             header = self._chain.canonical(number)
             if header is None or number > self._executor.number:
                 break
-            if group in self._backlog.groups:  # the group has moved to the backlog, which continues from here
+            if group in self._backlog.groups:  # the group has moved to the backlog, which executes the rest
                 break
             executed += await self._executor.run_block(
                 batch, header, self._executor.markers_in(header.hash, number), only=group

@@ -161,7 +161,7 @@ class PrivateExecutor:
                 tasks.create_task(self.backlog_executor.run(), name="private backlog")
                 tasks.create_task(self._follow(), name="private transactions")
             return
-        # also retry payloads that were missing before this start
+        # retry payloads that were missing before this start, too
         unread, _ = await self._lanes.private.run(partial(self.ledger.unread, b"", MAX_REMEMBERED))
         self._retries.missed(unread)
         async with asyncio.TaskGroup() as tasks:

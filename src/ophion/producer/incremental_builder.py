@@ -391,7 +391,7 @@ class IncrementalBuilder:
             if self._is_outbid():
                 return None
         finally:
-            # from here on, only the lane uses the block
+            # from now on, only the lane uses the block
             self.close()
         built = await self._lane.run(partial(self._complete, batch, draft))
         if built is None and not self._is_outbid():

@@ -38,7 +38,7 @@ class Child:
                 stdout=descriptor,
                 stderr=subprocess.STDOUT,
                 env=environment,
-                cwd=self._here,  # the import path may be relative
+                cwd=self._here,  # make the path absolute, because an import path may be relative
                 start_new_session=True,  # only the supervisor gets Ctrl-C; it stops its children in order
                 preexec_fn=_tied_to(os.getpid()),
             )

@@ -130,7 +130,7 @@ class HttpConnection:
         if not collected.is_complete and not (collected.has_head and collected.ends_with_connection):
             raise ValueError("the reply is incomplete")
         collected.reply.status = parser.get_status_code()
-        # `parser.should_keep_alive` is False after the end of a body, so it cannot be used here
+        # do not use `parser.should_keep_alive`, which is False after the end of a body
         is_open = parser.get_http_version() == "1.1" and not collected.is_last
         self.is_reusable = collected.is_complete and is_open and not has_surplus
         return collected.reply
@@ -206,7 +206,7 @@ class HttpClient:
         try:
             async with asyncio.timeout(self.timeout_s), self._slots:
                 while self._idle:
-                    # if the server has closed an idle connection, the reply is None and the next connection is tried
+                    # the reply is None if the server has closed an idle connection; then try the next connection
                     reply = await self._reply(self._idle.pop(), message)
                     if reply is not None:
                         return reply

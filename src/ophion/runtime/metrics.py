@@ -195,7 +195,7 @@ class Timer:
         for labels, durations in self.values.items():
             count = 0
             if not durations.total:
-                continue  # a declared metric without a value
+                continue  # the metric is declared, but has no value
             for bound, count in durations.cumulative():
                 yield "_bucket", labels, f'le="{bound}"', count
             yield "_sum", labels, "", durations.total

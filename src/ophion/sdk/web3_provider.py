@@ -38,7 +38,7 @@ def _as_text(value: object) -> object:
         return "0x" + value.hex()
     if isinstance(value, str):
         return str(value)
-    # web3.py passes its own mappings
+    # convert to a dict, because web3.py passes its own mappings
     return dict(value)  # type: ignore[call-overload]
 
 

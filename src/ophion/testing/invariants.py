@@ -119,7 +119,7 @@ class _Search:
         if name == "address":
             return checksum_address(random.choice(self.addresses))
         if name == "bool":
-            return random.random() < 0.5  # a seeded generator
+            return random.random() < 0.5  # this generator has a seed
         if name.startswith(("uint", "int")):
             return self._number(name)
         if name == "string":

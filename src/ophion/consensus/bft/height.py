@@ -489,7 +489,7 @@ class Height:
 
     def _accept(self, proposal: Proposal, proposed_at: float) -> None:
         if self.round.proposal is not None:
-            return  # another node with the same key has sent the same proposal
+            return  # the same proposal came from another node with this key
         block = proposal.block
         self.proposed_at = proposed_at
         seal_hash = self._in_round(block).digest

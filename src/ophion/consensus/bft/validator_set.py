@@ -47,7 +47,7 @@ class ValidatorSet(Struct, frozen=True):
         """
         ordered = tuple(sorted(set(validators)))
         count = len(ordered)
-        # bisect_right finds the next greater address, whether the builder is a validator or not
+        # bisect_right finds the next greater address even if the builder is no validator
         first = bisect_right(ordered, previous_builder) % count if count else 0
         return ValidatorSet(height, ordered, frozenset(ordered), quorum_of(count), tolerated_faults(count), first)
 

@@ -54,7 +54,7 @@ class RemoteEnclave:
         sealed: Callable[[bytes], None] | None = None,
     ) -> bytes:
         """Send a payload as in `Enclave.send`. The remote enclave chooses the key and decides when to return."""
-        # base64 of base64, as Besu sends it and as the other members expect
+        # send base64 of base64, like Besu: the other members expect this form
         form: dict[str, Any] = {"payload": base64_text(b64encode(payload)), "from": base64_text(sender)}
         if group_id is not None:
             form["privacyGroupId"] = base64_text(group_id)

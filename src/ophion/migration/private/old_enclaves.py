@@ -96,7 +96,7 @@ def _csv_rows(file: Path) -> Iterator[Row]:
                 try:
                     key, data = (bytes.fromhex(cell.removeprefix("\\x").removeprefix("0x")) for cell in cells)
                 except ValueError:
-                    if number == 1:  # names of the columns
+                    if number == 1:  # skip the line with the column names
                         continue
                     raise CommandError(f"{file}, line {number}: expected two hexadecimal columns.") from None
                 yield key, data

@@ -90,16 +90,16 @@ def _apply(manifest: Manifest, fields: FieldReader) -> None:
 def _table(tag: int, fields: FieldReader) -> TableFile:
     number = fields.number()
     if tag == _NEW_FILE_3:
-        fields.number()  # path
-    fields.number()  # size
+        fields.number()  # skip the path
+    fields.number()  # skip the size
     smallest = largest = b"\x00" * _TRAILER_BYTES
     has_points = tag != _NEW_FILE_5 or fields.take(1)[0] & _HAS_POINT_KEYS
     if has_points:
         smallest, largest = fields.text(), fields.text()
-    if tag == _NEW_FILE_5:  # bounds of range keys
+    if tag == _NEW_FILE_5:  # skip the bounds of range keys
         fields.text()
         fields.text()
-    if tag != _NEW_FILE:  # sequence numbers
+    if tag != _NEW_FILE:  # skip the sequence numbers
         fields.number()
         fields.number()
     if tag in (_NEW_FILE_4, _NEW_FILE_5):

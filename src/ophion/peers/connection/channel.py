@@ -171,7 +171,7 @@ class Channel:
                     if isinstance(event, Left) and event.reason is not None:
                         return event.reason
         except (PeerMisbehaved, WireError):
-            pass  # the connection ends in any case
+            pass  # ignore the error, because the connection ends in any case
         return None
 
     def abort(self) -> None:

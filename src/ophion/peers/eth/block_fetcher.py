@@ -172,7 +172,7 @@ class BlockFetcher:
             if block is not None and hash in self._pending:
                 self.came(hash)
                 self._deliver(peer, block)
-        except GeneratorExit:  # the event loop has ended: start no other fetch
+        except GeneratorExit:  # the event loop has ended, so start no other fetch
             raise
         except BaseException:
             self._ended(peer, hash)

@@ -201,7 +201,7 @@ class BlockGossip:
         try:
             block = await self._lane.run(peer.peer, lambda: self._decoded(encoded))
         except OphionError as error:
-            # only this body is wrong: another peer may send the right one
+            # only this body is wrong, and another peer may send the right body
             log.warning("announced block ignored peer=%r block=%s error=%s", peer, header, error)
             self._held.remove(header.hash)
             return

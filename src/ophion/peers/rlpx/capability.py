@@ -60,7 +60,7 @@ def negotiate(offered: Iterable[Capability], remote: Iterable[tuple[str, int]]) 
         if known is None or known.version < capability.version:
             best[capability.name] = capability
     shared, offset = [], BASE
-    for name in sorted(best, key=str.encode):  # sorted by bytes, so IBF comes before eth
+    for name in sorted(best, key=str.encode):  # names are sorted by bytes, so IBF comes before eth
         shared.append(Shared(best[name], offset))
         offset = shared[-1].end
     return tuple(shared)

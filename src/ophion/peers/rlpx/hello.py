@@ -88,7 +88,7 @@ def _offers(item: rlp.Item) -> tuple[tuple[str, int], ...]:
             raise DecodeError("a capability is not a name and a version")
         name = _bytes(offer[0])
         if name.isascii() and (text := name.decode("ascii")).isprintable():
-            offers.append((text, _number(offer[1])))  # ignores other names, which cannot match ours
+            offers.append((text, _number(offer[1])))  # skip other names, which cannot match ours
     return tuple(offers)
 
 

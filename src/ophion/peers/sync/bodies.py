@@ -80,7 +80,7 @@ class BodyQueue:
         missing = slots[len(bodies) :]
         if missing:
             self.held_bytes -= sum(slot.size for slot in missing)
-            # sorted, because the import waits for the oldest block
+            # sort the blocks, because the import waits for the oldest block
             self._missing = deque(sorted((*missing, *self._missing), key=lambda slot: slot.header.number))
 
     def take_ready(self, max_blocks: int, max_transactions: int) -> list[ChainBlock]:

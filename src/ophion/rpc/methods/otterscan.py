@@ -252,7 +252,7 @@ async def _page(ctx: RpcContext, page: AddressPage) -> dict[str, Any]:
             receipt = ctx.queries.receipt_json(hash, ctx.limits.shows_revert_reason)
             position = ctx.queries.transaction_position(hash)
             if transaction is None or receipt is None or position is None:
-                continue  # the chain was reorganised
+                continue  # the chain was reorganised during the read
             header = ctx.queries.header(position[0])
             transactions.append(orjson.loads(transaction))
             receipts.append({**orjson.loads(receipt), "timestamp": hex(header.header.timestamp if header else 0)})

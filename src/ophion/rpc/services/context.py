@@ -33,11 +33,11 @@ from ophion.runtime.lanes import Lanes
 from ophion.runtime.metrics import Nested
 
 if TYPE_CHECKING:
-    from ophion.dev.node import DevNode  # type checking only: imported at runtime on development nodes
+    from ophion.dev.node import DevNode  # for type checking only; development nodes import it at runtime
     from ophion.peers.eth.peers import EthPeers
     from ophion.peers.service import PeerService
-    from ophion.privacy.service import Privacy  # type checking only: imported at runtime on nodes with privacy
-    from ophion.producer.bft_driver import BftDriver  # type checking only: imported at runtime on BFT networks
+    from ophion.privacy.service import Privacy  # for type checking only; nodes with privacy import it at runtime
+    from ophion.producer.bft_driver import BftDriver  # for type checking only; BFT networks import it at runtime
     from ophion.rpc.services.private_filters import PrivateFilters
     from ophion.rpc.services.private_subscriptions import PrivateSubscriptions
     from ophion.wallet.keyring import Keyring

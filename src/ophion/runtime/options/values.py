@@ -110,7 +110,7 @@ def is_url(text: str, *schemes: str) -> bool:
     try:
         parts = urlsplit(text)
         return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # for example an invalid port or an open bracket
+    except ValueError:  # the URL has, for example, an invalid port or an open bracket
         return False
 
 

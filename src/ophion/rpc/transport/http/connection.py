@@ -122,7 +122,7 @@ class HttpConnection(asyncio.Protocol):
                     self._answer_plain(reply, len(data) - end, begun)
                 return
             if self._forwarder is None and heads.is_head(data):
-                # many clients send head and body in two pieces
+                # handle a head without its body, because many clients send both in two pieces
                 self._lone_head, self.state = data, AWAITING_BODY
                 self.activity.quiet_s = 0.0
                 return
@@ -345,7 +345,7 @@ class HttpConnection(asyncio.Protocol):
             # create a session per request, because a proxy may send requests of many clients over one connection
             self.use_session(cast(Session, reader.session))
             if len(request.body) < reader.body_bytes:
-                return policy.guard.refusal  # the reader has dropped the body
+                return policy.guard.refusal  # the reader has dropped the body, so refuse the request
         session = self.session
         if session is None:
             return policy.application.respond(request)

@@ -175,7 +175,7 @@ class RequestReader:
         self._header_count += 1
         if self._head_bytes > self._policy.limits.max_head_bytes or self._header_count > _MAX_HEADERS:
             self._refuse_head(connection)
-        elif self._in_head:  # trailers of a chunked body are ignored
+        elif self._in_head:  # ignore trailers of a chunked body
             name = name.lower()
             if name in _LISTS and len(value) > _MAX_LIST_BYTES:
                 self._refuse_head(connection)
@@ -193,7 +193,7 @@ class RequestReader:
         self.keep_alive = parser.should_keep_alive()
         self.is_old = parser.get_http_version() == "1.0"
         headers, policy = self.headers, self._policy
-        # a compressed answer is chunked, which HTTP/1.0 does not support
+        # do not compress: a compressed answer is chunked, which HTTP/1.0 does not support
         self.takes_gzip = not self.is_old and takes_gzip(headers.get(b"accept-encoding"))
         self.is_bare = parser.get_method() == b"HEAD"
         origin = headers.get(b"origin")
@@ -275,7 +275,7 @@ class RequestReader:
         The parser treats all bytes after such a head as another protocol. So a new parser reads the request again.
         """
         assert self._parser is not None
-        # the `Connection` header stays, because it may contain `close`
+        # keep the `Connection` header, because it may contain `close`
         lines = b"".join(b"%b: %b\r\n" % header for header in self.headers.items() if header[0] != b"upgrade")
         method, version = self._parser.get_method(), self._parser.get_http_version().encode()
         self._parser = httptools.HttpRequestParser(self)

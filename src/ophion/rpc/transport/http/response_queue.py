@@ -188,7 +188,7 @@ class Answers:
             return queue[0].weight
         if self._direct is not None:
             return self._direct_bytes * WEIGHT_OF_A_BYTE
-        # `_Slot.weight` inlined for speed, because this runs for each request of clients with many open requests
+        # `_Slot.weight` is inlined for speed: this runs for each request of clients with many open requests
         return sum(
             [
                 slot.weight if slot.pending is None else slot.pending.weight or slot.size * WEIGHT_OF_A_BYTE
