@@ -73,7 +73,7 @@ def pairs(client: Client, count: int) -> tuple[float, float]:
 TOKEN = (
     "0x6fffffffffffffffffffffffffffffffff3355"  # the creator's token balance is 2^128 - 1
     "604580601e6000396000f3"
-    "602435803354033355600435805482019055600052"  # moves an amount from the caller to an account
+    "602435803354033355600435805482019055600052"  # this function moves an amount from the caller to an account
     "7fddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef60206000a1"
     "600160005260206000f3"
 )

@@ -45,7 +45,7 @@ def measure(engine: str, folder: Path, blocks: int) -> float:
     gc.collect()  # the node releases its database only when it is garbage-collected
     with open_core(folder, NodeConfig(), genesis) as node:
         assert node.queries.head_number >= blocks
-        # a new engine, because the node's engine has already read the headers
+        # use a new engine, because the node's engine has already read the headers
         fresh = engine_for(genesis.spec)
         began = time.perf_counter()
         fresh.members(node.chain.head, node.chain)

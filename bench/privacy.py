@@ -49,7 +49,8 @@ request = function()
   return wrk.format("POST", "/", {["Content-Type"] = "application/json"}, body)
 end
 """
-# transfer(address, uint256) without checks: changes two storage slots (caller and recipient) and writes a log
+# code of transfer(address, uint256) without checks: it changes two storage slots (caller and recipient) and writes a
+# log
 RUNTIME = (
     "600435"
     "73ffffffffffffffffffffffffffffffffffffffff16"

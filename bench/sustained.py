@@ -50,8 +50,8 @@ SIGNER: Final = PrivateKey(b"\x77" * 32)
 """Public test key that signs the blocks of geth."""
 KEYS: Final = tuple(PrivateKey((0xC0FFEE + number).to_bytes(32, "big")) for number in range(SENDERS))
 DEPLOYER: Final = PrivateKey((0xD1CE).to_bytes(32, "big"))
-# transfer(address, uint256) on a mapping in slot 0, without a balance check: changes two slots, writes a log, returns
-# true
+# code of transfer(address, uint256) on a mapping in slot 0, without a balance check: it changes two slots, writes a
+# log, and returns true
 RUNTIME: Final = (
     "3360005260406000208054602435900390556004356000526040600020805460243501905560243560005260043533"
     "7fddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef60206000a3600160005260206000f3"

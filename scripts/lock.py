@@ -76,7 +76,7 @@ def wheels_of(index: str, name: str, version: str) -> list[str]:
         try:
             _, of, _, tags = parse_wheel_filename(file)
         except InvalidWheelFilename:
-            continue  # a source package, or a format older than wheels
+            continue  # the file is a source package, or has a format older than wheels
         if str(of) == version and any(map(is_usable, tags)):
             found.append(digest)
     if not found:

@@ -24,7 +24,7 @@ BLOCK_BYTES = (1_000_000, 4_000_000, 8_000_000)
 
 @dataclass(frozen=True)
 class Growth:
-    """Figures about the blocks of a network within a time."""
+    """Block rate and block size of a network during an attack."""
 
     rate: float
     """Blocks per second."""

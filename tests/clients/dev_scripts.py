@@ -19,7 +19,8 @@ WHALE = "0x00000000000000000000000000000000000000bb"
 CODE = "0x42600052446020526000546040524360605260806000f3"
 """Code that returns timestamp, prevRandao, slot 0 and block number."""
 TOKEN = "0x" + (
-    # balanceOf(a): mapping at slot 3; allowance(o, s): mapping of mappings at slot 4; others revert
+    # balanceOf(a) reads a mapping at slot 3, and allowance(o, s) reads a mapping of mappings at slot 4; other calls
+    # revert
     "60003560e01c806370a0823114601d5763dd62ed3e14603757600080fd5b"
     "600435600052600360205260406000205460005260206000f35b"
     "600435600052600460205260406000206020526024356000526040600020546000526020"

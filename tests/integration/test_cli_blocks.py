@@ -145,7 +145,7 @@ def test_a_wrong_seal_is_found(tmp_path: Path) -> None:
     block = rlp.decode(content[start : rlp.item_end(content, start)])
     assert isinstance(block, list)
     assert isinstance(block[0], list)
-    block[0][-1] = bytes(8)  # the nonce
+    block[0][-1] = bytes(8)  # this byte is part of the nonce
     bad = tmp_path / "bad.rlp"
     bad.write_bytes(rlp.encode(block))
     import_chain(tmp_path / "data", file=bad).failed("Invalid header at block number 1 (0x", "mix hash")

@@ -57,7 +57,7 @@ def test_bad_extra_data(tmp_path: Path, engine: str, extra: str) -> None:
 def test_no_members(tmp_path: Path, engine: str, extra: str) -> None:
     values = example(engine)
     if engine != "clique":
-        # compute the RLP lengths again
+        # correct the RLP lengths
         body = bytes.fromhex(extra)[1:]
         extra = bytes([0xC0 + len(body)]).hex() + body.hex()
     values["extraData"] = "0x" + extra

@@ -82,7 +82,7 @@ def test_5_a_chain_that_is_not_ours_is_left_cleanly_and_not_stormed(tmp_path: Pa
     if what == "genesis":
         theirs["gasLimit"] = hex(int(ours["gasLimit"], 16) - 1)
     else:
-        theirs["config"]["arrowGlacierBlock"] = 100  # changes only the fork identifier
+        theirs["config"]["arrowGlacierBlock"] = 100  # this change affects only the fork identifier
     nodes = []
     for name, genesis in (("one", ours), ("two", theirs)):
         file = tmp_path / f"{name}.json"
@@ -97,7 +97,7 @@ def test_5_a_chain_that_is_not_ours_is_left_cleanly_and_not_stormed(tmp_path: Pa
         time.sleep(3)
         # a redialled peer counts as connected for a moment
         wait_for(lambda: one.rpc("net_peerCount") == two.rpc("net_peerCount") == "0x0")
-        assert {why for _, why in endings(one)} == {"subprotocol"}  # disconnect reason 0x10
+        assert {why for _, why in endings(one)} == {"subprotocol"}  # the disconnect reason is 0x10
         assert sum(endings(one).values()) <= 4
 
 

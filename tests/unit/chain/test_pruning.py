@@ -346,8 +346,8 @@ def test_what_was_dropped_is_counted(tmp_path: Path) -> None:
     world.extend(*blocks)
     before = nodes(world.store)
     steps = rounds.steps(20)
-    next(steps).take()  # the step that begins the round
-    next(steps).take()  # the step that removes old roots
+    next(steps).take()  # this step begins the round
+    next(steps).take()  # this step removes old roots
     next(steps)
     assert (rounds.dropped.rounds, rounds.dropped.sweeps, rounds.dropped.states) == (1, 0, 3), "a round that goes on"
     for step in steps:

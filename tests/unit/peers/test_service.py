@@ -514,7 +514,7 @@ def test_unknown_peers_do_not_keep_a_validator_out() -> None:
         d = await town.node(4)
         a.service.offer(d.enode)
         await until(lambda: a.count == 3)
-        # a full node still dials members
+        # a node without free slots still dials members
         a.service.remove_static(c.enode)
         await c.stop()
         await until(lambda: a.count == 2)

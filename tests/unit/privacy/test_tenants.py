@@ -85,7 +85,7 @@ REQUESTS: dict[str, Callable[[PrivateInterface, About], list[Any]]] = {
     "privx_findFlexiblePrivacyGroup": lambda _, a: [[text(key) for key in a.members]],
     "privx_findOnChainPrivacyGroup": lambda _, a: [[text(key) for key in a.members]],
     "privx_findOnchainPrivacyGroup": lambda _, a: [[text(key) for key in a.members]],
-    # public methods that accept ids of private filters, or hashes of markers
+    # public methods that accept ids of private filters or hashes of markers
     "eth_getFilterChanges": lambda _, a: [a.filter_id],
     "eth_getFilterLogs": lambda _, a: [a.filter_id],
     "eth_uninstallFilter": lambda _, a: [a.filter_id],

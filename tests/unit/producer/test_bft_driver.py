@@ -701,7 +701,7 @@ def test_a_clock_that_is_set_back_does_not_keep_validators_in_a_round(tmp_path: 
             await asyncio.sleep(700)
         assert nodes[0].queries.head_number >= 5, "the chain goes on when the clock is where it was"
 
-    # the first proposer is offline
+    # in this scenario the first proposer is offline
     run_story(tmp_path, engine, story, nodes=4, keys=(1, 2, 3, 0))
 
 

@@ -33,7 +33,7 @@ def test_batches_use_half_of_the_slots_in_the_order_of_their_arrival() -> None:
         await settle()
         assert (order, slots.used) == ([0, 1], 2)
         assert [slots.enter(), slots.enter(), slots.enter()] == [True, True, False]
-        slots.leave()  # a single request leaves its slot; batches already use the half that they may use
+        slots.leave()  # a single request leaves its slot, and batches already use their half
         await settle()
         assert order == [0, 1]
         slots.leave(in_batch=True)
