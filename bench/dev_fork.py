@@ -50,7 +50,7 @@ class Proxy(ThreadingHTTPServer):
 
 class Forwarding(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = -1  # one write per response, so that Nagle's algorithm does not delay a second one
+    wbufsize = -1  # write each response at once, so that Nagle's algorithm does not delay a second write
     server: Proxy
 
     def setup(self) -> None:

@@ -192,7 +192,7 @@ def _document(fork: str) -> dict[str, Any]:
         if name == fork:
             break
     if "eip158Block" in config:
-        config["eip155Block"] = 0  # this value has no effect here, but admin_nodeInfo shows it
+        config["eip155Block"] = 0  # this value has no effect, but admin_nodeInfo shows it
     config["daoForkBlock"] = 0
     config["contractSizeLimit"] = 2147483647
     config["ethash"] = {"fixeddifficulty": 100}

@@ -84,7 +84,7 @@ async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | N
     clock = SystemClock()
     endpoint = JsonRpcEndpoint(options.url, token)
     node = await endpoint.connect()
-    chain_id = int(await node.call("eth_chainId"), 16)  # its error explains why the node does not answer
+    chain_id = int(await node.call("eth_chainId"), 16)  # the error of this call explains why the node does not answer
     subject = Subject(
         options.url,
         await _client(node),

@@ -128,7 +128,7 @@ def _check_ports(loaded: Loaded[NodeConfig]) -> None:
         check_ports(loaded.config)
     except PortsTaken:
         if not _is_temporary(loaded):
-            # a second node with the same options has all ports in use, so report its data directory first
+            # a second node with the same options finds all ports in use, so report the locked data directory instead
             refuse_in_use(loaded.config.data.data_path)
         raise
 

@@ -55,7 +55,7 @@ class PeerLane(Generic[Owner]):
 
     def _start(self) -> None:
         while self._running < self._lane.threads and (job := self._next()) is not None:
-            if not job.result.done():  # skip a job whose caller has cancelled it
+            if not job.result.done():  # skip a job that its caller has cancelled
                 self._running += 1
                 self._lane.submit(job.work).add_done_callback(partial(self._finished, job.result))
 

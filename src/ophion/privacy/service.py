@@ -238,7 +238,7 @@ class Privacy:
         fetched = await self.enclave.fetch_missing(group)
         found = await self.executor.late.look_again()
         await self.settled()
-        # `found` counts the payloads of all tenants
+        # the count `found` includes the payloads of all tenants
         return fetched if is_tenant else max(fetched, found)
 
     def status(self) -> dict[str, Any]:

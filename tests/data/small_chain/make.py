@@ -86,7 +86,7 @@ class _Author:
             return legacy_transaction(
                 key, nonce, to=None, data=_DEPLOYMENT, gas=200_000, gas_price=price, chain_id=_CHAIN_ID
             )
-        if number % 7 == 3 and position == 1:  # the gas does not cover the storage, so it fails
+        if number % 7 == 3 and position == 1:  # the gas does not cover the storage: this call fails
             return self._call(key, nonce, word, 25_000)
         if (number + position) % 3 == 0:
             return self._call(key, nonce, word, 100_000)

@@ -255,7 +255,7 @@ def test_a_payload_that_an_enclave_outside_gets_while_its_block_is_followed_is_e
     (port,) = free_ports(1)
     with open_private(tmp_path, outside=port) as private, closing(open_store(tmp_path / "outside")) as store:
         keyring = EnclaveKeyring(ENCLAVE_SECRETS[:2])
-        private.enclave = EmbeddedEnclave(store, keyring, InlineLanes(), SystemEntropy())  # it has its own database
+        private.enclave = EmbeddedEnclave(store, keyring, InlineLanes(), SystemEntropy())
         enclave, executor = private.privacy.enclave, private.privacy.executor
         look, write, looks = enclave.receive_many, executor._lanes.write.run, list[int]()
 

@@ -141,7 +141,7 @@ def differing(connection: Connection, private: PrivateInterface, foreign: About,
         answers = []
         for about in (foreign, unknown):
             answer = connection.ask(name, params(private, about))
-            if isinstance(answer.get("result"), dict):  # priv_explain shows public facts about it
+            if isinstance(answer.get("result"), dict):  # priv_explain shows public facts
                 for member in ("marker", "payloadKey", "blockNumber", "blockHash"):
                     answer["result"].pop(member, None)
             answers.append(answer)

@@ -64,7 +64,7 @@ def open_network(
     path: Path, genesis: Genesis, keys: Sequence[PrivateKey], clock: ManualClock
 ) -> Iterator[list[TestCore]]:
     """Open one node per key, with one clock."""
-    gc.collect()  # connected nodes release their databases only when they are garbage-collected
+    gc.collect()  # databases of connected nodes close only when the garbage collector frees the nodes
     with ExitStack() as stack:
         yield [
             stack.enter_context(open_core(path / f"node{index}", NodeConfig(), genesis, key=key, clock=clock))

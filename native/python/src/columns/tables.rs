@@ -47,8 +47,8 @@ impl ColumnBuffer {
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let (start, length) = slf.get().bytes();
-        // SAFETY: the interpreter passes a buffer to fill. The object is frozen and the buffer holds a reference to it,
-        // so the bytes do not move.
+        // SAFETY: the interpreter passes a buffer to fill. The bytes do not move, because the object is frozen and the
+        // buffer holds a reference to the object.
         let filled = unsafe {
             ffi::PyBuffer_FillInfo(
                 view,

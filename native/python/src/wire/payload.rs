@@ -23,7 +23,7 @@ unsafe impl Send for Payload {}
 pub fn allocate(size: usize) -> Box<dyn Output> {
     let payload = Python::attach(|py| {
         // SAFETY: without a source, the call returns a new bytes object of `size` bytes, or null with an exception.
-        // Only this code refers to the object, so it may write to it.
+        // Only this code refers to the object and may write to it.
         unsafe {
             let object = ffi::PyBytes_FromStringAndSize(ptr::null(), size as ffi::Py_ssize_t);
             let bytes: Py<PyBytes> = Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked().unbind();
@@ -52,7 +52,7 @@ impl Output for Payload {
         while self.filled < end {
             // The repeated part doubles with each round, so source and target never overlap.
             let count = (end - self.filled).min(self.filled - from);
-            // SAFETY: the source is filled, and the target lies behind it inside the object.
+            // SAFETY: the source is filled, and the target lies behind the source inside the object.
             unsafe { ptr::copy_nonoverlapping(self.start.add(from), self.start.add(self.filled), count) };
             self.filled += count;
         }

@@ -382,7 +382,7 @@ impl Inspector<EvmContext> for CallEvents {
     }
 
     fn create_end(&mut self, _: &mut EvmContext, _: &CreateInputs, outcome: &mut CreateOutcome) {
-        // as init code, Besu shows the code of the topmost frame; that is the new frame, if it has started
+        // as init code, Besu shows the code of the topmost frame, which is the new frame once it has started
         let frame = self.live.last();
         let refused = matches!(
             outcome.result.result,

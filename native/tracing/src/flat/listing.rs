@@ -67,7 +67,7 @@ impl Listing<'_> {
         };
         if let Some(Precompiled { price, result, .. }) = &self.events.root_precompiled {
             outcome.gas_used = *price as i64;
-            // if gas was missing, the price of the contract was not deducted
+            // a contract that ran out of gas was not charged its price
             if *result == InstructionResult::PrecompileOOG {
                 gas += price;
             }

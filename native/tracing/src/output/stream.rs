@@ -47,7 +47,8 @@ impl Stream {
     /// Wait for the next chunks. Returns None after the last chunk.
     pub fn next(&self) -> Result<Option<Vec<Vec<u8>>>> {
         let chunks = self.receive();
-        // `close` ran during this call and could not drop the channel: drop it here, or the worker would block
+        // `close` ran during this call and could not drop the channel. Drop the channel here, or the worker would
+        // block.
         if self.is_closed.load(Ordering::SeqCst) {
             self.close();
         }

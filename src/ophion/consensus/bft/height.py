@@ -154,7 +154,7 @@ class Height:
         """Round, certificate and begin of the block that is being built."""
         self._turn_began = 0.0
         self._said: dict[type[BftMessage], BftMessage] = {}
-        # None even if `memory` comes from disk, so that the node always writes its first vote
+        # set None even if `memory` comes from disk, so that the node always writes its first vote
         self._remembered: DurableVotes | None = None
 
     # --- timers and results ---------------------------------------------------------------------

@@ -206,7 +206,7 @@ class TransactionFetcher:
         """
         pending = self._pending.get(hash)
         if pending is None or not pending.size or len(pending.announcers) > 1:
-            return  # no size was announced, or several peers announced sizes and the wrong one is unclear
+            return  # no size was announced, or several peers announced different sizes
         kind = 0 if raw[0] >= _FIRST_OF_LISTS else raw[0]
         if pending.kind != kind:
             raise PeerMisbehaved(

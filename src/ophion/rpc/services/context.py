@@ -33,11 +33,11 @@ from ophion.runtime.lanes import Lanes
 from ophion.runtime.metrics import Nested
 
 if TYPE_CHECKING:
-    from ophion.dev.node import DevNode  # for type checking only; development nodes import it at runtime
+    from ophion.dev.node import DevNode  # only development nodes load this module
     from ophion.peers.eth.peers import EthPeers
     from ophion.peers.service import PeerService
-    from ophion.privacy.service import Privacy  # for type checking only; nodes with privacy import it at runtime
-    from ophion.producer.bft_driver import BftDriver  # for type checking only; BFT networks import it at runtime
+    from ophion.privacy.service import Privacy  # only nodes with privacy load this module
+    from ophion.producer.bft_driver import BftDriver  # only nodes of BFT networks load this module
     from ophion.rpc.services.private_filters import PrivateFilters
     from ophion.rpc.services.private_subscriptions import PrivateSubscriptions
     from ophion.wallet.keyring import Keyring

@@ -83,7 +83,7 @@ def block_logs(
     ledger: PrivateLedger, query: PrivateQuery, block: Hash32, number: int, is_removed: bool = False
 ) -> list[dict[str, Any]]:
     """Return the logs of a group in one block, in marker order."""
-    from ophion.privacy.payloads import MarkerPlace  # lazy import: only nodes with private transactions need it
+    from ophion.privacy.payloads import MarkerPlace  # lazy import: needed only for private transactions
 
     found = []
     for marker, _ in ledger.roots(query.group, number, block):

@@ -82,7 +82,7 @@ def test_rows_can_be_limited_and_chosen(dev: Interface) -> None:
     limited = dev.ask("debug_traceCall", call, "latest", {"limit": 2, "stateOverrides": overrides})
     assert len(limited["structLogs"]) == 2
     assert limited["truncated"] is True
-    # the row after a selected instruction shows its effect
+    # the row after a selected instruction shows the effect of that instruction
     assert [row["op"] for row in rows(dev, {"opcodes": ["sstore", "SLOAD"]}, codes)] == [
         "SSTORE",
         "PUSH1",

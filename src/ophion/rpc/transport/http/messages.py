@@ -125,7 +125,7 @@ def _first_lines(shape: Shape) -> bytes:
 
 def preflight(requested: bytes = b"") -> Response:
     """Answer a CORS preflight that names these request headers (json-rpc.md 1.7)."""
-    # `*` does not include Authorization, so it must be listed by name
+    # `*` does not include Authorization, so list Authorization by name
     has_token = b"authorization" in (name.strip().lower() for name in requested.split(b","))
     allowed = b"*,content-type,authorization" if has_token else b"*,content-type"
     lines = b"Access-Control-Allow-Headers: %b\r\nAccess-Control-Allow-Methods: GET, POST, OPTIONS\r\n" % allowed

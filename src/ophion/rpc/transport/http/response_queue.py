@@ -269,7 +269,7 @@ class Answers:
             if len(out) == 1:
                 self._transport.write(out[0])
             elif self._turns is not None:
-                self._transport.write(b"".join(out))  # join them: a copy costs less than another TLS record
+                self._transport.write(b"".join(out))  # join the parts: a copy costs less than another TLS record
             else:
                 self._transport.writelines(out)
             self._out = []
