@@ -1,9 +1,9 @@
 """Measure what a large state costs: python bench/large_state.py [--accounts 1000000] [--slots 3000000] [--rate 4000]
 
-A network of one IBFT 2.0 validator is measured with an empty state. Then contracts create the accounts and storage
-slots, and it is measured again. Figures: processor time per transfer (half of them to new accounts), delay of blocks,
-latency of balance requests, anonymous memory, and time from a restart to the first answer. Prints JSON lines. The full
-size takes some minutes and two gigabytes of disk.
+The script measures a network of one IBFT 2.0 validator with an empty state. Then contracts create the accounts and
+storage slots, and the script measures the network again. Figures: processor time per transfer (half of the transfers go
+to new accounts), delay of blocks, latency of balance requests, anonymous memory, and time from a restart to the first
+answer. Prints JSON lines. The full size takes some minutes and two gigabytes of disk.
 """
 
 from __future__ import annotations

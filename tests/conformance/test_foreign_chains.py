@@ -46,7 +46,7 @@ needs_shared = pytest.mark.skipif(not WHOLE, reason="public test data ../shared/
 
 
 def check_files(interface: Interface, path: Path, *sources: Path) -> None:
-    """Check the database. Its export must equal the first source; further sources contain the same blocks."""
+    """Check the database. The export must equal the first source; further sources contain the same blocks."""
     store = interface.node.chain.store
     assert store.check(10) == []
     out = path / "export.rlp"

@@ -1,4 +1,4 @@
-"""Cheat codes of `ophion dev`: their effects from the command line to the answer, and the nodes that refuse them."""
+"""Cheat codes of `ophion dev`: their effects on a running node, and the nodes that refuse them."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_a_validator_that_is_voted_in_and_never_comes(tmp_path: Path, engine: st
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_its_nodes_are_replaced_one_by_one(tmp_path: Path, engine: str) -> None:
-    """The Besu nodes are replaced one by one: one by a vote for a new address, one by a node with the same address."""
+    """One Besu node is replaced by a vote for a new address, the other by a node with the same address."""
     with Mixed(tmp_path, engine, Besu) as mixed:
         network, (first, second) = mixed.network, mixed.theirs
         mixed.vote("0x" + network.keys[REPLACEMENT].address.hex(), True)

@@ -16,7 +16,7 @@ pub struct Costs {
     pub lanes: u32,
 }
 
-/// Limits of the cost parameters. They are bounded, because the key file sets them.
+/// Limits of the cost parameters, which the key file sets.
 const MAX_MEMORY_KIB: u32 = 1 << 20;
 const MAX_ITERATIONS: u32 = 64;
 const MAX_LANES: u32 = 64;

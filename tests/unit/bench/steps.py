@@ -16,7 +16,7 @@ def step_of(
     refused: str | None = None,
     gas_limit: int = 30_000_000,
 ) -> Step:
-    """Return a load step. Its transactions wait for the next block, and longer if the network is overloaded."""
+    """Return a load step whose transactions wait for the next block, and longer if the network is overloaded."""
     sent = round(rate * seconds)
     step = Step(rate, seconds, shape, sent=sent, answer_s=[0.002] * sent)
     for number in range(sent):

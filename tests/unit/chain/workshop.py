@@ -73,7 +73,7 @@ class Workshop:
         return blocks
 
     def transfer(self, parent: HashedHeader) -> bytes:
-        """Return a transfer for the block after `parent`. Its nonce assumes one transfer in each earlier block."""
+        """Return a transfer for the block after `parent`. The nonce assumes one transfer in each earlier block."""
         return legacy_transaction(DEV_KEYS[1], parent.number, to=b"\x0d" * 20, value=1, chain_id=2018)
 
     def put(self, block: ChainBlock) -> Staged:

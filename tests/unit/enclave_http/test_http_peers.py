@@ -120,7 +120,7 @@ def test_who_is_away_gets_it_when_it_is_back(tmp_path: Path) -> None:
 
 
 def test_a_member_that_lost_its_payloads_gets_them_back(tmp_path: Path) -> None:
-    """The member connects to the other member by URL. It need not be reachable itself."""
+    """The member connects to the other member by URL, and need not be reachable itself."""
     a, b = Member(tmp_path, 1), Member(tmp_path, 2, keys=2)
 
     async def story() -> None:

@@ -11,7 +11,7 @@ use revm::primitives::hardfork::SpecId;
 
 use super::database::Ancestors;
 
-/// A fork: one of revm's, or Constantinople with EIP-1283 gas.
+/// A fork that revm knows, or Constantinople with EIP-1283 gas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fork {
     pub spec: SpecId,

@@ -36,7 +36,7 @@ pub mod cost {
 
 /// Reason why a field was not written.
 pub enum Stop {
-    /// A null value where the schema allows none. It makes the parent null.
+    /// A null value where the schema allows none. The parent becomes null.
     Null,
     Exhausted(&'static str),
     Broken(Error),

@@ -7,7 +7,7 @@ use super::view::{Layer, LayerAccount, Layers};
 /// Maximum number of layers that are not merged. A node that commits its blocks has fewer layers.
 const MAX_LAYERS: usize = 8;
 
-/// Merge layers until each layer is more than twice as large as the layer above it. Their number is then logarithmic.
+/// Merge layers until each layer is more than twice as large as the layer above it, so that few layers remain.
 ///
 /// The base of a merged layer is the base of its lowest part. If the flat tables reach a root inside of a merged layer,
 /// the state is read from the trie.

@@ -438,7 +438,7 @@ struct NewFrame {
     call: usize,
     /// Gas that the callee gets.
     gas: u64,
-    /// Gas that the caller pays. It is lower by the stipend, which is free.
+    /// Gas that the caller pays: the callee's gas without the stipend, which is free.
     handed: u64,
 }
 
@@ -485,8 +485,8 @@ fn is_calling(opcode: u8) -> bool {
     matches!(opcode, op::CALL | op::CALLCODE | op::DELEGATECALL | op::STATICCALL | op::CREATE | op::CREATE2)
 }
 
-/// Return whether an instruction is written. These are not written: the implicit STOP at the end, a lone STOP, and
-/// halts except out of gas, bad jumps and state changes in a static call.
+/// Return whether an instruction is written. Three kinds are not written: the implicit STOP at the end, a lone STOP,
+/// and halts except out of gas, bad jumps and state changes in a static call.
 fn is_shown(opcode: u8, count: u64, halt: Option<InstructionResult>, is_past_end: bool) -> bool {
     use InstructionResult as R;
     match halt {

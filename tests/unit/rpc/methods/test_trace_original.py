@@ -390,9 +390,7 @@ def test_only_calls_have_a_recipient(istanbul: Interface) -> None:
 
 
 def test_the_flat_call_tracer_shows_the_tree_as_a_list(istanbul: Interface) -> None:
-    """Texts, gas and failures equal those of the call tracer: the outermost call shows the whole gas limit, and callees
-    show revert data.
-    """
+    """Texts, gas and failures match the call tracer: the outermost call shows the whole gas limit."""
 
     def flat(to: int, **config: bool) -> list[dict[str, Any]]:
         asked = {"from": SENDER, "to": at(to), "gas": hex(GAS)}
