@@ -45,7 +45,7 @@ class NotFetched(NativeError):
 # --- crypto -------------------------------------------------------------------------------------
 
 def keep_freed(max_bytes: int, /) -> None:
-    """Let each heap hold up to `max_bytes` of freed memory. More is returned to the system at once."""
+    """Let each heap hold up to `max_bytes` of freed memory. Further freed memory returns to the system at once."""
 
 def note_heap() -> None:
     """Register the heap of this long-lived thread, so that `give_back` can trim it."""
@@ -85,12 +85,12 @@ class SealedRecord:
     """Public keys of the recipients. The first `members` of them form the group."""
     members: int
     is_legacy: bool
-    """Whether the group id is that of the legacy group of its members."""
+    """Whether the group id is that of a legacy group with these members."""
     opens: bool
     agrees: bool
-    """Whether the payload opens and, if it is a private transaction, names this sender and group."""
+    """Whether the payload can be opened. A private transaction must also name the sender and group of this record."""
     gas_limit: int | None
-    """Gas limit of the private transaction; None when the payload does not open or is something else."""
+    """Gas limit of the private transaction; None if the payload cannot be opened or is not a private transaction."""
 
 @final
 class EnclaveKeyring:
@@ -109,7 +109,9 @@ class EnclaveKeyring:
         randomness: bytes,
         /,
     ) -> tuple[bytes, bytes]:
-        """Return (key, record). Needs 80 random bytes. CallRefused for a foreign sender or invalid recipient."""
+        """Seal a payload with 80 random bytes. Returns (key, record). Raises CallRefused for a foreign sender or
+        invalid recipient.
+        """
 
     def judge(self, records: Sequence[bytes], /) -> list[SealedRecord | None]:
         """Decode records of other enclaves and try to open them. None stands for bytes that are no record."""
@@ -145,7 +147,9 @@ def ordered_root(items: Sequence[bytes], /) -> bytes:
     """Return the root of the trie rlp(index) -> item, for transactions, receipts or withdrawals."""
 
 def trie_root(changes: Sequence[tuple[bytes, bytes | None]], secure: bool, /) -> bytes:
-    """Return the root after applying the changes in order (None or empty deletes). Secure tries hash their keys."""
+    """Return the root of a trie after these changes. None or an empty value deletes a key. Secure tries hash their
+    keys.
+    """
 
 def verify_proof(root: bytes, key: bytes, nodes: Sequence[bytes], /) -> bytes | None:
     """Return the value proved under keccak(key), or None if absence is proved. Raises DecodeError for a wrong proof."""
@@ -241,15 +245,17 @@ class Bounds:
         max_total_fee: int | None,
         max_init_code: int | None,
     ) -> Bounds:
-        """Set the limits. `min_fee` is the minimum fee per gas, `min_price` the minimum of base fee plus tip,
-        `max_total_fee` the maximum fee for all gas. Transactions of type 3 and above are never plain."""
+        """Set the limits. `min_fee` is the minimum fee per gas, `min_price` the minimum sum of base fee and tip,
+        `max_total_fee` the maximum fee for all gas. Transactions of type 3 and above are never plain.
+        """
 
 def journal_lines(transactions: Sequence[Transaction], arrived_ms: int, /) -> bytes:
     """Return the lines of the pool's journal for these transactions."""
 
 def decode_transactions(raws: Sequence[bytes], /) -> list[Transaction | str]:
-    """Decode, hash and recover many transactions on all cores. A str is the error of a malformed transaction. The
-    sidecar of a blob transaction is verified and dropped. The senders of the last 65,536 transactions are cached."""
+    """Decode, hash and recover many transactions on all cores. A malformed transaction gives an error text. The sidecar
+    of a blob transaction is verified and dropped. The senders of the last 65,536 transactions are cached.
+    """
 
 def senders_recovered() -> int:
     """Number of sender recoveries since the start (cache misses)."""
@@ -261,16 +267,18 @@ class Decoder:
 
     def __new__(cls) -> Decoder: ...
     fd: int
-    """Readable when results are ready."""
+    """File descriptor that is readable when results are ready."""
     def submit(self, arrival: object, raws: Sequence[bytes], /) -> bool:
-        """Submit transactions. Returns True if they are held back until there are enough of them, or until `start`."""
+        """Submit transactions. Returns True if the decoder waits for more transactions, or for `start`, before it runs.
+        """
 
     def start(self) -> None:
-        """Process all submissions that are held back."""
+        """Process all submissions that wait."""
 
     def collect(self, max: int, /) -> tuple[list[Any], list[Transaction | str]]:
-        """Return results of at most `max` submissions, with the transactions of all of them. Never blocks. If more
-        results are ready, `fd` stays readable."""
+        """Return (arrivals, transactions) of at most `max` finished submissions. Never blocks. If more results are
+        ready, `fd` stays readable.
+        """
 
 @final
 class Withdrawal:
@@ -307,9 +315,10 @@ class Body:
     def encode_block(self, header: bytes, /) -> bytes: ...
 
 def decode_block(block: bytes, start: int = 0, end: int | None = None, /) -> tuple[bytes, Body]:
-    """(header RLP, body) of one RLP block. Raises DecodeError for anything else, including trailing bytes.
+    """Return (header RLP, body) of one RLP block. Raises DecodeError for other bytes, including trailing bytes.
 
-    `start` and `end`: the part of `block` that holds it, without a copy."""
+    `start` and `end` delimit the block within `block`; these bytes are not copied.
+    """
 
 # --- environment --------------------------------------------------------------------------------
 
@@ -329,7 +338,9 @@ class ChainRules:
         signatures: Sequence[tuple[bytes, bytes]] = (),
     ) -> ChainRules:
         """Create the rules. `is_relaxed` is for development chains: senders may have code, and no cap limits a
-        transaction's gas. `signatures` (`r`, `s`, `v`) get their address from ecrecover, valid or not."""
+        transaction's gas. For each of `signatures`, ecrecover returns the given address, even if the signature is
+        invalid.
+        """
 
 
 @final
@@ -365,7 +376,7 @@ class BlockEnv:
 # --- state and execution ------------------------------------------------------------------------
 
 FORK_MARKER_SLOT: bytes
-"""The slot that marks storage as local on a fork; no contract reaches it."""
+"""Storage slot that marks the storage of an account as local on a fork. No contract can reach this slot."""
 
 @final
 class ForkState:
@@ -374,24 +385,27 @@ class ForkState:
     def __new__(
         cls, number: int, fetch: Callable[[bytes | None, bytes | None, int | None], bool], /
     ) -> ForkState:
-        """`fetch(address, slot, number)` adds a missing account, slot or block hash and returns true. If it returns
-        false, the read raises `NotFetched`; if it raises, `SourceFailed`."""
+        """Create an empty state. `fetch(address, slot, number)` adds a missing account, slot or block hash and returns
+        true. A read raises `NotFetched` if `fetch` returns false, and `SourceFailed` if `fetch` raises.
+        """
 
     def attach(self, store: Store, /) -> None:
-        """Put this state below that of a database."""
+        """Let a database read from this state what its local state does not have."""
 
     def add_account(self, address: bytes, account: tuple[int, int, bytes] | None, /) -> None:
-        """Nonce, balance and code hash; None for an account that does not exist."""
+        """Add an account: nonce, balance and code hash, or None if the account does not exist."""
 
     def add_slot(self, address: bytes, slot: bytes, value: bytes, /) -> None: ...
     def add_code(self, code: bytes, /) -> bytes:
-        """Returns the hash of the code."""
+        """Add contract code and return its hash."""
 
     def add_block_hash(self, number: int, hash: bytes, /) -> None: ...
     def knows(self, address: bytes | None, slot: bytes | None = None, number: int | None = None, /) -> bool: ...
     def knows_code(self, hash: bytes, /) -> bool: ...
     def collect(self, work: Callable[[], object], /) -> list[tuple[bytes | None, bytes | None, int | None]]:
-        """Call `work` with zero for every missing key; returns these keys. Its result and its errors do not count."""
+        """Run `work` with zero in place of each missing value. Returns the missing keys; result and errors of `work`
+        are ignored.
+        """
 
 @final
 class State:
@@ -450,11 +464,11 @@ class TakeResult:
     skipped: list[tuple[int, str]]
     """(position, reason) of candidates that are invalid on this state."""
     early: list[int]
-    """Candidates whose sender has lower nonces that are missing."""
+    """Candidates that are too early, because lower nonces of their sender are missing."""
     unfit: list[int]
     """Candidates that need more gas than the block has left."""
     unfinished: int | None
-    """The candidate that was running at the deadline; it has no effect. None if there was none."""
+    """The candidate that was running at the deadline, or None. This candidate has no effect on the block."""
     seen: int
     """Number of candidates processed before gas or time ran out."""
     is_full: bool
@@ -463,7 +477,8 @@ class TakeResult:
 @final
 class OpenBlock:
     """Incremental block builder: runs transactions as they arrive, and can be sealed once, at any moment. Only one
-    thread at a time may use it. After a database failure it is unusable."""
+    thread at a time may use a block. After a database failure the block is unusable.
+    """
 
     def __new__(cls, state: State, env: BlockEnv, keep_revert_data: bool, /) -> OpenBlock: ...
     def take(self, candidates: Sequence[Transaction], deadline_s: float, /) -> TakeResult:
@@ -487,7 +502,7 @@ def build_block(
     deadline_s: float,
     /,
 ) -> tuple[TakeResult, Body, Execution]:
-    """Build a whole block at once. Gives the same block as an `OpenBlock`, in less time for a few transactions."""
+    """Build a whole block at once. The result equals that of an `OpenBlock`, but a few transactions take less time."""
 
 def execute(
     state: State,
@@ -503,11 +518,12 @@ def execute(
 def genesis_state(
     store: Store, alloc: Sequence[tuple[bytes, int, int, bytes, Sequence[tuple[bytes, bytes]]]], /
 ) -> Execution:
-    """Make the genesis state from (address, nonce, balance, code, ((slot, value) ...)) of each account. It is committed
-    like the state of any block."""
+    """Make the genesis state from (address, nonce, balance, code, ((slot, value) ...)) of each account. The state is
+    committed like that of any block.
+    """
 
 def edit_state(store: Store, state: State, changes: Sequence[AccountOverride], number: int, /) -> State:
-    """Write a copy of a state with these changes, for the block with this number. For development networks."""
+    """Write a copy of a state with these changes as the state of block `number`. Only development networks use it."""
 
 # --- calls --------------------------------------------------------------------------------------
 
@@ -598,17 +614,18 @@ def call(
     """Run a call without lasting effects. Nonce, balance-for-fees and EIP-3607 checks are off."""
 
 def console_reads() -> int:
-    """A number that changes when an execution in this process calls the console of Hardhat and Foundry."""
+    """Return a number that changes whenever an execution in this process calls the console of Hardhat and Foundry."""
 
 def call_each(
     state: State, env: BlockEnv, request: CallRequest, inputs: Sequence[bytes], limit_s: float, /
 ) -> list[CallOutcome]:
-    """Run a call with several inputs. Each run is like `call` and has the same time limit."""
+    """Run a call once for each input. Each run is like `call` and has the same time limit."""
 
 @final
 class CallCostCache:
-    """Decides which contract functions may run on the event loop: functions that returned quickly before, and unknown
-    functions while the budget of failed attempts lasts."""
+    """Decides which contract functions may run on the event loop. These are functions that returned quickly before, and
+    unknown functions while the time budget for failed attempts lasts.
+    """
 
     def __new__(cls) -> CallCostCache: ...
     def is_light(self, to: bytes, input: bytes, /) -> bool: ...
@@ -618,7 +635,7 @@ class CallCostCache:
         """Record whether a finished call was slow."""
 
     def wasted(self, to: bytes, input: bytes, took_s: float, /) -> None:
-        """Record a failed attempt and the time it took."""
+        """Record an attempt that did not finish on the event loop, and the time it took."""
 
 @final
 class LatestBlock:
@@ -632,7 +649,7 @@ class LatestBlock:
     def set_terms(
         self, env: BlockEnv, gas: int, max_gas: int, limit_s: float, costs: CallCostCache, /
     ) -> None:
-        """Set environment, default gas, maximum gas and time limit of calls. Until then no call runs."""
+        """Set environment, default gas, maximum gas and time limit of calls. No call runs before `set_terms`."""
 
     def call(self, call: dict[str, object], /) -> bytes | None:
         """Return the output of a plain eth_call given as a JSON object; None if the slow path has to run it."""
@@ -656,8 +673,9 @@ def estimate_gas(
     deadline_s: float,
     /,
 ) -> tuple[int, CallOutcome]:
-    """Return sufficient gas (by the search of json-rpc.md) and the outcome with it. If the call fails: 0 and its
-    outcome."""
+    """Return sufficient gas (by the search of json-rpc.md) and the outcome of the call with this gas. If the call
+    fails, the gas is 0.
+    """
 
 def create_access_list(
     state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], deadline_s: float, /
@@ -670,7 +688,7 @@ class TraceStream:
     """JSON text that a thread writes. The thread stops when the stream is closed or dropped."""
 
     def next(self) -> bytes | None:
-        """Return the next chunk, None after the last. Blocks without the GIL. Raises the error of the thread."""
+        """Return the next chunk, or None after the last. Waits without the GIL. Raises the error of the thread."""
 
     def close(self) -> None:
         """Stop the thread."""
@@ -701,7 +719,7 @@ class TraceKind:
     ) -> TraceKind: ...
     @staticmethod
     def calls(*, only_top_call: bool = False, with_log: bool = False, with_pc: bool = False) -> TraceKind:
-        """The call tracer. With `with_pc`, a failed call has the position in its code at which it failed."""
+        """The call tracer. With `with_pc`, a failed call includes the program counter of the failure."""
     @staticmethod
     def prestate(*, diff: bool = False, code: bool = True, storage: bool = True, empty: bool = False) -> TraceKind: ...
     @staticmethod
@@ -712,7 +730,9 @@ class TraceKind:
     def replay(*, trace: bool, vm_trace: bool, state_diff: bool) -> TraceKind: ...
     @staticmethod
     def validation(*, ignored_opcodes: bytes | None = None, with_log: bool = False) -> TraceKind:
-        """Calls with their accesses, for ERC-7562. None ignores the opcodes that are permitted everywhere."""
+        """The call tracer with storage and opcode accesses, for ERC-7562. None as `ignored_opcodes` omits the opcodes
+        that ERC-7562 always permits.
+        """
 
 def trace_transaction(block: TracedBlock, index: int, kind: TraceKind, deadline_s: float, /) -> TraceStream: ...
 def trace_block(block: TracedBlock, kind: TraceKind, wrapped: bool, deadline_s: float, /) -> TraceStream:
@@ -730,10 +750,10 @@ def trace_call(
 def trace_calls(
     state: State, env: BlockEnv, calls: Sequence[tuple[CallRequest, TraceKind]], deadline_s: float, /
 ) -> TraceStream:
-    """Return a list of replays. Each runs on the state of the previous one."""
+    """Return a list of traces. Each call runs on the state after the previous call."""
 
 def trace_signed(state: State, env: BlockEnv, body: Body, kind: TraceKind, deadline_s: float, /) -> TraceStream:
-    """Trace one signed transaction as if it were the next one, with all transaction checks."""
+    """Trace a signed transaction on this state, with all transaction checks."""
 
 def trace_flat(
     blocks: Sequence[TracedBlock],
@@ -778,8 +798,9 @@ def simulate_block(
     gas_left: int,
     deadline_s: float,
 ) -> SimulatedBlock:
-    """Run calls (request, gas, nonce, whether a gas price was given) as a block. CallRefused names the broken rule. Its
-    codes are those of `CallOutcome.reason`, and nonce-low, nonce-high, block-gas."""
+    """Run calls (request, gas, nonce, whether a gas price was given) as a block. CallRefused names the broken rule by
+    the codes of `CallOutcome.reason` or by nonce-low, nonce-high or block-gas.
+    """
 
 def is_precompile(env: BlockEnv, address: bytes, /) -> bool: ...
 
@@ -797,8 +818,9 @@ class NewBlock:
 
 @final
 class Pruning:
-    """A pruning round. Call forget, mark and sweep in this order. Call each with up to `max` entries until it returns
-    False. A round may be abandoned: the database is consistent after every step. Blocks may be written between steps.
+    """A pruning round. Call `forget`, `mark` and `sweep` in this order, each repeatedly with up to `max` entries until
+    it returns False. A round may be abandoned: the database is consistent after every step. Blocks may be written
+    between steps.
     """
 
     def forget(self, max: int, /) -> bool:
@@ -840,12 +862,14 @@ class Store:
     ) -> None:
         """Write blocks and named values and change the canonical chain, all in one transaction. `removed` are hashes to
         remove from the canonical chain, old head first. `added` are hashes to add in ascending order; the last one
-        becomes the head. Each must be stored already or be among `blocks`. If both are empty, only side blocks are
-        written."""
+        becomes the head. Added blocks must be stored already or be among `blocks`. If `removed` and `added` are empty,
+        only side blocks are written.
+        """
 
     def rewind(self, hash: bytes, state_root: bytes, /) -> None:
-        """Make a committed block the head again, with this state. The cost does not depend on the number of blocks
-        above it: their rows stay until new blocks replace them."""
+        """Make a committed block the head again, with this state. The cost does not depend on the number of removed
+        blocks: their rows stay until new blocks replace them.
+        """
 
     def write_rows(self, changes: Sequence[tuple[str, bytes, bytes | None]], /) -> None:
         """Write rows (table, key, value) of key-value tables in one transaction. A value of None deletes the row. The
@@ -930,13 +954,13 @@ class Store:
         """Return the estimated memory of cached nodes of the latest state, in bytes."""
 
     def state_cache(self) -> int:
-        """Return the maximum memory of these cached nodes, in bytes."""
+        """Return the limit of `state_cached`, in bytes."""
 
     def set_state_cache(self, bytes: int, /) -> None:
         """Limit the memory of cached nodes of the latest state."""
 
     def write_changes(self) -> None:
-        """From now on, write branches as deltas if these are shorter."""
+        """From now on, write trie branches as deltas where a delta is shorter."""
 
     def begin_pruning(self, oldest: int, /) -> Pruning:
         """Begin a round that deletes the states of all blocks below this number, except the genesis."""
@@ -977,7 +1001,7 @@ class GraphqlEngine:
         """Create the engine. Raises DecodeError if the schema is invalid or has a field without a resolver."""
 
     def read(self, body: bytes, /) -> GraphqlQuery | bytes:
-        """Parse a JSON request. Returns bytes, the response, if the request is invalid."""
+        """Parse a JSON request. If the request is invalid, returns the error response as bytes."""
 
     def read_parts(self, document: str, operation: str | None, variables: str | None, /) -> GraphqlQuery | bytes:
         """Parse a request from its parts. `variables` is JSON text."""
@@ -988,7 +1012,7 @@ class GraphqlQuery:
 
     is_mutation: bool
     is_heavy: bool
-    """Whether a request of this shape was too expensive for the event loop before."""
+    """Whether an earlier request of this shape was too expensive for the event loop."""
     needs_gas_price: bool
     needs_priority_fee: bool
     needs_pool: bool
@@ -1011,8 +1035,9 @@ class GraphqlQuery:
         named: Sequence[Transaction] = ...,
         oldest_state: int = 0,
     ) -> tuple[int, bytes | GraphqlText] | GraphqlRound | None:
-        """Run the query. Returns status and body; or a round with tasks for the node; or None if `at_once` allows less
-        work."""
+        """Run the query. Returns (status, body), or a round with tasks for the node. With `at_once`, returns None if
+        the query needs too much work for the event loop.
+        """
 
 @final
 class GraphqlRound:
@@ -1072,7 +1097,7 @@ HANDSHAKE_ENTROPY: int
 """Random bytes that a handshake needs."""
 
 MAX_HANDSHAKE_SIZE: int
-"""Maximum size of a handshake message. If its size prefix is larger, it is refused before it is read."""
+"""Maximum size of a handshake message. A larger size prefix is refused before the message is read."""
 
 @final
 class Handshake:
@@ -1084,8 +1109,9 @@ class Handshake:
     auth: bytes
     """The first message, with its two size bytes."""
     def finish(self, ack: bytes, /) -> Session:
-        """Complete the handshake; the ack includes its two size bytes. Raises WireError also if the peer's key is not
-        the dialled one."""
+        """Complete the handshake; the ack includes its two size bytes. Raises WireError if the ack is invalid or the
+        peer's key is not the dialled key.
+        """
 
     @staticmethod
     def answer(secret: bytes, auth: bytes, entropy: bytes, /) -> tuple[bytes, bytes, Session]:
@@ -1093,22 +1119,24 @@ class Handshake:
 
     @staticmethod
     def caller(secret: bytes, auth: bytes, /) -> bytes:
-        """Return the node id that an auth claims, without proof. Costs a tenth of `answer`."""
+        """Return the unverified node id in an auth. Takes a tenth of the time of `answer`."""
 
 @final
 class Session:
     """Encrypts and decrypts frames after a handshake."""
 
     is_compressed: bool
-    """Whether messages are compressed. Must be set, to either value, once the peer's Hello is known. Until then `feed`
-    returns one uncompressed message at a time, because Hello decides about the compression of later messages."""
+    """Whether messages are compressed. The caller must set a value as soon as it knows the peer's Hello. Until then
+    `feed` returns one uncompressed message at a time, because Hello decides whether later messages are compressed.
+    """
     max_message: int
     """Maximum size of a message, before and after decompression; 2048 until it is set, 2**24 - 1 at most."""
     buffered: int
     """Bytes held for incomplete messages."""
     def seal(self, messages: Sequence[tuple[int, bytes]], /) -> bytes:
-        """Return the frames of (message id, payload), in order. If a message exceeds a frame, raises WireError and
-        changes nothing."""
+        """Return the frames of (message id, payload), in order. Raises WireError and changes nothing if a message is
+        larger than a frame.
+        """
 
     def set_max_size(self, id: int, size: int, /) -> None:
         """Limit the payload size of one message id after decompression. `feed` returns only the size of a larger
@@ -1165,12 +1193,13 @@ class JsonOutline:
     values: int
     """Number of all values, including keys."""
     id: tuple[int, int] | None
-    """Start and end of the member `id`; of repeated members, the last one."""
+    """Start and end of the member `id`; of the last one if the member is repeated."""
     method: tuple[int, int] | None
     params: tuple[int, int] | None
     def member(self, position: int, /) -> tuple[int, int, int]:
-        """Return start, end and number of values of one batch element. A list of all elements would take more memory
-        than the text."""
+        """Return start, end and number of values of one batch element, because a list of all elements takes more memory
+        than the text.
+        """
 
 @final
 class PlainRequests:
@@ -1183,8 +1212,10 @@ class PlainRequests:
     def read(
         self, text: bytes, /
     ) -> bytes | tuple[bytes, str, list[str | bool | dict[str, str]] | bytes] | None:
-        """Return a reply; or id digits, method and parameters (strings, booleans and objects of strings) of a plain
-        request; or None if the slow path has to parse the message. The parameters are `bytes` for a raw transaction."""
+        """Read one message. Returns a reply; or id digits, method and parameters (strings, booleans and objects of
+        strings) of a plain request; or None if the slow path must parse the message. A raw transaction has `bytes` as
+        parameters.
+        """
 
 def json_outline(text: bytes, max_members: int, /) -> JsonOutline | None:
     """Return the outline; None if the text is not JSON. Builds no objects; releases the GIL for long texts."""
@@ -1228,7 +1259,7 @@ class PrivateTransaction:
     private_for: list[bytes] | None
     privacy_group_id: bytes | None
     group: bytes | None
-    """The group to which it belongs; None when its group id is not 32 bytes long."""
+    """Id of its privacy group; None when the id is not 32 bytes long."""
     restriction: bytes
 
 def decode_private_transaction(raw: bytes, /) -> PrivateTransaction: ...
@@ -1251,13 +1282,15 @@ def sign_private_transaction(
     restriction: bytes | None = None,
     max_priority_fee: int | None = None,
 ) -> bytes:
-    """Return a signed private transaction for these keys or for a group. With `max_priority_fee`, it has type 2."""
+    """Return a signed private transaction for recipients or for a privacy group. With `max_priority_fee`, the
+    transaction has type 2.
+    """
 
 def private_gas_limit(raw: bytes, /) -> int | None:
-    """Return the gas limit of a private transaction, without checking its signature; None for other bytes."""
+    """Return the gas limit of a private transaction without checking its signature; None if the bytes are not one."""
 
 def encode_versioned(raw: bytes, version: bytes, /) -> bytes:
-    """Encode a payload of a flexible group: a transaction with the version of the member list for which it was made."""
+    """Encode a payload of a flexible group: a transaction and the version of the member list that the sender used."""
 
 def decode_versioned(payload: bytes, /) -> tuple[bytes, bytes, bytes]:
     """Return transaction, version and group of a payload of a flexible group."""
@@ -1269,7 +1302,7 @@ def private_contract_address(sender: bytes, nonce: int, group: bytes, /) -> byte
 
 @final
 class PrivateBatch:
-    """The private transactions of some blocks. They are executed in memory, then `commit` writes the results."""
+    """Executes the private transactions of some blocks in memory. `commit` writes the results."""
 
     def __new__(cls, store: Store, /, *, chain_id: int, always_increments: bool = False) -> PrivateBatch: ...
     def rewind(self, group: bytes, before: int, /) -> None:
@@ -1295,9 +1328,9 @@ class PrivateBatch:
         deadline_s: float,
         /,
     ) -> TraceStream:
-        """Return the flat trace of the last of these payloads, which belong to one group and block. Changes nothing."""
+        """Return the flat trace of the last payload; all payloads belong to one group and block. Changes nothing."""
     def commit(self, store: Store, followed: tuple[bytes, int] | None, settled: Sequence[bytes] = ..., /) -> None:
-        """Write all results, the last block that was executed, and the late payloads that are settled."""
+        """Write all results and the last executed block, and remove the `settled` payloads from the late payloads."""
 
 @final
 class PrivateReceiptRecord:
@@ -1336,23 +1369,24 @@ class PrivateLedger:
         self, block: bytes, number: int, precompile: bytes, is_flexible: bool = False, /
     ) -> list[tuple[bytes, int, int, bytes, bytes]]: ...
     def hand_overs_in(self, block: bytes, /) -> list[tuple[bytes, bytes]]:
-        """Return keys of payloads that add members to flexible groups in a block, and keys of the handover indexes."""
+        """Return (payload key, handover index key) of each payload that adds members to a flexible group in a block."""
     def membership(self, group: bytes, number: int, /) -> tuple[bool, bytes, list[bytes]] | None:
         """Return whether a flexible group is unlocked, its version and its members' keys; None if it is unknown."""
     def markers_of(self, payload_key: bytes, /) -> list[tuple[bytes, int, int, bytes, bytes]]:
-        """Return the recorded markers of this payload on the canonical chain."""
+        """Return the recorded canonical markers of a payload."""
     def unread(self, start: bytes, most: int, /) -> tuple[list[bytes], bytes | None]:
         """Return payload keys of markers without a result, from a key on, and the key to continue from."""
     def note_late(self, keys: Sequence[bytes], /) -> None:
-        """Record these payloads as late, so that the private executor reads them again."""
+        """Record payloads that arrived after their block was executed, so that the private executor reads them again.
+        """
     def late(self, start: bytes, most: int, /) -> list[bytes]:
-        """Return late payloads that must be executed, from a key on."""
+        """Return keys of late payloads that are not executed yet, from a key on."""
     def receipt(self, block: bytes, marker: bytes, /) -> PrivateReceiptRecord | None: ...
     def root(self, group: bytes, number: int, /) -> bytes: ...
     def nonce(self, group: bytes, account: bytes, number: int, /) -> int: ...
     def state(self, group: bytes, number: int, public: State, /) -> State: ...
     def roots(self, group: bytes, number: int, block: bytes, /) -> list[tuple[bytes, bytes]]:
-        """Return marker and root of each transaction of a group in a block."""
+        """Return marker and resulting state root of each transaction of a group in a block."""
     def blocks(self, group: bytes, first: int, most: int, /) -> list[tuple[int, bytes]]:
         """Return the canonical blocks in which a group has transactions."""
     def groups(self, start: bytes, most: int, /) -> list[bytes]: ...
@@ -1370,7 +1404,7 @@ class ColumnBuffer:
 
 @final
 class RowFilter:
-    """Addresses and topics of logs, senders and recipients of transactions and calls; empty selects all."""
+    """Selects rows by addresses and topics of logs, and by senders and recipients; an empty filter selects all rows."""
 
     def __new__(
         cls,
@@ -1389,10 +1423,11 @@ class ReplayStop:
     def set(self) -> None: ...
 
 def table_columns() -> list[tuple[str, list[tuple[str, str]]]]:
-    """Datasets with name and type of each column."""
+    """Return the datasets with name and type of each column."""
 
 def block_ranges(store: Store, first: int, last: int, max_transactions: int, /) -> list[int]:
-    """Split blocks first..last by number of transactions: the last block of each range."""
+    """Split blocks first..last into ranges with similar numbers of transactions. Returns the last block of each range.
+    """
 
 def scan_table(
     store: Store,
@@ -1406,8 +1441,9 @@ def scan_table(
     max_bytes: int,
     /,
 ) -> tuple[int, tuple[int, list[tuple[int, ColumnBuffer | None, ColumnBuffer | None, ColumnBuffer]]]]:
-    """Rows of stored blocks: (next block to read, (rows, columns)). A column is (nulls, validity bitmap, offsets,
-    values) in Arrow's layout, in the dataset's order. Stops after the block that exceeds `max_bytes`."""
+    """Return (next block to read, (rows, columns)) of stored blocks. A column is (nulls, validity bitmap, offsets,
+    values) in Arrow's layout, in the dataset's order. Stops after the block that exceeds `max_bytes`.
+    """
 
 def replay_table(
     blocks: Sequence[TracedBlock],
@@ -1419,7 +1455,7 @@ def replay_table(
     stop: ReplayStop,
     /,
 ) -> tuple[int, list[tuple[int, ColumnBuffer | None, ColumnBuffer | None, ColumnBuffer]]]:
-    """Rows of re-executed blocks: (rows, columns) as in `scan_table`."""
+    """Execute blocks again and return (rows, columns) as in `scan_table`."""
 
 # --- public test vectors ------------------------------------------------------------------------
 

@@ -86,7 +86,7 @@ class KeyFileError(OphionError):
 
 
 class SignerUnavailable(OphionError):
-    """A security module did not sign. It may be removed, busy or locked."""
+    """A security module did not sign, for example because the module is removed, busy or locked."""
 
     transient = True
 
@@ -104,7 +104,7 @@ class ForkSourceError(OphionError):
 
 
 class StateNotFetched(OphionError):
-    """A part of a forked state is not fetched, and the reader may not wait for it."""
+    """A read needs a value that is not fetched from the forked chain yet, and the calling thread must not block."""
 
 
 class InvalidBlock(OphionError):
@@ -134,9 +134,7 @@ class InvalidBlock(OphionError):
         super().__init__(self._sentence())
 
     def at(self, number: int, hash: bytes) -> InvalidBlock:
-        """Return the same error with the number and hash of its block. An error that already has them stays
-        unchanged.
-        """
+        """Return a copy of the error with number and hash of the block. Fields that are already set stay unchanged."""
         return type(self)(
             self.rule,
             self.got,
@@ -187,13 +185,13 @@ class StateDropped(UnknownParent):
 
 
 class ProofError(OphionError):
-    """A proof cannot be made, or a part of it does not fit."""
+    """A proof cannot be created, or does not hold."""
 
 
 class PoolRejected(OphionError):
     """The pool rejects a transaction. `reason` is a stable name, which the RPC interface maps to a code.
 
-    The text of the message is fixed; `detail` adds to it.
+    `message` is a fixed text for each reason; `detail` holds the values of this transaction.
     """
 
     def __init__(self, reason: str, message: str, transient: bool = False, detail: str | None = None) -> None:
@@ -204,7 +202,7 @@ class PoolRejected(OphionError):
 
 
 class RulesError(OphionError):
-    """Permissions cannot be read or changed. The text of the message is fixed; `detail` adds to it."""
+    """Permissions cannot be read or changed. `message` is a fixed text; `detail` holds the particulars."""
 
     def __init__(self, message: str, detail: str | None = None) -> None:
         self.detail = detail
@@ -214,8 +212,8 @@ class RulesError(OphionError):
 class EnclaveError(OphionError):
     """The privacy enclave refused or did not answer.
 
-    `code` is the enclave's own error code, such as `NodeMissingPeerUrl`. The RPC interface returns it to the client.
-    None for other failures.
+    `code` is the enclave's own error code, such as `NodeMissingPeerUrl`, and None for other failures. The RPC interface
+    returns the code to the client.
     """
 
     def __init__(self, message: str, code: str | None) -> None:

@@ -33,7 +33,7 @@ class BuiltBlock(Struct, frozen=True):
     execution: Execution
     env: BlockEnv
     skipped: tuple[tuple[int, str], ...] = ()
-    """Positions of candidates that no block can include now, with the reason. Set by `fill` only."""
+    """Candidates that no block can include now, by position, with the reason. Only `fill` sets this field."""
 
     @property
     def state(self) -> State:
@@ -63,8 +63,8 @@ class Builder:
     ) -> BuiltBlock:
         """Execute candidates on the parent's state until gas or time is used up. Blocks the thread: call it in a lane.
 
-        `beneficiary` earns the fees if it is not the header's coinbase. A transaction that is running when time is up
-        waits for the next block. A transaction that uses up the whole time alone is skipped permanently.
+        `beneficiary` earns the fees if it is not the header's coinbase. A transaction that is running at the deadline
+        waits for the next block. A transaction that needs more than the whole time alone is skipped permanently.
         `block_hashes` are as in `open`.
         """
         env = self._env(draft, beneficiary, block_hashes)
@@ -78,7 +78,7 @@ class Builder:
         return BuiltBlock(completed(draft, body, execution), body, execution, env, skipped)
 
     def empty(self, draft: Header, state: State) -> BuiltBlock:
-        """Build a block without transactions, in less time than `open` and `complete` take. Blocks the thread."""
+        """Build a block without transactions, faster than `open` and `complete`. Blocks the thread."""
         chain = self._chain
         env = block_env(chain.spec, chain.rules, draft, draft.coinbase)
         body = Body.of([], [], None if draft.withdrawals_root is None else [])
@@ -119,8 +119,8 @@ class DraftBlock:
         self._block.settle()
 
     def complete(self, draft: Header) -> BuiltBlock:
-        """Complete the block with the header `draft`. This header may differ from the first draft in fields that
-        execution does not read.
+        """Complete the block with the header `draft`. Only fields that execution does not read may differ from the
+        first draft.
         """
         body, execution = self._block.seal(*_credits(self._chain, draft))
         return BuiltBlock(completed(draft, body, execution), body, execution, self._env)

@@ -29,7 +29,7 @@ class Extended(Struct, frozen=True):
 
     @property
     def head(self) -> HashedHeader:
-        """The new head."""
+        """The new head of the chain."""
         return self.blocks[-1].header
 
 
@@ -43,7 +43,7 @@ class Reorged(Struct, frozen=True):
 
     @property
     def head(self) -> HashedHeader:
-        """The new head."""
+        """The new head of the chain."""
         return self.added[-1].header
 
 

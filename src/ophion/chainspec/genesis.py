@@ -103,7 +103,7 @@ def _merges(spec: ChainSpec) -> bool:
 def parse_genesis(text: bytes | str, is_dev: bool = False, overrides: Iterable[tuple[str, int]] = ()) -> Genesis:
     """Read a genesis file. `GenesisError` names the wrong member in one line.
 
-    `overrides` replace members of its `config`.
+    `overrides` replace members of the genesis `config`.
     """
     values, warnings = parse_json(text)
     _override(values, overrides)
@@ -122,8 +122,8 @@ def parse_genesis(text: bytes | str, is_dev: bool = False, overrides: Iterable[t
 
 
 def _unusual(genesis: Genesis) -> Iterator[str]:
-    """Yield warnings about three members that interface.md prescribes in a BFT genesis. Other clients may check
-    these members.
+    """Yield warnings if nonce, difficulty or mix hash of a BFT genesis differ from the values in interface.md. Other
+    clients may check these values.
     """
     if genesis.spec.engine not in (EngineKind.IBFT2, EngineKind.QBFT):
         return
@@ -248,7 +248,7 @@ def _read_storage(entry: Members) -> tuple[tuple[Hash32, Hash32], ...]:
 
 
 def _word(value: Any) -> Hash32 | None:
-    """Read 32 bytes from hexadecimal text of at most that length, or from a JSON number."""
+    """Read 32 bytes from a JSON number or from hexadecimal text, which may be shorter."""
     if isinstance(value, str):
         digits = strip_prefix(value)
         if len(digits) > 2 * HASH_LENGTH:

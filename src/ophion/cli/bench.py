@@ -130,7 +130,7 @@ def _show(step: Step) -> None:
 
 
 def _expect_directory(target: Path) -> None:
-    """Raise an error before the search starts if the report cannot be written."""
+    """Raise an error before the search starts if the folder of the report does not exist."""
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:

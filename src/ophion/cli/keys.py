@@ -45,7 +45,7 @@ class DecryptOptions(PasswordOptions):
 
 
 def encrypt_key(options: EncryptOptions, session: CommandSession) -> int:
-    """Write an encrypted copy of a key file; the source is kept."""
+    """Write an encrypted copy of a key file. The original file stays."""
     source = _one_file(session)
     _refuse_existing(options.target)
     if options.scrypt_n < _MIN_SCRYPT_N or options.scrypt_n & (options.scrypt_n - 1):

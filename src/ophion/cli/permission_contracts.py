@@ -25,7 +25,7 @@ from ophion.primitives.types import Address
 
 _WORD: Final = 32
 _MAX_MEMBERS: Final = 100_000
-"""Limit of listed nodes or accounts, because a hostile node may announce any number."""
+"""Maximum number of listed nodes or accounts. A hostile node could otherwise announce any number."""
 
 
 class RulesContracts:
@@ -79,7 +79,7 @@ class RulesContracts:
 
     @cached_property
     def has_names(self) -> bool:
-        """Whether the node rules have interface version 2. Checked by calling a method of that version."""
+        """Whether the node rules have interface version 2. Calls a method that only version 2 has."""
         rules = _needed(self.node_rules, "nodes")
         try:
             answer = self.node.call(rules, node_question(Enode(bytes(64), "0.0.0.0", 0, 0)))

@@ -1,8 +1,8 @@
 """`ophion rlp encode` and `ophion rlp decode`: the extra data of BFT genesis blocks.
 
 The `extraData` of a BFT genesis lists the first validators. It is an RLP list of 32 bytes of vanity, the validators, a
-vote, the round and the commit seals. In a genesis the last three are empty. IBFT 2.0 writes the round as four bytes and
-an absent vote as an empty string; QBFT writes the round as a number and an absent vote as an empty list.
+vote, the round and the commit seals. In a genesis the last three items are empty. IBFT 2.0 writes the round as four
+bytes and an absent vote as an empty string; QBFT writes the round as a number and an absent vote as an empty list.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VANITY = bytes(32)
 
 
 class ExtraDataType(Enum):
-    """Type of the extra data in the RLP text."""
+    """Type of extra data: the header format of IBFT 2.0 or QBFT."""
 
     IBFT_EXTRA_DATA = "ibft"
     QBFT_EXTRA_DATA = "qbft"

@@ -42,9 +42,11 @@ DIFFICULTY: Final = 1
 FUTURE_LEAD_S: Final = 1
 DEFAULT_MAX_TIMEOUT_S: Final = 60.0
 _MAX_CACHED_SEALERS: Final = 4096
-"""Limit of headers whose sealers are cached: twice the number that synchronisation holds before import."""
+"""Maximum number of headers with cached sealers: twice the number that synchronisation holds before import."""
 _MAX_SEALS_AHEAD: Final = 20_000
-"""Limit of seals recovered per batch of headers. Enough for a hundred validators; takes some tenths of a second."""
+"""Maximum number of seals recovered per batch of headers. Suffices for a hundred validators; takes some tenths of a
+second.
+"""
 
 SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
 
@@ -64,27 +66,27 @@ class BftEngine:
 
     @property
     def name(self) -> str:
-        """Protocol of the first block."""
+        """Protocol of the first block: IBFT 2.0 or QBFT."""
         return self.schedule.era(self.schedule.first).protocol.name
 
     def protocol(self, number: int) -> BftProtocol:
-        """Return the protocol of a block. The messages about this block use the same protocol."""
+        """Return the protocol of a block. Messages about the block use the same protocol."""
         return self.schedule.era(number).protocol
 
     # --- header contents ------------------------------------------------------------------------
 
     def hashed(self, header: Header) -> HashedHeader:
-        """Hash the header without round and seals. The genesis header is hashed in full."""
+        """Hash the header without round and seals. Only the genesis header is hashed in full."""
         if header.number == 0:
             return HashedHeader(header, keccak256(header.encode()))
         return HashedHeader(header, self._digest(header, ExtraForm.FOR_HASH))
 
     def author(self, header: HashedHeader) -> Address:
-        """Return the proposer that built the block."""
+        """Return the validator that built the block."""
         return header.header.coinbase
 
     def beneficiary(self, header: HashedHeader) -> Address:
-        """Return the builder of the block, or the beneficiary that the network configures."""
+        """Return the beneficiary that the network configures, or else the validator that built the block."""
         return self._settings(header.header).beneficiary or header.header.coinbase
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
@@ -103,7 +105,8 @@ class BftEngine:
     def validators_of(self, header: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
         """Return the validators that decided this block, as listed in its header.
 
-        In contract mode the header lists no validators; the contract at that block lists them (consensus.md 4.1).
+        In contract mode the header lists no validators, so the contract's state at that block is read (consensus.md
+        4.1).
         """
         predecessor = self.validators.predecessor
         if predecessor is not None and 0 < header.number < self.schedule.first:
