@@ -118,7 +118,7 @@ class BftEngine:
         return listed
 
     def has_votes(self, after: HashedHeader) -> bool:
-        """Whether the next block may carry a vote. False in contract mode."""
+        """Whether the next block may carry a vote. In contract mode no block carries votes."""
         return self.validators.contract_after(after) is None
 
     def next_vote(
@@ -133,9 +133,7 @@ class BftEngine:
     # --- rules ----------------------------------------------------------------------------------
 
     def check_genesis(self, header: Header) -> None:
-        """Check that the extra data is well-formed. Without a validator contract, the extra data must also list
-        validators.
-        """
+        """Check that the extra data is well-formed and, without a validator contract, lists validators."""
         try:
             validators = self.protocol(0).decode_extra(header.extra_data).validators
         except DecodeError as error:
@@ -146,14 +144,14 @@ class BftEngine:
             raise _bad_genesis(header, f"a {self.name} network needs at least one validator")
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Check the full rules, for sealed blocks."""
+        """Check a sealed header with the full rules."""
         validators = self._verify_light(header, parent, chain)
         self._check_seals(header, validators)
         # checked last, so a block that is only too early is known to come from a validator
         rules.check_not_future(header.header, now, FUTURE_LEAD_S)
 
     def verify_proposal(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Check the light rules, for proposals."""
+        """Check the header of a proposal with the light rules, which skip the seals."""
         self._verify_light(header, parent, chain)
         rules.check_not_future(header.header, now, FUTURE_LEAD_S)
 
@@ -247,7 +245,7 @@ class BftEngine:
             raise InvalidBlock("number of ommers", len(ommers), 0)
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Prefer only blocks that extend the head, because committed blocks are final."""
+        """Whether the candidate extends the head. Committed blocks are final, so no other block is preferred."""
         cursor: HashedHeader | None = tip.header
         while cursor is not None and cursor.number > head.header.number + 1:
             cursor = chain.header(cursor.parent_hash)
@@ -256,7 +254,7 @@ class BftEngine:
     # --- producing blocks -----------------------------------------------------------------------
 
     def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
-        """Return a header of round 0 without seals. Writes the vote even into epoch blocks."""
+        """Return a header of round 0 without seals. Epoch blocks may also contain the vote."""
         number = parent.number + 1
         least = self.schedule.next_timestamp(parent.number, parent.timestamp)
         timestamp = max(preferences.timestamp, least)
@@ -275,7 +273,7 @@ class BftEngine:
         return replace(header, difficulty=DIFFICULTY, extra_data=encoded)
 
     def candidate(self, block: bytes, round_number: int = 0) -> Candidate:
-        """Return a newly built block as the proposal of a round."""
+        """Return a newly built block as a proposal for a round."""
         number = Header.decode(rlp.split_list(block, MAX_BLOCK_ITEMS)[0]).number
         found = self.protocol(number).candidate(block)
         return found if found.round == round_number else candidate_in_round(self.protocol(number), found, round_number)
@@ -285,7 +283,7 @@ class BftEngine:
         return self._digest(header, ExtraForm.FOR_SEAL)
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
-        """Return the header with these seals instead of its earlier seals."""
+        """Return the header with these seals in place of its earlier seals."""
         extra = replace(self.validators.extra(header), seals=tuple(seals))
         return replace(header, extra_data=self.protocol(header.number).encode_extra(extra, ExtraForm.FULL))
 
@@ -321,7 +319,7 @@ class BftEngine:
         return self.schedule.era(number).parameters.header_form
 
     def limits(self, number: int) -> MessageLimits:
-        """Return the message limits that the genesis file sets for a block."""
+        """Return the message limits that the genesis file sets for a height."""
         parameters = self.schedule.era(number).parameters
         return MessageLimits(
             parameters.message_queue_limit,

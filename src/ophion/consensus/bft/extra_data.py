@@ -20,25 +20,25 @@ from ophion.primitives.types import ADDRESS_LENGTH, SIGNATURE_LENGTH, Address, S
 VANITY_LENGTH: Final = 32
 ADD_MARK: Final = b"\xff"
 _MAX_OTHER_ITEMS: Final = 16
-"""Limit of items besides addresses and seals, including items that later clients may append."""
+"""Maximum number of items other than addresses and seals, including items that later clients may append."""
 _PLACE: Final = "extra data"
 
 
 class ExtraForm(Enum):
-    """Which parts are encoded."""
+    """Form of the extra data: the parts that are encoded."""
 
     FULL = "full"
     FOR_SEAL = "digest"
-    """Without seals. Validators agree on this form and seal it."""
+    """Form without seals. Validators agree on this form and seal it."""
     FOR_HASH = "hash"
-    """Without seals and round. Its hash is the block hash."""
+    """Form without seals and round. The hash of this form is the block hash."""
 
 
 class BftExtraData(Struct, frozen=True):
     """Decoded extra data."""
 
     vanity: bytes
-    """32 bytes of the proposer's choice."""
+    """32 bytes that the proposer may choose."""
     validators: tuple[Address, ...]
     """Validators of this block; empty in contract mode (consensus.md 3.6)."""
     vote: Vote | None = None
@@ -48,7 +48,7 @@ class BftExtraData(Struct, frozen=True):
 
 @lru_cache(maxsize=64)
 def encode_validators(validators: tuple[Address, ...]) -> bytes:
-    """Encode the list of validators; cached, because thousands of headers share it."""
+    """Encode the list of validators. The result is cached, because thousands of headers share one list."""
     return rlp.encode(validators)
 
 
