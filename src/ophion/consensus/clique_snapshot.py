@@ -56,8 +56,8 @@ class Snapshot(Struct, frozen=True):
         return any(author == signer and seen > number - self.limit for seen, author in self.recents)
 
     def tally(self, target: Address) -> int:
-        """Count the votes on a target. All stored votes on a target have the same direction, because only votes
-        with an effect are stored.
+        """Count the stored votes on a target. All of them have the same direction, because only votes with an effect
+        are stored.
         """
         return sum(vote.target == target for vote in self.votes)
 
@@ -66,9 +66,7 @@ class Snapshot(Struct, frozen=True):
         return vote.authorize == (vote.target not in self.signers)
 
     def apply(self, number: int, signer: Address, vote: Vote, is_epoch: bool) -> Snapshot:
-        """Return the state after the next block. Raises `InvalidHeader` if the author of the header may not
-        produce the block.
-        """
+        """Return the state after the next block. Raises `InvalidHeader` if the author may not produce the block."""
         if signer not in self.signers:
             raise InvalidHeader("unauthorized signer", signer, "one of the signers")
         if self.signed_recently(signer, number):
@@ -92,13 +90,13 @@ class Snapshot(Struct, frozen=True):
         return Snapshot(number, tuple(signers), tuple(votes), tuple(recents))
 
     def encode(self) -> bytes:
-        """Encode for the database. `decode` reads the result."""
+        """Encode the snapshot for the database. `decode` reads the result."""
         votes: list[rlp.Encodable] = [(vote.voter, vote.target, int(vote.authorize)) for vote in self.votes]
         return rlp.encode([_VERSION, self.number, self.signers, votes, self.recents])
 
     @staticmethod
     def decode(data: bytes) -> Snapshot:
-        """Decode a snapshot. Raises `DecodeError` if it is of another version."""
+        """Decode a snapshot. Raises `DecodeError` for data of another version."""
         items = rlp.decode_list(data)
         if len(items) != 5 or items[0] != rlp.scalar(_VERSION):
             raise DecodeError("not a record of this version", _PLACE)
