@@ -1,7 +1,7 @@
 """Files in the data path that name the ports and addresses of a running node.
 
 `ophion.ports` has one `name=port` on each line, as in a Java properties file. With --besu-conventions the node also
-writes `besu.ports` and `besu.networks`, which scripts for Besu wait for. All are removed when the node stops.
+writes `besu.ports` and `besu.networks`, which scripts for Besu wait for. The node removes all files when it stops.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def write_ports(data_path: Path, ports: Mapping[str, int]) -> None:
 
 
 def remove_ports(data_path: Path) -> None:
-    """Remove the ports file; it may be missing."""
+    """Remove the ports file, if it exists."""
     (data_path / NAME).unlink(missing_ok=True)
 
 
@@ -32,7 +32,7 @@ def write_besu_files(data_path: Path, ports: Mapping[str, int], global_ip: str, 
 
 
 def remove_besu_files(data_path: Path) -> None:
-    """Remove the files under the names of Besu; they may be missing."""
+    """Remove the files with Besu's names, if they exist."""
     for name in (BESU_PORTS, BESU_NETWORKS):
         (data_path / name).unlink(missing_ok=True)
 
