@@ -31,7 +31,7 @@ class MissingState(NativeError):
     """The state of this root is not in the database."""
 
 class TimedOut(NativeError):
-    """A block, trace or simulation was stopped, because its deadline passed or the reader disconnected."""
+    """A block, trace or simulation was stopped, because its deadline passed or the client disconnected."""
 
 class CallRefused(NativeError):
     """A simulated transaction breaks a rule; the message is the `reason` of an invalid `CallOutcome`."""
@@ -40,7 +40,7 @@ class SourceFailed(NativeError):
     """The source of a forked chain cannot answer."""
 
 class NotFetched(NativeError):
-    """A key of a forked chain is not fetched, and this thread may not wait."""
+    """A value of a forked chain is not fetched yet, and this thread must not wait for it."""
 
 # --- crypto -------------------------------------------------------------------------------------
 
@@ -48,10 +48,10 @@ def keep_freed(max_bytes: int, /) -> None:
     """Let each heap hold up to `max_bytes` of freed memory. Further freed memory returns to the system at once."""
 
 def note_heap() -> None:
-    """Register the heap of this long-lived thread, so that `give_back` can trim it."""
+    """Register the heap of the calling thread, so that `give_back` can trim it. Only long-lived threads need this."""
 
 def give_back() -> None:
-    """Return free memory to the system. Releases the GIL."""
+    """Return free memory to the system, including that of registered heaps. Releases the GIL."""
 
 def keccak256(data: bytes, /) -> bytes: ...
 def public_key(secret: bytes, /) -> bytes:
@@ -59,14 +59,14 @@ def public_key(secret: bytes, /) -> bytes:
 
 def address_of(public_key: bytes, /) -> bytes: ...
 def sign(secret: bytes, digest: bytes, /) -> bytes:
-    """Return r || s || v with v 0 or 1; deterministic (RFC 6979), low s."""
+    """Sign a digest. Returns r || s || v with v 0 or 1; the signature is deterministic (RFC 6979) with low s."""
 
 def recover(digest: bytes, signature: bytes, /) -> bytes:
     """Return the 64-byte public key of a 65-byte signature (v 0 or 1)."""
 
 def recover_address(digest: bytes, signature: bytes, /) -> bytes: ...
 def recover_addresses(pairs: Sequence[tuple[bytes, bytes]], /) -> list[bytes | None]:
-    """Recover the signers of many (digest, signature) pairs on all cores. None stands for an invalid signature."""
+    """Recover the signers of many (digest, signature) pairs on all cores. An invalid signature gives None."""
 
 # --- enclave ------------------------------------------------------------------------------------
 
@@ -75,7 +75,7 @@ MAX_SEALED_BOXES: int
 
 @final
 class SealedRecord:
-    """The public fields of a sealed payload, and whether the keyring can open it."""
+    """The public fields of a sealed payload, and whether the keyring can open the payload."""
 
     key: bytes
     """SHA-512/256 of the ciphertext."""
@@ -94,7 +94,7 @@ class SealedRecord:
 
 @final
 class EnclaveKeyring:
-    """X25519 private keys. Seals and opens XSalsa20-Poly1305 boxes. An invalid public key opens no box."""
+    """X25519 private keys that seal and open XSalsa20-Poly1305 boxes. An invalid public key opens no box."""
 
     def __new__(cls, secrets: Sequence[bytes], /) -> EnclaveKeyring: ...
     @property
@@ -114,7 +114,7 @@ class EnclaveKeyring:
         """
 
     def judge(self, records: Sequence[bytes], /) -> list[SealedRecord | None]:
-        """Decode records of other enclaves and try to open them. None stands for bytes that are no record."""
+        """Decode records of other enclaves and try to open them. Bytes that are not a record give None."""
 
     def open(self, record: bytes, /) -> bytes | None: ...
     def open_stored(self, store: Store, keys: Sequence[bytes], /) -> list[tuple[bytes, bytes, bytes] | None]:
@@ -129,12 +129,12 @@ def enclave_group_id(members: Sequence[bytes], seed: bytes | None, /) -> bytes:
 
 def enclave_public_key(secret: bytes, /) -> bytes: ...
 def is_sound_enclave_key(key: bytes, /) -> bool:
-    """Return whether a key has 32 bytes, is canonical and not of low order."""
+    """Whether a key has 32 bytes, is canonical and is not of low order."""
 
 def lock_enclave_key(
     secret: bytes, password: bytes, salt: bytes, nonce: bytes, costs: tuple[int, int, int], /
 ) -> bytes:
-    """Encrypt with argon2id (memory in KiB, iterations, lanes) and XSalsa20-Poly1305."""
+    """Encrypt an enclave key with argon2id (memory in KiB, iterations, lanes) and XSalsa20-Poly1305."""
 
 def unlock_enclave_key(
     locked: bytes, password: bytes, salt: bytes, nonce: bytes, costs: tuple[int, int, int], /
@@ -158,7 +158,7 @@ def verify_proof(root: bytes, key: bytes, nodes: Sequence[bytes], /) -> bytes | 
 
 def ethash_seed(epoch: int, /) -> bytes: ...
 def ethash_compute(seal_hash: bytes, nonce: int, number: int, /) -> tuple[bytes, bytes]:
-    """Return (mix hash, result), computed by the light algorithm. The caches of two epochs stay in memory."""
+    """Compute the mix hash and result of ethash by the light algorithm. The caches of two epochs stay in memory."""
 
 def ethash_search(
     seal_hash: bytes, number: int, difficulty: int, start_nonce: int, attempts: int, threads: int, /
@@ -172,16 +172,16 @@ class Transaction:
     """A decoded transaction with its sender."""
 
     raw: bytes
-    """EIP-2718 encoding used in blocks (without blob sidecar)."""
+    """EIP-2718 encoding in blocks, without the blob sidecar."""
     hash: bytes
     sender: bytes
     type: int
     chain_id: int | None
-    """None for legacy transactions without replay protection."""
+    """Chain id; None for legacy transactions without replay protection."""
     nonce: int
     gas_limit: int
     max_fee_per_gas: int
-    """Maximum fee. For legacy and EIP-2930 transactions, the gas price."""
+    """Maximum fee per gas. Legacy and EIP-2930 transactions have the gas price here."""
     max_priority_fee_per_gas: int
     max_fee_per_blob_gas: int | None
     blob_hashes: list[bytes]
@@ -210,22 +210,26 @@ class Transaction:
         max_priority_fee: int,
         /,
     ) -> Transaction:
-        """Return a dynamic-fee transaction of a development network. `secret` is the key of the sender; without it, the
-        sender is impersonated: r of the signature is the sender and s is 1."""
+        """Return a dynamic-fee transaction of a development network. `secret` is the key of the sender. Without a
+        secret the sender is impersonated: r of the signature is the sender and s is 1.
+        """
 
     def intrinsic_gas(self, fork: str, /) -> int:
         """Return the minimum gas limit under a fork, including the floor of EIP-7623."""
 
     def terms(self, fork: str, /) -> tuple[bytes, bytes, int, int | None, int, int, int, int, int, int, int, bool]:
-        """Return the values for pool admission: hash, sender, type, chain id, nonce, gas limit, max fee, max tip (both
-        are the gas price for types 0 and 1), cost, size in a block, intrinsic gas under the fork, is_low_s."""
+        """Return the values for pool admission: hash, sender, type, chain id, nonce, gas limit, max fee, max tip, cost,
+        size in a block, intrinsic gas under the fork, is_low_s. For types 0 and 1, max fee and max tip are the gas
+        price.
+        """
 
     def plain_terms(self, bounds: Bounds, /) -> tuple[bytes, bytes, int, int, int, int, int, int] | None:
-        """Fast path of pool admission: return hash, sender, nonce, gas limit, max fee, max tip, size in a block and
-        cost of a plain transaction; None for others."""
+        """Return hash, sender, nonce, gas limit, max fee, max tip, size in a block and cost of a plain transaction, or
+        None for other transactions. This is the fast path of pool admission.
+        """
 
     def json(self, /) -> bytes:
-        """JSON-RPC object of a pending transaction (block members null)."""
+        """Return the JSON-RPC object of a pending transaction. Members about the block are null."""
 
 @final
 class Bounds:
@@ -250,7 +254,7 @@ class Bounds:
         """
 
 def journal_lines(transactions: Sequence[Transaction], arrived_ms: int, /) -> bytes:
-    """Return the lines of the pool's journal for these transactions."""
+    """Return the lines that the pool's journal stores for these transactions."""
 
 def decode_transactions(raws: Sequence[bytes], /) -> list[Transaction | str]:
     """Decode, hash and recover many transactions on all cores. A malformed transaction gives an error text. The sidecar
@@ -258,12 +262,13 @@ def decode_transactions(raws: Sequence[bytes], /) -> list[Transaction | str]:
     """
 
 def senders_recovered() -> int:
-    """Number of sender recoveries since the start (cache misses)."""
+    """Return the number of sender recoveries since the start. Cached senders do not count."""
 
 @final
 class Decoder:
-    """Runs `decode_transactions` on a native thread. Results keep the order of submission. Blob transactions have a
-    thread and an order of their own."""
+    """Runs `decode_transactions` on a native thread. Results keep the order of submission. Blob transactions have their
+    own thread and their own order.
+    """
 
     def __new__(cls) -> Decoder: ...
     fd: int
@@ -294,7 +299,7 @@ class Body:
 
     @staticmethod
     def of(transactions: Sequence[bytes], ommers: Sequence[bytes], withdrawals: Sequence[Withdrawal] | None) -> Body:
-        """Make a body from EIP-2718 transactions and header RLPs."""
+        """Create a body from EIP-2718 transactions and the header RLP of each ommer."""
 
     transaction_count: int
     transactions_root: bytes
@@ -347,10 +352,11 @@ class ChainRules:
 class BlockEnv:
     """Environment of a block.
 
-    `fork` is one of frontier, homestead, tangerine, spurious, byzantium, constantinople, petersburg, istanbul,
-    berlin, london, paris, shanghai, cancun, prague, osaka. `beneficiary` earns the fees (the Clique signer, not the
-    header's coinbase). `block_hashes` are the concatenated hashes of blocks number-1, number-2, ... (at most 256);
-    None looks them up on the canonical chain."""
+    `fork` is one of frontier, homestead, tangerine, spurious, byzantium, constantinople, petersburg, istanbul, berlin,
+    london, paris, shanghai, cancun, prague, osaka. `beneficiary` earns the fees (the Clique signer, not the header's
+    coinbase). `block_hashes` are the concatenated hashes of blocks number-1, number-2, ... (at most 256). None reads
+    these hashes from the canonical chain.
+    """
 
     def __new__(
         cls,
@@ -380,7 +386,7 @@ FORK_MARKER_SLOT: bytes
 
 @final
 class ForkState:
-    """The state of another chain, below the local state of a development node."""
+    """The state of the forked chain, from which a development node reads values that are not in its local state."""
 
     def __new__(
         cls, number: int, fetch: Callable[[bytes | None, bytes | None, int | None], bool], /
@@ -409,38 +415,41 @@ class ForkState:
 
 @final
 class State:
-    """The state of one root: head, history, side chain, or an uncommitted execution."""
+    """The state with one root: of the head, an earlier block, a side chain, or an uncommitted execution."""
 
     root: bytes
     def merged(self) -> State:
         """Return the same state with fewer layers of uncommitted blocks, so that it is read faster."""
 
     def account(self, address: bytes, /) -> tuple[int, int, bytes, bytes] | None:
-        """Return (nonce, balance, code hash, storage root)"""
+        """Return (nonce, balance, code hash, storage root) of an account."""
 
     def balance(self, address: bytes, /) -> int: ...
     def nonce(self, address: bytes, /) -> int: ...
     def code(self, address: bytes, /) -> bytes: ...
     def storage(self, address: bytes, slot: bytes, /) -> bytes:
-        """Return the value of a slot: 32 bytes"""
+        """Return the value of a slot as 32 bytes."""
 
     def proof(self, address: bytes, slots: Sequence[bytes], /) -> tuple[list[bytes], list[tuple[bytes, list[bytes]]]]:
-        """Return (account proof, then (value as 32 bytes, proof) for each slot). Proof nodes begin at the root."""
+        """Return the account proof, then (value as 32 bytes, proof) of each slot. A proof is a list of nodes from the
+        root on.
+        """
 
     def accounts(
         self, start: bytes, limit: int, /
     ) -> tuple[list[tuple[bytes, bytes | None, int, int, bytes, bytes]], bytes | None]:
-        """Return accounts from a hashed key on: ((hash, address, nonce, balance, code hash, storage root) ..., next
-        hash)."""
+        """Return accounts in order of their hashed keys, from a hash on: ((hash, address, nonce, balance, code hash,
+        storage root) ..., next hash).
+        """
 
     def storage_range(
         self, address: bytes, start: bytes, limit: int, /
     ) -> tuple[list[tuple[bytes, bytes | None, bytes]], bytes | None]:
-        """Return slots from a hashed key on: ((hash, slot, value) ..., next hash)."""
+        """Return slots in order of their hashed keys, from a hash on: ((hash, slot, value) ..., next hash)."""
 
 @final
 class Execution:
-    """Result of executing a block. It can be committed, or another block can be executed on it."""
+    """Result of executing a block. The result can be committed, and further blocks can be executed on its state."""
 
     state_root: bytes
     receipts_root: bytes
@@ -451,13 +460,13 @@ class Execution:
     """EIP-7685 requests (type byte and data), from Prague on."""
     requests_hash: bytes | None
     state: State
-    """State after the block. Another block may be executed on it before this block is committed."""
+    """State after the block. Another block may be executed on this state before this block is committed."""
     def receipt_statuses(self) -> list[tuple[bool, int, bytes]]:
-        """(succeeded, gas used, output of a reverted transaction) for each transaction"""
+        """Return (succeeded, gas used, output of a reverted transaction) for each transaction."""
 
 @final
 class TakeResult:
-    """Result of `OpenBlock.take`. Candidates are given by position."""
+    """Result of `OpenBlock.take`. Each field names candidates by their position."""
 
     included: list[int]
     """Candidates included in the block, in this order."""
@@ -470,7 +479,7 @@ class TakeResult:
     unfinished: int | None
     """The candidate that was running at the deadline, or None. This candidate has no effect on the block."""
     seen: int
-    """Number of candidates processed before gas or time ran out."""
+    """Number of candidates that were processed before gas or time ran out."""
     is_full: bool
     """Whether less gas is left than the smallest transaction needs."""
 
@@ -529,7 +538,7 @@ def edit_state(store: Store, state: State, changes: Sequence[AccountOverride], n
 
 @final
 class CallRequest:
-    """A decoded call object. If the fees are None, they are zero and not checked."""
+    """A decoded call object. If the fees are None, the price is zero and fees are not checked."""
 
     def __new__(
         cls,
@@ -581,37 +590,40 @@ class Cancellation:
 @final
 class CallOutcome:
     kind: str
-    """returned, reverted, halted (see reason), invalid (breaks a transaction rule) or timeout."""
+    """Result of the call: returned, reverted, halted (see `reason`), invalid (breaks a transaction rule) or timeout."""
     output: bytes
     gas_used: int
     reason: str
-    """For a halt, its text ("out of gas", "invalid opcode", ...). For an invalid call: code, colon and text; the codes
-    are intrinsic-gas, balance, fee-below-base, tip-above-fee, init-code, nonce, other."""
+    """For a halted call, the cause ("out of gas", "invalid opcode", ...). For an invalid call, a code, a colon and a
+    text; the codes are intrinsic-gas, balance, fee-below-base, tip-above-fee, init-code, nonce, other.
+    """
 
 @final
 class Sandbox:
-    """Runs calls one after the other on a state and keeps their effects, without blocks, roots and fees."""
+    """Runs calls one after the other on a state and keeps their effects. A sandbox has no blocks, roots and fees."""
 
     def __new__(cls, state: State, env: BlockEnv, /) -> Sandbox: ...
     def run(self, request: CallRequest, keep_effects: bool, deadline_s: float, /) -> CallOutcome:
-        """Run a call. With `keep_effects`, later calls see what it has changed, as after a transaction."""
+        """Run a call. With `keep_effects`, later calls see its changes of the state."""
 
     def save(self) -> int:
-        """Save the current state. Returns its number for `revert`."""
+        """Save the current state. Returns the number of the saved state for `revert`."""
 
     def revert(self, number: int, /) -> bool:
-        """Return to a saved state, and forget it and all later ones. Returns whether it exists."""
+        """Return to a saved state, and delete it with all later saved states. Returns False if the number is
+        unknown.
+        """
 
     def account(self, address: bytes, /) -> tuple[int, int, bytes]:
-        """Return (nonce, balance, code)"""
+        """Return (nonce, balance, code) of an account."""
 
     def storage(self, address: bytes, slot: bytes, /) -> bytes:
-        """Return the value of a slot: 32 bytes"""
+        """Return the value of a slot as 32 bytes."""
 
 def call(
     state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], deadline_s: float, /
 ) -> CallOutcome:
-    """Run a call without lasting effects. Nonce, balance-for-fees and EIP-3607 checks are off."""
+    """Run a call without lasting effects. Checks of nonce, balance for fees and EIP-3607 are off."""
 
 def console_reads() -> int:
     """Return a number that changes whenever an execution in this process calls the console of Hardhat and Foundry."""
@@ -639,11 +651,11 @@ class CallCostCache:
 
 @final
 class LatestBlock:
-    """Fast path for requests about the latest block. Holds the GIL, because a reply takes microseconds."""
+    """Fast path for requests about the latest block. The calls hold the GIL, because a reply takes microseconds."""
 
     def __new__(cls, number: int, state: State, /) -> LatestBlock: ...
     def set(self, number: int, state: State, /) -> None:
-        """Set a new latest block. Before the next call, `set_terms` must be called again."""
+        """Set a new latest block. After that, `set_terms` must be called before the next call."""
 
     has_terms: bool
     def set_terms(
@@ -652,17 +664,17 @@ class LatestBlock:
         """Set environment, default gas, maximum gas and time limit of calls. No call runs before `set_terms`."""
 
     def call(self, call: dict[str, object], /) -> bytes | None:
-        """Return the output of a plain eth_call given as a JSON object; None if the slow path has to run it."""
+        """Return the output of a plain eth_call, given as a JSON object, or None if the slow path must run the call."""
 
     def reading(self, question: str, /) -> LatestRead:
-        """Return a reader of `number`, `balance`, `nonce` or `call`, which decodes request parameters."""
+        """Return a reader of `number`, `balance`, `nonce` or `call`. The reader decodes request parameters."""
 
 @final
 class LatestRead:
     """One readable value of the latest block."""
 
     def counted(self, tally: object, /) -> LatestRead:
-        """Return the same reader with a counter. Each reply decrements `tally.untimed`; at 0 the slow path replies."""
+        """Return the same reader with a counter. Each reply decrements `tally.untimed`. At 0 the slow path replies."""
 
 def estimate_gas(
     state: State,
@@ -695,7 +707,7 @@ class TraceStream:
 
 @final
 class TracedBlock:
-    """A block to execute again. `rewards` has the block's reward first, then those of its ommers."""
+    """A block to execute again. The first of `rewards` is the block's reward; the rewards of its ommers follow."""
 
     def __new__(
         cls, *, parent: State, env: BlockEnv, body: Body, hash: bytes, rewards: Sequence[tuple[bytes, int]] = ...
@@ -778,12 +790,14 @@ class SimulatedBlock:
     body: Body
     """The transactions, unsigned: v, r and s are zero."""
     def calls(self) -> list[tuple[str, bytes, int, int, str]]:
-        """Return (returned, reverted or halted; output; gas used; gas used before refunds; halt reason) of each call"""
+        """Return (returned, reverted or halted; output; gas used; gas used before refunds; halt reason) of
+        each call.
+        """
 
     def render(
         self, block_hash: bytes, number: int, timestamp: int, base_fee: int | None, /
     ) -> list[tuple[bytes, bytes]]:
-        """Return (array of logs, transaction object) of each call as JSON text"""
+        """Return (array of logs, transaction object) of each call, as JSON text."""
 
 def simulate_block(
     state: State,
@@ -824,10 +838,10 @@ class Pruning:
     """
 
     def forget(self, max: int, /) -> bool:
-        """Remove old states from the list of stored states. Writes to the database."""
+        """Remove old states from the list of stored states, which writes to the database."""
 
     def mark(self, max: int, /) -> bool:
-        """Mark the trie nodes of all remaining states. Only reads the database."""
+        """Mark the trie nodes of all remaining states, without writing to the database."""
 
     def sweep(self, max: int, /) -> bool:
         """Delete unmarked nodes. Writes to the database."""
@@ -878,7 +892,7 @@ class Store:
     def clear_rows(self, tables: Sequence[str], /) -> None: ...
     def row(self, table: str, key: bytes, /) -> bytes | None: ...
     def rows(self, table: str, prefix: bytes, after: bytes, limit: int, /) -> list[tuple[bytes, bytes]]:
-        """Return up to `limit` rows whose key starts with `prefix`, in order, from the first key above `after`."""
+        """Return up to `limit` rows whose key starts with `prefix` and is above `after`, in order of keys."""
 
     def last_row(self, table: str, prefix: bytes, /) -> tuple[bytes, bytes] | None: ...
     def put_meta(self, key: str, value: bytes, /) -> None:
@@ -907,7 +921,7 @@ class Store:
         """Return the EIP-2718 encoding of one transaction of a block."""
 
     def counts(self, block: bytes, /) -> tuple[int, int] | None:
-        """Return the numbers of (transactions, ommers) of a block."""
+        """Return (number of transactions, number of ommers) of a block."""
 
     def raw_receipts(self, hash: bytes, /) -> list[bytes] | None:
         """Return the EIP-2718 receipts of a block."""
@@ -963,7 +977,7 @@ class Store:
         """From now on, write trie branches as deltas where a delta is shorter."""
 
     def begin_pruning(self, oldest: int, /) -> Pruning:
-        """Begin a round that deletes the states of all blocks below this number, except the genesis."""
+        """Begin a round that deletes the states of all blocks below this number, except the genesis state."""
 
     def copy_to(self, descriptor: int, /) -> None:
         """Copy the database without free pages to an open file or pipe."""
@@ -972,8 +986,9 @@ class Store:
         """Return (table, entries, bytes) of each table."""
 
     def check(self, limit: int, watch: Callable[[int, int], None] | None = None, /) -> list[str]:
-        """Check chain and head state and recompute all hashes. Returns up to `limit` findings. `watch` is called about
-        twenty times a second with the checked and the total number of entries; if it raises, the check ends."""
+        """Check chain and head state, and recompute all hashes. Returns up to `limit` findings. `watch` is called about
+        twenty times a second with (checked entries, all entries). If `watch` raises, the check ends.
+        """
 
 # --- GraphQL ------------------------------------------------------------------------------------
 
@@ -1008,7 +1023,7 @@ class GraphqlEngine:
 
 @final
 class GraphqlQuery:
-    """A validated request. Only the content of the chain can cause further errors."""
+    """A validated request. Only the content of the chain can still cause errors."""
 
     is_mutation: bool
     is_heavy: bool
@@ -1041,11 +1056,11 @@ class GraphqlQuery:
 
 @final
 class GraphqlRound:
-    """A request that waits for the node to run tasks, and the snapshot on which it continues."""
+    """A request that waits until the node has run tasks. It keeps the snapshot on which it continues."""
 
     asks: list[GraphqlAsk]
     def resume(self, replies: Sequence[GraphqlReply], /) -> tuple[int, bytes | GraphqlText]:
-        """Continue with one reply per task. Returns status and body."""
+        """Continue the request with one reply per task. Returns (status, body)."""
 
 @final
 class GraphqlText:
@@ -1062,7 +1077,7 @@ class GraphqlAsk:
     kind: str
     """call, estimate or send"""
     block: bytes | None
-    """Hash of the block whose state is used; None for the pending block."""
+    """Hash of the block whose state the task reads; None for the pending block."""
     sender: bytes | None
     to: bytes | None
     gas: int | None
@@ -1115,7 +1130,7 @@ class Handshake:
 
     @staticmethod
     def answer(secret: bytes, auth: bytes, entropy: bytes, /) -> tuple[bytes, bytes, Session]:
-        """Return (ack to send, node id of the initiator, session) for an auth with its two size bytes."""
+        """Read an auth with its two size bytes. Returns (ack to send, node id of the initiator, session)."""
 
     @staticmethod
     def caller(secret: bytes, auth: bytes, /) -> bytes:
@@ -1130,7 +1145,9 @@ class Session:
     `feed` returns one uncompressed message at a time, because Hello decides whether later messages are compressed.
     """
     max_message: int
-    """Maximum size of a message, before and after decompression; 2048 until it is set, 2**24 - 1 at most."""
+    """Maximum size of a message in bytes, before and after decompression. The default is 2048, the highest value 2**24
+    - 1.
+    """
     buffered: int
     """Bytes held for incomplete messages."""
     def seal(self, messages: Sequence[tuple[int, bytes]], /) -> bytes:
@@ -1143,11 +1160,11 @@ class Session:
         payload."""
 
     def feed(self, data: bytes, /) -> list[tuple[int, bytes | int]]:
-        """Return the messages that are complete now, in order. Holds at most `max_message` bytes of an incomplete
+        """Return the messages that are now complete, in order. Holds at most `max_message` bytes of an incomplete
         message.
 
-        After a WireError the session is unusable: close the socket without a Disconnect. An uncompressed Disconnect (id
-        1) is returned as received.
+        After a WireError the session is unusable, and the caller closes the socket without a Disconnect. An
+        uncompressed Disconnect (id 1) is returned as received.
         """
 
 def split_list(rlp: bytes, max_items: int, /) -> list[bytes]:
@@ -1171,11 +1188,14 @@ def seal_packet(secret: bytes, kind: int, data: bytes, /) -> bytes:
     """Build a discovery v4 datagram: hash, signature, type, data."""
 
 def open_packet(datagram: bytes, /) -> tuple[bytes, bytes, int, bytes]:
-    """Return (hash, node id of the signer, type, data) of a datagram. The data is one RLP list; bytes after it are
-    ignored."""
+    """Return (hash, node id of the signer, type, data) of a datagram. The data is one RLP list; further bytes are
+    ignored.
+    """
 
 def sign_record(secret: bytes, seq: int, pairs: Sequence[tuple[bytes, bytes]], /) -> bytes:
-    """Return the RLP of a node record. Values are RLP; pairs may have any order. `id` and `secp256k1` are added."""
+    """Return the RLP of a signed node record. Values are RLP. Pairs may have any order. `id` and `secp256k1`
+    are added.
+    """
 
 def read_record(rlp: bytes, /) -> tuple[bytes, int, list[tuple[bytes, bytes]]]:
     """Verify the signature of a record; return (node id, sequence number, pairs)."""
@@ -1207,7 +1227,7 @@ class PlainRequests:
 
     def __new__(cls) -> PlainRequests: ...
     def answer(self, method: str, read: LatestRead, /) -> None:
-        """From now on, answer requests of this method about the latest block directly."""
+        """From now on, reply directly to requests of this method about the latest block."""
 
     def read(
         self, text: bytes, /
@@ -1218,7 +1238,9 @@ class PlainRequests:
         """
 
 def json_outline(text: bytes, max_members: int, /) -> JsonOutline | None:
-    """Return the outline; None if the text is not JSON. Builds no objects; releases the GIL for long texts."""
+    """Return the outline of a text, or None if the text is not JSON. Creates no objects and releases the GIL for long
+    texts.
+    """
 
 @final
 class FrameReader:
@@ -1237,17 +1259,17 @@ class FrameReader:
 
 @final
 class PrivateTransaction:
-    """A decoded private transaction with its sender. It has twelve items, or fourteen with EIP-1559 fees."""
+    """A decoded private transaction with its sender. Its list has twelve items, or fourteen with EIP-1559 fees."""
 
     raw: bytes
     hash: bytes
-    """Hash of the whole list. Clients use the hash of the marker instead."""
+    """Hash of the whole RLP list. Clients identify the transaction by the hash of its marker."""
     sender: bytes | None
-    """None when the signature is invalid."""
+    """Address of the sender; None when the signature is invalid."""
     nonce: int
     gas_price: int
     max_priority_fee: int | None
-    """None for a legacy transaction; otherwise `gas_price` is the maximum fee per gas."""
+    """Maximum priority fee; None for a legacy transaction. If it is set, `gas_price` is the maximum fee per gas."""
     gas_limit: int
     to: bytes | None
     value: int
@@ -1264,7 +1286,7 @@ class PrivateTransaction:
 
 def decode_private_transaction(raw: bytes, /) -> PrivateTransaction: ...
 def decode_private_transactions(raws: Sequence[bytes], /) -> list[PrivateTransaction]:
-    """Decode many private transactions on all cores. An item that cannot be decoded gives an exception."""
+    """Decode many private transactions on all cores. An item that cannot be decoded gives an exception in the list."""
 
 def sign_private_transaction(
     secret: bytes,
@@ -1296,7 +1318,7 @@ def decode_versioned(payload: bytes, /) -> tuple[bytes, bytes, bytes]:
     """Return transaction, version and group of a payload of a flexible group."""
 
 def sign_markers(precompile: bytes, markers: Sequence[tuple[bytes, int, int, int, bytes]], /) -> list[bytes]:
-    """Sign markers; each has secret, nonce, gas price, gas limit and data."""
+    """Sign markers, each given as (secret, nonce, gas price, gas limit, data)."""
 
 def private_contract_address(sender: bytes, nonce: int, group: bytes, /) -> bytes: ...
 
@@ -1308,7 +1330,7 @@ class PrivateBatch:
     def rewind(self, group: bytes, before: int, /) -> None:
         """Reset a group to its state before a block."""
     def note_markers(self, markers: Sequence[tuple[bytes, int, int, bytes, bytes]], /) -> None:
-        """Record markers that were executed: payload key, number, index, block and hash of each."""
+        """Record executed markers, each given as (payload key, number, index, block, hash)."""
     def run_block(
         self,
         state: State,
@@ -1317,8 +1339,9 @@ class PrivateBatch:
         payloads: Sequence[tuple[bytes, int, bytes, bytes, bytes, bytes, Sequence[bytes] | None, bytes | None]],
         /,
     ) -> None:
-        """Execute payloads in order. Each has: marker, index, payload key, group, key of the sender, RLP, members of
-        the group, version of a flexible group. `state` is the public state after the block."""
+        """Execute payloads in order, each given as (marker, index, payload key, group, key of the sender, RLP, members
+        of the group, version of a flexible group). `state` is the public state after the block.
+        """
     def trace(
         self,
         state: State,
@@ -1356,7 +1379,7 @@ class PrivateReceiptRecord:
     def matching(
         self, addresses: Sequence[bytes], topics: Sequence[Sequence[bytes] | None], start: int, most: int, /
     ) -> list[tuple[int, bytes, list[bytes], bytes]]:
-        """Return position, address, topics and data of at most `most` matching logs, from a position on."""
+        """Return (position, address, topics, data) of at most `most` logs that match, starting at a position."""
 
 @final
 class PrivateLedger:
@@ -1371,11 +1394,11 @@ class PrivateLedger:
     def hand_overs_in(self, block: bytes, /) -> list[tuple[bytes, bytes]]:
         """Return (payload key, handover index key) of each payload that adds members to a flexible group in a block."""
     def membership(self, group: bytes, number: int, /) -> tuple[bool, bytes, list[bytes]] | None:
-        """Return whether a flexible group is unlocked, its version and its members' keys; None if it is unknown."""
+        """Return (is unlocked, version, keys of the members) of a flexible group, or None if the group is unknown."""
     def markers_of(self, payload_key: bytes, /) -> list[tuple[bytes, int, int, bytes, bytes]]:
         """Return the recorded canonical markers of a payload."""
     def unread(self, start: bytes, most: int, /) -> tuple[list[bytes], bytes | None]:
-        """Return payload keys of markers without a result, from a key on, and the key to continue from."""
+        """Return payload keys of markers without a result, starting at a key, and the key of the next page."""
     def note_late(self, keys: Sequence[bytes], /) -> None:
         """Record payloads that arrived after their block was executed, so that the private executor reads them again.
         """
@@ -1417,7 +1440,7 @@ class RowFilter:
 
 @final
 class ReplayStop:
-    """Ends `replay_table` in other threads with TimedOut."""
+    """Stops `replay_table` in other threads, which then raises TimedOut."""
 
     def __new__(cls) -> ReplayStop: ...
     def set(self) -> None: ...

@@ -11,10 +11,10 @@
     ├── StorageError            the database or the data directory: missing, locked, full, newer, damaged
     │   └── MissingStateError   the state of a root is not in the database
     ├── InvalidBlock            a block breaks a rule of the chain
-    │   └── InvalidHeader       ... and its header alone shows it
+    │   └── InvalidHeader       the header of a block breaks a rule
     ├── UnknownParent           a block whose parent is not in the database
-    │   └── StateDropped        ... or a block whose parent's state is pruned
-    ├── ProofError              a proof that cannot be made, or that does not hold
+    │   └── StateDropped        a block whose parent's state is pruned
+    ├── ProofError              a proof that cannot be created, or that does not hold
     ├── PoolRejected            a transaction that the pool refuses
     ├── RulesError              permissions that cannot be read or changed
     ├── PeerMisbehaved          a peer broke the protocol and is disconnected (peers/disconnect_reasons.py)
@@ -22,9 +22,9 @@
     ├── PrivacyRefused          a private transaction or request that is refused
     └── RpcError                a reply with a JSON-RPC error code
 
-An error builds its message from its fields, so that command line, log and JSON-RPC show the same sentence. `transient`
-means that the same input may be valid later, so it is not recorded as invalid. Any other exception that reaches the
-command line or a supervisor is a bug.
+An error builds its message from its fields, so that command line, log and JSON-RPC show the same sentence. If
+`transient` is set, the same input may be valid later, so the input is not recorded as invalid. Any other exception that
+reaches the command line or a supervisor is a bug.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ConfigError(OphionError):
 
 
 class ExtensionError(OphionError):
-    """The native extension does not match the Python sources."""
+    """The native extension is missing or does not match the Python sources."""
 
 
 class CommandError(OphionError):
@@ -62,7 +62,7 @@ class CommandError(OphionError):
 
 
 class GenesisError(OphionError):
-    """A genesis cannot be used. `place` is the path of the member, if known."""
+    """A genesis cannot be used. `place` is the JSON path of the invalid member, if known."""
 
     def __init__(self, message: str, place: str | None = None) -> None:
         self.place = place
@@ -222,7 +222,7 @@ class EnclaveError(OphionError):
 
 
 class PrivacyRefused(OphionError):
-    """A private transaction or request is refused. The text of the message is fixed."""
+    """A private transaction or request is refused. The specification fixes the message text."""
 
 
 class RpcError(OphionError):

@@ -163,7 +163,7 @@ class Abi:
 
     @classmethod
     def of(cls, source: Abi | Iterable[Mapping[str, Any] | str]) -> Abi:
-        """Return an interface: from ABI entries, or from signatures such as `f(uint256) view returns (bool)`."""
+        """Return an interface from ABI entries, or from signatures such as `f(uint256) view returns (bool)`."""
         if isinstance(source, Abi):
             return source
         return cls([signature_entry(one) if isinstance(one, str) else one for one in source])

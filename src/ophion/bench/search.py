@@ -95,7 +95,7 @@ class Search:
         return holds
 
     async def _holds_otherwise(self, rate: float) -> bool:
-        """Try other batch sizes and connections at this rate. Returns whether one of them sustains it."""
+        """Try other batch sizes and numbers of connections at this rate. Returns whether a step sustained the rate."""
         previous, limit = self._shape, ""
         for shape in SHAPES[SHAPES.index(previous) + 1 :]:
             if not self._has_time():

@@ -1,4 +1,4 @@
-"""Whether a network sustained a load, and otherwise its bottleneck."""
+"""Decides whether a network sustained a load, and names the bottleneck if it did not."""
 
 from __future__ import annotations
 

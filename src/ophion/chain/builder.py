@@ -1,8 +1,8 @@
 """Builds a block without its seal, from a draft header and candidate transactions.
 
-The engine prepares the header, Rust executes the transactions, and the results complete the header. A block is filled
-at once (`fill`), or stays open and takes transactions as they arrive (`open`, then `DraftBlock.take` and
-`DraftBlock.complete`). The block holds its execution result, so that its commit executes nothing again.
+The engine prepares the header, Rust executes the transactions, and the results complete the header. `fill` fills a
+block at once. `open` opens a block that takes transactions as they arrive (`DraftBlock.take`, then
+`DraftBlock.complete`). A built block holds its execution result, so that its commit does not execute it again.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Builder:
     ) -> DraftBlock:
         """Open an empty block that takes transactions later. Blocks the thread: call it in a lane.
 
-        `block_hashes` are the hashes of the ancestors, newest first, for a parent that is not committed yet.
+        `block_hashes` are the ancestor hashes, newest first. They are needed if the parent is not committed yet.
         """
         env = self._env(draft, beneficiary, block_hashes)
         return DraftBlock(self._chain, env, OpenBlock(state, env, self._keeps_revert_data))
@@ -103,7 +103,7 @@ class Builder:
 
 
 class DraftBlock:
-    """A block that takes transactions. Only one thread may use it at a time; every method blocks."""
+    """A block that takes transactions. Only one thread at a time may use the block; every method blocks the thread."""
 
     def __init__(self, chain: Chain, env: BlockEnv, block: OpenBlock) -> None:
         self._chain = chain
@@ -115,7 +115,7 @@ class DraftBlock:
         return self._block.take(candidates, deadline_s)
 
     def settle(self) -> None:
-        """Hash the changes so far, so that `complete` has less to do."""
+        """Hash the changes so far, so that `complete` takes less time."""
         self._block.settle()
 
     def complete(self, draft: Header) -> BuiltBlock:

@@ -119,7 +119,7 @@ class Chain:
 
     @property
     def oldest_state(self) -> int:
-        """The block number from which all states up to the head are kept. The genesis state is always kept."""
+        """The lowest block number from which all states up to the head are kept. The genesis state is always kept."""
         return 0 if self.state_history is None else max(self._tip.header.number - self.state_history, 0)
 
     def state(self, header: Header) -> State:
@@ -163,7 +163,7 @@ class Chain:
         return event
 
     def begin_at(self, header: HashedHeader, execution: Execution) -> None:
-        """Start this chain at a block of another chain, for development nodes that fork another chain.
+        """Start this chain at a block of another chain. Development nodes that fork another chain use this method.
 
         `execution` gives the state after the block. The root of this state differs from the state root in the header.
         """
@@ -182,9 +182,9 @@ class Chain:
         self._tip = Tip(header, header.header.difficulty)
 
     def rewind(self, tip: Tip) -> None:
-        """Make a committed block the head and announce it. For development nodes, after `Store.rewind`.
+        """Make a committed block the head and announce it. Development nodes call this method after `Store.rewind`.
 
-        If `tip` is already the head, announces that the state of the head has changed.
+        If `tip` is already the head, the announcement says that the state of the head has changed.
         """
         self._tip = tip
         self.events.publish(Rewound((), tip.header))

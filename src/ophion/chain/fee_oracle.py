@@ -192,7 +192,7 @@ class FeeOracle:
 
 
 def rewards_at(tips: Sequence[tuple[int, int]], gas_used: int, percentiles: Sequence[float]) -> list[int]:
-    """Return the tip at which the running sum of gas reaches each percentile. `tips` is a sorted list of (tip, gas)."""
+    """Return the tip at which the cumulative gas reaches each percentile. `tips` is a sorted list of (tip, gas)."""
     found = [0] * len(percentiles)
     position = 0
     running = tips[0][1]
@@ -206,7 +206,7 @@ def rewards_at(tips: Sequence[tuple[int, int]], gas_used: int, percentiles: Sequ
 
 
 def cumulative_gas(receipt: bytes) -> int:
-    """Return the cumulative gas, the second field of an encoded receipt, without decoding the rest."""
+    """Return the cumulative gas of an encoded receipt, without decoding the other fields."""
     at = 0 if receipt[0] > _RLP_LONG_STRING else 1  # skip the transaction type
     at += 1 + max(receipt[at] - _RLP_LONG_LIST, 0)
     at += 33 if receipt[at] == _RLP_LONG_STRING else 1

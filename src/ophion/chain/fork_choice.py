@@ -1,4 +1,4 @@
-"""Changes of the canonical chain when its head moves to another block."""
+"""Computes how the canonical chain changes when its head moves to another block."""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ class FeeFloor(Struct):
     min_priority_fee: int = 0
 
     def required_tip(self, base_fee: int) -> int:
-        """Return the minimum priority fee that the pool admits at this base fee. `FeeOracle` suggests no less."""
+        """Return the minimum priority fee that the pool admits at this base fee. `FeeOracle` suggests at least this
+        fee.
+        """
         return max(self.min_priority_fee, self.min_gas_price - base_fee, 0)
 
 

@@ -80,7 +80,9 @@ class ImportCore:
     def __init__(
         self, chain: Chain, clock: Clock, keeps_revert_data: bool = False, check_senders: SenderCheck | None = None
     ) -> None:
-        """`check_senders` is called for every non-empty block of another node, before the block is executed."""
+        """Create the core. `check_senders` is called for every non-empty block of another node, before its
+        execution.
+        """
         self.chain = chain
         self._check_senders = check_senders
         self.bad_blocks = BadBlocks()

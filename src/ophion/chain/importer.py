@@ -133,7 +133,7 @@ class Importer:
         )
 
     async def run(self, job: Callable[[ImportCore], HeadChange | None]) -> None:
-        """Run a job of a development node in the write lane, and publish the change of the head that it returns."""
+        """Run a job of a development node in the write lane. Publish the change of the head that the job returns."""
         await self._in_write_lane(lambda: job(self._core), lambda change: self._publish(change, {}))
 
     async def _import(self, header: HashedHeader, body: Body, execution: Execution | None) -> Imported:

@@ -101,7 +101,7 @@ class BlockView:
 
 
 class NextBlock(Struct, frozen=True):
-    """Header and environment of the block after the head, without transactions."""
+    """Header and environment of an empty block after the head."""
 
     header: Header
     env: BlockEnv
@@ -149,7 +149,9 @@ class Queries:
     # --- references -----------------------------------------------------------------------------
 
     def header(self, ref: BlockRef) -> HashedHeader | None:
-        """Return the header of a reference. For `pending`, returns the head, because the pending block has no hash."""
+        """Return the header that a block reference names. For `pending`, return the head, because the pending block has
+        no hash.
+        """
         if isinstance(ref, BlockTag):
             if ref is BlockTag.EARLIEST:
                 return self.chain.canonical(0)
@@ -181,7 +183,7 @@ class Queries:
         return header.number <= self.head_number and self.store.canonical_hash(header.number) == header.hash
 
     def view(self, ref: BlockRef) -> BlockView | None:
-        """Return a block with state and environment. For `pending`, use `find` or `pending`."""
+        """Return a block with state and environment. Use `find` or `pending` for the pending block."""
         if ref is BlockTag.LATEST:
             return self.latest
         header = self.header(ref)
@@ -240,7 +242,7 @@ class Queries:
     # --- the next block -------------------------------------------------------------------------
 
     def next_block(self) -> NextBlock:
-        """Return header and environment of an empty next block, for prices and estimates."""
+        """Return header and environment of an empty next block. Prices and estimates use them."""
         if self._next is None:
             preferences = BlockPreferences(timestamp=int(self._clock.now()), author=ZERO_ADDRESS)
             header = self.engine.prepare(self.head, preferences, self.chain)

@@ -125,7 +125,9 @@ def _forks(spec: ChainSpec) -> Iterator[tuple[str, Rule]]:
 
 
 def _engine(spec: ChainSpec) -> Rules:
-    """Return the engine rules that all nodes must share. Periods, timeouts and limits may change at any time."""
+    """Return the engine rules that all nodes must share. Periods, timeouts and limits are not included, because they
+    may change at any time.
+    """
     rules: dict[str, Rule] = {}
     first = 1
     if spec.engine in (EngineKind.CLIQUE, EngineKind.IBFT2):

@@ -41,11 +41,11 @@ class EthashParameters(Struct, frozen=True):
     """Parameters of proof of work."""
 
     fixed_difficulty: int | None = None
-    """Difficulty of every block. None uses the formulas of the main network."""
+    """Fixed difficulty of every block. With None, the formulas of the main network apply."""
 
 
 class CliqueTransition(Struct, frozen=True):
-    """A change of Clique parameters at a block. None keeps the previous value."""
+    """A change of Clique parameters at a block. A parameter that is None keeps its previous value."""
 
     block: int
     period_s: int | None
@@ -58,7 +58,7 @@ class CliqueParameters(Struct, frozen=True):
     period_s: int = 15
     """Minimum seconds between blocks. With 0 (geth only), a block is sealed as soon as a transaction is pending."""
     epoch_length: int = DEFAULT_EPOCH_LENGTH
-    """Blocks between epoch blocks, which reset votes and list the signers."""
+    """Number of blocks from one epoch block to the next. Epoch blocks reset votes and list the signers."""
     create_empty_blocks: bool = True
     transitions: tuple[CliqueTransition, ...] = ()
 
@@ -90,18 +90,18 @@ class HeaderForm(Enum):
     """Fields after the base fee in BFT headers from Shanghai on; see `consensus.header_form`."""
 
     FULL = "full"
-    """All fields of the forks."""
+    """Headers have all fields of the forks."""
     SHORT = "short"
-    """No fields after the base fee."""
+    """Headers have no fields after the base fee."""
     SHORT_BLOBS = "short-blobs"
-    """No fields in Shanghai; blob gas used and excess blob gas from Cancun on."""
+    """Headers have no fields after the base fee in Shanghai, and both blob gas fields from Cancun on."""
 
 
 class BftTransition(Struct, frozen=True):
-    """A change of BFT parameters. None keeps the previous value."""
+    """A change of BFT parameters. A parameter that is None keeps its previous value."""
 
     block: int
-    """Block number, or a timestamp if the nearest earlier fork is by time (consensus.md 5.5)."""
+    """Block number, or a timestamp if the nearest earlier fork activates by time (consensus.md 5.5)."""
     validators: tuple[Address, ...] | None = None
     block_period_s: int | None = None
     block_period_ms: int | None = None
@@ -149,7 +149,7 @@ def read_ethash(members: Members) -> EthashParameters:
 
 
 def read_clique(members: Members, transitions: list[Members]) -> CliqueParameters:
-    """Read `config.clique`. Accepts geth's spellings `period` and `epoch`."""
+    """Read `config.clique`. Geth's spellings `period` and `epoch` are accepted too."""
     period = members.number("blockperiodseconds", bits=31, minimum=1)
     epoch = members.number("epochlength", bits=63, minimum=1)
     # only geth allows period 0, which produces a block whenever there are transactions
@@ -301,5 +301,5 @@ def _by_block(transitions: list[Members]) -> list[Members]:
 
 
 def _first(*values: int | None) -> int:
-    """Return the first value that is set. The last value is always set."""
+    """Return the first value that is not None. The last value is never None."""
     return next(value for value in values if value is not None)

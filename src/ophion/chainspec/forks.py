@@ -84,7 +84,7 @@ class Fork(Struct, frozen=True):
 
     milestone: Milestone
     name: str
-    """Name of the rules in the EVM (`BlockEnv.fork`)."""
+    """Name that the EVM uses for these rules (`BlockEnv.fork`)."""
     bomb_delay: int
     """Delay of the difficulty bomb in blocks."""
     blobs: BlobParameters | None

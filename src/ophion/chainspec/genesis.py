@@ -65,7 +65,7 @@ class Genesis(Struct, frozen=True):
     parent_beacon_block_root: Hash32
     accounts: tuple[GenesisAccount, ...]
     warnings: tuple[str, ...] = ()
-    """Warnings for the operator, such as comments and unknown members."""
+    """Warnings for the operator, for example about comments and unknown members."""
 
     def header(self, state_root: Hash32) -> Header:
         """Return the first header. Its fields depend on the forks active at its timestamp."""
@@ -149,7 +149,7 @@ def _override(values: Folded, overrides: Iterable[tuple[str, int]]) -> None:
 
 
 def _excess_blob_gas(top: Members, spec: ChainSpec) -> int:
-    """Read the excess blob gas. The limit is 88 fee fractions, because e^89 exceeds 127 bits."""
+    """Read the excess blob gas. The maximum is 88 update fractions, because e^89 exceeds 127 bits."""
     excess = top.number("excessBlobGas") or 0
     most = _MAX_FRACTIONS * min(one.fee_fraction for one in spec.forks.blob_schedule.values())
     if excess >= most:

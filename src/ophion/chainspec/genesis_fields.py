@@ -287,7 +287,7 @@ class Members:
 
 
 def parse_address_lenient(text: str) -> Address:
-    """Read an address with optional prefix. Pads a shorter address with zeros on the left, like Besu."""
+    """Read an address with optional prefix. A shorter address is padded with zeros on the left; Besu does the same."""
     digits = strip_prefix(text)
     return parse_data_lenient(digits.rjust(2 * ADDRESS_LENGTH, "0") if digits else text, ADDRESS_LENGTH)
 

@@ -159,5 +159,5 @@ def _unknown(word: str, known: Iterable[str]) -> str:
 
 
 def read_arguments(argv: Sequence[str], settings: type) -> Arguments:
-    """Find the command and sort the options. Collects unknown words and flags as problems."""
+    """Find the command and sort the options. Unknown words and flags are returned as problems."""
     return _Reader(settings).read(argv)

@@ -149,7 +149,7 @@ def verdict(nodes: Sequence[CheckedNode]) -> tuple[bool, list[str]]:
 
 
 def _about_validators(online: Sequence[CheckedNode]) -> Iterator[str]:
-    """Yield the reports of the nodes about validators, without duplicates."""
+    """Yield lines about validators from the reports of all nodes, without duplicates."""
     shown: set[str] = set()
     for node in online:
         for member in node.status.members if node.status is not None else ():

@@ -75,7 +75,7 @@ class RotationView(Struct, frozen=True):
     url: str
     validators: frozenset[str]
     pending: dict[str, bool]
-    """Votes that the node casts: true adds an address, false removes it."""
+    """Votes that the node casts, by address: true adds the address, false removes it."""
     producers: frozenset[str]
     """Validators that produced one of the latest blocks."""
 

@@ -75,7 +75,7 @@ def decrypt_key(options: DecryptOptions, session: CommandSession) -> int:
 
 
 def show_address(options: PasswordOptions, session: CommandSession) -> int:
-    """Print the address of a key file. An encrypted file is decrypted, and the address is computed from the key."""
+    """Print the address of a key file. For an encrypted file, the key is decrypted to compute the address."""
     print(data(load_key(_one_file(session), options.password_file).address))
     return 0
 

@@ -72,7 +72,7 @@ class RulesContracts:
         return any(self.node.call(rules, self.node_call(method, enode)))
 
     def node_call(self, method: str, enode: Enode) -> bytes:
-        """Encode a call about a node for the contract's interface version."""
+        """Encode a call about a node, in the interface version of the contract."""
         if self.has_names:
             return _selector(f"{method}(string,string,uint16)") + named_node(enode)
         return _selector(f"{method}(bytes32,bytes32,bytes16,uint16)") + packed_node(enode)

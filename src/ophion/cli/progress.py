@@ -37,7 +37,7 @@ class Progress:
         self._line_s = line_s
 
     def update(self, done: int, note: str = "") -> None:
-        """Set the finished amount. `note` is shown after the numbers."""
+        """Set the finished amount. The bar shows `note` after the numbers."""
         now = self._clock.monotonic()
         if now - self._shown < (_REDRAW_S if self._is_terminal else self._line_s):
             return

@@ -129,7 +129,7 @@ def _say(line: str) -> None:
 
 
 def _detached(work: Workdir) -> int:
-    """Run a network in the background. Returns when every node has a block."""
+    """Run a network in the background. Return when every node has a block."""
     log = work.log(SUPERVISOR_LOG)
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -288,7 +288,7 @@ def logs(options: LogOptions, session: CommandSession) -> int:
 
 
 def _show_log(path: Path, position: int, prefix: str) -> int:
-    """Print whole lines from a position on. Returns the next position."""
+    """Print whole lines of a log from a position on. Returns the next position."""
     try:
         with path.open("rb") as file:
             if position > os.fstat(file.fileno()).st_size:

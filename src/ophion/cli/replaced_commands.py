@@ -9,7 +9,7 @@ from ophion.errors import CommandError
 
 
 def unneeded(family: str, name: str, sentence: str) -> Command:
-    """Return a command that prints `sentence` and succeeds. `sentence` says why Ophion does not need the command."""
+    """Return a command that prints `sentence` and succeeds. The sentence says why Ophion does not need the command."""
 
     def run(options: NoOptions, session: CommandSession) -> int:
         print(sentence)

@@ -48,7 +48,7 @@ def extra_data(validators: Sequence[bytes], kind: ExtraDataType) -> bytes:
 
 
 def validators_of(data: bytes, kind: ExtraDataType) -> list[bytes]:
-    """Return the validators in extra data. Raises `DecodeError` if the data is of another type."""
+    """Return the validators in extra data. Raises `DecodeError` for data of another type."""
     items = rlp.decode_list(data)
     if len(items) != 5:
         raise DecodeError(f"expected a list of 5 items, found {len(items)}")

@@ -22,7 +22,7 @@ _NICENESS = 15
 
 
 def usage(options: NoOptions, session: CommandSession) -> int:
-    """Print a table of sizes. Works on the database of a running node."""
+    """Print the size of each table. A node may use the database at the same time."""
     path = session.part(DataConfig).data_path
     with DataDirectory.beside_a_node(path) as directory, translated():
         rows = directory.store(read_only=True).usage()
@@ -101,7 +101,7 @@ def compact_database(options: NoOptions, session: CommandSession) -> int:
 
 @contextmanager
 def _shown() -> Iterator[OnProgress]:
-    """Show a progress bar for each step: MiB copied, entries checked."""
+    """Show a progress bar for each step, in MiB copied or entries checked."""
     shown: dict[CopyStep, Progress] = {}
 
     def on_progress(step: CopyStep, done: int, total: int) -> None:

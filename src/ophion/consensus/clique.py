@@ -108,7 +108,7 @@ class CliqueEngine:
             )
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Check every rule of consensus.md 1.4. Rules that need the seal come last."""
+        """Check every rule of consensus.md 1.4. Rules that need the seal are checked last."""
         block, before = header.header, parent.header
         rules.check_follows(block, parent)
         rules.check_timestamp(block, before, self._parameters.period_at(block.number))
@@ -138,7 +138,7 @@ class CliqueEngine:
             raise InvalidHeader("extra data length", len(block.extra_data), VANITY + SEAL)
 
     def _check_against(self, snapshot: Snapshot, header: HashedHeader) -> None:
-        """Check rules 8 to 11 with the signers after the parent."""
+        """Check rules 8 to 11 of consensus.md 1.4 against the signers after the parent."""
         block = header.header
         if self._is_epoch(block.number):
             listed = block.extra_data[VANITY:-SEAL] if len(block.extra_data) >= VANITY + SEAL else block.extra_data
@@ -161,7 +161,9 @@ class CliqueEngine:
         return []
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Prefer higher total difficulty, then shorter branch, then latest in-turn signer, then lower hash."""
+        """Prefer the higher total difficulty, then the shorter branch, then the latest in-turn signer, then the lower
+        hash.
+        """
         if tip.total_difficulty != head.total_difficulty:
             return tip.total_difficulty > head.total_difficulty
         if tip.header.number != head.header.number:

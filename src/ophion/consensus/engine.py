@@ -44,14 +44,16 @@ class BlockPreferences(Struct, frozen=True):
     """Vanity data, which engines extend with their own data."""
     vote: Vote | None = None
     target_gas_limit: int | None = None
-    """Target to which the gas limit moves as fast as the rules allow. None keeps the parent's gas limit."""
+    """Target of the gas limit. Each block moves the limit towards the target as far as the rules allow. None keeps the
+    limit.
+    """
     fixed_base_fee: int = 0
     """The node's minimum gas price. Networks with a fixed base fee use it as the base fee."""
     mix_hash: Hash32 = bytes(32)
     """The randomness of a block after the merge (PREVRANDAO)."""
     parent_beacon_block_root: Hash32 = bytes(32)
     header_form: HeaderForm | None = None
-    """Form of the first BFT header after Shanghai. Later headers have the form of their parent."""
+    """Form of the first BFT header after Shanghai. Each later header has the form of its parent."""
 
 
 class Tip(Struct, frozen=True):
@@ -81,7 +83,7 @@ class HeaderReader(Protocol):
 
 
 class Engine(Protocol):
-    """The consensus rules of one network. Pure: no clock, no I/O, no keys."""
+    """The consensus rules of one network, without clock, I/O and keys."""
 
     @property
     def name(self) -> str:
@@ -130,7 +132,7 @@ class Engine(Protocol):
         """Return the hash that the author signs. Under proof of work, the miner searches a nonce for this hash."""
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
-        """Return the header with these seals. The seals sign the signing hash of the header."""
+        """Return the header with these seals, which are signatures of its signing hash."""
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
         """Return the addresses that may produce the next block, in ascending order. Returns none if every node may

@@ -93,7 +93,7 @@ class PowEngine:
             self.check_work(header)
 
     def check_work(self, header: Header) -> None:
-        """Check that the nonce produces the mix hash and a result below the target."""
+        """Check that the nonce gives the mix hash, and that the result is below the target."""
         mix_hash, result = ethash_compute(self.signing_hash(header), int.from_bytes(header.nonce, "big"), header.number)
         if mix_hash != header.mix_hash:
             raise InvalidHeader("mix hash", header.mix_hash, mix_hash)
@@ -156,7 +156,7 @@ class PowEngine:
         return ancestors, included
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
-        """Return the block reward plus 1/32 per ommer, and the rewards of the ommers by age."""
+        """Return the block reward, increased by 1/32 per ommer, and the rewards of the ommers by age."""
         block = header.header
         reward = block_reward(self._spec.fork_of(block))
         credits = [(block.coinbase, reward + reward // 32 * len(ommers))]

@@ -136,7 +136,7 @@ def _log_place(log: Json, timestamp: int) -> Row:
 
 
 def erc20_row(log: Json, timestamp: int, chain_id: int) -> Row | None:
-    """Return the row of an ERC-20 transfer; None for other logs."""
+    """Return the row of an ERC-20 transfer, or None for other logs."""
     topics, data = [_data(topic) or b"" for topic in log["topics"]], _data(log["data"]) or b""
     if len(topics) != 3 or topics[0] != TRANSFER or len(data) != 32:
         return None
@@ -144,7 +144,7 @@ def erc20_row(log: Json, timestamp: int, chain_id: int) -> Row | None:
 
 
 def erc721_row(log: Json, timestamp: int, chain_id: int) -> Row | None:
-    """Return the row of an ERC-721 transfer; None for other logs."""
+    """Return the row of an ERC-721 transfer, or None for other logs."""
     topics = [_data(topic) or b"" for topic in log["topics"]]
     if len(topics) != 4 or topics[0] != TRANSFER or log["data"] != "0x":
         return None

@@ -51,7 +51,7 @@ class DevEngine(PowEngine):
         return [] if self._is_merged else super().rewards(header, ())
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Prefer the longer chain. Difficulty cannot decide, because blocks may have no difficulty."""
+        """Prefer the longer chain. Difficulty does not decide, because blocks may have no difficulty."""
         return tip.header.number > head.header.number
 
     def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:

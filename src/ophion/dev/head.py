@@ -28,7 +28,7 @@ _HASH_BYTES = 32
 
 
 def restore_edit(chain: Chain) -> None:
-    """Restore the edited state of the head that an earlier run has stored."""
+    """Restore the edited state of the head, which an earlier run has stored."""
     record, head = chain.store.meta(_EDIT_KEY), chain.head
     if record and record[:_HASH_BYTES] == head.hash:
         chain.edited_roots[head.number, head.header.state_root] = record[_HASH_BYTES:]
@@ -60,7 +60,7 @@ class HeadControl:
         return self._chain.edited_roots.get((header.number, header.state_root))
 
     async def run(self, job: Callable[[ImportCore], HeadChange | None]) -> None:
-        """Run a job that replaces the chain, in the write lane. Edits of the old chain are dropped."""
+        """Run a job that replaces the chain, in the write lane. Edits of the previous chain are dropped."""
         self._edited.clear()
         await self._importer.run(job)
 

@@ -1,6 +1,6 @@
 """Derives private keys from a mnemonic: BIP-39 without its word list, BIP-32, BIP-44 paths.
 
-Words and checksum are not validated. The same text gives the same accounts as in a wallet.
+Words and checksum are not validated. A wallet derives the same accounts from the same text.
 """
 
 from __future__ import annotations

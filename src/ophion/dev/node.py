@@ -87,7 +87,7 @@ class DevNode:
         self.impersonated: set[Address] = set()
         self.impersonates_all = False
         self.signatures: dict[bytes, Address] = {}
-        """Addresses that ecrecover returns for a signature (`anvil_impersonateSignature`)."""
+        """Addresses that ecrecover returns, by signature (`anvil_impersonateSignature`)."""
         self.logs_requests = True
         self.observer: ExecutionObserver | None = None
         self.fork: Fork | None = None
@@ -198,7 +198,7 @@ class DevNode:
         return self._assembler.preferences()
 
     async def add_block(self, *transactions: Transaction) -> BuiltBlock:
-        """Mine a block with exactly these transactions; see `HeadControl.add_block`."""
+        """Mine a block with exactly these transactions, with `HeadControl.add_block`."""
         async with self.sealer.head_lock:
             return await self.head.add_block(transactions, self._assembler.preferences(), _BUILD_DEADLINE_S)
 
@@ -284,7 +284,7 @@ class DevNode:
     # --- impersonation --------------------------------------------------------------------------
 
     def impersonates(self, address: Address) -> bool:
-        """Return whether this account may send transactions without a signature."""
+        """Whether this account may send transactions without a signature."""
         return self.impersonates_all or address in self.impersonated
 
     def impersonate_signature(self, signature: bytes, address: Address) -> None:

@@ -42,7 +42,9 @@ class Delivery:
         load: Callable[[Label], bytes | None],
         drain_soon: Callable[[bytes], None],
     ) -> None:
-        """`drain_soon` schedules the delivery of a recipient's outbox rows, if the recipient is connected."""
+        """Create the delivery. `drain_soon` schedules the delivery of a recipient's outbox rows if the recipient is
+        connected.
+        """
         self.mode = mode
         self._directory = directory
         self._outbox = outbox

@@ -73,7 +73,7 @@ class GroupRecord(Struct, frozen=True):
 
     @classmethod
     def legacy(cls, members: tuple[bytes, ...], maker: bytes) -> GroupRecord:
-        """Return the record of a legacy group, which its first payload creates."""
+        """Return the record of a legacy group. The first payload of the group creates this record."""
         return cls(GroupType.LEGACY, LEGACY_NAME, LEGACY_DESCRIPTION, members, b"", maker)
 
 

@@ -67,7 +67,7 @@ class Received(Struct, frozen=True):
     """
 
     payload: bytes
-    """RLP of the private transaction, without the two layers of base64."""
+    """RLP of the private transaction, decoded from the two layers of base64."""
     group_id: bytes
     sender: bytes
 

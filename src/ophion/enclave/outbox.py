@@ -1,4 +1,4 @@
-"""`Outbox`: parcels on disk that recipients have not acknowledged. A recipient gets its rows on reconnect."""
+"""`Outbox`: parcels on disk that recipients have not acknowledged. A recipient gets its parcels when it reconnects."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ MAX_LINES: Final = 8
 
 
 class Directory:
-    """Connections by key. A key is added after the peer has proven that it holds the private key."""
+    """Connections by key. A key is added after the peer has proven that it holds the matching private key."""
 
     def __init__(self) -> None:
         self._lines: dict[bytes, list[Line]] = {}

@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 class HttpEnclaveLine:
-    """The connection to one URL, from its first response to the first failed request."""
+    """The connection to one URL. It lasts from the first response to the first failed request."""
 
     def __init__(
         self,

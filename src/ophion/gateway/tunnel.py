@@ -173,7 +173,7 @@ class Tunnel(asyncio.Protocol):
         self.weigh()
 
     def end(self) -> None:
-        """Close after the node has disconnected. Bytes already written are still sent."""
+        """Close the tunnel after the node has disconnected. Bytes that are already written are still sent."""
         self._is_over = True
         self._direction.end()
         self._openings.end(self)

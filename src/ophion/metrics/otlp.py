@@ -212,7 +212,7 @@ class OtlpService:
         return {"resourceSpans": [{"resource": self._resource, "scopeSpans": [scope]}]}
 
     def _on_chain_event(self, event: ChainEvent) -> None:
-        """Record one span per block, from its timestamp to its import."""
+        """Record one span per block, from the block's timestamp to its import."""
         now = self._clock.now()
         for block in event.added if isinstance(event, Reorged) else event.blocks:
             header = block.header
@@ -246,5 +246,5 @@ def _attributes(values: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _nanoseconds(at: float) -> str:
-    """Return a Unix time in nanoseconds. The JSON encoding writes 64-bit numbers as strings."""
+    """Return a Unix time in nanoseconds, as text, because the JSON encoding writes 64-bit numbers as strings."""
     return str(int(at * 1_000_000) * 1000)

@@ -28,7 +28,7 @@ UNKNOWN: Final = "unknown"
 
 
 class RequestMetrics:
-    """Count and duration of each method, on all transports."""
+    """Count and duration of requests by method, over all transports."""
 
     def __init__(self, registry: MetricsRegistry) -> None:
         self.times: Timer = registry.timer(

@@ -57,7 +57,7 @@ def join_block(header: bytes, body: bytes) -> bytes:
 
 
 def missing_block(client: str, number: int, part: str) -> CommandError:
-    """Return the error for a block that a source should have."""
+    """Return the error for a block that is missing in a source."""
     return CommandError(
         f"{client} has no {part} of block {number}. It has pruned old blocks or has not fetched them (fast, snap or"
         " checkpoint sync). Migrate from a node that has every block."

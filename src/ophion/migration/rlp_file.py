@@ -1,4 +1,4 @@
-"""A file of concatenated RLP blocks, as Besu, geth, GoQuorum and Ophion export them."""
+"""Reads a file of concatenated RLP blocks, the export format of Besu, geth, GoQuorum and Ophion."""
 
 from __future__ import annotations
 

@@ -268,7 +268,7 @@ def _bft(
 
 
 def _etcd_votes(config: NodeConfig, chain: Chain, validator: Address) -> EtcdVotes | None:
-    """Return the shared vote store, if an option names one."""
+    """Return the shared vote store that an option names, or None."""
     store = config.consensus.vote_store
     if store is None:
         return None

@@ -1,6 +1,6 @@
 """Compatibility profiles (`--compat`): defaults of other clients, in one table.
 
-A profile sets options that no other source sets. `rpc.discover` shows the profile in `info.x-compat`.
+A profile sets only options that no other source sets. `rpc.discover` shows the profile in `info.x-compat`.
 """
 
 from __future__ import annotations

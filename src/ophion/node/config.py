@@ -187,7 +187,7 @@ class NodeConfig(Options):
             )
 
     def exposed_signers(self) -> list[str]:
-        """Return the flags of services through which other machines could sign for dev accounts without a token."""
+        """Return the flags of services that let other machines sign for dev accounts without a token."""
         if not self.network.dev_unlocked:
             return []
         services = (

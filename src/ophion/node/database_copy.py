@@ -94,7 +94,7 @@ def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on
 
 
 def compact(directory: DataDirectory, on_progress: OnProgress) -> tuple[int, Copied]:
-    """Replace the database by a copy without free pages. Returns the old size and the copy.
+    """Replace the database by a copy without free pages. Returns the old size and the result of the copy.
 
     No other process may use the database.
     """

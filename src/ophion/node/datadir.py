@@ -157,7 +157,7 @@ class DataDirectory:
         return load_key(path, config.validator_private_key_password_file, VALIDATOR_PASSWORD_OPTION)
 
     def store(self, options: StorageConfig | None = None, *, read_only: bool = False) -> Store:
-        """Return the database. The first call opens the database; closing the directory closes it."""
+        """Return the database. The first call opens it; `close` of the directory closes it."""
         if self._store is None:
             with _explained(self.path):
                 if not read_only:

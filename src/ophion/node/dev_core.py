@@ -44,7 +44,7 @@ _MAX_STATE_BYTES = 1024 * 1024 * 1024
 
 
 class DevBuild:
-    """Builds engine and clock first, and the other components after the chain is open."""
+    """Builds engine and clock of a development node first, and its other components after the chain is open."""
 
     def __init__(self, config: NodeConfig, spec: ChainSpec, clock: Clock, entropy: Entropy) -> None:
         self._config = config
@@ -103,7 +103,7 @@ class DevBuild:
 
 
 class DevFiles:
-    """A service that reads and writes the state file of a development node, and writes the keys for tools."""
+    """A service that loads and saves the state file of a development node, and writes a file of keys for tools."""
 
     name = "development files"
 

@@ -47,7 +47,7 @@ def _warn_if_away(settings: ForkSettings) -> None:
 
 
 def fork_name(fork: Fork) -> str:
-    """Return the name of the latest protocol fork that fits the header fields of the forked block."""
+    """Return the name of the latest protocol fork whose header fields match the forked block."""
     header = fork.point.header.header
     if header.requests_hash is not None:
         return DEFAULT_DEV_FORK

@@ -74,7 +74,7 @@ def build_network(
 ) -> PeerNetwork:
     """Build all peer services. Block production pauses while peers are far ahead.
 
-    `validator_key` is the validator key if it is not the node's key.
+    `validator_key` is None if the node's key is also the validator key.
     """
     chosen = config.network.network_id
     network_id = core.chain.spec.chain_id if chosen is None else chosen

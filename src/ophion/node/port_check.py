@@ -54,7 +54,7 @@ def check_ports(config: NodeConfig) -> None:
 
 
 def _requested_ports(config: NodeConfig) -> Iterator[_RequestedPort]:
-    """Yield the ports of enabled services in start order."""
+    """Yield the ports of enabled services, in the order in which the services start."""
     peers, enclave = config.peers, config.enclave
     if peers.enabled:
         yield _RequestedPort("P2P service", "--p2p-port", peers.interface, peers.port)

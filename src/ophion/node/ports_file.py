@@ -25,7 +25,7 @@ def remove_ports(data_path: Path) -> None:
 
 
 def write_besu_files(data_path: Path, ports: Mapping[str, int], global_ip: str, local_ip: str) -> None:
-    """Write the ports and addresses under the names that Besu uses."""
+    """Write ports and addresses to files with Besu's names."""
     _write(data_path / BESU_PORTS, "The ports this node listens on; removed when it stops.", ports)
     addresses = {"global-ip": global_ip, "local-ip": local_ip}
     _write(data_path / BESU_NETWORKS, "The addresses of this node; removed when it stops.", addresses)

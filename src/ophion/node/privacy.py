@@ -1,4 +1,4 @@
-"""Builds the private transactions component from a core, its options and an enclave."""
+"""Builds private transactions from the core of a node, its options and an enclave."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class Interface(Struct, frozen=True):
             await service.open()
 
     def ports(self) -> dict[str, int]:
-        """Return the actual ports by their names in the ports file."""
+        """Return the ports that are actually open, by their names in the ports file."""
         enode = self.enode
         ports = {}
         if enode is not None:
@@ -254,7 +254,7 @@ def _listeners(
 
     @cache
     def http_auth() -> AuthSetup | None:
-        """Return the authentication that JSON-RPC and GraphQL share, so that one token works for both."""
+        """Return the authentication that JSON-RPC and GraphQL share. One token is valid for both."""
         return auth_setup_for(config.http_auth)
 
     lanes = context.lanes
@@ -347,7 +347,7 @@ def _endpoints(listening: Mapping[str, PortService], peers: PeerService | None) 
 
 
 def _keyring(config: NodeConfig) -> Keyring | None:
-    """Return the publicly known keys of the development network if --dev-unlocked-accounts is set."""
+    """Return the public test keys of the development network if --dev-unlocked-accounts is set, otherwise None."""
     network = config.network
     if not network.dev_unlocked:
         return None

@@ -1,4 +1,4 @@
-"""Lets the QBFT engine read the validator contract (consensus.md 3.6)."""
+"""Enables the QBFT engine to read the validator contract (consensus.md 3.6)."""
 
 from __future__ import annotations
 

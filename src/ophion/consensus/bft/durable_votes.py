@@ -55,7 +55,7 @@ class DurableVotes(Struct, frozen=True):
         return self.round + 1 if self.vote is not None else self.round
 
     def encode(self) -> bytes:
-        """Encode for the database. `decode` reads the result."""
+        """Encode the votes for the database. `decode` reads the result."""
         prepared: list[rlp.Encodable] = []
         if self.prepared is not None:
             signed = self.prepared.proposal

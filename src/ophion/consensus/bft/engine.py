@@ -279,7 +279,7 @@ class BftEngine:
         return found if found.round == round_number else candidate_in_round(self.protocol(number), found, round_number)
 
     def signing_hash(self, header: Header) -> Hash32:
-        """Return the hash that validators seal: the header with its round, without seals."""
+        """Return the hash that validators seal: that of the header with its round, without seals."""
         return self._digest(header, ExtraForm.FOR_SEAL)
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:

@@ -35,7 +35,7 @@ class Head(Struct, frozen=True):
 
 
 class NewHead(Struct, frozen=True):
-    """The chain has a new head: imported here, received from a peer, or found at start."""
+    """The chain has a new head, which was imported here, received from a peer, or found at start."""
 
     head: Head
     validators: tuple[Address, ...]
@@ -53,7 +53,7 @@ class NewHead(Struct, frozen=True):
 
 
 class MessageReceived(Struct, frozen=True):
-    """A peer has sent a message. `peer` is the validator address of the sender, which need not be the author."""
+    """A peer has sent a message. `peer` is the validator address of the sender, which may differ from the author."""
 
     message: BftMessage
     peer: Address | None
@@ -96,7 +96,7 @@ class ProposalChecked(Struct, frozen=True):
 
 
 class TaskFailed(Struct, frozen=True):
-    """A block could not be built or imported. The round timer starts the next round."""
+    """The node could not build or import a block. The round timer starts the next round."""
 
     height: int
     round: int
@@ -151,7 +151,7 @@ class TimerKind(Enum):
 
 
 class SetTimer(Struct, frozen=True):
-    """Return `event` to the state machine at wall time `at`, or at once if that time has passed."""
+    """Return `event` to the state machine at wall time `at`, or at once if `at` is in the past."""
 
     kind: TimerKind
     at: float
@@ -227,10 +227,10 @@ class ImportBlock(Struct, frozen=True):
     """Import a block that a quorum has committed. Finishes with `NewHead` or `TaskFailed`."""
 
     block: Candidate
-    """The block with `round` in its extra data, without seals."""
+    """The block without seals, with `round` in its extra data."""
     round: int
     seals: tuple[Signature, ...]
-    """At least a quorum of seals, one per validator, in order of arrival."""
+    """At least a quorum of commit seals, one per validator, in order of arrival."""
 
 
 class CatchUp(Struct, frozen=True):

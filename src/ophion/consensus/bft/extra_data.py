@@ -1,7 +1,8 @@
 """The extra data of a BFT header: its content and its three encodings.
 
-A header is hashed in three forms (consensus.md 2.3). The full form is the header as sent. Validators agree on and seal
-the form without seals. The block hash covers the form without seals and round, so it is the same in every round.
+A header is hashed in three forms (consensus.md 2.3). The full form is the header as sent. The form without seals is the
+one on which validators agree and which they seal. The form without seals and round gives the block hash, which is
+therefore the same in every round.
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ def encode_validators(validators: tuple[Address, ...]) -> bytes:
 
 
 def own_vanity(configured: bytes) -> bytes:
-    """Return the vanity of own blocks: the configured extra data, left-padded with zeros, cut to 32 bytes."""
+    """Return the vanity of own blocks: the configured extra data, padded with zeros on the left or cut to 32 bytes."""
     return configured.rjust(VANITY_LENGTH, b"\0")[:VANITY_LENGTH]
 
 
 def split_items(data: bytes, wanted: int, exactly: bool) -> list[rlp.Item]:
-    """Return the items of an extra data list. With `exactly`, more than `wanted` items are an error."""
+    """Return the items of an extra data list. Raises if it has fewer than `wanted` items or, with `exactly`, more."""
     items = rlp.decode_list(data, max_items=_MAX_OTHER_ITEMS + len(data) // ADDRESS_LENGTH)
     if len(items) < wanted or (exactly and len(items) > wanted):
         raise DecodeError(f"{len(items)} items instead of {wanted}", _PLACE)

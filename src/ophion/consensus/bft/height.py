@@ -91,7 +91,7 @@ class _Offer(NamedTuple):
 
 
 class Height:
-    """Runs one height. All results leave as effects through `emit` and `relay`."""
+    """Runs one height of consensus. `emit` and `relay` receive all resulting effects."""
 
     def __init__(
         self,
@@ -215,7 +215,7 @@ class Height:
             self._emit(Repeat(message, peer))
 
     def on_built(self, event: ProposalBuilt, now: float) -> None:
-        """Propose the built block, if this round still needs a proposal."""
+        """Propose the new block, if this round still needs a proposal."""
         if self._building is None or self._building[0] != event.round or event.round != self.current:
             return
         _, certificate, begun_at = self._building

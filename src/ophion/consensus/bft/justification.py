@@ -1,4 +1,4 @@
-"""Certificate rules of both protocols; all checks raise `Unjustified`."""
+"""Certificate rules of both protocols. A failed check raises `Unjustified`."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class MessageCodec(ABC):
     allows_more_extra: ClassVar[bool]
     """Whether the decoder ignores items after the fifth item of the extra data. Otherwise such items are an error."""
     no_round_changes: ClassVar[tuple[SignedRoundChange, ...] | None]
-    """Certificate of a proposal of round 0: an empty tuple, or None."""
+    """Value of `round_changes` in a proposal of round 0: an empty tuple, or None."""
 
     # --- extra data -----------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ class MessageCodec(ABC):
         return self._read_proposal(raw, parts, fingerprint)
 
     def prepare(self, data: bytes) -> Prepare:
-        """Decode a prepare of a certificate or of stored votes."""
+        """Decode a prepare in a certificate or in stored votes."""
         return self.signed_parts().prepare(data)
 
     def candidate(self, block: bytes) -> Candidate:
@@ -135,7 +135,7 @@ class MessageCodec(ABC):
         return found
 
     def signed_parts(self) -> SignedParts:
-        """Return the reader and writer of prepares and commits."""
+        """Return a reader and writer of signed parts, for one message."""
         return SignedParts(self.style)
 
     def _signed_round_change(self, encoded: bytes, parts: SignedParts) -> SignedRoundChange:
@@ -145,7 +145,7 @@ class MessageCodec(ABC):
 
     @abstractmethod
     def signed_proposal(self, data: bytes) -> SignedProposal:
-        """Decode the signed part of a proposal from a certificate or stored votes."""
+        """Decode the signed part of a proposal, from a certificate or from stored votes."""
 
     @abstractmethod
     def _read_proposal(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> Proposal: ...

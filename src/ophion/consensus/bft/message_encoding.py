@@ -51,7 +51,7 @@ def header_digest(codec: ExtraCodec, header: Header, extra: BftExtraData, form: 
 
 
 def candidate_of(codec: ExtraCodec, block: bytes) -> Candidate:
-    """Decode a block in a message. Reads only the header of the block."""
+    """Decode a block in a message. Only the header of the block is decoded."""
     parts = rlp.split_list(block, MAX_BLOCK_ITEMS)
     if len(parts) < 3:
         raise DecodeError(f"block of {len(parts)} items instead of 3 or 4", _PLACE)
@@ -159,7 +159,7 @@ class SignedParts:
         return rlp.list_of([payload, rlp.encode_bytes(signature)])
 
     def read(self, kind: MessageKind, encoded: bytes, *counts: int) -> SignedPart:
-        """Decode a signed part whose payload has one of `counts` fields after height and round."""
+        """Decode a signed part. After height and round, its payload must have one of `counts` fields."""
         if self._budget == 0:
             raise DecodeError("too many signatures", _PLACE)
         self._budget -= 1
@@ -175,7 +175,7 @@ class SignedParts:
         return SignedPart(style.read_height(fields[0]), style.read_round(fields[1]), fields[2:], author, encoded)
 
     def prepare(self, encoded: bytes, fingerprint: bytes = b"") -> Prepare:
-        """Decode a prepare, single or from a certificate."""
+        """Decode a prepare, as a message of its own or as part of a certificate."""
         part = self.read(MessageKind.PREPARE, encoded, 1)
         digest = plain_bytes(part.fields[0], HASH_LENGTH, "digest")
         raw = RawMessage(self.style.codes[MessageKind.PREPARE], encoded)
@@ -247,5 +247,5 @@ def scalar_below(encoded: bytes, limit: int, what: str) -> int:
 
 
 def access_list_slot(profile: Profile) -> tuple[bytes, ...]:
-    """Return the block access list slot of a profile: one empty item, or no item."""
+    """Return the items of the block access list slot: one empty item, or none if the profile has no slot."""
     return (rlp.EMPTY_STRING,) if profile is Profile.BAL else ()

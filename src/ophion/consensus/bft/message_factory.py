@@ -18,7 +18,7 @@ BftProtocol: TypeAlias = "Ibft2 | Qbft"
 
 
 class KeyMessageFactory:
-    """Signs messages of one protocol with one key. See `protocol.MessageFactory`."""
+    """Signs messages of one protocol with one key. Implements `protocol.MessageFactory`."""
 
     __slots__ = ("_protocol", "_signer", "address", "hides_round", "profile")
 

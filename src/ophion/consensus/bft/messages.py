@@ -48,10 +48,10 @@ NOT_ENCODED = RawMessage(0, b"")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A block in one round.
+    """A block as proposed in one round.
 
-    The block has a different `digest` in every round in which it is proposed, but only one `hash` (consensus.md 2.3).
-    Validators agree on the digest; the chain uses the hash.
+    The block has another `digest` in every round in which it is proposed, but always the same `hash` (consensus.md
+    2.3). Validators agree on the digest; the chain uses the hash.
     """
 
     height: int

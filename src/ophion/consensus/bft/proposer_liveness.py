@@ -44,7 +44,7 @@ class ProposerLiveness:
         self._gone.discard(author)
 
     def missed_turn(self, proposer: Address, since: float) -> None:
-        """Record that the proposer sent no proposal in a round that began at `since`."""
+        """Record that a proposer sent no proposal in a round that began at `since`."""
         if self.received_at.get(proposer, since - 1.0) < since:
             self._missed.add(proposer)
 

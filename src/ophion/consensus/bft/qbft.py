@@ -100,7 +100,7 @@ class Qbft(MessageCodec):
         )
 
     def _read_vote(self, item: rlp.Item) -> Vote | None:
-        """Decode a vote. A vote to remove a validator may be written as 80 or 00."""
+        """Decode a vote. A vote to remove a validator has the direction byte 80 or 00."""
         if not isinstance(item, list):
             raise DecodeError("vote is not a list", "extra data")
         return read_vote(item, (b"", b"\x00")) if item else None

@@ -80,7 +80,7 @@ class Round:
 
 
 class EarlyVotes:
-    """Unchecked prepares and commits of later rounds, bounded per author."""
+    """Unchecked prepares and commits of later rounds. Their number is bounded per author."""
 
     __slots__ = ("_by_author",)
 

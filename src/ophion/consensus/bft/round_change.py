@@ -37,7 +37,7 @@ class RoundChanges:
         self._by_author: dict[Address, dict[int, RoundChange]] = {}
 
     def add(self, message: RoundChange) -> bool:
-        """Store a round change if it is the first of its author and round. Returns whether it was stored."""
+        """Store a round change if its author has not requested this round before. Returns whether it was stored."""
         rounds = self._by_author.setdefault(message.author, {})
         if message.round in rounds:
             return False

@@ -99,9 +99,9 @@ class BftStateMachine:
         none.
         """
         self.has_twin = False
-        """Whether a peer sent a message signed with this node's key that this node did not send."""
+        """Whether a peer sent a message that is signed with this node's key, but that this node did not send."""
         self.is_held = False
-        """Whether this validator signs nothing yet because peers report a higher head (`NewHead.begins_at`)."""
+        """Whether this validator waits before it signs, because peers report a higher head (`NewHead.begins_at`)."""
         self.counts = MessageCounts()
         self.liveness = ProposerLiveness(passes_over)
         self._factory = factory
@@ -165,7 +165,7 @@ class BftStateMachine:
 
     @property
     def is_running(self) -> bool:
-        """Whether consensus is running. False before the first head and while suspended."""
+        """Whether consensus is running. It is not running before the first head and while it is suspended."""
         return self._is_running
 
     def block_due(self, parent: int, parent_timestamp: int, timing: RoundTiming, now: float) -> float:
@@ -176,7 +176,7 @@ class BftStateMachine:
         return timing.block_due(parent_timestamp, now, proposed_at)
 
     def footprint(self) -> int:
-        """Number of stored messages and fingerprints, for the bound that the simulator checks."""
+        """Number of stored messages and fingerprints. The simulator checks that this number is bounded."""
         held = len(self._seen) + len(self._relayed) + len(self._future) + len(self.liveness)
         return held + (self.height.footprint() if self.height is not None else 0)
 
@@ -243,7 +243,7 @@ class BftStateMachine:
             self._deliver(received, now)
 
     def _begin(self, validator_set: ValidatorSet, event: NewHead, memory: DurableVotes | None, now: float) -> None:
-        """Take part in consensus at the height of this validator set."""
+        """Take part in consensus at the height of the validator set."""
         self._relays.clear()
         self.height = Height(
             self.rules,
@@ -322,7 +322,7 @@ class BftStateMachine:
             self._effects.append(RelayMessage(message, (peer, author)))
 
     def _stop(self) -> None:
-        """Leave the height but keep its votes, because the same height may be entered again."""
+        """Leave the height but keep its votes, because the validator may enter the same height again."""
         if self.height is not None:
             self._memory = self.height.memory
             self.height = None

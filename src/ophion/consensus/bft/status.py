@@ -108,7 +108,7 @@ class BftStatus(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """Recently refused messages and blocks, with reasons."""
     members: tuple[MemberView, ...] = ()
-    """The other validators. Empty if the connected peers are unknown."""
+    """The other validators; empty if the connected peers are unknown."""
 
     def as_object(self) -> dict[str, object]:
         """Return the status as plain values with hexadecimal addresses."""

@@ -24,7 +24,7 @@ class RoundTiming(Struct, frozen=True):
     max_timeout_s: float = 60.0
     """Maximum round timeout. The value is at least the request timeout."""
     empty_period_s: float = 0.0
-    """Seconds by which a QBFT proposer delays a block without transactions. 0 disables the delay (consensus.md 3.5)."""
+    """Seconds by which a QBFT proposer delays a block without transactions; 0 for no delay (consensus.md 3.5)."""
 
     def timeout(self, round_number: int) -> float:
         """Return the timeout of a round."""
@@ -56,7 +56,7 @@ class RoundTiming(Struct, frozen=True):
         return int(at) if self.period_s < 1.0 else int(at + 0.5)
 
     def warnings(self, starts_on_block_timer: bool) -> tuple[str, ...]:
-        """Return warnings about inconsistent values (scenario I-18)."""
+        """Return warnings about timing values that contradict each other (scenario I-18)."""
         found = []
         if not starts_on_block_timer and self.request_timeout_s <= self.period_s:
             found.append(

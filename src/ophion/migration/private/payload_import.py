@@ -118,7 +118,7 @@ class PayloadImport:
 
 
 def encode_record(old: OldPayload, group: bytes, boxes: Mapping[bytes, bytes]) -> bytes:
-    """Encode a sealed record (native/enclave/src/record.rs) whose recipients are all members."""
+    """Encode a sealed record (native/enclave/src/record.rs). All members of the group are recipients."""
     count = len(boxes).to_bytes(2, "big")
     head = bytes([_VERSION]) + old.sender + old.box_nonce + old.nonce + group + count + count
     record = head + b"".join(recipient + box for recipient, box in boxes.items()) + old.ciphertext
