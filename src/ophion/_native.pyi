@@ -181,7 +181,7 @@ class Transaction:
     nonce: int
     gas_limit: int
     max_fee_per_gas: int
-    """Maximum fee per gas. Legacy and EIP-2930 transactions have the gas price here."""
+    """Maximum fee per gas. For legacy and EIP-2930 transactions, this is the gas price."""
     max_priority_fee_per_gas: int
     max_fee_per_blob_gas: int | None
     blob_hashes: list[bytes]
@@ -582,8 +582,9 @@ class Cancellation:
     def __new__(cls) -> Cancellation: ...
     def cancel(self) -> None: ...
     def __enter__(self) -> None:
-        """Until `__exit__`, `cancel` stops calls, searches and simulations of this thread, as if their deadline had
-        passed."""
+        """Let `cancel` stop calls, searches and simulations of this thread until `__exit__`. They then end with a
+        timeout.
+        """
 
     def __exit__(self, kind: object, error: object, trace: object, /) -> None: ...
 
@@ -875,7 +876,7 @@ class Store:
         /,
     ) -> None:
         """Write blocks and named values and change the canonical chain, all in one transaction. `removed` are hashes to
-        remove from the canonical chain, old head first. `added` are hashes to add in ascending order; the last one
+        remove from the canonical chain, old head first. `added` are hashes to add in ascending order; the last hash
         becomes the head. Added blocks must be stored already or be among `blocks`. If `removed` and `added` are empty,
         only side blocks are written.
         """
@@ -1213,7 +1214,7 @@ class JsonOutline:
     values: int
     """Number of all values, including keys."""
     id: tuple[int, int] | None
-    """Start and end of the member `id`; of the last one if the member is repeated."""
+    """Start and end of the member `id`, or of the last member `id` if the text repeats it."""
     method: tuple[int, int] | None
     params: tuple[int, int] | None
     def member(self, position: int, /) -> tuple[int, int, int]:

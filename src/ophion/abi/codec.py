@@ -41,7 +41,7 @@ class Codec:
         length: int | None = None,
     ) -> None:
         self.name = name
-        """Canonical name, as in signatures."""
+        """Canonical name of the type, as in function signatures."""
         self.encode = encode
         """Encode a value. Raises `AbiError`."""
         self.decode = decode

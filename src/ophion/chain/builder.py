@@ -63,9 +63,9 @@ class Builder:
     ) -> BuiltBlock:
         """Execute candidates on the parent's state until gas or time is used up. Blocks the thread: call it in a lane.
 
-        `beneficiary` earns the fees if it is not the header's coinbase. A transaction that is running at the deadline
-        waits for the next block. A transaction that needs more than the whole time alone is skipped permanently.
-        `block_hashes` are as in `open`.
+        `beneficiary` earns the fees; None stands for the header's coinbase. A transaction that is running at the
+        deadline waits for the next block. A transaction that alone needs more than the whole time is skipped
+        permanently. `block_hashes` are the ancestor hashes, newest first, for a parent that is not committed yet.
         """
         env = self._env(draft, beneficiary, block_hashes)
         withdrawals, rewards = _credits(self._chain, draft)

@@ -77,8 +77,8 @@ class FeeOracle:
     def _required_tip(self) -> int:
         """Return the priority fee with which the pool admits a transaction now and in the next few blocks.
 
-        Clients add this fee to the base fee of either the newest or the next block, so it must suffice for the lower of
-        both.
+        Clients add this fee to the base fee of the newest or the next block, so the fee must suffice for the lower base
+        fee.
         """
         queries = self._queries
         following = queries.next_base_fee()

@@ -111,8 +111,8 @@ class ImportCore:
         return self._tip.header if block_hash == self._tip.header.hash else self.chain.header(block_hash)
 
     def _pending(self, block_hash: Hash32) -> Staged | None:
-        """Return a block that is staged or being written. Callers search here before they search the database, so that
-        they find a block even while it moves from one to the other.
+        """Return a block that is staged or being written. Callers search here first and in the database second, because
+        a commit moves blocks in this direction.
         """
         return self._staged.get(block_hash) or self._writing.get(block_hash)
 

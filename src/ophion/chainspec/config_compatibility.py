@@ -26,8 +26,8 @@ RULES_KEY: Final = "rules"
 _GLACIERS: Final = (Milestone.MUIR_GLACIER, Milestone.ARROW_GLACIER, Milestone.GRAY_GLACIER)
 _TRANSITIONS: Final = "transitions."
 _FREE_BASE_FEE: Final = "zeroBaseFee or fixedBaseFee"
-"""Name of the rule for both options. With either option, base fees of headers are not checked. A genesis file may set
-the option later, but not remove it.
+"""Name of the rule about `zeroBaseFee` and `fixedBaseFee`. With either option, base fees of headers are not checked. A
+genesis file may add such an option later, but not remove it.
 """
 
 Value = int | str | bool | list[Any] | None

@@ -61,7 +61,7 @@ class Folded(dict[str, Any]):
 def parse_json(text: bytes | str) -> tuple[Folded, list[str]]:
     """Return the object of a genesis file, and warnings. `GenesisError` names line and column.
 
-    A repeated member causes a warning here, and an error when it is read.
+    A repeated member causes a warning. Reading the member later causes an error.
     """
     if isinstance(text, bytes):
         try:

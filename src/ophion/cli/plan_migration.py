@@ -99,7 +99,7 @@ class PlannedNode(Struct, frozen=True):
 
 
 def plan_migration(options: PlanOptions, session: CommandSession) -> int:
-    """Check the nodes, then write a plan or report the progress of an existing one. Returns 1 if a node is
+    """Check the nodes, then write a plan or report the progress of the existing plan. Returns 1 if a node is
     not ready.
     """
     if problems := problems_of(options):

@@ -157,7 +157,7 @@ class CliqueEngine:
             raise InvalidBlock("number of ommers", len(ommers), 0)
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
-        """Return no rewards, because Clique has none."""
+        """Return no rewards, because Clique pays no block reward."""
         return []
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:

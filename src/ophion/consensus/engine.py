@@ -135,8 +135,8 @@ class Engine(Protocol):
         """Return the header with these seals, which are signatures of its signing hash."""
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """Return the addresses that may produce the next block, in ascending order. Returns none if every node may
-        produce it.
+        """Return the addresses that may produce the next block, in ascending order. Empty if every node may produce the
+        block.
         """
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:

@@ -20,7 +20,7 @@ from ophion.errors import AbiError
 from ophion.primitives.hexcodec import data as hex_text
 
 DECODED: Final = {"events": "event", "calls": "function"}
-"""Names that stand for all decoded events or calls, each with the kind of ABI entry."""
+"""Names `events` and `calls` of all decoded datasets, each with its kind of ABI entry."""
 
 _LOG_COLUMNS: Final = ("block_number", "timestamp", "transaction_index", "log_index", "transaction_hash", "address")
 _CALL_COLUMNS: Final = (

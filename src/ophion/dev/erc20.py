@@ -1,7 +1,7 @@
 """Finds the storage slot of a token balance or allowance, and sets it.
 
-The access list of a call names the slots that the call reads. The slot whose value changes the result of the call is
-the right one.
+The access list of a call names the slots that the call reads. The searched slot is the slot whose value changes the
+result of the call.
 """
 
 from __future__ import annotations

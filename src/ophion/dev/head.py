@@ -193,8 +193,8 @@ class HeadControl:
 
 
 class EmptyDrafts:
-    """Drafts of successive empty blocks. Once prices and limits are constant, each draft is a copy of the
-    previous one.
+    """Drafts of successive empty blocks. Once prices and limits are constant, each draft is a copy of the previous
+    draft.
     """
 
     def __init__(self, engine: DevEngine, preferences: BlockPreferences, interval: int, reader: HeaderReader) -> None:

@@ -41,8 +41,8 @@ def served(enclave: EmbeddedEnclave, labels: Sequence[Label], keys: frozenset[by
 
 
 def listed(enclave: EmbeddedEnclave, key: bytes, after: int, most: int, keys: frozenset[bytes]) -> Listing:
-    """Return parcels that arrived for a key after a sequence number. Returns none if the peer has not proven
-    the key.
+    """Return parcels that arrived for a key after a sequence number. The result is empty if the peer has not proven the
+    key.
     """
     arrived = enclave.arrivals(key, after, most) if key in keys else []
     last = arrived[-1][0] if arrived else after

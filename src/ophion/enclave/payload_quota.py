@@ -234,12 +234,12 @@ class PayloadQuota:
                 self._count(one, 1)
 
     def upgrade_rows(self) -> list[Change]:
-        """Return rows for the known senders of a database that an older version wrote. The rows are written once."""
+        """Return rows that record the known senders in a database of an older version. The rows are written once."""
         return [(UNMARKED, _SENDER + sender, _NOTHING) for sender in self._known] if self._is_upgrade else []
 
 
 def unmarked_rows(store: Store) -> Iterable[Expired]:
-    """Yield every payload and group to which no marker refers, including expired ones."""
+    """Yield every payload and group to which no marker refers, even if it has expired."""
     for key, value in all_rows(store, UNMARKED):
         if key[:1] in (_PAYLOAD, _GROUP):
             yield Expired(key[:1] == _GROUP, key[1:], int.from_bytes(value[48:56], "big"))

@@ -41,7 +41,7 @@ class Directory:
                 del self._lines[key]
 
     def lines(self, key: bytes) -> Sequence[Line]:
-        """Return the connections to a key, or none while its enclave is offline."""
+        """Return the connections to a key. The result is empty while the key's enclave is offline."""
         return tuple(self._lines.get(key, ()))
 
     def known(self) -> Mapping[bytes, Sequence[Line]]:

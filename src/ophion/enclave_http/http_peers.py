@@ -2,8 +2,8 @@
 
 This node asks every URL of `--privacy-enclave-peers` for its keys. The first response sealed with a key proves that the
 enclave holds that key. After that, the URL serves as a `Line`, like a devp2p connection: this node pushes payloads and
-groups over it, and lists and fetches missed ones. A URL that does not answer is retried after 0.5 s; the pause doubles
-up to one minute.
+groups over it, and fetches payloads and groups that it has missed. A URL that does not answer is retried after 0.5 s;
+the pause doubles up to one minute.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One direction of a tunnel: bytes that arrive at one end are written to the other, in time slices.
 
 Copying is cheap, but thousands of tunnels that copy at the same moment would block the event loop for a second. So
-bytes that arrive after the end of a time slice wait for the next slice, and the source is not read meanwhile. The
+bytes that arrive after the end of a time slice wait for the next slice. The source is not read during this wait. The
 direction that has waited longest copies first.
 """
 

@@ -23,7 +23,7 @@ WHOLE_BYTES: Final = 64 * 1024
 _AHEAD_BYTES: Final = 64 * 1024
 """Maximum number of bytes that are read from the node before the client reads them."""
 _WEIGHT: Final = 4 * _AHEAD_BYTES
-"""Maximum memory of a streamed response: its first piece, the bytes read ahead, and one further read for each."""
+"""Maximum memory of a streamed response, including the bytes of two socket reads beyond the limits."""
 _MAX_HEAD_BYTES: Final = 64 * 1024
 _MAX_WHOLE_BYTES: Final = 64 * 1024 * 1024
 """Maximum size in bytes of a response to an HTTP/1.0 client, which cannot be chunked."""

@@ -34,8 +34,8 @@ SEND_PERMISSION: Final = "eth_sendRawTransaction"
 _PATHS: Final = frozenset({b"/graphql", b"/graphql/"})
 _LOGIN_PATH: Final = b"/login"
 _LONG_REQUEST: Final = 8 * 1024
-"""Maximum size in bytes of a request that is parsed on the event loop. Validating a longer one may take
-milliseconds.
+"""Maximum size in bytes of a request that is parsed on the event loop. Longer requests may take milliseconds to
+validate.
 """
 _MAX_ROUNDS: Final = 128
 """Maximum number of open requests that wait for calls, estimates or transactions."""

@@ -50,7 +50,7 @@ class ChainMigration:
         self._on_commit = on_commit
 
     def run(self) -> Migrated:
-        """Import up to the source's head, including blocks that a running source adds meanwhile.
+        """Import up to the source's head, including blocks that a running source adds during the import.
 
         Raises `CommandError` if the source has another chain or another head, and the errors of the import.
         """

@@ -105,7 +105,7 @@ def json_rpc_port(
 
 
 def share_port(http: PortService, websocket: PortService) -> None:
-    """Also accept WebSocket clients on the port of JSON-RPC over HTTP, unless one of both services uses TLS."""
+    """Also accept WebSocket clients on the port of JSON-RPC over HTTP, if neither service uses TLS."""
     from ophion.rpc.transport.websocket.upgrade import UpgradableConnection
 
     assert isinstance(http, HttpService)

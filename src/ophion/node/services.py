@@ -319,7 +319,7 @@ def _rpc_limits(config: NodeConfig) -> RpcLimits:
 def _private_services(
     privacy: Privacy | None, lanes: Lanes, clock: Clock, entropy: Entropy, max_filters: int
 ) -> tuple[PrivateFilters | None, PrivateSubscriptions | None]:
-    """Build filters and subscriptions for private logs. Returns none if private transactions are off."""
+    """Build filters and subscriptions for private logs. Returns (None, None) if private transactions are off."""
     if privacy is None:
         return None, None
     # imported here: few nodes need it

@@ -2,8 +2,8 @@
 
 Events report facts or expired timers. Effects are commands for the driver, which runs the effects of one `handle` call
 in order. A `Remember` is therefore on disk before the next `Multicast` is sent, and a validator killed in between has
-sent no vote (consensus.md 2.10). Slow effects (`BuildProposal`, `CheckProposal`, `ImportBlock`) finish with an event;
-the state machine handles messages meanwhile.
+sent no vote (consensus.md 2.10). Slow effects (`BuildProposal`, `CheckProposal`, `ImportBlock`) finish with an event.
+The state machine handles messages until this event arrives.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Head(Struct, frozen=True):
 
 
 class NewHead(Struct, frozen=True):
-    """The chain has a new head, which was imported here, received from a peer, or found at start."""
+    """The chain has a new head, which this node imported, received from a peer, or found at start."""
 
     head: Head
     validators: tuple[Address, ...]

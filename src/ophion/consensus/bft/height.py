@@ -146,7 +146,7 @@ class Height:
         self._offers: dict[int, list[_Offer]] = {}
         """Proposals by round: first the proposal being checked, then the copies to check if its body is wrong."""
         self._pinned: dict[int, Hash32] = {}
-        """Digest by round that the proposer of the round signed. Proposals with other digests are ignored."""
+        """The digest that the proposer of each round signed, by round. Proposals with other digests are ignored."""
         self._wrong_body_peers: set[Address | None] = set()
         """Peers that sent a proposal with a wrong body."""
         self._certified = 0

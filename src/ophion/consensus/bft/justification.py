@@ -36,7 +36,7 @@ def check_target(change: SignedRoundChange) -> None:
 
 
 def check_round_changes(changes: Sequence[SignedRoundChange], number: int, validator_set: ValidatorSet) -> None:
-    """Check that a quorum of round changes requests exactly this round. Their prepared blocks are not checked here."""
+    """Check that a quorum of round changes requests exactly this round. Does not check their prepared blocks."""
     check_authors([change.author for change in changes], validator_set.quorum, "round changes")
     for change in changes:
         if (
@@ -79,8 +79,8 @@ class PreparedBlock(NamedTuple):
 
 
 def prepared_block(message: RoundChange, validator_set: ValidatorSet) -> PreparedBlock | None:
-    """Return the prepared block of a round change, or None if the round change has none. Raises if the block does not
-    match the claimed digest.
+    """Return the prepared block of a round change. Returns None if the round change has no prepared block. Raises if
+    the block does not match the claimed digest.
     """
     claim, block = message.signed.claim, message.block
     if claim is None or block is None:

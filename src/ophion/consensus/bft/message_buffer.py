@@ -23,7 +23,7 @@ class MessageLimits(Struct, frozen=True):
     duplicates: int = 100
     """Maximum number of messages remembered to detect duplicates."""
     future_messages: int = 1000
-    """Maximum number of stored messages of later heights. With 0, none are stored."""
+    """Maximum number of stored messages of later heights. With 0, no such message is stored."""
     future_distance: int = 10
     """Maximum distance of a stored message's height from the current height."""
     gossiped_history: int = 1000

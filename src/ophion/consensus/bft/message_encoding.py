@@ -247,5 +247,5 @@ def scalar_below(encoded: bytes, limit: int, what: str) -> int:
 
 
 def access_list_slot(profile: Profile) -> tuple[bytes, ...]:
-    """Return the items of the block access list slot: one empty item, or none if the profile has no slot."""
+    """Return the items of the block access list slot: one empty item, or no item if the profile has no slot."""
     return (rlp.EMPTY_STRING,) if profile is Profile.BAL else ()

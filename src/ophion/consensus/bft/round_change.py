@@ -65,7 +65,7 @@ class RoundChanges:
         return latest[count - 1]
 
     def certificate(self, round_number: int) -> Certificate:
-        """Return all round changes for a round, with the block of the latest prepared round. On a tie, the first one
+        """Return all round changes for a round, with the block of the latest prepared round. On a tie, the first block
         applies.
         """
         messages = self.of(round_number)

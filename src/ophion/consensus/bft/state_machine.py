@@ -95,8 +95,8 @@ class BftStateMachine:
         self.height: Height | None = None
         """The running height; None while consensus is suspended or this node is not a validator."""
         self.fork_note: str | None = None
-        """Note about a second block at the height of the head, which an honest quorum cannot produce. None if there was
-        none.
+        """Note about a second block at the height of the head, which an honest quorum cannot produce. None without such
+        a block.
         """
         self.has_twin = False
         """Whether a peer sent a message that is signed with this node's key, but that this node did not send."""

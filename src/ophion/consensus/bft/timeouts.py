@@ -11,7 +11,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 _MAX_DOUBLINGS = 40
-"""Maximum exponent of the doubling, so that a forged round number causes no huge power. The cap applies long before."""
+"""Maximum exponent of the doubling. A forged round number must not cause a huge power; honest rounds reach the cap
+first.
+"""
 
 
 class RoundTiming(Struct, frozen=True):

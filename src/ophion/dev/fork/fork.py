@@ -173,7 +173,7 @@ class Fork:
             self._keep(self._calls.fetch(self.source, unknown, self.state, []))
 
     def _listed(self, answer: Any) -> list[Key]:
-        """Return the keys of an access list, or none if the call failed at the source."""
+        """Return the keys of an access list, or an empty list if the call failed at the source."""
         if isinstance(answer, Failure):
             self._lists_access = answer.code not in METHOD_NOT_FOUND_CODES
             return []

@@ -11,7 +11,7 @@ from ophion.native.crypto import keccak256
 from ophion.primitives import rlp
 
 _MAX_CREATIONS = 16_384
-"""Maximum number of contracts per creator whose addresses are computed. The latest ones count."""
+"""Maximum number of contracts per creator whose addresses are computed, counted from the latest contract back."""
 _FIRST_GUESS = 8
 _MAX_GUESS = 128
 

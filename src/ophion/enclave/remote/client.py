@@ -96,7 +96,9 @@ class RemoteEnclave:
         return [_group(one) for one in answer]
 
     async def group(self, group_id: bytes) -> Group | None:
-        """Return a group, or None if it is unknown or deleted; a remote enclave does not distinguish both."""
+        """Return a group. Returns None if the group is unknown or deleted; a remote enclave does not distinguish these
+        cases.
+        """
         answer = await self._exchange("/retrievePrivacyGroup", {"privacyGroupId": base64_text(group_id)}, _JSON)
         return None if answer.status == _MISSING else _group(_success(answer))
 

@@ -46,7 +46,7 @@ class Manifest(Struct):
 
 
 def find_manifest(path: Path) -> Path:
-    """Return the path of the current manifest. Raises `OSError` if the database has none."""
+    """Return the path of the current manifest. Raises `OSError` if the database has no manifest."""
     markers = sorted(path.glob(f"{MARKER}*"), key=lambda marker: int(marker.name.split(".")[2]))
     if markers:
         return path / markers[-1].name.split(".", 3)[3]
