@@ -1218,7 +1218,7 @@ class JsonOutline:
     method: tuple[int, int] | None
     params: tuple[int, int] | None
     def member(self, position: int, /) -> tuple[int, int, int]:
-        """Return start, end and number of values of one batch element, because a list of all elements takes more memory
+        """Return start, end and number of values of one batch element. A list of all elements would take more memory
         than the text.
         """
 

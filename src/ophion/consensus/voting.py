@@ -23,8 +23,8 @@ _PLACE: Final = "tally of votes"
 class LocalProposals:
     """Proposals of this node's operator, in effect until discarded.
 
-    Proposals are in memory and lost on restart. An operator may propose any address at any time, because the vote is
-    chosen when a block is built (consensus.md 4.1).
+    Proposals are in memory and lost on restart. An operator may propose any address at any time. The block builder
+    chooses a proposal that has an effect (consensus.md 4.1).
     """
 
     __slots__ = ("_last", "_wanted")

@@ -444,8 +444,8 @@ class Height:
 
         With rounds of equal length, validators could follow each other forever without meeting in one round. So at the
         cap the timeout of a round starts when a quorum has arrived. Until then the round change is repeated. Below the
-        cap the doubling timeouts bring validators together. A validator that has prepared a block in this round has
-        received votes of a quorum in this round, so waiting never delays a proof.
+        cap the doubling timeouts bring validators together. Waiting never delays a proof: a validator that has prepared
+        a block in this round has already received votes of a quorum.
         """
         return self.current > 0 and self.timing.is_capped(self.current) and not self._is_quorum_here()
 

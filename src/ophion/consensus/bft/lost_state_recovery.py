@@ -1,14 +1,14 @@
 """Keeps a validator that lost its disk from voting twice: the validator skips the height at which it restarts.
 
-The validator does not know its earlier votes. A vote at a height needs the parent block. So it cannot have voted at a
-height whose parent was produced after the restart. Until it sees such a parent it only follows. (A decided height is
-not enough: the validator may have had that block first and voted on top of it.) At genesis it votes at once, because
-new networks begin there. After its first vote its durable votes exist again.
+The validator does not know its earlier votes. A vote at a height needs the parent block, so the validator cannot have
+voted at a height whose parent was produced after the restart. Until such a parent arrives, the validator only follows.
+A parent that was only decided after the restart is not enough, because the validator may have had this block before. At
+genesis the validator votes at once, because new networks begin there. With the first vote, durable votes exist again.
 
-The other validators may lack a quorum without it, for example if a validator was voted in meanwhile. If only its vote
-is missing, it joins after a while, in a round that no other validator has reached. A vote in a round needs round
-changes of a quorum. That quorum shares a member with the validators whose messages have arrived. So none of its lost
-votes can be in the joined round or a later one. The round changes of those validators carry the proof of the committed
+Without this validator, the others may lack a quorum, for example after the network has added a validator. If only this
+vote is missing, the validator joins after a while, in a round that no other validator has reached. A vote in a round
+needs round changes of a quorum. That quorum shares a member with the validators whose messages have arrived, so no lost
+vote can be in the joined round or a later round. The round changes of these validators carry the proof of the committed
 block.
 
 If a whole network has lost its disks, no validator sends anything and no vote can be contradicted. After a few maximum

@@ -137,9 +137,9 @@ class FutureMessages:
         """Store a message of a later height. Returns whether the message was stored.
 
         `validator` is the author, or None if the author is not a validator. When a limit is exceeded, the author with
-        the most messages loses some, so a flood drops only messages of its own author. All authors that are not
-        validators count as one. The author loses the messages of its highest height, which are needed last, or its
-        oldest message if it has only one height.
+        the most messages loses some of them. So a flood drops only messages of its own author. All authors that are not
+        validators count as one author. The messages of the highest height are dropped first, because they are needed
+        last. An author with only one height loses its oldest message.
         """
         height = received.message.height
         if self._limit == 0 or not current_height < height <= current_height + self._max_distance:

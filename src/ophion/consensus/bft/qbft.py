@@ -171,8 +171,8 @@ class Qbft(MessageCodec):
     def check_round_change(self, message: RoundChange, validator_set: ValidatorSet) -> None:
         """Check the claimed prepared block against the prepares sent with it.
 
-        Other clients also execute the block at this point. Ophion does not: at least one honest validator of the quorum
-        has executed the block, and each validator executes the block before it votes for it again.
+        Other clients also execute the block at this point. Ophion skips this execution, because at least one honest
+        validator of the quorum has executed the block. Each validator executes the block before it votes again.
         """
         check_target(message.signed)
         prepared = prepared_block(message, validator_set)

@@ -81,10 +81,10 @@ class BftStateMachine:
 
         `running_since` is the wall time at which the node began to follow the chain; None stands for its first height.
 
-        With `follows_others`, the validator moves to a later round as soon as f + 1 validators request that round,
-        without waiting for its own timeout (consensus.md 3.5, early round change). With `passes_over`, it does not wait
+        With `follows_others`, the validator moves to a later round as soon as f + 1 validators request that round. It
+        does not wait for its own timeout (consensus.md 3.5, early round change). With `passes_over`, it does not wait
         for absent proposers (`ProposerLiveness`). With `defers_votes`, own messages leave as `CastVote`. With
-        `shares_key`, other nodes have the same key: their messages count as messages of this validator.
+        `shares_key`, other nodes have the same key, and their messages count as messages of this validator.
         """
         self.rules = rules
         self.limits = limits
