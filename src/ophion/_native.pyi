@@ -37,7 +37,7 @@ class CallRefused(NativeError):
     """A simulated transaction breaks a rule; the message is the `reason` of an invalid `CallOutcome`."""
 
 class SourceFailed(NativeError):
-    """The source of a forked chain cannot answer."""
+    """The source of a forked chain does not answer or answers with an error."""
 
 class NotFetched(NativeError):
     """A value of a forked chain is not fetched yet, and this thread must not wait for it."""
@@ -704,7 +704,7 @@ class TraceStream:
         """Return the next chunk, or None after the last. Waits without the GIL. Raises the error of the thread."""
 
     def close(self) -> None:
-        """Stop the thread."""
+        """Stop the thread that writes the text."""
 
 @final
 class TracedBlock:
@@ -864,7 +864,7 @@ class Store:
 
     def close(self) -> None: ...
     def sync(self) -> None:
-        """Flush to disk (only needed when not durable)."""
+        """Flush the database to disk. Only a database without durable commits needs this call."""
 
     # writing
     def commit(
@@ -1076,7 +1076,7 @@ class GraphqlAsk:
     """A task for the node."""
 
     kind: str
-    """call, estimate or send"""
+    """Kind of the task: call, estimate or send."""
     block: bytes | None
     """Hash of the block whose state the task reads; None for the pending block."""
     sender: bytes | None
@@ -1110,7 +1110,7 @@ class WireError(NativeError):
     """A peer sent invalid bytes; the message names the position."""
 
 HANDSHAKE_ENTROPY: int
-"""Random bytes that a handshake needs."""
+"""Number of random bytes that a handshake needs."""
 
 MAX_HANDSHAKE_SIZE: int
 """Maximum size of a handshake message. A larger size prefix is refused before the message is read."""
@@ -1276,7 +1276,7 @@ class PrivateTransaction:
     value: int
     data: bytes
     signature: tuple[int, int, int]
-    """v, r and s."""
+    """Signature values v, r and s."""
     chain_id: int | None
     private_from: bytes
     private_for: list[bytes] | None

@@ -50,7 +50,7 @@ class Codec:
         """Bytes of the value in the head of a tuple. Dynamic types have an offset there."""
         self.is_dynamic = is_dynamic
         self.components = components
-        """Types of a tuple."""
+        """Types of the items of a tuple."""
         self.item = item
         """Type of the items of an array."""
         self.length = length

@@ -28,7 +28,7 @@ class BuiltBlock(Struct, frozen=True):
     """A block without its seal."""
 
     header: Header
-    """Complete except for the fields that the seal adds."""
+    """Header that is complete except for the fields that the seal adds."""
     body: Body
     execution: Execution
     env: BlockEnv
@@ -133,7 +133,7 @@ def _credits(chain: Chain, draft: Header) -> tuple[tuple[Withdrawal, ...] | None
 
 
 def completed(draft: Header, body: Body, execution: Execution) -> Header:
-    """Return the header of a block with its roots and sums."""
+    """Return the header of a block, completed with the results of its execution."""
     return replace(
         draft,
         state_root=execution.state_root,

@@ -63,15 +63,15 @@ class Dropped(Struct):
     """Pruning totals since the start of the node."""
 
     rounds: int = 0
-    """Rounds started."""
+    """Number of rounds started."""
     sweeps: int = 0
-    """Rounds that reached deletion."""
+    """Number of rounds that deleted nodes."""
     marked: int = 0
-    """Trie nodes marked as needed, summed over all rounds."""
+    """Number of trie nodes marked as needed, summed over all rounds."""
     freed: int = 0
-    """Trie nodes deleted."""
+    """Number of trie nodes deleted."""
     states: int = 0
-    """States deleted."""
+    """Number of states deleted."""
     failures: int = 0
     is_running: bool = False
 

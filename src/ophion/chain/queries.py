@@ -108,7 +108,7 @@ class NextBlock(Struct, frozen=True):
 
 
 class Queries:
-    """Chain reads of one node."""
+    """Chain queries of one node."""
 
     def __init__(self, chain: Chain, clock: Clock) -> None:
         self.chain = chain

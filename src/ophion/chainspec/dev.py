@@ -149,7 +149,7 @@ _FORK_KEYS: Final = {
     "osaka": "osakaTime",
 }
 DEV_FORKS: Final = tuple(_FORK_KEYS)
-"""Values of `--dev-fork`."""
+"""Names of forks that `--dev-fork` accepts."""
 
 
 def dev_accounts(fork: str = DEFAULT_DEV_FORK) -> tuple[DevAccount, ...]:

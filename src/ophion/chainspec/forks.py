@@ -88,10 +88,10 @@ class Fork(Struct, frozen=True):
     bomb_delay: int
     """Delay of the difficulty bomb in blocks."""
     blobs: BlobParameters | None
-    """Blob parameters. None before Cancun."""
+    """Blob parameters; None before Cancun."""
 
     def has(self, milestone: Milestone) -> bool:
-        """Whether this milestone is active."""
+        """Whether a milestone is active under these rules."""
         return self.milestone >= milestone
 
 

@@ -153,7 +153,7 @@ class Members:
         return self.get(name) is not None
 
     def names(self) -> list[str]:
-        """All keys, in lower case."""
+        """All keys of the object, in lower case."""
         return list(self._values)
 
     def unknown(self) -> list[str]:
@@ -246,7 +246,7 @@ class Members:
         return value
 
     def text(self, name: str) -> str | None:
-        """Read text."""
+        """Read a text member."""
         value = self.get(name)
         if value is not None and not isinstance(value, str):
             raise self.invalid(name, value, "must be text")

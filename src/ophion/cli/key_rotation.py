@@ -81,7 +81,7 @@ class RotationView(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """One step of the procedure."""
+    """One step of a validator key rotation."""
 
     name: str
     is_done: bool

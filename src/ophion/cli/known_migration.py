@@ -16,7 +16,7 @@ _OLD_ENGINES = ("clique", "ibft2")
 
 
 class Knowledge(Enum):
-    """Whether a node reports a migration."""
+    """Whether a node reports a migration to QBFT."""
 
     UNKNOWN = "unknown"
     """The node does not report its rules, because the API group ADMIN is off or the node is another client."""
@@ -31,7 +31,7 @@ class KnownMigration(Struct, frozen=True):
 
     knowledge: Knowledge
     block: int | None = None
-    """First QBFT block."""
+    """Number of the first QBFT block."""
 
 
 NOT_REPORTED: Final = KnownMigration(Knowledge.UNKNOWN)

@@ -101,7 +101,7 @@ class RulesContracts:
 
 
 def account_call(method: str, account: Address) -> bytes:
-    """Encode `method(address)`."""
+    """Encode the call data of `method(address)`."""
     return _selector(f"{method}(address)") + account.rjust(_WORD, b"\0")
 
 

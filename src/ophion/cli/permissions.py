@@ -150,7 +150,7 @@ def show(options: NetworkOptions, session: CommandSession) -> int:
 
 
 class _ChangeStep(Struct, frozen=True):
-    """One transaction of a change."""
+    """One transaction that changes the permissions."""
 
     words: str
     to: Address

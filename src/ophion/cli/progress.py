@@ -65,7 +65,7 @@ class Progress:
             self._is_drawn = False
 
     def elapsed(self) -> float:
-        """Seconds since the start."""
+        """Seconds since the start of the command."""
         return self._clock.monotonic() - self._started
 
     def _bar(self, done: int, text: str) -> str:

@@ -157,7 +157,7 @@ def _detached(work: Workdir) -> int:
 
 
 def _print_commands(work: Workdir) -> int:
-    """Print the commands of a network."""
+    """Print the commands that manage a network."""
     layout = work.layout
     if holder(work.path) is None or layout is None:
         with Claims() as claims:  # claims are needed only while choosing ports: nothing is started

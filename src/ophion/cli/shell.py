@@ -31,7 +31,7 @@ class ShellOptions(Options):
 
 
 def shell(options: ShellOptions, session: CommandSession) -> int:
-    """Open the console."""
+    """Open the Python console."""
     chain = _chain(options, session)
     names: dict[str, Any] = {"Chain": Chain, "chain": chain, "accounts": chain.accounts}
     if options.abi is not None:

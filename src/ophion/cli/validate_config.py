@@ -33,7 +33,7 @@ class ValidateOptions(Options):
 
 
 class CheckedOption(Struct, frozen=True):
-    """One line of the report."""
+    """One option in the report."""
 
     name: str
     verdict: str

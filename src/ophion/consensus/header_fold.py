@@ -30,7 +30,7 @@ Applied: TypeAlias = Callable[[S, HashedHeader], S]
 
 
 class HeaderFold(Generic[S]):
-    """States by block hash."""
+    """The state after each block, by block hash."""
 
     def __init__(
         self, fresh: Fresh[S], applied: Applied[S], encode: Callable[[S], bytes], decode: Callable[[bytes], S]

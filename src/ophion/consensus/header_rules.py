@@ -76,7 +76,7 @@ def check_no_ommers(header: Header) -> None:
 
 
 def check_gas_used(header: Header) -> None:
-    """Check that gas used is within the limit."""
+    """Check that the gas used is within the gas limit."""
     if header.gas_used > header.gas_limit:
         raise InvalidHeader("gas used", header.gas_used, f"at most {header.gas_limit}")
 

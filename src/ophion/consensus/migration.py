@@ -31,7 +31,7 @@ class MigrationEngine:
         self.clique = clique
         self.bft = bft
         self.first = bft.schedule.first
-        """First QBFT block."""
+        """Number of the first QBFT block."""
         self.name = f"{clique.name}+{bft.name}"
         bft.validators.predecessor = clique.members
 
@@ -48,7 +48,7 @@ class MigrationEngine:
         return self._at(header.number).beneficiary(header)
 
     def check_genesis(self, header: Header) -> None:
-        """Check the Clique genesis."""
+        """Check the genesis header by the rules of Clique."""
         self.clique.check_genesis(header)
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:

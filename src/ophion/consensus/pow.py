@@ -54,11 +54,11 @@ class PowEngine:
         return HashedHeader(header, keccak256(header.encode()))
 
     def author(self, header: HashedHeader) -> Address:
-        """Return the coinbase."""
+        """Return the coinbase, which is the miner's address."""
         return header.header.coinbase
 
     def beneficiary(self, header: HashedHeader) -> Address:
-        """Return the coinbase."""
+        """Return the coinbase, which earns fees and reward."""
         return header.header.coinbase
 
     def check_genesis(self, header: Header) -> None:
@@ -168,7 +168,7 @@ class PowEngine:
         return tip.total_difficulty > head.total_difficulty
 
     def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
-        """Return a header without nonce."""
+        """Return a header whose nonce is not set yet."""
         timestamp = max(preferences.timestamp, parent.timestamp + self._prepared_distance_s)
         header = unsealed_header(parent, replace(preferences, timestamp=timestamp), self._spec)
         start = self._spec.dao_fork_block

@@ -22,7 +22,7 @@ class EmptyRange(OphionError):
 
 
 class SignerMetric(Struct, frozen=True):
-    """The blocks of one member within a range."""
+    """Number of blocks that one member has produced in a range."""
 
     address: Address
     blocks: int

@@ -64,9 +64,9 @@ class ExportResult(Struct):
     rows: int = 0
     size: int = 0
     verified: int = 0
-    """Intact files of an earlier run."""
+    """Number of intact files of an earlier run."""
     replaced: int = 0
-    """Files of an earlier run that were written again, because they were missing, changed or of replaced blocks."""
+    """Number of files of an earlier run that were written again. They were missing, changed or of replaced blocks."""
 
 
 class _Job(Struct, frozen=True):

@@ -39,7 +39,7 @@ class Rows(Struct, frozen=True):
 
 
 class Format(Struct, frozen=True):
-    """Representation of values."""
+    """Representation of numbers and byte strings."""
 
     numbers: tuple[str, ...] = ("binary",)
     """Representations of 256-bit numbers to write."""

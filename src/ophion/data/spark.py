@@ -91,7 +91,7 @@ class Plan:
 
 
 class OphionDataSource(DataSource):
-    """The format `ophion`."""
+    """The Spark data source with the format name `ophion`."""
 
     @classmethod
     def name(cls) -> str:

@@ -29,7 +29,7 @@ class ExecutionObserver(Protocol):
         """Return the decoded custom error of a reverted call, or None if its ABI is unknown."""
 
     def on_call(self, call: ObservedCall) -> None:
-        """Report a call."""
+        """Receive a call that failed or wrote to the console."""
 
     def on_block(self, header: HashedHeader, built: BuiltBlock) -> None:
-        """Report the transactions of a new block."""
+        """Receive the transactions of a new block."""

@@ -54,7 +54,7 @@ class Group(Struct, frozen=True):
     description: str
     type: GroupType
     members: tuple[bytes, ...]
-    """Enclave keys in the order given."""
+    """Enclave keys of the members, in the order given."""
     active: bool = True
     """False for a deleted group, which keeps its state but accepts no new transactions."""
 

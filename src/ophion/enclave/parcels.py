@@ -62,7 +62,7 @@ class Line(Protocol):
     """A connection to another enclave that has proven its keys."""
 
     name: str
-    """Name for logs."""
+    """Name of the connection for logs."""
     identity: bytes
     """Identity of the peer, which does not change at restarts. Cursors are stored under this identity."""
     keys: frozenset[bytes]

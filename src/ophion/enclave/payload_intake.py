@@ -1,8 +1,8 @@
 """`Intake`: validates payloads and groups, of this enclave and of other enclaves, and writes them to the database.
 
-A local key must open a payload of another enclave. Its sender must be a member of its group, and its recipients must be
-exactly the group. A private transaction inside must name the same sender and group. The first record under a key stays
-and cannot be replaced.
+A local key must open a payload of another enclave. The sender must be a member of the payload's group, and the
+recipients must be exactly the group. A private transaction inside must name the same sender and group. The first record
+under a key stays and cannot be replaced.
 """
 
 from __future__ import annotations

@@ -326,7 +326,7 @@ class FarEnd(asyncio.Protocol):
             self._direction.hold(is_held)
 
     def end(self) -> None:
-        """Close after the client has disconnected."""
+        """Close the connection to the node after the client has disconnected."""
         if self._direction is not None:
             self._direction.end()
         if self._transport is not None:

@@ -56,7 +56,7 @@ class Candidate:
 
     height: int
     round: int
-    """The round in the extra data."""
+    """The round in the extra data of the block."""
     builder: Address
     """Coinbase of the block. It stays the same when another validator proposes the block again."""
     digest: Hash32
@@ -128,7 +128,7 @@ class SignedRoundChange:
 
 
 class _Signed:
-    """A message with a signed part."""
+    """A message that contains a signed part."""
 
     __slots__ = ()
     signed: SignedProposal | SignedRoundChange

@@ -181,7 +181,7 @@ class Qbft(MessageCodec):
             check_prepares(message.prepares, validator_set.quorum, claim.round, claim.digest, validator_set)
 
     def check_proposal(self, proposal: Proposal, validator_set: ValidatorSet, forms: BlockForms) -> None:
-        """Check a proposal (consensus.md 3.4)."""
+        """Check a proposal by the rules of consensus.md 3.4."""
         block, number = proposal.block, proposal.round
         check_proposer(proposal, validator_set)
         if block.height != validator_set.height:

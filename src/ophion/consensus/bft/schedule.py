@@ -41,7 +41,7 @@ class BlockSettings(Struct, frozen=True):
 
     @property
     def target_period_s(self) -> float:
-        """Seconds between blocks."""
+        """Target number of seconds between blocks."""
         return self.period_ms / 1000 if self.period_ms > 0 else float(self.period_s)
 
 

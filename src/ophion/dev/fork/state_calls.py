@@ -28,7 +28,7 @@ class Answers:
         self.accounts: dict[str, list[Any] | None] = {}
         self.slots: dict[str, dict[str, str]] = {}
         self.codes: dict[str, str] = {}
-        """Code by its hash."""
+        """Contract code by code hash."""
         self.hashes: dict[str, str] = {}
         self.extra: list[Any] = []
 
