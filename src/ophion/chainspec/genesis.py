@@ -149,7 +149,9 @@ def _override(values: Folded, overrides: Iterable[tuple[str, int]]) -> None:
 
 
 def _excess_blob_gas(top: Members, spec: ChainSpec) -> int:
-    """Read the excess blob gas. The maximum is 88 update fractions, because e^89 exceeds 127 bits."""
+    """Read the excess blob gas. The maximum is 88 times the update fraction, so that the blob base fee fits into 127
+    bits.
+    """
     excess = top.number("excessBlobGas") or 0
     most = _MAX_FRACTIONS * min(one.fee_fraction for one in spec.forks.blob_schedule.values())
     if excess >= most:

@@ -201,7 +201,7 @@ class Height:
             self._ask_for_round(now)
 
     def on_disconnected(self, now: float) -> None:
-        """Leave the current round if its proposer has disconnected. Before round 0, plan to skip it when its block is
+        """Leave the current round if its proposer has disconnected. If round 0 has not begun, skip it when its block is
         due.
         """
         if self.current > 0 or (self.current == 0 and now >= self._turn_began):
