@@ -20,7 +20,7 @@ _LATER = (
     "textwrap",
     "tokenize",
 )
-"""Modules that other packages import for purposes that a start does not need. They are loaded at first use."""
+"""Modules that load at their first use, because a start does not need them."""
 
 
 def main() -> int:

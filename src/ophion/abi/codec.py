@@ -41,20 +41,20 @@ class Codec:
         length: int | None = None,
     ) -> None:
         self.name = name
-        """Canonical name, as in signatures."""
+        """Canonical name of the type, as in function signatures."""
         self.encode = encode
         """Encode a value. Raises `AbiError`."""
         self.decode = decode
         """Decode the value at an offset. Raises `AbiError`."""
         self.head_bytes = head_bytes
-        """Bytes in the head of a tuple: the value of a static type, or the offset of a dynamic one."""
+        """Bytes of the value in the head of a tuple. Dynamic types have an offset there."""
         self.is_dynamic = is_dynamic
         self.components = components
-        """Types of a tuple."""
+        """Types of the items of a tuple."""
         self.item = item
         """Type of the items of an array."""
         self.length = length
-        """Number of items of an array; None when it varies."""
+        """Number of items of an array; None for a dynamic length."""
 
     def __repr__(self) -> str:
         return f"Codec({self.name!r})"
@@ -300,7 +300,7 @@ def _target(data: bytes, at: int, base: int) -> int:
 
 
 def array_codec(item: Codec, length: int | None) -> Codec:
-    """Return the codec of an array; `length` None is an array of any length."""
+    """Return the codec of an array. With `length` None, the array has a dynamic length."""
     name = f"{item.name}[{'' if length is None else length}]"
     encode_item, decode_item, step = item.encode, item.decode, item.head_bytes
 

@@ -17,11 +17,11 @@ from ophion.runtime.json_rpc_client import JsonRpcConnection, JsonRpcEndpoint
 
 _LOOK_S: Final = 0.02
 _KNOWN: Final = ("known transaction", "already known")
-"""Error texts for a known transaction. It was sent before, so it counts as accepted."""
+"""Error texts for a transaction that the node already has. Such a transaction counts as accepted."""
 
 
 class Shape(Struct, frozen=True):
-    """How transactions are sent."""
+    """Batch size and connections with which transactions are sent."""
 
     batch: int
     """Transactions per request."""
@@ -43,13 +43,13 @@ class Step(Struct):
     refused: Counter[str] = field(default_factory=Counter)
     """Refusals by error text."""
     mined_s: list[float] = field(default_factory=list)
-    """Seconds from the scheduled time until the block was seen, in sending order."""
+    """Seconds from the scheduled time of a transaction until its block was seen, in sending order."""
     answer_s: list[float] = field(default_factory=list)
     """Seconds until a request got its response."""
     late_s: float = 0.0
-    """Seconds by which this program was behind its schedule at the end."""
+    """Seconds by which the benchmark program was behind its schedule at the end."""
     drained_s: float | None = None
-    """Seconds from the last send until all transactions were mined. None if some never were."""
+    """Seconds from the last send until all transactions were mined. None if some transactions were never mined."""
     blocks: list[Block] = field(default_factory=list)
 
     @property

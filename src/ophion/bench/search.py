@@ -1,4 +1,6 @@
-"""Search for the highest sustained rate: double until it fails, try other ways of sending, then bisect."""
+"""Searches for the highest sustained rate: doubles the rate until a step fails, tries other batch sizes and
+connections, then bisects.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ SHAPES: Final = (Shape(1, 8), Shape(1, 64), Shape(16, 8), Shape(128, 4))
 _FIRST: Final = 100.0
 _SLOWEST: Final = 1.0
 _CLOSE: Final = 1.08
-"""Factor between the lowest failed and the highest sustained rate at which the search ends."""
+"""The search ends when the lowest failed rate is at most this factor above the highest sustained rate."""
 _CONFIRMED: Final = 3
 """Duration of the confirming step, as a multiple of a normal step."""
 _STEP_BACK: Final = 0.9
@@ -93,7 +95,7 @@ class Search:
         return holds
 
     async def _holds_otherwise(self, rate: float) -> bool:
-        """Try other batch sizes and connections at this rate. Returns whether one of them sustains it."""
+        """Try other batch sizes and numbers of connections at this rate. Returns whether a step sustained the rate."""
         previous, limit = self._shape, ""
         for shape in SHAPES[SHAPES.index(previous) + 1 :]:
             if not self._has_time():

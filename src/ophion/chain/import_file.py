@@ -1,9 +1,10 @@
 """Imports RLP blocks from files or another source, with three threads.
 
-The reader splits the file into blocks, decodes them and recovers senders on all cores. It stays a bounded number of
-transactions ahead. The caller's thread verifies and executes each block on the state of its parent. The writer commits
-batches of thousands of transactions, with one disk flush each, while the next batch executes. Sizes of chunks and
-batches bound the memory. A killed import loses at most two batches; the next run continues after the last written one.
+The reader splits the file into blocks, decodes them and recovers senders on all cores. The reader stays a bounded
+number of transactions ahead. The caller's thread verifies and executes each block on the state of its parent. The
+writer commits batches of thousands of transactions, with one disk flush each, while the next batch executes. Sizes of
+chunks and batches bound the memory. A killed import loses at most two batches; the next run continues after the last
+stored block.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ _BATCH_TRANSACTIONS: Final = 4_000
 _BATCH_S: Final = 1.0
 
 Locate: TypeAlias = Callable[[int], str]
-"""Names the place of a block for an error message, by its position."""
+"""Returns a description of a block's position, for error messages."""
 
 
 class ImportProgress(Struct):
     """Progress of an import."""
 
     blocks: int = 0
-    """Imported blocks, without known ones."""
+    """Imported blocks; blocks that were known before do not count."""
     known: int = 0
     """Blocks skipped because they are known."""
     outside: int = 0
@@ -57,7 +58,7 @@ class ImportProgress(Struct):
 
 
 class _Ready(Struct, frozen=True):
-    """Result of preparing one block: the block with recovered senders, or nothing if the block is to be skipped."""
+    """Result of preparing one block: the block with recovered senders, or None if the import skips the block."""
 
     block: ChainBlock | None
     number: int
@@ -66,7 +67,7 @@ class _Ready(Struct, frozen=True):
 
 
 class _Chunk(Struct, frozen=True):
-    """Consecutive blocks, and the error after the last of them, if any."""
+    """Consecutive blocks, and the error that follows the last block, if any."""
 
     blocks: list[_Ready]
     error: OphionError | None
@@ -85,7 +86,7 @@ class BlockFileImport:
         last: int | None = None,
         on_commit: Callable[[], None] | None = None,
     ) -> None:
-        """Imports only blocks from `first` to `last` (inclusive).
+        """Import only blocks from `first` to `last` (inclusive).
 
         Calls `on_progress` after each block and `on_commit` after each batch.
         """
@@ -103,7 +104,7 @@ class BlockFileImport:
         self._writing: tuple[Batch, Future[None]] | None = None
 
     def run(self, paths: Sequence[Path]) -> ImportProgress:
-        """Import the files. Blocks before a failing block stay.
+        """Import the files. Blocks before an invalid block remain imported.
 
         Raises `InvalidBlock`, `UnknownParent`, `DecodeError` with file and offset, `CommandError` or `StorageError`.
         """
@@ -116,7 +117,7 @@ class BlockFileImport:
         return self._progress
 
     def run_blocks(self, blocks: Iterable[tuple[int, bytes]], locate: Locate) -> ImportProgress:
-        """Import blocks of another source, as (position, RLP). A thread reads them ahead.
+        """Import (position, RLP) pairs of another source. A thread reads ahead.
 
         Raises the errors of `run`, and any `OphionError` of the source.
         """
@@ -266,7 +267,7 @@ def _after_header(block: bytes) -> bytes:
 
 
 def _ahead(chunks: Iterator[_Chunk]) -> Generator[_Chunk, None, None]:
-    """Yield the chunks in order, while a thread prepares further chunks."""
+    """Yield prepared chunks in order, while a thread prepares further chunks."""
     executor = ThreadPoolExecutor(1, thread_name_prefix="read-ahead")
     pending: deque[Future[_Chunk]] = deque()
     try:

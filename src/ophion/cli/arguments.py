@@ -1,6 +1,6 @@
 """Splits argv into a command, its options and the global options.
 
-Global options may stand before or after the command. After the command, its own options take precedence:
+Global options may stand before or after the command. After the command, the command's own options take precedence:
 `--config-file` of `operator generate-blockchain-config` belongs to the command, not to the node.
 """
 
@@ -38,7 +38,7 @@ class Basics(Options):
 
 
 _WORDS_AS_FLAGS: Final = {"-X": "Xhelp", "--Xhelp": "Xhelp"}
-"""Commands that Pantheon 1.2 also accepted as flags."""
+"""Commands that may also be written as flags, as in Pantheon 1.2."""
 
 
 class Arguments(Struct):
@@ -50,12 +50,12 @@ class Arguments(Struct):
     settings: list[Given] = field(default_factory=list)
     own: list[Given] = field(default_factory=list)
     besu: list[BesuSetting] = field(default_factory=list)
-    """Options that exist only in Besu."""
+    """Options that Besu has and Ophion does not, with their values."""
     words: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def asks(self, name: str) -> bool:
-        """Whether --help or --version was given without the value `false`."""
+        """Whether --help or --version was given, with a value other than `false`."""
         return any(given.spec.name == name and given.texts != ("false",) for given in self.basics)
 
 
@@ -108,7 +108,7 @@ class _Reader:
                 return
 
     def _besu_flag(self, token: str, rest: deque[str]) -> bool:
-        """Read an option that exists only in Besu, with its value. Returns False if Besu has no such option."""
+        """Read an option that only Besu has, with its value. Returns False if Besu does not have the option either."""
         from ophion.node.besu.settings import read_besu_setting  # lazy import: only for options of Besu
 
         flag, has_value, text = token.partition("=")
@@ -159,5 +159,5 @@ def _unknown(word: str, known: Iterable[str]) -> str:
 
 
 def read_arguments(argv: Sequence[str], settings: type) -> Arguments:
-    """Find the command and sort the options. Collects unknown words and flags as problems."""
+    """Find the command and sort the options. Unknown words and flags are returned as problems."""
     return _Reader(settings).read(argv)

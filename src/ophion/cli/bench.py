@@ -115,7 +115,7 @@ async def _client(node: JsonRpcConnection) -> str:
 
 
 async def _published(node: JsonRpcConnection) -> PrivateKey | None:
-    """Return a funded test account whose private key is public, or None if the network has none."""
+    """Return a funded test account whose private key is public, or None if the network has no such account."""
     account = ORIGINAL_ACCOUNTS[1]
     balance = int(await node.call("eth_getBalance", data(account.address), "latest"), 16)
     return PrivateKey(account.private_key) if balance else None
@@ -130,7 +130,7 @@ def _show(step: Step) -> None:
 
 
 def _expect_directory(target: Path) -> None:
-    """Raise an error before the search starts if the report cannot be written."""
+    """Raise an error before the search starts if the folder of the report does not exist."""
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -86,7 +86,7 @@ class DevOptions(Options):
     silent: bool = option("--silent", "--quiet", "-q", default=False, help="Write no log and no banner.")
 
     def tokens(self) -> list[str]:
-        """Return these options as equivalent node options."""
+        """Return the node options that are equivalent to these options."""
         state_in = self.load_state or (self.state if self.state is not None and self.state.exists() else None)
         # a forked chain follows current rules, so use the defaults of anvil, a current tool
         preset = DevPreset.ANVIL if self.preset is None and self.fork_url is not None else self.preset
@@ -132,7 +132,7 @@ def _fork(name: str) -> str:
 
 
 def start(options: DevOptions, session: CommandSession) -> int:
-    """Add the preset, then run the node."""
+    """Add the options of the development preset, then run the node."""
     settings = with_tokens(session.settings, options.tokens())
     loaded = with_dev_preset(settings)
     if not session.settings.is_given("--dev-unlocked-accounts"):

@@ -45,7 +45,7 @@ class DecryptOptions(PasswordOptions):
 
 
 def encrypt_key(options: EncryptOptions, session: CommandSession) -> int:
-    """Write an encrypted copy of a key file; the source is kept."""
+    """Write an encrypted copy of a key file. The original file stays."""
     source = _one_file(session)
     _refuse_existing(options.target)
     if options.scrypt_n < _MIN_SCRYPT_N or options.scrypt_n & (options.scrypt_n - 1):
@@ -75,7 +75,7 @@ def decrypt_key(options: DecryptOptions, session: CommandSession) -> int:
 
 
 def show_address(options: PasswordOptions, session: CommandSession) -> int:
-    """Print the address of a key file. An encrypted file is decrypted, and the address is computed from the key."""
+    """Print the address of a key file. For an encrypted file, the key is decrypted to compute the address."""
     print(data(load_key(_one_file(session), options.password_file).address))
     return 0
 

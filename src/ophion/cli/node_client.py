@@ -35,7 +35,7 @@ def read_url(*schemes: str) -> Callable[[str], str]:
 
 
 class RpcNode:
-    """A JSON-RPC client of one node over HTTP. `read_url` has checked the URL."""
+    """A JSON-RPC client of one node over HTTP. The URL must come from `read_url`."""
 
     def __init__(self, url: str, token: str | None = None, timeout_s: float = _TIMEOUT_S) -> None:
         self._rpc = JsonRpcClient(url, token, timeout_s=timeout_s)
@@ -51,7 +51,7 @@ class RpcNode:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Report an answer of the wrong form as an error of the node."""
+        """Turn a reply of the wrong form into an error that names the node."""
         try:
             yield
         except _WRONG_FORM as error:
@@ -108,7 +108,7 @@ class NodeOptions(Options):
 
 
 def read_token(file: Path | None) -> str | None:
-    """Read the token in a file. Content that is not a token is neither sent nor shown, because it may be a secret."""
+    """Read the token in a file. Other content is neither sent nor shown, because it may be a secret."""
     if file is None:
         return None
     token = read_input(file, "Unable to read the token.").strip()

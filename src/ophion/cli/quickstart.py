@@ -121,7 +121,7 @@ async def _supervised(work: Workdir, layout: Layout, lock: Lock, ready: Callable
 
 
 def _say(line: str) -> None:
-    """Print a line. A closed terminal does not stop the network."""
+    """Print a line. Ignores a closed terminal, so that the network continues to run."""
     try:
         print(line, flush=True)
     except OSError:
@@ -129,7 +129,7 @@ def _say(line: str) -> None:
 
 
 def _detached(work: Workdir) -> int:
-    """Run a network in the background. Returns when every node has a block."""
+    """Run a network in the background. Return when every node has a block."""
     log = work.log(SUPERVISOR_LOG)
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -157,7 +157,7 @@ def _detached(work: Workdir) -> int:
 
 
 def _print_commands(work: Workdir) -> int:
-    """Print the commands of a network."""
+    """Print the commands that manage a network."""
     layout = work.layout
     if holder(work.path) is None or layout is None:
         with Claims() as claims:  # hold port claims only while choosing ports, because this command starts nothing
@@ -210,7 +210,7 @@ def stop(options: PlaceOptions, session: CommandSession) -> int:
 
 
 def _stopped(path: Path) -> bool:
-    """Stop a network and wait for its end. Returns False if it was not running."""
+    """Stop a network and wait until all processes have ended. Returns False if the network was not running."""
     if holder(path) is None:
         return False
     send_command(path, "stop")
@@ -238,7 +238,9 @@ def remove(options: PlaceOptions, session: CommandSession) -> int:
 
 
 def _removed_unfinished(path: Path) -> list[str] | None:
-    """Delete an unfinished network. Returns the names of other files, which stay, or None if there was no network."""
+    """Delete an unfinished network. Returns the names of foreign files, which stay, or None if the folder has no
+    network.
+    """
     lock = Lock.take(path) if (path / UNFINISHED).exists() else None
     if lock is None:
         return None
@@ -248,12 +250,12 @@ def _removed_unfinished(path: Path) -> list[str] | None:
 
 
 def kill(options: PlaceOptions, session: CommandSession) -> int:
-    """Kill one process."""
+    """Kill one process of a network."""
     return _order("kill", options, session)
 
 
 def start(options: PlaceOptions, session: CommandSession) -> int:
-    """Start one process again."""
+    """Start one process of a network again."""
     return _order("start", options, session)
 
 
@@ -286,7 +288,7 @@ def logs(options: LogOptions, session: CommandSession) -> int:
 
 
 def _show_log(path: Path, position: int, prefix: str) -> int:
-    """Print whole lines from a position on. Returns the next position."""
+    """Print whole lines of a log from a position on. Returns the next position."""
     try:
         with path.open("rb") as file:
             if position > os.fstat(file.fileno()).st_size:
@@ -303,7 +305,7 @@ def _show_log(path: Path, position: int, prefix: str) -> int:
 
 
 def proxy(options: ProxyOptions, session: CommandSession) -> int:
-    """Run the proxy: one address for the nodes of a network."""
+    """Run the proxy, which offers one address for all nodes of a network."""
     from ophion.gateway.process import run_gateway
 
     return run_gateway(Site.read(options.site), HOST, options.port)

@@ -78,7 +78,7 @@ class UpOptions(RunOptions):
 
 
 def _said_of_privacy() -> list[str]:
-    """Return the problems that a node would report for --privacy-enabled."""
+    """Return the problems that a node with --privacy-enabled would report."""
     flags = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
     return problems_of(load(NodeConfig, [read_flag("--privacy-enabled", deque(), flags)]).config.privacy)
 

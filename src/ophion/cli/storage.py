@@ -22,7 +22,7 @@ _NICENESS = 15
 
 
 def usage(options: NoOptions, session: CommandSession) -> int:
-    """Print a table of sizes. Works on the database of a running node."""
+    """Print the size of each table. A node may use the database at the same time."""
     path = session.part(DataConfig).data_path
     with DataDirectory.beside_a_node(path) as directory, translated():
         rows = directory.store(read_only=True).usage()
@@ -38,7 +38,7 @@ def usage(options: NoOptions, session: CommandSession) -> int:
 
 
 def check(options: NoOptions, session: CommandSession) -> int:
-    """Check the hashes of the chain, the head's state, private states and payloads."""
+    """Check the hashes of blocks, of the head's state, of private states and of payloads."""
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, translated():
         store = directory.store(read_only=True)
@@ -72,7 +72,7 @@ class BackupOptions(Options):
 
 
 def backup(options: BackupOptions, session: CommandSession) -> int:
-    """Copy the database. Works while a node uses it."""
+    """Copy the database. A node may use the database at the same time."""
     data = session.part(DataConfig)
     os.nice(_NICENESS)  # the node has priority over the backup
     with _shown() as on_progress:
@@ -91,7 +91,7 @@ def backup(options: BackupOptions, session: CommandSession) -> int:
 
 
 def compact_database(options: NoOptions, session: CommandSession) -> int:
-    """Rewrite the database without free pages. No node may use it at the same time."""
+    """Rewrite the database without free pages. No node may use the database at the same time."""
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, _shown() as on_progress:
         before, copied = compact(directory, on_progress)
@@ -101,7 +101,7 @@ def compact_database(options: NoOptions, session: CommandSession) -> int:
 
 @contextmanager
 def _shown() -> Iterator[OnProgress]:
-    """Show a progress bar for each step: MiB copied, entries checked."""
+    """Show a progress bar for each step, in MiB copied or entries checked."""
     shown: dict[CopyStep, Progress] = {}
 
     def on_progress(step: CopyStep, done: int, total: int) -> None:

@@ -1,9 +1,9 @@
 """States that are a pure fold over headers (signers, vote tallies), available after any block of any branch.
 
-Memory holds the states of the latest blocks. For another block the fold walks back to the nearest known state and
+Memory holds the states of the latest blocks. For another block, the fold walks back to the nearest known state and
 applies the headers after it. Every few hundred blocks the chain stores the state on disk as a checkpoint, so that the
-walk after a restart is short. A checkpoint belongs to a block hash, which determines all its input. So it stays valid
-after a reorganisation.
+walk after a restart is short. A checkpoint belongs to a block hash, which determines all earlier headers. So the
+checkpoint stays valid after a reorganisation.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from ophion.primitives.types import Hash32
 S = TypeVar("S")
 
 CHECKPOINT_DISTANCE: Final = 256
-"""Blocks between checkpoints. Applying this many headers takes about 20 ms, mostly for recovering signers."""
+"""Number of blocks between checkpoints. Applying this many headers takes about 20 ms, mostly to recover signers."""
 _KEPT: Final = 1024
 
 Fresh: TypeAlias = Callable[[HashedHeader, HeaderReader], "S | None"]
-"""Returns the state after a block at which the fold restarts, such as an epoch block. None for other blocks."""
+"""Returns the state after a block at which the fold restarts, such as an epoch block. Returns None for other blocks."""
 Applied: TypeAlias = Callable[[S, HashedHeader], S]
-"""Returns the state after the next block."""
+"""Returns the state after the next block, from the state before it."""
 
 
 class HeaderFold(Generic[S]):
-    """States by block hash."""
+    """The state after each block, by block hash."""
 
     def __init__(
         self, fresh: Fresh[S], applied: Applied[S], encode: Callable[[S], bytes], decode: Callable[[bytes], S]
     ) -> None:
-        """`decode` reads the output of `encode`, and raises `DecodeError` for other input."""
+        """Create the fold. `decode` reads the output of `encode`, and raises `DecodeError` for other input."""
         self._fresh = fresh
         self._applied = applied
         self._encode = encode
@@ -43,8 +43,8 @@ class HeaderFold(Generic[S]):
         self._known: OrderedDict[Hash32, S] = OrderedDict()
 
     def after(self, header: HashedHeader, chain: HeaderReader) -> S:
-        """Return the state after `header`. The ancestors must be verified. Raises `UnknownParent` if an ancestor
-        is missing.
+        """Return the state after `header`. All ancestors must be verified. Raises `UnknownParent` if an ancestor is
+        missing.
         """
         pending: list[HashedHeader] = []
         cursor = header

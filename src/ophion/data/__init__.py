@@ -6,10 +6,10 @@
     datasets     every table: columns, types, documentation
     selection    which rows and columns to read: filters, number formats
     arrow        converts column buffers to Arrow record batches
-    reader       `TableReader`: where rows come from
-    database     ... the node's own database, even while the node runs
+    reader       `TableReader`: the interface of sources
+    database     source: the node's own database, even while the node runs
     validators   rows of the dataset `validators`: proposers, seals, votes
-    rpc          ... any node over JSON-RPC
+    rpc          source: any node over JSON-RPC
     rpc_rows     JSON objects of a node to rows
     abi          contract ABIs: files, decoding of values
     decoded      events and calls by ABI, one table each

@@ -29,7 +29,7 @@ MAX_BATCH_BYTES: Final = 8 * 2**20
 _TRANSACTIONS_PER_RANGE: Final = {Source.STORED: 8_000, Source.EXECUTED: 2_000}
 _HEADERS_PER_RANGE: Final = 2_000
 CLIQUE_DEPTH: Final = 64
-"""Blocks after which a block of a network without finality is exported by --follow, unless it says otherwise."""
+"""Number of later blocks that --follow waits for before it exports a block, on a network without finality."""
 
 _FINAL_ENGINES: Final = {EngineKind.IBFT2.value, EngineKind.IBFT.value, EngineKind.QBFT.value}
 
@@ -38,7 +38,7 @@ class DatabaseReader:
     """A `TableReader` over LMDB. Reads see only committed blocks and never block the node."""
 
     def __init__(self, data_path: Path, genesis: Callable[[], Genesis] | None = None) -> None:
-        """`genesis` is called only for datasets that need to execute blocks."""
+        """Open the database. `genesis` returns the genesis file; it is called only for datasets that execute blocks."""
         self._directory = DataDirectory.beside_a_node(data_path)
         self._store = self._directory.store(read_only=True)
         self._genesis = genesis
@@ -69,7 +69,7 @@ class DatabaseReader:
         return None if found is None else BlockRef(number, found)
 
     def finality(self) -> Finality:
-        """Return the finality of the consensus."""
+        """Return the finality of the network's consensus."""
         if self._engine in _FINAL_ENGINES:
             return Finality(0, f"{self._engine} finalises every block")
         return Finality(CLIQUE_DEPTH, f"{self._engine} has no finality; {CLIQUE_DEPTH} blocks are waited for")
@@ -89,7 +89,7 @@ class DatabaseReader:
     def batches(
         self, dataset: Dataset, columns: Sequence[Column], first: int, last: int, rows: Rows, hex: bool
     ) -> Iterator[Any]:
-        """Yield record batches; their columns are filled without the GIL."""
+        """Yield record batches. Rust fills their columns without the GIL."""
         schema = arrow_schema(dataset, columns, hex)
         names = [column.name for column in columns]
         selected = rows.filter()
@@ -115,7 +115,7 @@ class DatabaseReader:
                 yield record_batch(schema, count, filled)
 
     def _traced(self, dataset: Dataset, first: int, last: int) -> list[TracedBlock]:
-        """Return blocks with their parent states, without the genesis block, which has no transactions."""
+        """Return blocks with their parent states. The genesis block is omitted, because it has no transactions."""
         chain = self.chain(dataset.name)
         return [self._traced_block(chain, number) for number in range(max(first, 1), last + 1)]
 
@@ -136,7 +136,7 @@ class DatabaseReader:
         return TracedBlock(parent=state, env=env, body=body, hash=header.hash, rewards=rewards)
 
     def chain(self, dataset: str) -> Chain:
-        """Return the chain with its rules. Execution and the recovery of seals need the rules."""
+        """Return the chain with its rules, which execution and the recovery of seals need."""
         if self._chain is None:
             if self._genesis is None:
                 raise CommandError(f"The dataset {dataset} needs the genesis file of the network.")

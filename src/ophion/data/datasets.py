@@ -1,4 +1,4 @@
-"""Every dataset: columns, types, documentation. Tables that cryo also has use its names and types."""
+"""Every dataset: columns, types, documentation. Datasets that cryo also has use cryo's names and types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 from ophion.errors import CommandError
 
 SCHEMA_VERSION: Final = 1
-"""Written to the metadata of every file. A renamed or retyped column raises it."""
+"""Version of the datasets, in the metadata of every file. It increases when a column is renamed or retyped."""
 
 
 class Source(Enum):
@@ -45,9 +45,9 @@ class Column(Struct, frozen=True):
     type: ColumnType
     doc: str
     repeats: bool = False
-    """Whether values repeat so often that a dictionary makes files smaller."""
+    """Whether values repeat often, so that dictionary encoding makes files smaller."""
     form: str | None = None
-    """Form of a 256-bit number: binary, string, f64 or decimal."""
+    """Representation of a 256-bit number: binary, string, f64 or decimal."""
 
 
 class Dataset(Struct, frozen=True):
@@ -58,7 +58,7 @@ class Dataset(Struct, frozen=True):
     source: Source
     columns: tuple[Column, ...]
     filters: tuple[str, ...] = ()
-    """Filters that a scan can use: address, topic, from, recipient."""
+    """Filters that the dataset supports: address, topic, from, recipient."""
 
     def column(self, name: str) -> Column | None:
         """Return the column with this name."""
@@ -70,7 +70,7 @@ _BINARY, _TEXT, _BOOL = ColumnType.BINARY, ColumnType.TEXT, ColumnType.BOOL
 
 
 def _wide(name: str, doc: str) -> Iterator[Column]:
-    """Yield the four columns of a 256-bit number, one for each format."""
+    """Yield the four columns of a 256-bit number, one for each representation."""
     yield Column(f"{name}_binary", _HASH, f"{doc}; 32 bytes, big-endian.", form="binary")
     yield Column(f"{name}_string", _TEXT, f"{doc}; decimal digits.", form="string")
     yield Column(f"{name}_f64", ColumnType.F64, f"{doc}; rounded.", form="f64")
@@ -343,11 +343,11 @@ ALL: Final[dict[str, Dataset]] = {
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "state_diffs": ("balance_diffs", "nonce_diffs", "code_diffs", "storage_diffs"),
 }
-"""Names that stand for several datasets."""
+"""Names of groups, each with the datasets that it stands for."""
 
 
 def dataset_named(name: str) -> Dataset:
-    """Return the dataset with this name. Otherwise raises `CommandError`, which lists the known names."""
+    """Return the dataset with this name. For an unknown name, raises `CommandError` with the known names."""
     found = ALL.get(name)
     if found is None:
         known = ", ".join([*ALL, *GROUPS])
@@ -356,6 +356,6 @@ def dataset_named(name: str) -> Dataset:
 
 
 def datasets_named(names: tuple[str, ...]) -> tuple[Dataset, ...]:
-    """Return the datasets in order, each once; groups are expanded."""
+    """Return the named datasets in order, without duplicates. A group stands for its datasets."""
     expanded = dict.fromkeys(one for name in names for one in GROUPS.get(name, (name,)))
     return tuple(dataset_named(name) for name in expanded)

@@ -1,4 +1,4 @@
-"""Events and calls decoded by ABI: one dataset for each, with typed columns."""
+"""Datasets of events and calls decoded by ABI. Each event and function has its own dataset with typed columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ophion.errors import AbiError
 from ophion.primitives.hexcodec import data as hex_text
 
 DECODED: Final = {"events": "event", "calls": "function"}
-"""Names that stand for the decoded datasets, and the kind of ABI entry."""
+"""Names `events` and `calls` of all decoded datasets, each with its kind of ABI entry."""
 
 _LOG_COLUMNS: Final = ("block_number", "timestamp", "transaction_index", "log_index", "transaction_hash", "address")
 _CALL_COLUMNS: Final = (
@@ -51,7 +51,7 @@ def dataset_of(entry: AbiEntry) -> Dataset:
 
 
 def column_type(codec: Codec) -> ColumnType:
-    """Return the type of a parameter's column; large numbers are decimal digits, lists and tuples JSON."""
+    """Return the column type of a parameter. Large numbers become decimal digits; lists and tuples become JSON."""
     name = codec.name
     if codec.item is not None or codec.components:
         return ColumnType.TEXT
@@ -95,7 +95,7 @@ class DecodingReader:
     def batches(
         self, dataset: Dataset, columns: Sequence[Column], first: int, last: int, rows: Rows, hex: bool
     ) -> Iterator[Any]:
-        """Yield record batches. Rows are decoded if the dataset comes from an ABI."""
+        """Yield record batches. Rows of a dataset from an ABI are decoded."""
         entry = self._entries.get(dataset.name)
         if entry is None:
             yield from self._reader.batches(dataset, columns, first, last, rows, hex)
@@ -117,7 +117,9 @@ class DecodingReader:
             yield pa.RecordBatch.from_arrays(arrays, schema=schema).select([column.name for column in columns])
 
     def _row(self, entry: AbiEntry, dataset: Dataset, source: dict[str, Any], places: int) -> list[Any] | None:
-        """Return the values of a row in the order of the dataset's columns; None if the row is of another function."""
+        """Return the values of a row in the order of the dataset's columns, or None if the row belongs to another
+        function.
+        """
         if isinstance(entry, Function) and source["input"][:4] != entry.selector:
             return None
         row = [source[column.name] for column in dataset.columns[:places]]
@@ -136,7 +138,7 @@ class DecodingReader:
         self._reader.stop()
 
     def close(self) -> None:
-        """Release the source."""
+        """Close the other reader."""
         self._reader.close()
 
 
@@ -148,7 +150,7 @@ def _value(value: Any, column: ColumnType) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as text, or as JSON: bytes as hexadecimal text, numbers as decimal digits."""
+    """Return a value as text or JSON, with bytes as hexadecimal text and numbers as decimal digits."""
     if isinstance(value, str):
         # replace bytes that are not UTF-8
         return value if value.isascii() else value.encode(errors="surrogateescape").decode(errors="replace")

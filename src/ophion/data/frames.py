@@ -23,7 +23,7 @@ Text = str | bytes
 def open_chain(source: str | Path, *, genesis: str | Path | None = None) -> ChainTables:
     """Open a data path, or a node by its URL.
 
-    `genesis` is the genesis file of the network; datasets that execute blocks need it, except on the dev network.
+    `genesis` is the genesis file of the network. Datasets that execute blocks need it, except on the dev network.
     """
     if str(source).startswith(("http://", "https://")):
         from ophion.data.rpc import RpcReader
@@ -40,7 +40,9 @@ def open_chain(source: str | Path, *, genesis: str | Path | None = None) -> Chai
 
 
 def event_topic(event: str) -> bytes:
-    """Return the topic of an event, given by its signature, by its hash, or as `Transfer` (of tokens)."""
+    """Return the topic of an event, given by its signature or its hash, or by the name `Transfer` for token
+    transfers.
+    """
     if event.startswith("0x"):
         return _bytes(event, 32, "event")
     if "(" not in event:
@@ -68,7 +70,7 @@ def _addresses(given: Text | Sequence[Text] | None, what: str) -> tuple[bytes, .
 
 
 class ChainTables:
-    """The datasets of one chain; a context manager."""
+    """The datasets of one chain. The object is a context manager."""
 
     def __init__(self, reader: TableReader) -> None:
         self._reader = reader
@@ -92,7 +94,7 @@ class ChainTables:
         numbers: Sequence[str] = ("binary",),
         hex: bool = False,
     ) -> Selection:
-        """Select rows and columns; nothing is read yet. `blocks` includes both ends."""
+        """Select rows and columns without reading them. `blocks` includes both ends."""
         dataset = dataset_named(name)
         wanted: list[tuple[bytes, ...] | None] = [
             None
@@ -117,13 +119,13 @@ class ChainTables:
         return Selection(self._reader, dataset, rows, format, names, blocks)
 
     def __getattr__(self, name: str) -> Callable[..., Selection]:
-        """Each dataset is a method: `.logs(…)`, `.transactions(…)`."""
+        """Return the method of a dataset, such as `.logs(…)` or `.transactions(…)`."""
         if name.startswith("_"):
             raise AttributeError(name)
         return lambda **options: self.dataset(name, **options)
 
     def close(self) -> None:
-        """Release the source."""
+        """Close the reader."""
         self._reader.close()
 
     def __enter__(self) -> ChainTables:
@@ -136,7 +138,7 @@ class ChainTables:
 
 
 class Selection:
-    """Rows of one dataset. It offers Arrow's C stream interface (`__arrow_c_stream__`)."""
+    """Rows of one dataset, with Arrow's C stream interface (`__arrow_c_stream__`)."""
 
     def __init__(
         self,
@@ -160,7 +162,7 @@ class Selection:
         return arrow_schema(self._dataset, self._columns, self._hex)
 
     def batches(self) -> Iterator[Any]:
-        """Yield Arrow record batches; memory is bounded."""
+        """Yield Arrow record batches. The memory in use is bounded."""
         head = self._reader.head().number
         first, last = (0, head) if self._blocks is None else self._blocks
         if first < 0 or first > last:

@@ -1,4 +1,4 @@
-"""Reads datasets from any node over JSON-RPC, as far as its methods allow."""
+"""Reads datasets from any node over JSON-RPC, as far as the node's methods allow."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class RpcReader:
             return None if block is None else BlockRef(number, bytes.fromhex(block["hash"][2:]))
 
     def finality(self) -> Finality:
-        """Return a finality by depth, because a node does not report its consensus over RPC."""
+        """Return a finality by number of blocks, because a node does not report its consensus over RPC."""
         return Finality(_DEPTH, f"the consensus of {self._rpc.address} is unknown; {_DEPTH} blocks are waited for")
 
     def ranges(self, dataset: Dataset, first: int, last: int) -> Sequence[tuple[int, int]]:
-        """Split blocks evenly."""
+        """Split blocks into ranges of equal length."""
         starts = range(first, last + 1, _BLOCKS_PER_RANGE)
         return [(start, min(start + _BLOCKS_PER_RANGE - 1, last)) for start in starts]
 
@@ -122,7 +122,7 @@ class RpcReader:
 
     @contextmanager
     def _checking(self, subject: str) -> Iterator[None]:
-        """Report an answer of the wrong form as an error of the node."""
+        """Turn a reply of the wrong form into an error that names the node."""
         try:
             yield
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -130,7 +130,7 @@ class RpcReader:
             raise CommandError(f"{self._rpc.address} gives an invalid answer for {subject}: {reason}") from error
 
     def stop(self) -> None:
-        """Do nothing: requests end by themselves."""
+        """Do nothing, because requests have a timeout."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -138,7 +138,7 @@ class RpcReader:
 
 
 def hex_number(number: int) -> str:
-    """Return a number as JSON-RPC quantity."""
+    """Return a number as a JSON-RPC quantity."""
     return hex(number)
 
 

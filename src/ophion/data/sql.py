@@ -1,8 +1,8 @@
 """SQL over the chain: DuckDB, with every dataset as a table.
 
-DuckDB passes the columns and conditions of a query to the scan. Block ranges and addresses in the conditions limit what
-is read, so a query over few blocks reads few blocks. The scan then applies the whole condition, so conditions that do
-not limit the read only cost time.
+DuckDB passes the columns and conditions of a query to the scan. Block ranges and addresses in the conditions limit
+which blocks are read. The scan applies the whole condition to the rows it has read, so other conditions are correct but
+do not make a query faster.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FORMS: Final = Format(NUMBER_FORMS)
 
 
 class Bounds(Struct, frozen=True):
-    """The block range and addresses in a condition, which limit what is read."""
+    """The block range and addresses of a condition, which limit the blocks to read."""
 
     first: int
     last: int
@@ -81,7 +81,7 @@ def connect(chain: ChainTables) -> Any:
 
 
 def _scanned(chain: ChainTables, dataset: Dataset) -> Any:
-    """Return an object that DuckDB accepts as an Arrow dataset."""
+    """Return a dataset as an object that DuckDB accepts as an Arrow dataset."""
     arrow = require("pyarrow.dataset")
     whole = chain.dataset(dataset.name, numbers=NUMBER_FORMS).schema
 
@@ -123,7 +123,7 @@ def _scan(
 
 
 def run_queries(connection: Any, text: str) -> Iterator[Any]:
-    """Execute statements and yield an Arrow table of each result; `CommandError` holds DuckDB's message."""
+    """Execute statements and yield each result as an Arrow table. `CommandError` holds DuckDB's message."""
     duckdb = require("duckdb")
     try:
         for statement in connection.extract_statements(text):

@@ -1,4 +1,4 @@
-"""Targets of an export: a directory, or an fsspec URL. A file appears whole or not at all."""
+"""Targets of an export: a directory, or an fsspec URL. A file is either complete or absent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ophion.errors import CommandError
 TEMPORARY_PREFIX = ".unfinished-"
 _CHUNK_BYTES = 1 << 20
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs"}
-"""Stores without folders; making one could make a bucket."""
+"""Schemes of object stores. They have no folders, and creating a folder could create a bucket."""
 
 
 class Written(Struct, frozen=True):
@@ -36,16 +36,16 @@ class Target(Protocol):
         """Write a file completely, or not at all if an error occurs."""
 
     def read(self, path: str) -> bytes | None:
-        """Return a small file; None when it is missing."""
+        """Return the content of a small file, or None when the file is missing."""
 
     def checksum(self, path: str) -> Written | None:
-        """Return size and checksum of a file; None when it is missing."""
+        """Return size and checksum of a file, or None when the file is missing."""
 
     def delete(self, path: str) -> None:
         """Delete a file."""
 
     def list(self, folder: str) -> list[str]:
-        """Return the files below a folder; an empty list when the folder is missing."""
+        """Return the files below a folder, or an empty list when the folder is missing."""
 
     def location(self, path: str) -> str:
         """Return the path or URL of a file."""
@@ -67,7 +67,7 @@ def _checksum(file: IO[bytes]) -> Written:
 
 
 class DirectoryTarget:
-    """Files in a directory. Each is written under a temporary name, flushed to disk and renamed."""
+    """Files in a directory. Each file is written under a temporary name, flushed to disk and renamed."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -101,7 +101,7 @@ class DirectoryTarget:
         return written
 
     def read(self, path: str) -> bytes | None:
-        """Return a small file."""
+        """Return the content of a small file."""
         try:
             return (self.root / path).read_bytes()
         except FileNotFoundError:
@@ -145,7 +145,7 @@ def _refused(path: Path, error: OSError) -> CommandError:
 
 
 class RemoteTarget:
-    """Files of an fsspec URL. An object is uploaded from a temporary file, so a failed upload leaves no object."""
+    """Files of an fsspec URL. Each file is written locally and then uploaded, so a failed upload leaves no object."""
 
     def __init__(self, url: str) -> None:
         fsspec = require("fsspec")
@@ -156,7 +156,7 @@ class RemoteTarget:
             raise CommandError(f"Unable to use {url}: {error}") from error
 
     def write(self, path: str, fill: Callable[[IO[bytes]], None]) -> Written:
-        """Upload a file that was written locally."""
+        """Write a file locally, then upload it."""
         with tempfile.TemporaryFile(prefix="ophion-export-") as file:
             fill(file)
             file.seek(0)
@@ -179,7 +179,7 @@ class RemoteTarget:
                 remote.write(chunk)
 
     def read(self, path: str) -> bytes | None:
-        """Return a small file."""
+        """Return the content of a small file."""
         try:
             content: bytes = self._guarded(path, lambda: self._files.cat_file(f"{self._root}/{path}"))
         except FileNotFoundError:
@@ -215,7 +215,7 @@ class RemoteTarget:
         return f"{self._url}/{path}"
 
     def _guarded(self, path: str, work: Callable[[], Any]) -> Any:
-        """Turn errors of any file system into one-line errors, except `FileNotFoundError`."""
+        """Turn errors of any file system into one-line errors. `FileNotFoundError` passes unchanged."""
         try:
             return work()
         except FileNotFoundError:

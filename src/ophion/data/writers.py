@@ -25,7 +25,7 @@ class FileFormat(Enum):
 
     @property
     def is_text(self) -> bool:
-        """Whether byte strings must be hexadecimal text."""
+        """Whether the format is text, in which byte strings are hexadecimal."""
         return self in (FileFormat.CSV, FileFormat.NDJSON)
 
 

@@ -1,4 +1,4 @@
-"""Error codes of enclaves (privacy.md 11): the `code` of an `EnclaveError`, which clients receive unchanged."""
+"""Error codes of enclaves (privacy.md 11). A code is the `code` of an `EnclaveError`; clients receive it unchanged."""
 
 from __future__ import annotations
 

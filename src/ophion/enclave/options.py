@@ -159,7 +159,7 @@ class EnclaveConfig(Options):
 
     @property
     def peer_urls(self) -> tuple[str, ...]:
-        """URLs of enclaves reached over HTTP."""
+        """URLs of other enclaves that this enclave reaches over HTTP."""
         return tuple(one for one in dict.fromkeys(self.peers) if one != _SESSIONS)
 
     def problems(self) -> Iterator[str]:

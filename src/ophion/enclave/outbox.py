@@ -1,4 +1,4 @@
-"""`Outbox`: parcels on disk that recipients have not acknowledged. A recipient gets its rows on reconnect."""
+"""`Outbox`: parcels on disk that recipients have not acknowledged. A recipient gets its parcels when it reconnects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ophion.enclave.store_writer import OUTBOX, Change, number_of, numbered
 from ophion.native.store import Store
 
 MAX_WAITING: Final = 1_000_000
-"""Limit of rows per recipient. Enough for a member that is offline for weeks; about 200 MB with payloads."""
+"""Maximum number of rows per recipient. They suffice for weeks offline and take about 200 MB with payloads."""
 _PAGE: Final = 10_000
 
 
@@ -20,7 +20,7 @@ class Outbox:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.waiting: Counter[bytes] = Counter()
-        """Rows by recipient."""
+        """Number of rows by recipient."""
         self._number = 0
         after = b""
         while rows := store.rows(OUTBOX, b"", after, _PAGE):
@@ -30,7 +30,7 @@ class Outbox:
             after = rows[-1][0]
 
     def is_full(self, recipient: bytes) -> bool:
-        """Whether the recipient has reached its limit of rows."""
+        """Whether a recipient has reached the limit of rows."""
         return self.waiting[recipient] >= MAX_WAITING
 
     def put(self, recipient: bytes, label: Label) -> Change:

@@ -1,7 +1,7 @@
 """`StoreWriter`: writes rows of the enclave, many in one commit.
 
 The database has one writer, and every commit waits for the disk. Writes that arrive during a commit share the next
-commit. So the speed of the disk does not limit the number of payloads per second.
+commit. So the latency of the disk does not limit the number of payloads per second.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ophion.runtime.lanes import Lanes
 log = logging.getLogger(__name__)
 
 Change: TypeAlias = tuple[str, bytes, bytes | None]
-"""Table, key, value. The value None deletes the row."""
+"""Table, key and value of a row. The value None deletes the row."""
 
 PAYLOADS = "payloads"
 ARRIVALS = "arrivals"
@@ -41,7 +41,7 @@ class _Waiter(NamedTuple):
 
 
 class StoreWriter:
-    """The enclave's only access to the database writer."""
+    """The enclave's only way to write to the database."""
 
     def __init__(self, store: Store, lanes: Lanes) -> None:
         self._store = store
@@ -54,7 +54,7 @@ class StoreWriter:
     async def write(self, changes: Iterable[Change], settled: Callable[[bool], None] | None = None) -> None:
         """Return when these changes and all earlier changes are durable. Raises `StorageError`.
 
-        Calls `settled` with the result as soon as it is known, even if the caller has been cancelled.
+        `settled` is called with the result as soon as it is known, even if the caller is cancelled.
         """
         loop = asyncio.get_running_loop()
         # each caller has its own future, so that cancelling one caller does not cancel the commit of the others
@@ -68,7 +68,7 @@ class StoreWriter:
         await waiter
 
     def write_soon(self, changes: Iterable[Change]) -> None:
-        """Write with the next commit, without waiting for it."""
+        """Add changes to the next commit, without waiting for the commit."""
         self._changes.extend(changes)
         if self._changes and not self._is_busy:
             self._is_busy = True
@@ -103,7 +103,7 @@ class StoreWriter:
         _tell(waiting, error)
 
     def _note(self, error: BaseException | None) -> None:
-        """Log the first of consecutive failures, because clients and peers only get an error."""
+        """Log the first of several consecutive failures. Clients and peers see only an error."""
         if isinstance(error, StorageError) and not self._is_failing:
             log.error("cannot write private payloads error=%s", error)
         self._is_failing = error is not None
@@ -134,7 +134,7 @@ def number_of(row_key: bytes) -> int:
 
 
 def damaged_payloads(store: Store, most: int) -> list[bytes]:
-    """Return the keys of at most `most` payloads whose hash differs from their key."""
+    """Return at most `most` keys of payloads whose hash differs from their key."""
     found: list[bytes] = []
     after = b""
     while len(found) < most and (rows := store.rows(PAYLOADS, b"", after, _CHECKED_AT_ONCE)):

@@ -1,8 +1,7 @@
 """`PeerApplication`: serves requests of other enclaves on `--privacy-enclave-port`.
 
 The port is open to all senders. A request has the rights of the key that sealed it, and the response is sealed for that
-key. All unknown senders share one rate limit. Each enclave that this node has found under a configured URL has a rate
-limit of its own.
+key. All unknown senders share one rate limit. Each enclave at a configured URL has its own rate limit.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ from ophion.runtime.clock import Clock, Entropy
 _MAX_BODY_BYTES: Final = (MAX_RECORD_BYTES + 1024 * 1024) * 4 // 3 + 4096
 _LIMITS: Final = HttpLimits(max_connections=256, max_body_bytes=_MAX_BODY_BYTES, idle_timeout_s=120.0)
 _MAX_OPEN: Final = 256
-"""Limit of pending requests."""
+"""Maximum number of pending requests."""
 _TIMEOUT_S: Final = 15.0
 _BURST_BYTES: Final = 16 * 1024 * 1024
 _BYTES_A_SECOND: Final = 4 * 1024 * 1024
 _COST_BYTES: Final = 16 * 1024
-"""Bytes that a request counts in addition to its size, for a shared secret and database lookups."""
+"""Bytes charged for each request in addition to its size. They cover the shared secret and database lookups."""
 _MEMBER_BYTES: Final = 4096
-"""Bytes that each member of an unknown group counts. Validating its key takes a tenth of a millisecond."""
+"""Bytes charged for each member of an unknown group. Validating a member's key takes a tenth of a millisecond."""
 _SHORT_BYTES: Final = 32 * 1024
 _UNKNOWN_SENDERS: Final = b""
 
@@ -58,7 +57,7 @@ Handler: TypeAlias = Callable[[bytes, bytes], Awaitable[bytes]]
 
 
 class PeerApplication:
-    """The paths of the port for enclaves."""
+    """Request handlers of the port for enclaves."""
 
     host_refused: Final = Response(403, (b"Host not authorized.",), TEXT)
 
@@ -126,7 +125,7 @@ class PeerApplication:
         return work() if size <= _SHORT_BYTES else await self._enclave.lanes.peers.run(work)
 
     async def _pay(self, sender: bytes, amount: int) -> None:
-        """Wait until the rate limit admits a request. Senders that are not in the directory share one limit."""
+        """Wait until the rate limit admits a request. Senders outside the directory share one limit."""
         directory = self._enclave.directory.known()
         account = sender if sender in directory else _UNKNOWN_SENDERS
         if len(self._shares) > 2 * len(directory) + 16:
@@ -182,7 +181,7 @@ def peer_service(
     entropy: Entropy,
     shared: SharedResources | None = None,
 ) -> HttpService:
-    """Build the HTTP service for other enclaves. It accepts any host name."""
+    """Build the HTTP service for other enclaves. The service accepts any host name."""
     return HttpService(
         "Enclave peers",
         host,

@@ -1,8 +1,8 @@
 """Memory limit for long GraphQL responses.
 
 A response being built counts with the maximum size. A finished response counts with its own size until the client has
-received it and the last reference is gone. Requests above the limit wait in order of arrival. So later requests of a
-client cannot block its first request.
+received it and the last reference is gone. Requests above the limit wait in order of arrival, so that later requests of
+a client cannot block its first request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MAX_WAITING: Final = 1024
 
 
 class ResponseBuffer:
-    """The memory that all responses of one service share. Used only on the event loop; not thread-safe."""
+    """The memory that all responses of one service share. Only the event loop may use it."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, max_bytes: int, most_answer_bytes: int, most_running: int
@@ -55,7 +55,7 @@ class ResponseBuffer:
             raise
 
     def leave(self, text: GraphqlText | None) -> None:
-        """Record that a response is finished. `text` is None if building it failed."""
+        """Record that a response is finished. `text` is None if the response could not be built."""
         self.running -= 1
         self.held_bytes -= self._reserved
         if text is not None:

@@ -37,7 +37,7 @@ class GraphqlSettings(Struct, frozen=True):
     http: HttpLimits = field(default_factory=HttpLimits)
     """Limits of connections. The maximum body size comes from `GraphqlLimits`."""
     auth: AuthSetup | None = None
-    """Authentication of JSON-RPC, if it is on. GraphQL must require the same tokens, or clients could bypass them."""
+    """Authentication of JSON-RPC, if it is on. GraphQL requires the same tokens, so that clients cannot bypass them."""
     tls: ssl.SSLContext | None = None
     shared: SharedResources = field(default_factory=SharedResources)
 

@@ -1,7 +1,7 @@
 """geth's freezer: append-only tables of old blocks.
 
-A table has an index of 6-byte entries (number of the data file, offset in it) and data files. The first entry holds the
-first data file and the number of removed items. Item n lies between entries n and n + 1.
+A table has data files and an index of 6-byte entries (number of the data file, offset in this file). The first entry
+holds the first data file and the number of removed items. Item n lies between entries n and n + 1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ENTRY_BYTES: Final = 6
 
 
 class FreezerTable:
-    """One table, such as `headers`; raises `CommandError` when it cannot be read."""
+    """One table, such as `headers`. Raises `CommandError` when the table cannot be read."""
 
     def __init__(self, path: Path, name: str, is_compressed: bool = True) -> None:
         self._path = path
@@ -26,7 +26,7 @@ class FreezerTable:
         self._unpack: Any = None
         self._index: BinaryIO | None = None
         self.first = self.count = 0
-        """Number of the first item, and the number after the last one."""
+        """Number of the first item; `count` is the number after the last item."""
         index = path / f"{name}.{self._kind}idx"
         if not index.is_file() or index.stat().st_size < _ENTRY_BYTES:
             return
@@ -38,7 +38,7 @@ class FreezerTable:
         self.count = self.first + index.stat().st_size // _ENTRY_BYTES - 1
 
     def get(self, number: int) -> bytes | None:
-        """Return an item, or None if the table does not have it."""
+        """Return an item, or None if the table does not contain it."""
         if self._index is None or not self.first <= number < self.count:
             return None
         place = number - self.first

@@ -1,7 +1,7 @@
 """Checks once, at import, that the extension was built for these Python sources.
 
-The text of `_native.pyi` is compiled into the extension. An outdated extension (sources updated, not rebuilt) would
-otherwise fail later with an obscure error.
+The text of `_native.pyi` is compiled into the extension. Without this check, an outdated extension would fail later
+with an obscure error.
 """
 
 from __future__ import annotations

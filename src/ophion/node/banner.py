@@ -13,7 +13,7 @@ from ophion.primitives.types import WEI_PER_ETHER
 
 
 class Summary(Struct, frozen=True):
-    """Facts about a running node."""
+    """Values of a running node that the startup text shows."""
 
     endpoints: Mapping[str, str]
     """URL of each service."""

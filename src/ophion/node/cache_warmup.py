@@ -1,8 +1,8 @@
 """Imports modules that clients will need, after the node has started.
 
-A node answers its first request as early as it can. Modules that this answer does not need are imported afterwards, one
-at a time with pauses. So a request waits for one import at most. Modules for rare requests (traces, permissions,
-private transactions, the web interface) are imported at first use.
+A node answers its first request as early as possible. Modules that the first reply does not need are imported later,
+one at a time with pauses, so that a request waits for at most one import. Modules for rare requests (traces,
+permissions, private transactions, the web interface) are imported at first use.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PAUSE_S: Final = 0.02
 
 
 class CacheWarmup:
-    """A service that imports modules during the first tenths of a second and then idles."""
+    """A service that imports modules during the first tenths of a second and then does nothing."""
 
     name = "warming"
 

@@ -17,7 +17,7 @@ _DEPLOYER_CODE = (
     "0x7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffe0"
     "3601600081602082378035828234f58015156039578182fd5b8082525050506014600cf3"
 )
-"""Code of the CREATE2 deployer. Tools expect it at the same address on every chain."""
+"""Code of the CREATE2 deployer, which tools expect at the same address on every chain."""
 
 
 def preset_genesis(config: NodeConfig) -> Genesis:

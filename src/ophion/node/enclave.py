@@ -50,7 +50,7 @@ def _outside(chosen: EnclaveConfig, url: str) -> Enclave:
 
 
 def known_fingerprint(file: Path, url: str) -> bytes:
-    """Find the SHA-256 fingerprint of a server's certificate in a file of `host:port fingerprint` lines."""
+    """Return the SHA-256 fingerprint of a server's certificate from a file of `host:port fingerprint` lines."""
     parts = urlsplit(url)
     server = f"{parts.hostname}:{parts.port or 443}"
     try:

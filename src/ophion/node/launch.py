@@ -3,7 +3,7 @@
     options ─> checks, genesis, ports ─> data directory and lock ─┬─> key, database (a thread) ─┬─> run (node.py)
                                                                   └─> modules ──────────────────┘
 
-Problems with options are reported before anything is opened. Then a thread opens key and database and waits for the
+Problems with options are reported before anything is opened. A thread then opens key and database and waits for the
 disk. Meanwhile the main thread imports modules, which takes most of the start time.
 """
 
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 def launch(loaded: Loaded[NodeConfig], attach: Attach | None = None) -> int:
-    """Run a node until a signal stops it; return the exit code. `attach` adds a service to a development node."""
+    """Run a node until a signal stops it. Returns the exit code. `attach` adds a service to a development node."""
     config = loaded.config
     problems = problems_of(config)
     if problems:
@@ -92,7 +92,7 @@ def _launch(loaded: Loaded[NodeConfig], attach: Attach | None) -> int | None:
 
 @contextmanager
 def _last_words(config: NodeConfig) -> Iterator[None]:
-    """Write the error that ends a node to the log file too; standard error shows it in any case."""
+    """Write the error that ends a node to the log file. Standard error shows the same error."""
     try:
         yield
     except Exception as error:
@@ -134,7 +134,7 @@ def _check_ports(loaded: Loaded[NodeConfig]) -> None:
 
 
 def _open(config: NodeConfig, directory: DataDirectory) -> tuple[PrivateKey, bool, DigestSigner | None]:
-    """Open keys and database, and force both to disk."""
+    """Open keys and database, and flush both to disk."""
     key, is_new = directory.key(config.data)
     directory.store(config.storage)
     return key, is_new, config.security_module.open() or directory.validator_key(config.data)

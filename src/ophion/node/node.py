@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 Attach: TypeAlias = Callable[[NodeConfig, Core, Lanes], Service | None]
-"""Makes a further service for a development node, such as the log of executions on its terminal."""
+"""Creates an additional service of a development node, such as the execution log on its terminal."""
 
 
 def run_node(
@@ -56,9 +56,9 @@ def run_node(
     validator_key: DigestSigner | None = None,
     attach: Attach | None = None,
 ) -> int | None:
-    """Run a node in an open directory until a signal stops it; return the signal's number.
+    """Run a node in an open directory until a signal stops it. Returns the signal's number.
 
-    `validator_key` signs blocks and consensus messages; None: the node's key does.
+    `validator_key` signs blocks and consensus messages. With None, the node's key signs them.
     """
     # worker threads run Python too; with Python's default switch interval of 5 ms, the event loop would wait 5 ms for
     # each of them

@@ -77,7 +77,7 @@ class AuthConfig(Options):
             yield f"{self.credentials_file}: {doubt}."
 
     def settings(self) -> AuthSettings | None:
-        """Return the authentication settings; None when authentication is off."""
+        """Return the authentication settings, or None when authentication is off."""
         if not self.enabled:
             return None
         return AuthSettings(self.credentials_file, self.public_key_file, self.algorithm, self.open_methods)
@@ -136,7 +136,7 @@ class TlsConfig(Options):
                 yield str(error)
 
     def settings(self) -> TlsSettings | None:
-        """Return the TLS settings; None when TLS is off."""
+        """Return the TLS settings, or None when TLS is off."""
         if not self.enabled:
             return None
         return TlsSettings(

@@ -1,4 +1,4 @@
-"""Lets the QBFT engine read the validator contract (consensus.md 3.6)."""
+"""Enables the QBFT engine to read the validator contract (consensus.md 3.6)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _RULE: Final = "validators of the contract"
 
 
 def read_contracts(chain: Chain, state_after: Callable[[HashedHeader], State]) -> None:
-    """Give the engine a function that calls the validator contract. `state_after` also finds states of blocks being
-    imported.
+    """Give the engine a function that calls the validator contract. `state_after` also finds states of blocks that are
+    being imported.
     """
     if chain.spec.qbft is None:
         return

@@ -42,9 +42,11 @@ DIFFICULTY: Final = 1
 FUTURE_LEAD_S: Final = 1
 DEFAULT_MAX_TIMEOUT_S: Final = 60.0
 _MAX_CACHED_SEALERS: Final = 4096
-"""Limit of headers whose sealers are cached: twice the number that synchronisation holds before import."""
+"""Maximum number of headers with cached sealers: twice the number that synchronisation holds before import."""
 _MAX_SEALS_AHEAD: Final = 20_000
-"""Limit of seals recovered per batch of headers. Enough for a hundred validators; takes some tenths of a second."""
+"""Maximum number of seals recovered per batch of headers. Suffices for a hundred validators; takes some tenths of a
+second.
+"""
 
 SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
 
@@ -65,27 +67,27 @@ class BftEngine:
 
     @property
     def name(self) -> str:
-        """Protocol of the first block."""
+        """Protocol of the first block: IBFT 2.0 or QBFT."""
         return self.schedule.era(self.schedule.first).protocol.name
 
     def protocol(self, number: int) -> BftProtocol:
-        """Return the protocol of a block. The messages about this block use the same protocol."""
+        """Return the protocol of a block. Messages about the block use the same protocol."""
         return self.schedule.era(number).protocol
 
     # --- header contents ------------------------------------------------------------------------
 
     def hashed(self, header: Header) -> HashedHeader:
-        """Hash the header without round and seals. The genesis header is hashed in full."""
+        """Hash the header without round and seals. Only the genesis header is hashed in full."""
         if header.number == 0:
             return HashedHeader(header, keccak256(header.encode()))
         return HashedHeader(header, self._digest(header, ExtraForm.FOR_HASH))
 
     def author(self, header: HashedHeader) -> Address:
-        """Return the proposer that built the block."""
+        """Return the validator that built the block."""
         return header.header.coinbase
 
     def beneficiary(self, header: HashedHeader) -> Address:
-        """Return the builder of the block, or the beneficiary that the network configures."""
+        """Return the beneficiary that the network configures, or else the validator that built the block."""
         return self._settings(header.header).beneficiary or header.header.coinbase
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
@@ -104,7 +106,8 @@ class BftEngine:
     def validators_of(self, header: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
         """Return the validators that decided this block, as listed in its header.
 
-        In contract mode the header lists no validators; the contract at that block lists them (consensus.md 4.1).
+        In contract mode the header lists no validators, so the contract's state at that block is read (consensus.md
+        4.1).
         """
         predecessor = self.validators.predecessor
         if predecessor is not None and 0 < header.number < self.schedule.first:
@@ -116,7 +119,7 @@ class BftEngine:
         return listed
 
     def has_votes(self, after: HashedHeader) -> bool:
-        """Whether the next block may carry a vote. False in contract mode."""
+        """Whether the next block may carry a vote. In contract mode no block carries votes."""
         return self.validators.contract_after(after) is None
 
     def next_vote(
@@ -131,9 +134,7 @@ class BftEngine:
     # --- rules ----------------------------------------------------------------------------------
 
     def check_genesis(self, header: Header) -> None:
-        """Check that the extra data is well-formed. Without a validator contract, the extra data must also list
-        validators.
-        """
+        """Check that the extra data is well-formed and, without a validator contract, lists validators."""
         try:
             validators = self.protocol(0).decode_extra(header.extra_data).validators
         except DecodeError as error:
@@ -144,14 +145,14 @@ class BftEngine:
             raise _bad_genesis(header, f"a {self.name} network needs at least one validator")
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Check the full rules, for sealed blocks."""
+        """Check a sealed header with the full rules."""
         validators = self._verify_light(header, parent, chain)
         self._check_seals(header, validators)
         # check the timestamp last: a block that fails only this check comes from a validator
         rules.check_not_future(header.header, now, FUTURE_LEAD_S)
 
     def verify_proposal(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Check the light rules, for proposals."""
+        """Check the header of a proposal with the light rules, which skip the seals."""
         self._verify_light(header, parent, chain)
         rules.check_not_future(header.header, now, FUTURE_LEAD_S)
 
@@ -245,7 +246,7 @@ class BftEngine:
             raise InvalidBlock("number of ommers", len(ommers), 0)
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Prefer only blocks that extend the head, because committed blocks are final."""
+        """Whether the candidate extends the head. Committed blocks are final, so no other block is preferred."""
         cursor: HashedHeader | None = tip.header
         while cursor is not None and cursor.number > head.header.number + 1:
             cursor = chain.header(cursor.parent_hash)
@@ -254,7 +255,7 @@ class BftEngine:
     # --- producing blocks -----------------------------------------------------------------------
 
     def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
-        """Return a header of round 0 without seals. Writes the vote even into epoch blocks."""
+        """Return a header of round 0 without seals. Epoch blocks may also contain the vote."""
         number = parent.number + 1
         least = self.schedule.next_timestamp(parent.number, parent.timestamp)
         timestamp = max(preferences.timestamp, least)
@@ -273,17 +274,17 @@ class BftEngine:
         return replace(header, difficulty=DIFFICULTY, extra_data=encoded)
 
     def candidate(self, block: bytes, round_number: int = 0) -> Candidate:
-        """Return a newly built block as the proposal of a round."""
+        """Return a newly built block as a proposal for a round."""
         number = Header.decode(rlp.split_list(block, MAX_BLOCK_ITEMS)[0]).number
         found = self.protocol(number).candidate(block)
         return found if found.round == round_number else candidate_in_round(self.protocol(number), found, round_number)
 
     def signing_hash(self, header: Header) -> Hash32:
-        """Return the hash that validators seal: the header with its round, without seals."""
+        """Return the hash that validators seal: that of the header with its round, without seals."""
         return self._digest(header, ExtraForm.FOR_SEAL)
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
-        """Return the header with these seals instead of its earlier seals."""
+        """Return the header with these seals in place of its earlier seals."""
         extra = replace(self.validators.extra(header), seals=tuple(seals))
         return replace(header, extra_data=self.protocol(header.number).encode_extra(extra, ExtraForm.FULL))
 
@@ -319,7 +320,7 @@ class BftEngine:
         return self.schedule.era(number).parameters.header_form
 
     def limits(self, number: int) -> MessageLimits:
-        """Return the message limits that the genesis file sets for a block."""
+        """Return the message limits that the genesis file sets for a height."""
         parameters = self.schedule.era(number).parameters
         return MessageLimits(
             parameters.message_queue_limit,

@@ -9,11 +9,11 @@ Why no two blocks are decided at a height, given at most f misbehaving validator
 3. A later round needs Q round changes. At least one of them comes from a validator of step 2 and carries the proof.
    `Rules.check_proposal` accepts only the block proved in the latest round. By induction every later proof is for the
    same block.
-4. Rounds only go up: after a round change or a vote in round r the validator never votes below r. `current` ensures it
-   while the process runs, `DurableVotes.resume_round` after a restart.
+4. Rounds only go up: after a round change or a vote in round r the validator never votes below r. `current` ensures
+   this while the process runs, `DurableVotes.resume_round` after a restart.
 
 Why a height is decided once messages arrive again: timeouts double until the cap, and validators follow f + 1 others to
-a later round. At the cap no validator leaves a round before a quorum has been in it for a whole timeout
+a later round. At the cap no validator leaves a round before a quorum has been in that round for a whole timeout
 (`_needs_gathering`). So an honest quorum meets in one round and stays. Of f + 1 such rounds, at least one has an honest
 proposer.
 """
@@ -64,15 +64,15 @@ from ophion.consensus.bft.vote_record import NOT_PREPARED, VoteRecord
 from ophion.primitives.types import Address, Hash32
 
 NOT_STARTED: Final = -1
-"""Round number in QBFT before the block is due: no round has begun, votes of round 0 are early (consensus.md 3.5)."""
+"""Round number of a QBFT height before its block is due. Votes of round 0 are early until then (consensus.md 3.5)."""
 
 _MAX_CHECKED_ROUNDS: Final = 8
-"""Limit of rounds whose proposals are being checked. Honest networks have one, as each later round needs a quorum."""
+"""Maximum number of rounds whose proposals are being checked. Honest networks check one round at a time."""
 
 _NOTES_KEPT: Final = 8
 
 MAX_ROUND: Final = 2**31 - 1
-"""Limit of the round number. Other clients use signed 32-bit numbers."""
+"""Maximum round number, because other clients use signed 32-bit numbers."""
 
 
 _Message = TypeVar("_Message", bound=BftMessage)
@@ -87,11 +87,11 @@ class _Offer(NamedTuple):
     proposal: Proposal
     peer: Address | None
     at: float
-    """When it arrived."""
+    """Wall time at which the proposal arrived."""
 
 
 class Height:
-    """Runs one height. All results leave as effects through `emit` and `relay`."""
+    """Runs one height of consensus. `emit` and `relay` receive all resulting effects."""
 
     def __init__(
         self,
@@ -108,9 +108,10 @@ class Height:
         parent_proposed_at: float | None = None,
         defers_votes: bool = False,
     ) -> None:
-        """`parent_proposed_at`: when this validator received the proposal of the head.
+        """Create a height. `parent_proposed_at` is the time at which this validator received the proposal of the head.
 
-        `defers_votes`: own messages count after `VoteStored`, because the driver signs or stores them elsewhere.
+        With `defers_votes`, own messages count only after `VoteStored`, because the driver signs or stores them
+        elsewhere.
         """
         self.validator_set = validator_set
         self.head = head
@@ -122,11 +123,11 @@ class Height:
         self.reached: dict[Address, int] = {}
         """Highest round in which each validator has sent a message at this height."""
         self.expires_at: float | None = None
-        """When the current round ends."""
+        """Wall time at which the current round ends."""
         self.block_due: float | None = None
-        """When the block timer fires, while it runs."""
+        """Wall time at which the block timer fires, if it runs."""
         self.proposed_at: float | None = None
-        """When the accepted proposal arrived, or when its build began here."""
+        """Wall time at which the accepted proposal arrived, or at which this validator began to build it."""
         self.notes: deque[str] = deque(maxlen=_NOTES_KEPT)
         """Recent problems, shown in the consensus status."""
         self.memory = memory or DurableVotes(validator_set.height)
@@ -143,15 +144,15 @@ class Height:
         self._prepares_needed = rules.prepares_needed(validator_set)
         self._early = EarlyVotes()
         self._offers: dict[int, list[_Offer]] = {}
-        """Per round the proposal being checked, then the copies to check if its body is wrong."""
+        """Proposals by round: first the proposal being checked, then the copies to check if its body is wrong."""
         self._pinned: dict[int, Hash32] = {}
-        """Per round the digest that its proposer signed; other digests are ignored."""
+        """The digest that the proposer of each round signed, by round. Proposals with other digests are ignored."""
         self._wrong_body_peers: set[Address | None] = set()
         """Peers that sent a proposal with a wrong body."""
         self._certified = 0
         self._has_gathered = True
         self._building: tuple[int, Certificate | None, float] | None = None
-        """Round, certificate and begin of the block that is being built."""
+        """Round, certificate and start time of the block that is being built."""
         self._turn_began = 0.0
         self._said: dict[type[BftMessage], BftMessage] = {}
         # set None even if `memory` comes from disk, so that the node always writes its first vote
@@ -160,7 +161,7 @@ class Height:
     # --- timers and results ---------------------------------------------------------------------
 
     def start(self, now: float) -> None:
-        """Begin the height, or continue in the round from `DurableVotes`."""
+        """Begin the height in its first round, or in the round from `DurableVotes`."""
         if self.memory.resume_round > 0:
             self._change_round(self.memory.resume_round, now)
             return
@@ -173,7 +174,7 @@ class Height:
             self._set_block_timer(due)
 
     def on_block_timer(self, now: float, is_pool_empty: bool = False) -> None:
-        """Begin round 0 when its block is due. The proposer builds; an absent proposer is skipped.
+        """Begin round 0 when its block is due. The proposer builds a block; the round of an absent proposer is skipped.
 
         While there are no transactions, every QBFT validator waits like the proposer, so that no round expires.
         """
@@ -188,8 +189,8 @@ class Height:
             self._build(None, self.timing.timestamp(now), now)
 
     def on_round_timer(self, event: RoundTimer, now: float) -> None:
-        """Leave the round after its timeout. If no quorum has reached the round yet, send the round change again and
-        wait.
+        """Leave the round after its timeout. If no quorum has reached the round yet, stay and send the round change
+        again.
         """
         if event.round != self.current:
             return
@@ -200,19 +201,21 @@ class Height:
             self._ask_for_round(now)
 
     def on_disconnected(self, now: float) -> None:
-        """Handle the disconnect of a validator, which may be the proposer of this or of a later round."""
+        """Leave the current round if its proposer has disconnected. If round 0 has not begun, skip it when its block is
+        due.
+        """
         if self.current > 0 or (self.current == 0 and now >= self._turn_began):
             self._pass_over(now)
         elif self.block_due is None and self._awaited(0) > 0:
             self._set_block_timer(self._turn_began)
 
     def on_connected(self, peer: Address) -> None:
-        """Repeat the messages of this round to a validator that may have missed them."""
+        """Send the messages of this round again to a validator that may have missed them."""
         for message in self._said.values():
             self._emit(Repeat(message, peer))
 
     def on_built(self, event: ProposalBuilt, now: float) -> None:
-        """Propose the built block, if this round still needs a proposal."""
+        """Propose the new block, if this round still needs a proposal."""
         if self._building is None or self._building[0] != event.round or event.round != self.current:
             return
         _, certificate, begun_at = self._building
@@ -226,7 +229,7 @@ class Height:
     def on_checked(self, event: ProposalChecked, now: float) -> None:
         """Accept a valid proposal. If its round is later than the current round, move to that round.
 
-        An invalid block stays pinned to its round, because its proposer has signed it. A block whose body does not
+        An invalid block stays pinned to its round, because the proposer has signed it. A block whose body does not
         match its header is unpinned.
         """
         number = event.round
@@ -248,7 +251,9 @@ class Height:
             self._accept(proposal, arrived_at)
 
     def _on_wrong_body(self, number: int, peer: Address | None) -> None:
-        """Note the sender of a wrong body and check the next copy of the proposal. Without a copy, unpin the round."""
+        """Note the sender of a wrong body and check the next copy of the proposal. If there is no copy, unpin the
+        round.
+        """
         self.notes.append(f"a proposal of round {number} has the body of another block: sent by {_name(peer)}")
         self._wrong_body_peers.add(peer)
         offers = self._offers[number]
@@ -258,7 +263,7 @@ class Height:
             del self._offers[number], self._pinned[number]
 
     def on_stored(self, event: VoteStored) -> None:
-        """Send and count an own message whose votes are stored. It is not sent after its round."""
+        """Send and count an own message whose votes are stored. If its round has ended, only store the votes."""
         message, votes, known = event.message, event.votes, self.memory.prepared
         if known is not None and (votes.prepared is None or votes.prepared.round < known.round):
             # keep the prepared certificate that was stored after this vote was written
@@ -269,9 +274,10 @@ class Height:
             event.order.then(message)
 
     def on_refused(self, stored: VoteRecord, now: float) -> None:
-        """Send nothing, because another node with the same key has voted otherwise. Follow it to a later round.
+        """Drop an own message, because another node with the same key has voted differently. Move to the round of that
+        vote.
 
-        That node may have stopped before it sent its round change, so this node repeats it.
+        The other node may have stopped before it sent its round change, so this node repeats the round change.
         """
         self.notes.append(f"a vote was not sent: another node with this key has stored {stored}")
         if stored.round > self.current:
@@ -287,9 +293,9 @@ class Height:
     def on_message(self, message: BftMessage, peer: Address | None, now: float) -> bool:
         """Handle a message of this height, signed by one of its validators and sent by `peer`.
 
-        Votes are relayed at once. Proposals and round changes have parts that their author has not signed, so they are
-        relayed after a check. Returns False if the message was dropped because of its sender. Then a copy from another
-        peer does not count as a duplicate.
+        Votes are relayed at once. Proposals and round changes have unsigned parts, so they are relayed after a check.
+        Returns False if the message was dropped because of its sender; a copy from another peer then does not count as
+        a duplicate.
         """
         author, round_number = message.author, message.round
         if author != self._me and self.reached.get(author, NOT_STARTED) < round_number:
@@ -323,7 +329,7 @@ class Height:
         """Check the first justified proposal of a round; its digest pins the round (consensus.md 2.9).
 
         An IBFT 2.0 proposer signs a digest of the header, so copies with another body may arrive. One copy per sender
-        is stored in case the body being checked is wrong. Then the copy that the proposer itself sent is checked first.
+        is stored. If the first body is wrong, the copy that the proposer itself sent is checked next.
         """
         number, digest = proposal.round, proposal.block.digest
         if number == self.current and self.round.proposal is not None:
@@ -407,9 +413,7 @@ class Height:
         self._ask_for_round(now)
 
     def _ask_for_round(self, now: float) -> None:
-        """Send a round change for the current round, with the prepared certificate of an earlier round if there
-        is one.
-        """
+        """Send a round change for the current round, with the prepared certificate of an earlier round, if any."""
         height, number, memory = self.validator_set.height, self.current, self.memory
         votes = memory if memory.round == number else DurableVotes(height, number, None, memory.prepared)
         self._cast(
@@ -422,14 +426,14 @@ class Height:
         self._take_round_change(message, now)
 
     def _awaited(self, number: int) -> int:
-        """Return the first round, starting at `number`, whose proposer is not absent."""
+        """Return the first round from `number` on whose proposer is not absent."""
         absent = self._liveness.absent(self.validator_set, self._me)
         while absent and self.validator_set.proposer(number) in absent:
             number += 1
         return number
 
     def _pass_over(self, now: float) -> None:
-        """Leave a round at once if its proposer is absent and has proposed nothing."""
+        """Leave the current round at once if its proposer is absent and has not proposed."""
         if self.round.proposal is None and self.current not in self._pinned:
             target = self._awaited(self.current)
             if target > self.current:
@@ -438,10 +442,10 @@ class Height:
     def _needs_gathering(self) -> bool:
         """Whether this validator must stay in the round until a quorum has been in it for a whole timeout.
 
-        With rounds of equal length, validators could follow each other forever, one always slightly ahead. So at the
+        With rounds of equal length, validators could follow each other forever without meeting in one round. So at the
         cap the timeout of a round starts when a quorum has arrived. Until then the round change is repeated. Below the
-        cap the doubling timeouts bring validators together, as other clients expect. A validator that has prepared a
-        block in this round has received votes of a quorum in this round, so waiting never delays a proof.
+        cap the doubling timeouts bring validators together. Waiting never delays a proof: a validator that has prepared
+        a block in this round has already received votes of a quorum.
         """
         return self.current > 0 and self.timing.is_capped(self.current) and not self._is_quorum_here()
 
@@ -450,7 +454,7 @@ class Height:
         return here + 1 >= self.validator_set.quorum
 
     def _waits_for_transactions(self, now: float) -> bool:
-        """Whether QBFT delays an empty block. The validator then restarts round 0 and tries again later
+        """Whether QBFT delays an empty block. If so, the validator restarts round 0 after the delay
         (consensus.md 3.5).
         """
         limit = self.head.timestamp + self.timing.empty_period_s
@@ -471,9 +475,7 @@ class Height:
         self._emit(BuildProposal(self.head.hash, self.validator_set.height, self.current, timestamp))
 
     def _propose_again(self, certificate: Certificate, now: float) -> None:
-        """Propose in a later round at once: the prepared block of the certificate, or a new block if the certificate
-        has none.
-        """
+        """Propose a block in a later round at once: the prepared block of the certificate, or else a new block."""
         if certificate.block is None:
             self._build(certificate, int(now), now)
         else:
@@ -539,7 +541,9 @@ class Height:
             self._progress()
 
     def _in_round(self, block: Candidate) -> Candidate:
-        """Return the block with the current round in its extra data. Validators seal this form (consensus.md 3.3)."""
+        """Return the block with the current round in its extra data, the form that validators seal
+        (consensus.md 3.3).
+        """
         return block if block.round == self.current else self._factory.with_round(block, self.current)
 
     def _with_vote(self, number: int, digest: Hash32) -> DurableVotes:
@@ -555,7 +559,7 @@ class Height:
     ) -> None:
         """Sign an own message, store its votes, send it, then count it.
 
-        A single validator stores and sends nothing, unless it shares its key.
+        A validator without other validators stores and sends nothing, unless several nodes share its key.
         """
         if self._defers_votes:
             order = CastVote(
@@ -596,7 +600,9 @@ class Height:
         )
 
     def footprint(self) -> int:
-        """Number of stored messages of other validators. Bounded by a multiple of the number of validators."""
+        """Number of stored messages of other validators. The number is at most a multiple of the number of
+        validators.
+        """
         return (
             len(self._early)
             + len(self.round_changes)

@@ -1,7 +1,7 @@
 """The validators of the next block: by votes in headers, by transition or by contract.
 
-The tally is a pure fold over headers. It restarts at each epoch block, whose header lists the validators and carries no
-votes (consensus.md 2.12).
+The tally is a pure fold over headers. The fold restarts at each epoch block, whose header lists the validators and has
+no votes (consensus.md 2.12).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ContractReader: TypeAlias = Callable[[HashedHeader, Address], Sequence[Address]]
 """Calls the validator contract in the state after a block. Raises `OphionError` if the call fails."""
 
 MembersAfter: TypeAlias = Callable[[HashedHeader, HeaderReader], tuple[Address, ...]]
-"""Returns the members that may produce the block after a header."""
+"""Returns the validators or signers that may produce the block after a header."""
 
 _EXTRAS_KEPT: Final = 32
 _WORD: Final = 32
@@ -37,9 +37,9 @@ class ValidatorProvider:
 
     def __init__(self, schedule: BftSchedule) -> None:
         self.contract_reader: ContractReader | None = None
-        """Set if calls are possible; a network in contract mode cannot be followed without it."""
+        """Calls the validator contract. A node without this reader cannot follow a network in contract mode."""
         self.predecessor: MembersAfter | None = None
-        """Returns the signers after a Clique block. Set on a chain that began with Clique."""
+        """Returns the signers after a Clique block. Only a chain that began with Clique sets it."""
         self._schedule = schedule
         self._tallies = HeaderFold(self._fresh, self._applied, Tally.encode, Tally.decode)
         # a cache: each header's extra data is decoded several times, for its hash, rules and seals. Verifying a header
@@ -67,7 +67,7 @@ class ValidatorProvider:
         return self._tallies.checkpoint(header, chain) if self.contract_after(header) is None else None
 
     def extra(self, header: Header) -> BftExtraData:
-        """Return the decoded extra data. Raises `InvalidHeader` if it is malformed."""
+        """Return the decoded extra data of a header. Raises `InvalidHeader` for malformed data."""
         era = self._schedule.era(header.number)
         key = (era.first, header.extra_data)
         known = self._extras.get(key)
@@ -87,7 +87,7 @@ class ValidatorProvider:
         return tally if vote is None else tally.apply(header.header.coinbase, vote)
 
     def _fresh(self, header: HashedHeader, chain: HeaderReader) -> Tally | None:
-        """Return the tally after a transition or epoch block, where the fold restarts. None for other blocks."""
+        """Return the tally after a transition or epoch block, where the fold restarts, or None for other blocks."""
         number, schedule = header.number, self._schedule
         era = schedule.era_after(number)
         is_epoch = era.is_epoch(number)

@@ -13,7 +13,7 @@ _SIMPLE: Final = {20: False, 21: True, 22: None, 23: None}
 
 
 def decode_cbor(data: bytes) -> Any:
-    """Decode one value; raises `DecodeError`."""
+    """Decode one value. Raises `DecodeError` for invalid bytes."""
     value, end = _value(data, 0, 0)
     if end != len(data):
         raise DecodeError("CBOR: bytes after the value", f"byte {end}")

@@ -1,4 +1,4 @@
-"""The manifest: which tables are live, by level, and which logs are not in tables yet."""
+"""The manifest: the live tables by level, and the first log whose writes are not in tables yet."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class TableFile(Struct, frozen=True):
 
 
 class Manifest(Struct):
-    """The latest version of a database that a manifest describes."""
+    """The latest state of a database that a manifest describes."""
 
     levels: dict[int, dict[int, TableFile]] = field(default_factory=dict)
     log_number: int = 0
-    """Logs with smaller numbers are in tables."""
+    """Number of the first log whose writes may be missing in the tables."""
 
 
 def find_manifest(path: Path) -> Path:
-    """Return the path of the current manifest. Raises `OSError` if the database has none."""
+    """Return the path of the current manifest. Raises `OSError` if the database has no manifest."""
     markers = sorted(path.glob(f"{MARKER}*"), key=lambda marker: int(marker.name.split(".")[2]))
     if markers:
         return path / markers[-1].name.split(".", 3)[3]
@@ -54,7 +54,7 @@ def find_manifest(path: Path) -> Path:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Read the manifest of a database; raises `OSError` and `DecodeError`."""
+    """Read the manifest of a database. Raises `OSError` or `DecodeError`."""
     manifest = Manifest()
     for record in read_records(find_manifest(path).read_bytes()):
         fields = FieldReader(record)

@@ -18,7 +18,7 @@ class FieldReader:
         self.end = len(data)
 
     def is_at_end(self) -> bool:
-        """Whether nothing is left."""
+        """Whether all bytes are read."""
         return self.position >= self.end
 
     def number(self) -> int:
