@@ -19,13 +19,13 @@ _READ_AHEAD: Final = 256 * 1024
 _WRITE_AHEAD: Final = 256 * 1024
 """Limit of encrypted bytes in the transport. Above it, the connection stops encrypting messages."""
 _BYTES_PER_STEP: Final = 64 * 1024
-"""Received bytes per step. Decompressed they are up to 1.4 MB, which takes about a millisecond."""
+"""Limit of received bytes that one step processes. They decompress to at most 1.4 MB, in about a millisecond."""
 _MAX_FINAL_EVENTS: Final = 256
 """Limit of events that a closed connection still decodes in search of a Disconnect."""
 
 
 class Channel:
-    """Bytes in both directions, bounded. Knows neither peers nor timeouts."""
+    """Buffers the received and the sent bytes of one connection, within limits."""
 
     __slots__ = (
         "_inbox",
@@ -108,7 +108,7 @@ class Channel:
 
     @property
     def can_write(self) -> bool:
-        """Whether messages are queued and the socket takes more bytes."""
+        """Whether messages are queued and the socket accepts more bytes."""
         return bool(self.outbox) and not self.is_writing_paused
 
     def write_some(self) -> None:
@@ -117,7 +117,7 @@ class Channel:
             self.write(self.session.seal(self.outbox.take()))
 
     def write_handshake(self) -> None:
-        """Write what the session has to send before messages: auth, ack or Hello."""
+        """Write the handshake bytes of the session: auth, ack or Hello."""
         self.write(self.session.take_output())
 
     def write(self, data: bytes) -> None:
@@ -127,7 +127,7 @@ class Channel:
             self.transport.write(data)
 
     def resume_writing(self) -> None:
-        """Note that the transport takes bytes again."""
+        """Record that the transport accepts bytes again."""
         self.is_writing_paused = False
         self._stuck_at = 0
 
@@ -146,7 +146,9 @@ class Channel:
         self._inbox.clear()
 
     def close(self, reason: DisconnectReason, by_us: bool, can_send: bool) -> bool:
-        """Close the open socket; if this node ends the connection, after a Disconnect. Returns whether it was sent."""
+        """Close the socket. If this node ends the connection, first send a Disconnect. Return whether a Disconnect was
+        sent.
+        """
         assert self.transport is not None
         # keep reading to notice that the remote node closes
         self.resume_reading()

@@ -12,7 +12,7 @@ from typing import Final
 SOFT_LIMIT: Final = 2 * 1024 * 1024
 """Queued bytes above which gossip is dropped."""
 HARD_LIMIT: Final = 16 * 1024 * 1024
-"""Queued bytes above which a slow reader is disconnected. A single message may be larger."""
+"""Queued bytes above which a slow reader is disconnected. A queue with one single message may exceed this limit."""
 BATCH: Final = 128 * 1024
 """Bytes encrypted per write."""
 _OVERHEAD: Final = 64

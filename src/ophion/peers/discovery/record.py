@@ -37,7 +37,7 @@ class Record(Struct, frozen=True):
     node_id: bytes
     seq: int
     pairs: Mapping[bytes, bytes]
-    """Values are RLP-encoded."""
+    """Keys of the record, with RLP-encoded values."""
 
     @classmethod
     def read(cls, encoded: bytes) -> Record:

@@ -25,7 +25,7 @@ from ophion.runtime.clock import Clock
 log = logging.getLogger(__name__)
 
 MAX_WAITING: Final = 512
-"""Waiting packets of unknown addresses, and again of known ones."""
+"""Limit of queued packets from unknown addresses. The queue for known addresses has the same limit."""
 MAX_PER_SOURCE: Final = 64
 PORT_BURST: Final = 50
 _PORT_PER_S: Final = 15

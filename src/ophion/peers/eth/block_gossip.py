@@ -100,7 +100,7 @@ class BlockGossip:
         self._orphans: dict[Hash32, list[ChainBlock]] = {}
         """Held blocks by the missing parent."""
         self._foreign = RecentHashes(_FOREIGN)
-        """Blocks from peers. They are not announced as own blocks."""
+        """Hashes of blocks from peers. This node does not announce them as own blocks."""
         self.refused: Callable[[Sequence[Header]], None] = lambda headers: None
         """Called for announced headers that do not follow the rules of this node."""
         self._fetcher = BlockFetcher(self._fetched, self._is_settled, self._held.__contains__, is_member)

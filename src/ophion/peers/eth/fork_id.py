@@ -92,9 +92,9 @@ class ForkIds:
         return f"its fork hash 0x{remote.hash.hex()} does not match this network"
 
     def first_unknown(self, remote: ForkId, number: int, timestamp: int) -> int | None:
-        """Return the first block of remote rules that this network does not have. None if there is no such block.
+        """Return the block of the first remote fork that this network does not have, or None without such a fork.
 
-        0: the remote node is past it. Forks at a time are left out, because their block is unknown.
+        Returns 0 if the remote head is past that fork. Ignores forks at a timestamp, because their block is unknown.
         """
         if remote.hash not in self._sums:
             return 0

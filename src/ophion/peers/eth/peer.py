@@ -42,7 +42,7 @@ STATUS_S: Final = 5.0
 MAX_TIMEOUTS: Final = 5
 """Consecutive request timeouts before the peer is disconnected."""
 MAX_USELESS: Final = 5
-"""Useless responses within `_USELESS_S` seconds before the peer is disconnected."""
+"""Limit of useless responses within `_USELESS_S` seconds before the peer is disconnected."""
 _USELESS_S: Final = 60.0
 _KNOWN_BLOCKS: Final = 1024
 _KNOWN_TRANSACTIONS: Final = 32_768
@@ -75,15 +75,15 @@ class Host(Protocol):
         """Explain why a peer with this Status is incompatible. Returns None when it is compatible."""
 
     def note_rules(self, peer: EthPeer, status: Status) -> None:
-        """Remember the rules that a peer announces and that this node does not know."""
+        """Remember the fork rules that a peer announces and this node does not know."""
 
     def refused(self, headers: Sequence[Header]) -> None:
-        """Look at headers that do not follow the rules of this node. May run in any thread."""
+        """Check whether refused headers prove that the network has moved to QBFT. May run in any thread."""
 
     def became_ready(self, peer: EthPeer) -> None: ...
 
     def raised(self, peer: EthPeer) -> None:
-        """Called when the known head or height of the peer has risen."""
+        """Called when the known head or the estimated height of the peer has risen."""
 
     def left(self, peer: EthPeer) -> None: ...
 

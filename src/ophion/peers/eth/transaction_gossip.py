@@ -67,7 +67,7 @@ class TransactionGossip:
         is_accepting: Callable[[], bool],
         is_member: Callable[[EthPeer], bool],
     ) -> None:
-        """`makers` has the addresses of the next block producers.
+        """`makers` holds the addresses of the next block producers.
 
         `is_accepting` returns whether this node is close enough to the head to validate transactions.
         """
@@ -85,7 +85,7 @@ class TransactionGossip:
         self._is_accepting = is_accepting
         self._is_member = is_member
         self._unknown_share = IntakeShare()
-        """Shared by all unknown peers."""
+        """Intake limits that all unknown peers share."""
         self._seen = RecentTransactions(_SEEN)
         self._fetcher = TransactionFetcher(self._is_new, self._fetched)
         self._intakes: dict[EthPeer, TransactionIntake] = {}

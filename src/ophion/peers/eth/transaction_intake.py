@@ -27,11 +27,11 @@ from ophion.pool.pool import TxPool
 from ophion.primitives.types import Hash32
 
 MAX_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of one peer's transactions that are not yet in the pool."""
+"""Limit of the bytes of one peer's transactions that are not yet in the pool."""
 MAX_UNKNOWN_BYTES: Final = 32 * 1024 * 1024
-"""The same of all unknown peers together."""
+"""Limit of the bytes of all unknown peers' transactions that are not yet in the pool."""
 MAX_UNKNOWN_BATCHES: Final = 2
-"""Batches of unknown peers in the pool at a time."""
+"""Limit of batches from unknown peers that the pool admits at a time."""
 _BATCH: Final = 512
 _ON_THE_LOOP: Final = 128 * 1024
 """Messages below this size in bytes are split and hashed on the event loop, in about a millisecond."""
@@ -52,7 +52,7 @@ class IntakeShare:
         self._free = max_batches
         self._waiting: dict[TransactionIntake, None] = {}
         self.held = 0
-        """Bytes that wait."""
+        """Bytes of the waiting transactions of all unknown peers."""
 
     def has_space(self, size: int) -> bool:
         """Whether a message of this size may wait. Always True if no other bytes wait."""
@@ -87,7 +87,7 @@ class TransactionIntake:
         came: Callable[[Hash32], None],
         share: Callable[[], IntakeShare | None],
     ) -> None:
-        """`seen` is shared by all peers.
+        """`seen` holds the recently submitted transactions of all peers.
 
         `came` is called for each transaction that arrives, so that the fetcher stops tracking it.
         `share` returns the limits that unknown peers share, or None for a member.
@@ -101,7 +101,7 @@ class TransactionIntake:
         self._waiting: deque[bytes] = deque()
         self._bytes = 0
         self._shared_bytes: IntakeShare | None = None
-        """Where the waiting bytes are counted too."""
+        """Shared limit that also counts the waiting bytes of an unknown peer. None for a member."""
         self._is_busy = False
         self._invalid = TokenBucket(_MAX_INVALID, _INVALID_PER_S)
         self._unread = 0

@@ -146,5 +146,5 @@ VERSIONS: Final = {version.number: version for version in (ETH_66, ETH_68, ETH_6
 
 
 def offered(is_final: bool) -> tuple[EthVersion, ...]:
-    """Return the offered versions, oldest first. `is_final`: the consensus has immediate finality."""
+    """Return the offered versions, oldest first. `is_final` says whether the consensus has immediate finality."""
     return tuple(VERSIONS[number] for number in offered_numbers(is_final))

@@ -14,7 +14,7 @@ _MAX_ENTRIES: Final = 1024
 
 
 class Bans:
-    """Banned node ids with the end time of each ban. Bounded: evicts the oldest entry first."""
+    """Banned node ids with the end time of each ban. Above the limit, evicts the oldest ban."""
 
     __slots__ = ("_until",)
 

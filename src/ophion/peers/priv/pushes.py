@@ -30,7 +30,7 @@ class Pushes:
         self._queue: deque[Parcel] = deque()
         self._waiting: dict[Label, list[Push]] = {}
         self._under_way: dict[Label, tuple[int, float]] = {}
-        """Size, and time of sending."""
+        """Size and send time of each unacknowledged parcel."""
         self._bytes = 0
         self._is_planned = False
         self._is_over = False

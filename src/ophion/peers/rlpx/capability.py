@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 BASE: Final = 0x10
-"""First id for capabilities. Lower ids belong to the p2p base protocol."""
+"""First message id of capabilities. Lower ids belong to the p2p base protocol."""
 
 
 @dataclass(frozen=True, slots=True)
