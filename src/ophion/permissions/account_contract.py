@@ -1,4 +1,4 @@
-"""Account rules of a contract: part of block validity (operations.md 11)."""
+"""Account rules of a contract, which decide whether a block is valid (operations.md 11)."""
 
 from __future__ import annotations
 

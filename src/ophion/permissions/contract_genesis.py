@@ -1,6 +1,6 @@
 """The permission contracts in a genesis file, with code and storage as after their deployment.
 
-The sources in `contracts/` define the storage layout; a test deploys them and compares.
+The sources in `contracts/` define the storage layout. A test deploys the sources and compares the storage.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ophion.primitives.types import Address
 
 ADMINISTRATION: Final = bytes.fromhex("7777".rjust(40, "0"))
 ACCOUNT_INGRESS: Final = bytes.fromhex("8888".rjust(40, "0"))
-"""Usual address of the account ingress."""
+"""Conventional address of the account ingress contract."""
 ACCOUNT_RULES: Final = bytes.fromhex("8889".rjust(40, "0"))
 NODE_INGRESS: Final = bytes.fromhex("9999".rjust(40, "0"))
 NODE_RULES: Final = bytes.fromhex("999a".rjust(40, "0"))
@@ -75,7 +75,9 @@ def _ingress(rules: Address) -> Storage:
 
 
 def _set_of_addresses(members: Sequence[Address], slot: int) -> Storage:
-    """Return the storage of an address set: an array at `slot`, and the positions of its members after it."""
+    """Return the storage of an address set: an array at `slot`, and the position of each member in a mapping at `slot +
+    1`.
+    """
     storage: Storage = {slot: len(members)}
     for position, member in enumerate(members):
         storage[_array(slot) + position] = _number(member)
