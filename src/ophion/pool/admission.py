@@ -1,8 +1,8 @@
 """Admission checks of json-rpc.md 5.5 as one list. The first failure decides.
 
 Each check is a small function with its own error; `CHECKS` lists the rules in order. Checks read the decoded
-transaction, the sender's account and the head (`PoolHead`), and change nothing. Afterwards `admitter.py` compares with
-other pooled transactions (known, underpriced).
+transaction, the sender's account and the head (`PoolHead`), and change nothing. Afterwards `admitter.py` compares the
+transaction with other pooled transactions (known, underpriced).
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ class PoolHead(Struct, frozen=True):
 
 
 class AdmissionContext(Struct, frozen=True):
-    """All values that the checks compare with. Created again for each head."""
+    """The limits and prices that the checks use. Created anew for each head."""
 
     head: PoolHead
     floor: FeeFloor
     fee_cap: int
-    """Maximum fee of a local transaction in wei. 0: no cap."""
+    """Maximum fee of a local transaction in wei. 0 means no cap."""
     needs_chain_id: bool
     """Whether local transactions need a chain id (EIP-155)."""
     rank: int
@@ -153,13 +153,13 @@ class Applicant(Struct, eq=False, gc=False):
 
 
 Account: TypeAlias = tuple[int, int, str | None]
-"""(nonce, balance, refusal) at the head. The refusal is None for an account that may send."""
+"""First fork that accepts each transaction type."""
 
 Check: TypeAlias = Callable[[Applicant, AdmissionContext], PoolRejected | None]
 
 
 def undecodable(reason: str) -> PoolRejected:
-    """Return the error for bytes that are not a transaction, or whose signature has no sender."""
+    """Return the error for bytes that are not a transaction, or for a signature without a sender."""
     if reason.startswith(_NO_SENDER):
         return PoolRejected("invalid-signature", "Invalid signature")
     return PoolRejected("malformed", reason)

@@ -22,7 +22,7 @@ class Batch(Struct, eq=False):
     """Transactions that are admitted and announced together."""
 
     before: int
-    """`sequence` of the newest transaction before the batch."""
+    """Sequence number of the newest pooled transaction before the batch."""
     entered: list[PooledTransaction] = field(default_factory=list)
     replaced: list[PooledTransaction] = field(default_factory=list)
 

@@ -1,7 +1,7 @@
 """Fast path of admission: a plain transaction, checked in one call into Rust.
 
-It must agree with the slow path, `Admitter.admit` with `admission.judge`: the slow path must admit every transaction
-that the fast path admits. `test_fast_path_agrees_with_the_checks` in tests/unit/pool/test_fast_path.py compares them.
+The slow path (`Admitter.admit` with `admission.judge`) must admit every transaction that the fast path admits.
+`test_fast_path_agrees_with_the_checks` in tests/unit/pool/test_fast_path.py compares both paths.
 """
 
 from __future__ import annotations

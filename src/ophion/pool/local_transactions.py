@@ -62,7 +62,7 @@ class LocalTransactions:
             self.journal.sync()
 
     def compact(self) -> None:
-        """Rewrite the journal when most lines belong to transactions that are gone."""
+        """Rewrite the journal when most of its lines belong to transactions that have left the pool."""
         # a cheap estimate first: a line is about twice as long as the raw bytes
         if not self.journal.is_wasteful(self._queue.local_count * _COMMON_LINE_BYTES):
             return
