@@ -1,13 +1,14 @@
 """`Backlog`: groups whose private transactions run outside the walk along the chain.
 
 The walk executes small transactions at once. A group moves to the backlog when a transaction has a high gas limit, when
-its sender has used up its time budget, or when new groups have used up theirs. The backlog has its own lane and runs
-the sender with the least used time first. Established and new groups have a thread each, so new groups of an unknown
-sender do not delay established ones. The order inside a group never changes, so all members reach the same state.
+the sender has used up its time budget, or when all new groups together have used up theirs. The backlog has its own
+lane and runs the sender with the least used time first. Established and new groups have a thread each, so new groups of
+an unknown sender do not delay established groups. The order inside a group never changes, so all members reach the same
+state.
 
-A transaction above `--privacy-max-transaction-gas` is never skipped, because the group's state would then differ from
-the other members'. Instead, its group is suspended before it. The database marks payloads that are not executed yet as
-late, so a killed node resumes with them.
+A transaction above `--privacy-max-transaction-gas` is never skipped, because the group's state would then differ
+between members. Instead, the group is suspended before this transaction. The database marks payloads that are not
+executed yet as late, so a killed node resumes with them.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ MAX_WALK_GAS: Final = 5_000_000
 SENDER_BUDGET_S: Final = 1.0
 """Execution seconds that a sender may use in the walk. Used time halves every `HALF_LIFE_S`."""
 NEW_GROUPS_BUDGET_S: Final = 0.5
-"""Execution seconds in one step of the walk for all groups that are not established."""
+"""Limit of execution seconds per step of the walk, for all groups that are not established together."""
 HALF_LIFE_S: Final = 60.0
 ESTABLISHED_BLOCKS: Final = 256
-"""Number of blocks after its first transaction until a group is established."""
+"""Number of blocks after a group's first transaction from which the group counts as established."""
 _MAX_SENDERS: Final = 65_536
 
 
@@ -68,7 +69,7 @@ class BehindGroup:
 
     def __init__(self, sender: bytes, first: int, is_established: bool) -> None:
         self.sender = sender
-        """Sender of the payload that moved the group here; it is charged for the time."""
+        """Sender of the payload that moved the group to the backlog. This sender is charged for the execution time."""
         self.first = first
         """The next block to run."""
         self.is_established = is_established

@@ -20,7 +20,7 @@ _ALL_BLOCKS: Final = 1 << 62
 
 
 class LatePayloads:
-    """Works up to the block that the walk of the `PrivateExecutor` has reached."""
+    """Executes late payloads up to the block that the `PrivateExecutor` has reached."""
 
     def __init__(self, executor: PrivateExecutor, chain: Chain, lanes: Lanes) -> None:
         self._executor = executor

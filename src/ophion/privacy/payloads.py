@@ -1,7 +1,8 @@
 """`Payloads`: reads the payloads of markers from the enclave, in the form that the extension executes.
 
-While a remote enclave is offline, reads are repeated until it answers; block import does not wait for them. Payloads of
-flexible groups carry more than a transaction. Some of them come from a handover, not from the enclave.
+While a remote enclave is offline, reads are repeated until the enclave answers; block import does not wait for these
+reads. Payloads of flexible groups carry more data than a transaction. Some payloads come from a handover instead of the
+enclave.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class Payloads:
         return [self._opened(key, one) for key, one in zip(keys, received, strict=True)]
 
     async def read_now(self, keys: Sequence[bytes]) -> list[Read | None]:
-        """Same as `read`, without waiting for an offline enclave. Raises `EnclaveError`."""
+        """Return payloads by key. Raises `EnclaveError` at once if the enclave is offline."""
         received = await self._enclave.receive_many(keys) if keys else []
         return [self._opened(key, one) for key, one in zip(keys, received, strict=True)]
 
