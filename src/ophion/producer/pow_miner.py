@@ -34,9 +34,9 @@ _REPORT_LIFETIME_S = 600.0
 _REFRESH_S = 2.0
 """Age in seconds after which new transactions replace a candidate."""
 _LIFETIME_S = 10.0
-"""Age in seconds after which a candidate is replaced even without new transactions, for its timestamp."""
+"""Age in seconds after which a candidate is replaced even without new transactions, to update its timestamp."""
 _PAUSE_S = 1.0
-"""Seconds to pause after a block that is too early."""
+"""Seconds to pause when the timestamp of a sealed block is too early."""
 _EPOCH_LENGTH = 30_000
 _NONCES = 2**64
 _MAX_WORD = 2**256 - 1

@@ -4,7 +4,7 @@ The height of a record is the total difficulty of the parent, which only grows o
 signer seals one block per parent, and may seal again after a reorganisation to a heavier branch, as Clique allows.
 
 The store keeps the block beside the record. If a node stops between its claim and its seal, another node of the signer
-seals the same block. Without the block, a network with one signer would stop.
+seals the same block. If the store did not keep the block, a network with one signer would stop.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ class SealStore(Protocol):
     """A store of vote records with blocks."""
 
     async def promise(self, wanted: VoteRecord, block: bytes | None = None) -> VoteRecord | None:
-        """Store a record and its block. See `SharedVotes.promise`."""
+        """Store a record and its block by compare-and-swap. Returns None, or the stored record that conflicts with the
+        new record.
+        """
 
     async def block(self) -> bytes | None:
         """Return the block of the stored record, if it was stored. Raises `VotesUnavailable`."""

@@ -1,4 +1,4 @@
-"""`VoteCaster`: signs own messages and stores their votes, one after another, beside the state machine.
+"""`VoteCaster`: signs own messages and stores their votes, one after another, outside of the state machine.
 
     CastVote ─▶ sign (in a thread if the key is slow) ─▶ database and shared votes ─▶ VoteStored or VoteRefused
 
@@ -49,7 +49,7 @@ class VoteCaster:
         self.durations = Durations()
         """Time to store one vote, in seconds."""
         self.refused = 0
-        """Number of votes that another node with the same key excluded."""
+        """Number of votes that conflict with a vote of another node with the same key."""
         self.problem: str | None = None
         """Why nothing is signed; None if shared votes and security module are available."""
         self._database = database
@@ -108,7 +108,7 @@ class VoteCaster:
         return VoteStored(order, message, votes)
 
     def _write(self, protocol: BftProtocol, votes: DurableVotes) -> asyncio.Future[None]:
-        """Begin to write the votes to the database, while the shared votes are asked.
+        """Start writing the votes to the database while the shared vote store decides.
 
         If the vote is refused, the database holds a vote that was not sent. After a restart the validator then begins
         with the next round, which is always allowed.
@@ -133,7 +133,7 @@ class VoteCaster:
         return None
 
     async def _promise(self, order: CastVote, wanted: VoteRecord) -> tuple[VoteRecord | None, bool]:
-        """Store a record. Returns the record that excludes it, if any, and whether it is stored."""
+        """Store a record. Returns the conflicting record, if any, and whether the new record is stored."""
         while self._is_wanted(order):
             try:
                 stored = await self._shared.promise(wanted)

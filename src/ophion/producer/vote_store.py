@@ -38,7 +38,9 @@ class VoteStore:
 
     @property
     def is_blank(self) -> bool:
-        """Whether the database has no votes of this validator, because it is new or copied from another validator."""
+        """Whether the database has no votes of this validator: the database is new, or was copied from another
+        validator.
+        """
         return self._record() is None
 
     @property
