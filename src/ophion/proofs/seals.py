@@ -31,7 +31,7 @@ class SealVerifier(Protocol):
     """Accepts headers in ascending order."""
 
     number: int
-    """The last accepted block."""
+    """Number of the last accepted block."""
 
     @property
     def validators(self) -> tuple[Address, ...]:
