@@ -26,7 +26,7 @@ HOST: Final = "127.0.0.1"
 _PROXY_PORT: Final = 8080
 _TOOL_PORTS: Final = {"prometheus": 9090, "grafana": 3000}
 _SPARE: Final = range(10_000, 20_000)
-"""Range of free ports. Below the ephemeral ports, which other programs could get before a node listens."""
+"""Range of free ports. The range is below the ephemeral ports, which other programs could get before a node listens."""
 _positions: Final = itertools.count(os.getpid() * 101)
 
 
@@ -73,7 +73,7 @@ class Layout(Struct, frozen=True):
 
     @classmethod
     def read(cls, path: Path) -> Layout | None:
-        """Read the ports of the last run, or None before the first run. `CommandError` if the file is invalid."""
+        """Read the ports of the last run, or None before the first run. Raises `CommandError` for an invalid file."""
         try:
             found: dict[str, Any] = json.loads(content_of(path))
             nodes = {name: NodePorts(**ports) for name, ports in found["nodes"].items()}
