@@ -60,7 +60,7 @@ class AuthSetup:
 
 
 class LoginApplication:
-    """Answers plain HTTP on the WebSocket port: logins only."""
+    """Answers plain HTTP requests on the WebSocket port. Accepts only logins."""
 
     plain: Callable[..., Result] | None = None
 
@@ -74,7 +74,7 @@ class LoginApplication:
         return _NOT_HTTP
 
     def close(self) -> None:
-        """Do nothing: the service closes the `AuthSetup` itself."""
+        """Do nothing, because the service closes the `AuthSetup`."""
 
 
 def check(settings: AuthSettings) -> None:

@@ -76,7 +76,7 @@ class TokenReader:
         )
 
     def admits(self, claims: Claims) -> bool:
-        """Return whether these claims are still accepted, that is, not revoked. Does not check their expiry."""
+        """Return whether these claims are not revoked. Does not check their expiry."""
         return True
 
 

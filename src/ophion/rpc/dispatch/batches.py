@@ -1,8 +1,8 @@
 """Batches: many requests in one message, run in order, in time slices.
 
 A batch starts at once. After a few milliseconds, or some answers, it waits for its time slice (fair_scheduler). Started
-batches finish one after the other, oldest first. If they shared the slices, the node would hold the answers of all of
-them in memory. Answers within a batch are not streamed: each is rendered whole, within the memory budget.
+batches finish one after the other, oldest first. If batches shared the slices, the node would hold the answers of all
+batches in memory. Answers within a batch are not streamed: each is rendered whole, within the memory budget.
 """
 
 from __future__ import annotations

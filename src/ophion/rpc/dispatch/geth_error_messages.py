@@ -1,7 +1,7 @@
 """Error texts of go-ethereum, which client libraries match on (`--rpc-error-wording=modern`).
 
 Libraries recognise some errors by the text of go-ethereum and raise a specific exception for each. This module replaces
-those texts; other errors keep theirs. Error codes change with `--rpc-error-wording=geth` only.
+the texts of these errors; other errors keep their texts. Error codes change with `--rpc-error-wording=geth` only.
 """
 
 from __future__ import annotations

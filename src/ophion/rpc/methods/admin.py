@@ -33,7 +33,7 @@ NamesParam = Annotated[list[str], Wire("names", "names", {"type": "array", "item
 
 @method("admin_addPeer", exact_count=True)
 def add_peer(ctx: RpcContext, enode: TextParam) -> Boolean:
-    """Adds a peer and keeps a connection to it; false if it was added before."""
+    """Adds a peer and keeps a connection to it. Returns false if the peer was added before."""
     peers = require_p2p(ctx)
     remote = _remote(enode, peers)
     rules = ctx.permissions.node_rules
@@ -47,7 +47,7 @@ def add_peer(ctx: RpcContext, enode: TextParam) -> Boolean:
 
 @method("admin_removePeer", exact_count=True)
 def remove_peer(ctx: RpcContext, enode: TextParam) -> Boolean:
-    """Disconnects a peer and stops reconnecting to it; false if it was not added before."""
+    """Disconnects a peer and stops reconnecting to it. Returns false if the peer was not added before."""
     peers = require_p2p(ctx)
     return peers.remove_static(_remote(enode, peers))
 

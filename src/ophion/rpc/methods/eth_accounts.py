@@ -35,7 +35,7 @@ from ophion.wallet.unsigned import BLOB
 
 @method("eth_accounts", examples=[Example([], [])])
 def accounts(ctx: RpcContext) -> AddressList:
-    """Returns the accounts that this node signs for: those of a development network, if enabled; otherwise none."""
+    """Returns the accounts that this node signs for. Only a development network can have such accounts."""
     if ctx.accounts is None:
         return []
     impersonated = () if ctx.dev is None else sorted(ctx.dev.impersonated.difference(ctx.accounts.addresses))

@@ -45,7 +45,7 @@ def get_block_by_number(
 def get_block_by_hash(
     ctx: RpcContext, block_hash: HashParam, full: BooleanParam = False
 ) -> BlockJson | Awaitable[BlockJson | None] | None:
-    """Returns a block by hash, also off the canonical chain; null if it is unknown."""
+    """Returns a block by hash, even if the block is not canonical; null if the block is unknown."""
     header = ctx.queries.header(block_hash)
     return None if header is None else _block(ctx, header, full)
 

@@ -155,7 +155,7 @@ async def get_block_details(ctx: RpcContext, block: BlockNumberParam) -> JsonObj
 
 @method("ots_getBlockDetailsByHash", needs={"chain"})
 async def get_block_details_by_hash(ctx: RpcContext, hash: HashParam) -> JsonObject | None:
-    """Returns what `ots_getBlockDetails` returns, for a block by hash."""
+    """Returns a block by hash with the number of its transactions, rewards and fees; null if the block is unknown."""
     header = ctx.queries.header(hash)
     return None if header is None else await _details(ctx, header)
 

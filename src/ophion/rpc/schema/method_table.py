@@ -109,7 +109,7 @@ def is_enabled(spec: MethodSpec, context: ServiceContext, groups: Collection[str
 
 
 def is_offered(spec: MethodSpec, groups: Collection[str], transport: str) -> bool:
-    """Same as `is_enabled`, but without checking that the needed services exist."""
+    """Whether a transport offers a method, without checking that the needed services exist."""
     if transport not in spec.transports:
         return False
     if spec.transports == {WEBSOCKET} and spec.group == "eth":

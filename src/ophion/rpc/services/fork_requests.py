@@ -2,7 +2,7 @@
 
 - Blocks, receipts, traces and states before the forked block come from the source. Its answers are cached.
 - Everything else runs here. A read of unknown state ends the attempt, the missing keys are fetched in one batch, and
-  the request runs again. Transactions are tried before they enter the pool, so that blocks are built without waiting.
+  the request runs again. Transactions are executed before they enter the pool, so that block building does not wait.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ophion.dev.fork.fork import Fork
 
 _MAX_ATTEMPTS: Final = 256
-"""Each attempt fetches at least one missing key. A request that needs more attempts fails."""
+"""Limit of attempts per request. Each attempt fetches at least one missing key."""
 _TRIAL_GAS: Final = 30_000_000
 _TRIAL_S: Final = 5.0
 _CALLS: Final = ("eth_call", "eth_estimateGas", "eth_createAccessList", "debug_traceCall", "trace_call")

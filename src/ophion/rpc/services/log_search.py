@@ -79,9 +79,7 @@ def _is_short(ctx: RpcContext, first: int, last: int) -> bool:
 
 
 async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
-    """Return the logs for a filter, and the number of blocks that the logs cover. It is lower if the response
-    would be too large.
-    """
+    """Return the logs for a filter, and the number of blocks that they cover. A size limit may reduce this number."""
     count = len(changes.blocks)
     while True:
         try:
@@ -98,7 +96,7 @@ async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
 async def changed(ctx: RpcContext, query: LogQuery, blocks: tuple[ChainChange, ...]) -> bytes:
     """Return the logs of blocks that joined or left the chain, in the order of `blocks`.
 
-    Consecutive canonical blocks are searched as one range. Nearly always, these are all the blocks.
+    Searches consecutive canonical blocks as one range.
     """
     parts = []
     for run in _runs(blocks):

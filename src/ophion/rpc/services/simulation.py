@@ -61,7 +61,7 @@ _REFUSALS: Final[Mapping[str, int]] = {
     "tip-above-fee": -32602,
     "init-code": -38025,
 }
-"""Error codes that fail the whole request, by the extension's names. A nonce overflow has no code."""
+"""Codes of the errors that fail the whole request, by their names in the extension."""
 
 
 class BlockRequest(Struct, frozen=True):

@@ -28,19 +28,21 @@ _LISTEN_DESCRIPTORS: Final = 32
 socket has several descriptors. With only one, a burst of connections would delay all other clients.
 """
 _TLS_LISTEN_DESCRIPTORS: Final = 4
-"""The same number for TLS. It is lower, because each handshake takes a millisecond and delays open connections."""
+"""Number of TLS connections accepted in each iteration of the loop. Each handshake delays open connections by a
+millisecond.
+"""
 _BACKLOG: Final = 4096
-"""Maximum connections that the kernel queues. Beyond it, a client retries after a second."""
+"""Maximum connections that the kernel queues. A client above this limit retries after a second."""
 _RECEIVED_BYTES: Final = 64 * 1024
 """Receive buffer of a socket, and so the maximum size of one read. It bounds the memory that thousands of fast senders
-can fill in one iteration of the loop.
+can fill in one iteration.
 """
 _SENT_BYTES: Final = 128 * 1024
 """Send buffer of a socket. The system default would grow to megabytes for a client that does not read."""
 
 
 class ListenError(OphionError):
-    """A service cannot listen on its configured address."""
+    """Raised when a service cannot listen on its configured address."""
 
     def __init__(self, service: str, host: str, port: int, reason: str) -> None:
         self.service = service

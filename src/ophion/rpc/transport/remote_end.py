@@ -16,7 +16,7 @@ def is_encrypted(transport: asyncio.BaseTransport) -> bool:
 
 
 def has_gone(transport: asyncio.BaseTransport) -> bool:
-    """Return whether the other end has reset the connection. A paused transport does not report that."""
+    """Return whether the other end has reset the connection. A paused transport does not report a reset."""
     connection = transport.get_extra_info("socket")
     if connection is None or not _TCP_INFO:
         return False

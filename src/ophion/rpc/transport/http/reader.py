@@ -22,7 +22,7 @@ _NOT_PLAIN: Final = (b"expect", b"transfer-encoding", b"upgrade")
 _ONCE: Final = frozenset(
     (b"authorization", b"content-length", b"content-type", b"host", b"origin", b"transfer-encoding")
 )
-"""Headers that must not repeat. A repeated one is typical of request smuggling."""
+"""Headers that must not repeat. A repetition is typical of request smuggling."""
 _LISTS: Final = frozenset((b"accept-encoding", b"connection", b"if-none-match", b"upgrade"))
 """Headers that are split at commas."""
 _MAX_LIST_BYTES: Final = 4 * 1024
@@ -53,7 +53,7 @@ class Reading(Protocol):
         """Send `100 Continue`, for which the client waits before it sends the body."""
 
     def on_upgrade(self, rest: bytes) -> bool:
-        """Switch to another protocol that starts with `rest`. Returns False if it is not supported."""
+        """Switch to another protocol that starts with `rest`. Returns False if that protocol is not supported."""
 
     def end_with(self, response: Response) -> None:
         """Send a final answer before the request is complete, and read no more."""
@@ -161,7 +161,7 @@ class RequestReader:
 
     @property
     def has_unused_token(self) -> bool:
-        """Return whether the head has a secret that this service does not need, so that connections do not share it."""
+        """Return whether the head has a secret that this service does not use. Connections do not share such a head."""
         return self._policy.guard is None and b"authorization" in self.headers
 
     def on_url(self, url: bytes) -> None:

@@ -32,7 +32,7 @@ from ophion.runtime.lanes import Lane
 
 MAX_PIPELINED: Final = 32
 _MAX_PIPELINED_BYTES: Final = 64 * 1024
-"""Maximum bytes of open requests and queued answers of one connection. Above it, requests run one by one."""
+"""Maximum bytes of open requests and queued answers of one connection. Above this limit, requests run one by one."""
 WEIGHT_OF_A_BYTE: Final = 8
 """Estimated memory of an open request per byte of its text, if `Pending.weight` is not set."""
 
@@ -97,7 +97,7 @@ class _Slot(Struct, eq=False):
             self.parts = (response_head(response, self.extra, self.keep_alive, self.is_old), *body)
 
     def divide(self, scheduler: FairScheduler) -> None:
-        """Send a long answer in parts, one in each time slice."""
+        """Send a long answer in parts, one part in each time slice."""
         parts = self.parts or ()
         if self.stream is None and sum(map(len, parts)) > PORTION_BYTES:
             self.stream, self.frame, self.parts = Bare(Portions(parts, scheduler)), as_it_is, ()
@@ -245,7 +245,7 @@ class Answers:
         self._direct, self._direct_bytes = reply, size
 
     def delivered(self) -> None:
-        """Note that the expected answer has arrived."""
+        """Record that the expected answer has arrived."""
         self._direct = None
 
     def queue_direct(self) -> None:
@@ -255,7 +255,7 @@ class Answers:
             self.add(reply.as_pending(), size=self._direct_bytes)
 
     def flush(self) -> bool:
-        """Write the answers that are ready; return whether there were any."""
+        """Write the answers that are ready; return whether any answer was ready."""
         queue, out = self._queue, self._out
         if not queue and not out:
             return False

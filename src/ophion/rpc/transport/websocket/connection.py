@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 _PING_AFTER_S: Final = 30.0
 _MAX_OPEN_REQUESTS: Final = 128
 _MAX_OPEN_BYTES: Final = 256 * 1024
-"""Maximum bytes of open requests of one connection. Beyond it, the next message waits."""
+"""Maximum bytes of open requests of one connection. Above this limit, the next message waits."""
 _CLOSE_TIMEOUT_S: Final = 8.0
 """Time that a client has for closing after a protocol violation."""
 _MAX_CONTROLS: Final = 512
@@ -166,7 +166,7 @@ class WebSocketConnection(asyncio.Protocol):
     # --- called by the service and by subscriptions ----------------------------------------------
 
     def notify(self, message: bytes) -> None:
-        """Send a notification. If too many are unread, close the connection."""
+        """Send a notification. If too many notifications are unread, close the connection."""
         if not self._is_open:
             return
         unread = self._transport.get_write_buffer_size() + self._unsent_bytes
