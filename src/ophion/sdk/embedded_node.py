@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _CALL_DEADLINE_S = 30.0
 _PRIORITY_FEE = 1_000_000_000
 _SHARES_OF_FAILING = 16
-"""Share of a block for a pending transaction that would fail now: others must fit beside it."""
+"""A pending transaction that would fail now gets the block gas limit divided by this number as its gas limit."""
 
 
 class EmbeddedNode(EmbeddedCore):
@@ -153,7 +153,7 @@ class EmbeddedNode(EmbeddedCore):
         )
 
     def _signed(self, spec: CallSpec, nonce: int, gas: int, header: Header) -> Transaction:
-        """Return the transaction, signed with the key of its sender if that is known."""
+        """Return the transaction, signed with the key of its sender if the chain knows the key."""
         sender, base_fee = spec.sender, header.base_fee_per_gas
         secret, chain_id = self._secrets.get(sender), self.core.chain.spec.chain_id
         if secret is None and not self.dev.impersonates(sender):

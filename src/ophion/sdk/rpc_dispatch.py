@@ -57,7 +57,7 @@ class RpcDispatch:
         return self._node.run(self._answer(body))
 
     async def answer_async(self, body: bytes) -> bytes:
-        """Same as `answer`, but without blocking the event loop of the caller."""
+        """Answer a message (a request or a batch as JSON text) without blocking the event loop of the caller."""
         return await asyncio.get_running_loop().run_in_executor(None, self.answer, body)
 
     async def _answer(self, body: bytes) -> bytes:

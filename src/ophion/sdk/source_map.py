@@ -97,7 +97,7 @@ def location_at(source_map: str, code: bytes, position: int) -> tuple[int, int] 
 
 
 def decode(text: str) -> list[Fragment]:
-    """Decode a compressed source map: an empty field repeats that of the instruction before."""
+    """Decode a compressed source map. An empty field repeats the field of the previous instruction."""
     found: list[Fragment] = []
     start, length, file = 0, 0, -1
     for item in text.split(";"):
