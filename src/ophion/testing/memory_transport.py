@@ -1,4 +1,4 @@
-"""A pipe between two protocols of one event loop. It replaces sockets, also in virtual time."""
+"""A pipe between two protocols of one event loop. It replaces sockets, even in virtual time."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _digest(block_hash: Hash32, round_number: int) -> Hash32:
 
 
 class FakeMessageFactory:
-    """Creates the messages of one member. See `ophion.consensus.bft.protocol.MessageFactory`."""
+    """Creates the messages of one member, with fake signatures."""
 
     __slots__ = ("_certifies_proposal", "address")
 

@@ -71,7 +71,7 @@ CALM = LinkQuality(0.002, 0.02)
 
 
 class Partition(Struct, frozen=True):
-    """For a while only members of the same group can communicate."""
+    """A period in which only members of the same group can communicate."""
 
     start_s: float
     end_s: float
@@ -173,8 +173,8 @@ def _draw_flaps(rng: Random, validators: int, storm_s: float) -> tuple[tuple[flo
 
 
 def _draw_misconduct(rng: Random, are_too_many: bool) -> tuple[Misconduct, ...]:
-    """Draw the misbehaviour of a member: either silence, or a combination of the other kinds. More than f Byzantine
-    members try to cause a fork.
+    """Draw the misbehaviour of a member: either silence, or a combination of other kinds. If more than f members are
+    Byzantine, they try to cause a fork.
     """
     if rng.random() < 0.15 and not are_too_many:
         return (Misconduct.SILENCE,)

@@ -110,7 +110,7 @@ class SimulatedMember:
         self.skew_s = 0.0
         """Seconds by which the member's clock is ahead."""
         self.target = 0
-        """The height it is synchronising to."""
+        """The height to which the member synchronises."""
         self.dies_after: int | None = None
         """Number of effects that the member still runs before it crashes."""
 

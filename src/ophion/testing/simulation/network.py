@@ -6,7 +6,7 @@
     links              connection events
     sync               blocks for members that are behind
 
-The network does the work of a node around each machine, but none of the machine's own work.
+The network replaces the parts of a node around each state machine, but not the state machine itself.
 """
 
 from __future__ import annotations
