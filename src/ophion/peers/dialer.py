@@ -31,7 +31,7 @@ class Dialer:
         may_dial: Callable[[Enode], bool],
         connect: Callable[[Enode], Awaitable[bool]],
     ) -> None:
-        """`connect` dials once and runs the connection until it ends. It returns False if the dial failed."""
+        """`connect` dials a node once and runs the connection until its end. It returns False if the dial failed."""
         self._plan = plan
         self._peers = peers
         self._max_peers = max_peers

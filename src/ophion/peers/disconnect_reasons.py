@@ -30,7 +30,7 @@ class DisconnectReason(IntEnum):
     INVALID_RECEIPT = 0x0F
     """Never sent by this node. Only one other client uses this reason."""
     SUBPROTOCOL = 0x10
-    """Different network, genesis or fork. Other clients also send it for errors in a handler."""
+    """Different network, genesis or fork. Other clients also send this reason for errors in a handler."""
 
     @property
     def label(self) -> str:

@@ -50,7 +50,7 @@ class NodeAccess:
         self._refused_static: set[bytes] = set()
         """Static peers that the rules do not permit to dial. The log has one line for each."""
         self.discovery: Discovery | None = None
-        """Set when discovery is enabled."""
+        """The discovery protocol. None if discovery is disabled."""
 
     def forget(self, node_id: bytes) -> None:
         """Forget a static peer that was removed."""

@@ -109,7 +109,7 @@ class PeerService:
         self._rules.changed.listen(lambda _: self.recheck())
         self._rules.changed.listen(lambda _: self._inbound.flood_guard.reconsider())
         self.discovery = self._discovery(chain or ChainMark(), random) if settings.has_discovery else None
-        """None if discovery is disabled."""
+        """The discovery protocol. None if discovery is disabled."""
         self._access.discovery = self.discovery
         self._udp: UdpSocket | None = None
         self._host = settings.host

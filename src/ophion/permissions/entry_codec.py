@@ -1,4 +1,4 @@
-"""Names of list entries, and how they are read and written."""
+"""Reads, writes and names the entries of permission lists."""
 
 from __future__ import annotations
 

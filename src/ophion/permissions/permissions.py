@@ -185,7 +185,7 @@ class Permissions:
 
     @property
     def accounts(self) -> AllowList[Address]:
-        """The account list. Raises `RulesError` if there is none."""
+        """The account list. Raises `RulesError` if the node has no account list."""
         if self._accounts is None:
             raise RulesError("Account whitelisting has not been enabled")
         return self._accounts
@@ -202,7 +202,7 @@ class Permissions:
 
     @property
     def nodes(self) -> AllowList[Enode]:
-        """The node list. Raises `RulesError` if there is none."""
+        """The node list. Raises `RulesError` if the node has no node list."""
         if self._nodes is None:
             raise RulesError("Node whitelisting has not been enabled")
         return self._nodes

@@ -49,7 +49,7 @@ _FORKS = (
 )
 _RANK = {fork: rank for rank, fork in enumerate(_FORKS)}
 _TYPE_FROM = (0, _RANK["berlin"], _RANK["london"], _RANK["cancun"], _RANK["prague"])
-"""First fork of each transaction type."""
+"""First fork that accepts each transaction type."""
 
 
 class PoolHead(Struct, frozen=True):
@@ -72,7 +72,7 @@ class PoolHead(Struct, frozen=True):
     has_gas_cap: bool = True
     """Whether the cap of EIP-7825 limits a transaction's gas."""
     has_still_base_fee: bool = False
-    """Whether the base fee is constant. A transaction below it would then wait forever."""
+    """Whether the base fee is constant. A transaction below a constant base fee would wait forever."""
 
 
 class AdmissionContext(Struct, frozen=True):
@@ -153,7 +153,7 @@ class Applicant(Struct, eq=False, gc=False):
 
 
 Account: TypeAlias = tuple[int, int, str | None]
-"""First fork that accepts each transaction type."""
+"""(nonce, balance, refusal) at the head. The refusal is None for an account that may send."""
 
 Check: TypeAlias = Callable[[Applicant, AdmissionContext], PoolRejected | None]
 

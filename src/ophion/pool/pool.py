@@ -226,7 +226,7 @@ class TxPool:
         return pending, len(self._queue) - pending
 
     def content(self, sender: Address | None = None) -> PoolContent:
-        """List transactions by sender and nonce, of one sender or of all."""
+        """List transactions by sender and nonce, of one sender or of all senders."""
         return content_of(self._queue, sender)
 
     # --- chain events ---------------------------------------------------------------------------

@@ -10,10 +10,10 @@ from enum import Enum
 from typing import TypeAlias
 
 Address: TypeAlias = bytes
-"""20 bytes."""
+"""An address: 20 bytes."""
 
 Hash32: TypeAlias = bytes
-"""32 bytes."""
+"""A hash: 32 bytes."""
 
 Signature: TypeAlias = bytes
 """65 bytes: r, s and v, where v is 0 or 1 (consensus.md 0.3)."""

@@ -32,9 +32,9 @@ log = logging.getLogger(__name__)
 MAX_WALK_GAS: Final = 5_000_000
 """Transactions with a higher gas limit run in the backlog. This much gas took 0.65 s on a busy machine."""
 SENDER_BUDGET_S: Final = 1.0
-"""Execution seconds that a sender may use in the walk. Used time halves every `HALF_LIFE_S`."""
+"""Execution seconds that a sender may use outside the backlog. Used time halves every `HALF_LIFE_S`."""
 NEW_GROUPS_BUDGET_S: Final = 0.5
-"""Limit of execution seconds per step of the walk, for all groups that are not established together."""
+"""Limit of execution seconds per step along the chain, for all groups that are not established together."""
 HALF_LIFE_S: Final = 60.0
 ESTABLISHED_BLOCKS: Final = 256
 """Number of blocks after a group's first transaction from which the group counts as established."""
@@ -74,7 +74,7 @@ class BehindGroup:
         """The next block to run."""
         self.is_established = is_established
         self.blocks: set[int] = set()
-        """Blocks with payloads that the walk deferred."""
+        """Blocks with payloads that the private executor deferred."""
         self.keys: set[bytes] = set()
         """Keys of the deferred payloads."""
         self.is_suspended = False
@@ -104,21 +104,21 @@ class Backlog:
             event.set()
 
     def event(self, is_established: bool) -> asyncio.Event:
-        """Return the event that is set when established (or new) groups may have work."""
+        """Return the event that is set when groups of this kind (established or new) may have work."""
         return self._wakes[is_established]
 
     def begin_step(self) -> None:
-        """Reset the budget of new groups for the next step of the walk."""
+        """Reset the budget of new groups for the next step along the chain."""
         self._new_groups_s = 0.0
 
     def charge_walk(self, payloads: Iterable[Payload], elapsed_s: float, is_established: bool) -> None:
-        """Charge the time that payloads took in the walk."""
+        """Charge senders for the time that their payloads took outside the backlog."""
         self.budget.charge(payloads, elapsed_s)
         if not is_established:
             self._new_groups_s += elapsed_s
 
     def needs_backlog(self, payloads: list[Payload], is_established: bool) -> bool:
-        """Whether the payloads of one group in one block exceed the budgets of the walk."""
+        """Whether the payloads of one group in one block exceed the time budgets, so that they run in the backlog."""
         return (
             payloads[0][3] in self.groups
             or sum(map(gas_of, payloads)) > MAX_WALK_GAS
@@ -148,7 +148,9 @@ class Backlog:
         self.wake()
 
     def next(self, reached: int, is_established: bool) -> tuple[bytes, BehindGroup] | None:
-        """Return the established (or new) group to run next, or None. Ignores work in blocks after `reached`."""
+        """Return the group of this kind (established or new) to run next, or None. Ignores work in blocks after
+        `reached`.
+        """
         ready = [
             (group, behind)
             for group, behind in self.groups.items()
@@ -186,7 +188,7 @@ class Backlog:
         )
 
     def finish(self, group: bytes) -> None:
-        """Remove a group that has reached the block of the walk."""
+        """Remove a group that has reached the block of the private executor."""
         behind = self.groups.pop(group)
         for key in behind.keys:
             self._group_of.pop(key, None)

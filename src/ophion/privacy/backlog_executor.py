@@ -21,7 +21,7 @@ _MAX_ESTABLISHED: Final = 65_536
 
 
 class BacklogExecutor:
-    """Executes the backlog, up to the block that the walk of the `PrivateExecutor` has reached."""
+    """Executes the backlog, up to the block that the `PrivateExecutor` has reached."""
 
     def __init__(self, executor: PrivateExecutor, chain: Chain, lanes: Lanes, backlog: Backlog, clock: Clock) -> None:
         self._executor = executor

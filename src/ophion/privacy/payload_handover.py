@@ -43,7 +43,7 @@ class PayloadHandover:
         self._lanes = lanes
 
     async def take(self, blocks: Iterable[Hash32]) -> bool:
-        """Store the payloads that markers of these blocks hand over to this node. Returns whether any of them was new.
+        """Store the payloads that markers of these blocks hand over to this node. Returns whether any payload was new.
 
         Payloads whose markers have been passed are noted as late in the same write.
         """

@@ -29,14 +29,16 @@ T = TypeVar("T")
 _RETRY_S: Final = 1.0
 _GROUPS_KEPT: Final = 4096
 _RECIPIENTS: Final = 10
-"""Position of the recipients in the RLP of a private transaction. A group id may replace them."""
+"""Position of the recipients in the RLP of a private transaction. A group id may replace the recipients."""
 _DYNAMIC_FEE_TYPE: Final = b"\x02"
-"""First byte of an EIP-1559 transaction. It has two more items before its recipients."""
+"""First byte of an EIP-1559 transaction, which has two more items before its recipients."""
 HANDED: Final = "handed"
-"""Table of handed over payloads. Maps a payload key to sender, recipients and payload."""
+"""Table of payloads from a handover. Maps a payload key to sender, recipients and payload."""
 
 Payload: TypeAlias = tuple[bytes, int, bytes, bytes, bytes, bytes, list[bytes] | None, bytes | None]
-"""Marker, index, key, group, sender's key, RLP, members of the group, version of a flexible group's member list."""
+"""A payload as a tuple: marker, index, key, group, sender's key, RLP, members of the group, version of a flexible
+group's member list.
+"""
 
 
 class MarkerPlace(Struct, frozen=True):
@@ -174,7 +176,7 @@ def _names_recipients(transaction: bytes) -> bool:
 
 
 def read_handed(row: bytes) -> tuple[bytes, tuple[bytes, ...], bytes]:
-    """Decode sender, recipients and payload of a handed over row."""
+    """Decode sender, recipients and payload of a row in the handover table."""
     match rlp.decode_list(row):
         case [bytes() as sender, list() as recipients, bytes() as payload]:
             return sender, tuple(one for one in recipients if isinstance(one, bytes)), payload

@@ -92,7 +92,7 @@ _GUARD_INTERVAL_S: Final = 0.1
 _MAX_LEADS: Final = 256
 """Limit of validators whose clock offset is remembered."""
 _REFUSALS: Final = (InvalidBlock, UnknownParent, DecodeError)
-"""Errors of an invalid block. Other errors are failures of this node and stop it."""
+"""Errors of an invalid block. Other errors are failures of this node and stop the node."""
 
 
 class BftTuning(Struct, frozen=True):

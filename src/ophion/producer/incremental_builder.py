@@ -51,7 +51,7 @@ _PACE_S: Final = 0.05
 _BATCH: Final = 1024
 """Limit of transactions per batch. The end of the block may have to wait for one running batch."""
 _SETTLED: Final = 1024
-"""Transactions between two state hashes. With a lower number, the same accounts are hashed more often."""
+"""Number of transactions between two state hashes. With a lower number, the same accounts are hashed more often."""
 _CLOSING_S: Final = 0.1
 """This many seconds before the block is due, the state is hashed in any case."""
 _LAST_LOOK_S: Final = 0.02
@@ -116,7 +116,7 @@ def permitted(candidates: Sequence[Transaction], refusals: Mapping[int, str]) ->
 
 
 class IncrementalBuilder:
-    """Builds one future block. Create and use it in the event loop."""
+    """Builds one future block. Must be created and used on the event loop."""
 
     def __init__(
         self,

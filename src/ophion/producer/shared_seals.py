@@ -18,7 +18,7 @@ from ophion.consensus.bft.vote_record import VoteRecord
 from ophion.primitives.types import Hash32
 
 MAX_SHARED_BLOCK_BYTES: Final = 1_000_000
-"""Larger blocks are claimed but not stored: etcd refuses requests above 1.5 MB."""
+"""Size above which a block is claimed but not stored, because etcd refuses requests above 1.5 MB."""
 
 
 class SealStore(Protocol):
@@ -47,7 +47,7 @@ class Claim(Enum):
 
 
 class ClaimResult(Struct, frozen=True):
-    """The answer, and the digest that the other node has claimed."""
+    """Result of a claim, with the digest that another node has claimed."""
 
     claim: Claim
     digest: Hash32 | None = None

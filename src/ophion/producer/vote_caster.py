@@ -51,7 +51,7 @@ class VoteCaster:
         self.refused = 0
         """Number of votes that conflict with a vote of another node with the same key."""
         self.problem: str | None = None
-        """Why nothing is signed; None if shared votes and security module are available."""
+        """Why the caster cannot sign. None if the shared votes and the security module are available."""
         self._database = database
         self._shared = shared
         self._clock = clock

@@ -131,7 +131,7 @@ def votes_of(chain: Chain) -> Votes:
 
 
 def vote_headers(chain: Chain, target: HashedHeader, is_stopped: Callable[[], bool] = lambda: False) -> list[Header]:
-    """Return the headers with votes that lead from the genesis validators to those of `target`.
+    """Return the headers with votes that lead from the genesis validators to the validators of `target`.
 
     May read all headers of the chain. Raises `ProofError` soon after `is_stopped` returns True.
     """

@@ -67,7 +67,7 @@ class Workdir:
 
     @classmethod
     def open(cls, path: Path) -> Workdir:
-        """Open a network. Raises `CommandError` if there is none."""
+        """Open a network. Raises `CommandError` if the directory has no network."""
         if not (path / PLAN).exists():
             raise CommandError(_missing(path))
         return cls(path, NetworkPlan.read(path / PLAN))

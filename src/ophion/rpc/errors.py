@@ -123,7 +123,7 @@ def invalid_params(detail: str | None = None) -> RpcError:
 
 
 def reverted(output: bytes, reason: str | None = None) -> RpcError:
-    """Return error 3 with the revert bytes as data. The message includes the reason if Solidity encoded one."""
+    """Return error 3 with the revert bytes as data. The message includes the reason if Solidity encoded a reason."""
     reason = reason or revert_reason(output)
     message = f"execution reverted: {reason}" if reason else "execution reverted"
     return RpcError(REVERTED_CODE, message, "0x" + output.hex())

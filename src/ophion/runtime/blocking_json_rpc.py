@@ -1,4 +1,4 @@
-"""Blocking JSON-RPC client over HTTP: kept connections, batches and retries. Any thread may call it."""
+"""Blocking JSON-RPC client over HTTP: persistent connections, batches and retries. Any thread may call it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RetryPolicy(Struct, frozen=True):
 
     count: int = 0
     backoff_s: float = 1.0
-    """Wait before the first retry; doubles with each retry."""
+    """Seconds to wait before the first retry. The wait doubles with each retry."""
 
 
 NO_RETRIES: Final = RetryPolicy()

@@ -60,7 +60,7 @@ class SentTransaction(Struct, frozen=True):
     output: bytes = b""
     """Revert data of a failed transaction."""
     position: tuple[bytes, int] | None = None
-    """Hash of the block, and the index in it."""
+    """Hash of the block, and the index of the transaction in the block."""
     block_number: int | None = None
 
 

@@ -29,7 +29,7 @@ class SourceLine(Struct, frozen=True):
 
     path: str
     line: int
-    """Counted from 1."""
+    """Line number, counted from 1."""
     text: str
 
     def __str__(self) -> str:

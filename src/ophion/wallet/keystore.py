@@ -22,7 +22,7 @@ CIPHER: Final = "aes-128-ctr"
 SCRYPT_N: Final = 1 << 18
 SCRYPT_R: Final = 8
 MAX_KDF_BYTES: Final = 1 << 30
-"""Maximum memory of one key derivation; a larger file is refused."""
+"""Maximum memory of one key derivation in bytes. A key file that needs more memory is refused."""
 MAX_KDF_ROUNDS: Final = 10_000_000
 _MAX_OPENSSL_BYTES: Final = (1 << 31) - 2
 """The largest memory limit that hashlib accepts. The effective limit is `MAX_KDF_BYTES`."""

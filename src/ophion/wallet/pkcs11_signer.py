@@ -19,7 +19,7 @@ from ophion.primitives.types import Address, Hash32, Signature
 _ORDER: Final = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 _SECP256K1_OID: Final = bytes.fromhex("06052b8104000a")
 _POINT_PREFIX: Final = bytes.fromhex("044104")
-"""DER octet string of an uncompressed point."""
+"""Prefix of the DER octet string that holds an uncompressed point."""
 
 
 class Pkcs11Key(Struct, frozen=True):

@@ -15,9 +15,9 @@ from ophion.peers.rlpx.session import Event, Left, Session, Stage
 from ophion.primitives.enode import socket_ip
 
 _READ_AHEAD: Final = 256 * 1024
-"""Limit of received but unprocessed bytes. Above it, the connection stops reading from the socket."""
+"""Limit of received but unprocessed bytes. Above this limit, the connection stops reading from the socket."""
 _WRITE_AHEAD: Final = 256 * 1024
-"""Limit of encrypted bytes in the transport. Above it, the connection stops encrypting messages."""
+"""Limit of encrypted bytes in the transport. Above this limit, the connection stops encrypting messages."""
 _BYTES_PER_STEP: Final = 64 * 1024
 """Limit of received bytes that one step processes. They decompress to at most 1.4 MB, in about a millisecond."""
 _MAX_FINAL_EVENTS: Final = 256
@@ -43,7 +43,7 @@ class Channel:
     def __init__(self, session: Session, traffic: Traffic) -> None:
         self.session = session
         self.transport: asyncio.Transport | None = None
-        """None before the socket is connected and after it is closed."""
+        """The transport of the socket. None before the socket is connected and after the socket is closed."""
         self.outbox = Outbox()
         self.inbox_bytes = 0
         """Received but unprocessed bytes."""

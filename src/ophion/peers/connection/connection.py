@@ -1,4 +1,4 @@
-"""`Connection`: one peer from open to close: stages, messages, timer and tasks."""
+"""`Connection`: stages, messages, timer and tasks of one peer connection, from open to close."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Connection(asyncio.Protocol):
         self.local: tuple[str, int] = ("", 0)
         self.remote: tuple[str, int] = ("", 0)
         self.peer: Peer | None = None
-        """Set when the peer is accepted."""
+        """The accepted peer. None before the peer is accepted."""
 
     @property
     def remote_id(self) -> bytes | None:

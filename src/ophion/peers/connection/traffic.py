@@ -27,7 +27,7 @@ class Traffic:
 
     def __init__(self) -> None:
         self.bytes_received = 0
-        """Encrypted bytes, as read from sockets."""
+        """Number of received bytes, before decryption."""
         self.bytes_sent = 0
         self.received: Counter[tuple[str, str, int]] = Counter()
         """Received messages by capability, message name and code."""

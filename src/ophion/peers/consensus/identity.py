@@ -59,7 +59,7 @@ class IdentityProtocol:
 
 
 class IdentityPeer:
-    """The protocol on one connection."""
+    """The sub-protocol vid/1 on one connection."""
 
     def __init__(self, peer: Peer, protocol: IdentityProtocol) -> None:
         self._peer = peer

@@ -57,7 +57,7 @@ class ConsensusProtocol:
 
 
 class ConsensusPeer:
-    """The protocol on one connection."""
+    """The consensus sub-protocol on one connection."""
 
     def __init__(self, peer: Peer, protocol: ConsensusProtocol) -> None:
         self._peer = peer

@@ -44,7 +44,7 @@ class Validators:
         self.dropped = 0
         """Messages dropped by a size or rate limit."""
         self.nodes = ValidatorNodes()
-        """Nodes that have proved to act for a validator."""
+        """Nodes that have proved for which validator they act."""
         self._driver = driver
         driver.malformed = self._blame
         self._clock = clock

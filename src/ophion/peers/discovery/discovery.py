@@ -167,7 +167,7 @@ class Discovery:
         self._update_record()
 
     def forget(self, node_id: bytes) -> None:
-        """Remove a node from the table; it is added again when it answers."""
+        """Remove a node from the table. The node is added again when it answers."""
         self.buckets.remove(node_id)
         self._suitable.pop(node_id, None)
         self._failures.pop(node_id, None)

@@ -38,7 +38,7 @@ class Endpoint(Struct, frozen=True):
     """Address and ports that a node claims."""
 
     ip: str
-    """Canonical text; empty if omitted."""
+    """IP address in canonical form; empty if omitted."""
     udp_port: int
     tcp_port: int
 

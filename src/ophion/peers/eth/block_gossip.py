@@ -54,9 +54,9 @@ from ophion.runtime.clock import Clock
 log = logging.getLogger(__name__)
 
 OLDEST: Final = 10
-"""Accepted distance below the head, in blocks."""
+"""Maximum distance of an accepted block below the head, in blocks."""
 NEWEST: Final = 30
-"""Accepted distance above the head, in blocks."""
+"""Maximum distance of an accepted block above the head, in blocks."""
 _MAX_FULL_RECIPIENTS: Final = 25
 """With more peers than this, only a random sample gets a block in full."""
 _MAX_LEAD_S: Final = 30.0
@@ -98,7 +98,7 @@ class BlockGossip:
         self._is_open = chain.spec.terminal_total_difficulty is None
         self._held = HeldBlocks(is_member)
         self._orphans: dict[Hash32, list[ChainBlock]] = {}
-        """Held blocks by the missing parent."""
+        """Held blocks, by the hash of their missing parent."""
         self._foreign = RecentHashes(_FOREIGN)
         """Hashes of blocks from peers. This node does not announce them as own blocks."""
         self.refused: Callable[[Sequence[Header]], None] = lambda headers: None
@@ -171,7 +171,8 @@ class BlockGossip:
     def joined(self, peer: EthPeer) -> None:
         """Announce the head to a new peer if the head has changed since this node sent its Status.
 
-        Otherwise two Clique signers that seal the same height while they connect would wait for each other forever.
+        Without this announcement, two Clique signers that seal the same height while they connect would wait for each
+        other forever.
         """
         head = self._chain.head
         if self._is_open and head.hash not in peer.known_blocks:

@@ -20,7 +20,7 @@ from ophion.primitives.types import Hash32
 _HASH_LENGTH: Final = 4
 _NUMBER_LENGTH: Final = 8
 _FIRST_TIME: Final = 1_438_269_973
-"""Mainnet genesis time. A fork value above it is a timestamp, a value below it a block number."""
+"""Mainnet genesis time. A fork value above this time is a timestamp; a lower value is a block number."""
 
 
 class ForkId(Struct, frozen=True):
@@ -29,7 +29,7 @@ class ForkId(Struct, frozen=True):
     hash: bytes
     """Four bytes: CRC-32 of the genesis hash and the passed forks."""
     next: int
-    """Block number or timestamp of the next known fork; 0 for none."""
+    """Block number or timestamp of the next known fork; 0 if no fork follows."""
 
     def items(self) -> tuple[bytes, int]:
         """The fields as a tuple that `rlp.encode` accepts."""

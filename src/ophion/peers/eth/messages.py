@@ -181,7 +181,7 @@ class TransactionHashes(Struct, frozen=True):
 
     types: bytes
     sizes: Sequence[int]
-    """0 where the announcement has no sizes (eth/66)."""
+    """Announced sizes in bytes. In eth/66, which announces no sizes, all are 0."""
     hashes: list[Hash32]
 
     def encode(self) -> bytes:

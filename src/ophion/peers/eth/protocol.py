@@ -80,7 +80,7 @@ class EthProtocol:
         self.blocks = BlockGossip(chain, importer, self.peers, self._tasks, self.lane, clock, random, self.is_member)
         self.blocks.refused = self.refused
         self.makers = BlockProducers(chain)
-        """Producers of the next blocks."""
+        """Addresses of the producers of the next blocks."""
         self.transactions = TransactionGossip(
             pool, self.peers, self.makers, self.lane, random, lambda: self.is_accepting(), self.is_member
         )

@@ -37,7 +37,7 @@ _ON_THE_LOOP: Final = 128 * 1024
 """Messages below this size in bytes are split and hashed on the event loop, in about a millisecond."""
 _MAX_INVALID: Final = 8_192
 _INVALID_PER_S: Final = 512.0
-"""Rate limit of invalid transactions per second. Rejecting one takes about 50 microseconds."""
+"""Rate limit of invalid transactions per second. Rejecting a transaction takes about 50 microseconds."""
 _HARMLESS: Final = frozenset({"known", "underpriced", "nonce-too-low", "not-authorized", "syncing"})
 """Rejections that are not the peer's fault: the transaction is late or a duplicate, or permissions differ."""
 _MAX_UNREAD: Final = 256

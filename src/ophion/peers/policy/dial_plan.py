@@ -122,7 +122,7 @@ class DialPlan:
     # --- schedule ----------------------------------------------------------------------------------------
 
     def due(self, now: float, busy: Container[bytes], free: int) -> Iterator[Enode]:
-        """Yield the nodes to dial now: static peers and validators that are due, and up to `free` others."""
+        """Yield the nodes to dial now: static peers and validators that are due, and up to `free` other nodes."""
         chosen: set[bytes] = set()
         for aim in tuple(self._static.values()):
             if aim.due <= now and aim.enode.ip and aim.enode.node_id not in busy and aim.enode.node_id not in chosen:

@@ -1,4 +1,4 @@
-"""`Pushes`: sends parcels to one peer in batches, and tracks their acknowledgements.
+"""`Pushes`: sends parcels (payload and group records) to one peer in batches, and tracks acknowledgements.
 
 A window bounds the unacknowledged bytes. Further parcels wait in this queue. So the send buffer does not overflow, and
 a slow peer stays connected.
@@ -22,7 +22,7 @@ Push = asyncio.Future[str | None]
 
 
 class Pushes:
-    """Queued and unacknowledged parcels of one peer."""
+    """Queued and unacknowledged parcels (payload and group records) of one peer."""
 
     def __init__(self, send: Callable[[Kind, list[Parcel]], bool], now: Callable[[], float]) -> None:
         self._send = send

@@ -21,7 +21,7 @@ class Capability:
     length: int
     """Number of message codes."""
     messages: tuple[str, ...] = field(default=(), compare=False)
-    """Names of the codes for metrics and logs. May be shorter than `length`."""
+    """Message names by code, for metrics and logs. May be shorter than `length`."""
     max_bytes: Mapping[int, int] = field(default_factory=dict, compare=False)
     """Payload limit by code, after decompression. Codes without an entry have the general limit."""
 

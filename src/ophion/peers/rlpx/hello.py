@@ -30,7 +30,7 @@ class Hello(Struct, frozen=True):
     version: int
     client_id: str
     capabilities: tuple[tuple[str, int], ...]
-    """Names and versions in the order received."""
+    """Names and versions of the capabilities, in the order of the message."""
     listen_port: int
     node_id: bytes
 

@@ -26,7 +26,7 @@ _EXPIRY_S: Final = 900.0
 """Seconds without attempts after which a record expires."""
 _MAX_RECORDS: Final = 8192
 _MAX_NAME_LENGTH: Final = 64
-"""Only this many characters of a name are compared."""
+"""Number of characters of a user name that are compared."""
 
 _Key: TypeAlias = tuple[str, str | None]
 

@@ -36,7 +36,7 @@ class Claims(Struct, frozen=True):
     username: str
     permissions: frozenset[str]
     expires_at: float
-    """Wall time in seconds."""
+    """Expiry as wall time in seconds."""
     issued_at: float = 0.0
     tenant: str | None = None
     """The user's enclave key on a node with several tenants."""

@@ -24,9 +24,9 @@ _BATCH_TASKS: Final = 16
 _SMALL_BATCH: Final = 16
 """A batch of up to this size starts at once. A larger batch waits for a time slice while other batches run."""
 _SLICE_S: Final = 0.002
-"""Length of a time slice."""
+"""Length of a time slice in seconds."""
 _SLICE_BYTES: Final = 256 * 1024
-"""A time slice ends when its answers reach this size."""
+"""Size in bytes of the answers at which a time slice ends."""
 
 
 class Batch:

@@ -106,7 +106,7 @@ def set_automine(ctx: RpcContext, is_on: FlagParam) -> Nothing:
 
 @cheat_code("evm_setIntervalMining", "anvil_setIntervalMining")
 def set_interval_mining(ctx: RpcContext, interval: AnyParam) -> Nothing:
-    """Mines a block at this interval in seconds (milliseconds with the preset `hardhat`). 0 stops these blocks."""
+    """Mines a block at this interval in seconds (milliseconds with the preset `hardhat`). 0 ends interval mining."""
     dev = dev_of(ctx)
     is_hardhat = dev.identity.preset == "hardhat"
     if isinstance(interval, list) and len(interval) == 2:

@@ -201,8 +201,8 @@ async def explain(ctx: RpcContext, hash: HashParam) -> ExplanationJson:
 async def catch_up(ctx: RpcContext, group: GroupIdParam | None = None) -> Quantity:
     """Request missing payloads of one group, or of all groups, from the other members.
 
-    Returns how many payloads arrived. Each is executed at the position of its marker; later transactions of its group
-    are executed again.
+    Returns how many payloads arrived. Each payload is executed at the position of its marker; later transactions of its
+    group are executed again.
     """
     return await private(ctx).catch_up(group)
 

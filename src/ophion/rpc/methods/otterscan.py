@@ -131,7 +131,7 @@ def _frames(top: dict[str, Any], with_failed: bool) -> Iterator[tuple[int, dict[
 async def get_transaction_hash_by_sender_and_nonce(
     ctx: RpcContext, sender: AddressParam, nonce: IntegerParam
 ) -> Text | None:
-    """Returns the hash of a transaction by sender and nonce; null if there is none."""
+    """Returns the hash of a transaction by sender and nonce; null if the transaction does not exist."""
     found = await get_transaction_by_sender_and_nonce(ctx, sender, nonce)
     return None if found is None else orjson.loads(found)["hash"]
 

@@ -60,7 +60,7 @@ class MethodSpec(Struct, frozen=True, dict=True):
     without: Callable[[], Exception] | None = None
     """Creates the error for a missing service. If None, a missing service disables the method."""
     alias_error: Callable[[OphionError], OphionError] | None = None
-    """Rewords an error for calls by an alias."""
+    """Rewords an error if the client has called the method by an alias."""
     latest_read: str | None = None
     """Name of the native read that may answer plain requests at the latest block (rpc/dispatch/fast_path.py)."""
     sends_raw_transaction: bool = False

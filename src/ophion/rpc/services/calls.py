@@ -45,7 +45,7 @@ from ophion.rpc.services.call_object import Call
 from ophion.rpc.services.context import RpcContext
 
 INLINE_S: Final = 0.002
-"""Deadline of a call on the event loop."""
+"""Deadline in seconds of a call on the event loop."""
 
 _MIN_GAS: Final = 21_000
 _OUT_OF_GAS: Final = "out of gas"

@@ -51,7 +51,7 @@ class _Encoded:
 
 
 def forkable(table: MethodTable, ctx: RpcContext) -> MethodTable:
-    """Return a table whose methods fetch missing data from the source while the node is forked."""
+    """Return a table whose methods fetch missing data from the source node while this node is a fork."""
     return table.map(lambda name, bound: _wrapped(name, bound, ctx))
 
 
@@ -114,7 +114,7 @@ def _wrapped(name: str, bound: BoundMethod, ctx: RpcContext) -> BoundMethod:
 
 
 async def _with_older(ctx: RpcContext, fork: Fork, name: str, params: Sequence[Any], value: bytes) -> Any:
-    """For `eth_getLogs`, prepend the source's logs up to the forked block to the logs of this node."""
+    """For `eth_getLogs`, prepend the source node's logs up to the forked block to the logs of this node."""
     if name != "eth_getLogs":
         return value
     from ophion.rpc.services.fork_routes import older_logs

@@ -1,4 +1,4 @@
-"""Decides which requests to a forked chain the source answers, by block number, block hash or transaction hash."""
+"""Decides which requests to a forked chain go to the source node, by block number, block hash or transaction hash."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _BLOCKS: Final = {
     "trace_replayBlockTransactions": 0,
     "eth_feeHistory": 1,
 }
-"""Methods about a block, with the position of that block; the source answers up to the forked block."""
+"""Methods about a block, with the position of the block parameter. The source node answers up to the forked block."""
 
 _STATES: Final = {
     "eth_getBalance": 1,
@@ -51,7 +51,7 @@ _STATES: Final = {
     "debug_traceCall": 1,
     "trace_call": 2,
 }
-"""Methods about the state after a block; the source answers before the forked block."""
+"""Methods about the state after a block. The source node answers for blocks before the forked block."""
 
 _TRANSACTIONS: Final = (
     "eth_getTransactionByHash",
@@ -66,7 +66,7 @@ _LATEST: Final = ("latest", "safe", "finalized")
 
 
 class Answered(Struct, frozen=True):
-    """A response of the source."""
+    """A response of the source node, whose chain this node forks."""
 
     value: Any
 
@@ -78,7 +78,7 @@ class Answered(Struct, frozen=True):
 
 
 async def route(ctx: RpcContext, fork: Fork, name: str, params: Sequence[Any]) -> Answered | None:
-    """Return the answer of the source; None for a request that this node answers."""
+    """Return the answer of the source node. None for a request that this node answers itself."""
     given = list(params)
     if name in _TRANSACTIONS and given and _is_hash(given[0]):
         return await _transaction(ctx, fork, name, given)

@@ -41,7 +41,7 @@ _MAX_BYTES: Final = 8 * MEBIBYTE
 _SHARE: Final = 4
 _LOGS: Final = "logs"
 _AT_A_TIME: Final = 64
-"""Logs that are sent before the event loop runs other tasks."""
+"""Number of logs to send before the event loop runs other tasks."""
 
 
 class _Subscription(Struct, frozen=True, eq=False):

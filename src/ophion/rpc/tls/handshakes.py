@@ -71,7 +71,7 @@ class Handshakes:
         return _PendingHandshake(self)
 
     def begin(self, handshake: _PendingHandshake) -> None:
-        """Count a pending handshake; drop the oldest if there are too many."""
+        """Count a pending handshake. Above the limit, drop the oldest pending handshake."""
         self._pending[handshake] = None
         if len(self._pending) > self._most:
             oldest = next(iter(self._pending))

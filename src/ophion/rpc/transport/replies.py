@@ -56,7 +56,7 @@ class Pending(Struct, Generic[T], eq=False):
     weight: int = 0
     """Memory that the request holds, in bytes; 0 if unknown."""
     weighed: Callable[[], object] = _nothing
-    """Called after a large change of `weight`. The receiver sets it."""
+    """Called after a large change of `weight`. The receiver sets this callback."""
     deliver: Callable[[T], None] = _ignore
     forget: Callable[[Pending[T]], object] = _ignore
     """Called when the reply is resolved or abandoned."""

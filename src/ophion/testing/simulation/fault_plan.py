@@ -31,7 +31,7 @@ class Misconduct(Enum):
     WITHHOLDING = "withholding"
     """Sends each message to some members only."""
     BODY_SWAP = "body swap"
-    """Sends proposals and prepared blocks, its own and those of others, with a wrong body."""
+    """Sends proposals and prepared blocks with a wrong body, both its own and those of other members."""
     WITHHELD_PROPOSALS = "withheld proposals"
     """Votes like an honest member but never proposes."""
     OTHER_DIGESTS = "other digests"
@@ -67,7 +67,7 @@ class LinkQuality(Struct, frozen=True):
 
 
 CALM = LinkQuality(0.002, 0.02)
-"""A healthy local network."""
+"""Link quality of a healthy local network."""
 
 
 class Partition(Struct, frozen=True):
@@ -104,7 +104,7 @@ class FaultPlan(Struct, frozen=True):
     flaps: tuple[tuple[float, int, int], ...] = ()
     """Short connection failures: time and both members."""
     misconduct: dict[int, tuple[Misconduct, ...]] = field(default_factory=dict)
-    """What each misbehaving member does."""
+    """Kinds of misbehaviour of each Byzantine member."""
 
     @property
     def faulty(self) -> frozenset[int]:

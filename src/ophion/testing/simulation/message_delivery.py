@@ -37,7 +37,7 @@ class MessageDelivery:
         self.filter: Callable[[int, int, Letter], bool] | None = None
         """Called with sender, receiver and message; returning False drops the message. For scripted tests."""
         self.missing_links: set[frozenset[int]] = set()
-        """Pairs that are not connected at all."""
+        """Pairs of members without a connection."""
         self._event_queue = event_queue
         self._rng = rng
         self._trace = trace

@@ -59,7 +59,7 @@ class HeadMatcher:
 
     def __init__(self, heads: PlainHeads) -> None:
         self.learnable_bytes = -1
-        """Body size of the request whose head the parser has proposed to store; -1 if there is none."""
+        """Body size of the request whose head the parser has proposed to store; -1 without a proposed head."""
         self.learnable_with_gzip = False
         self.is_private = False
         """Whether the proposed head is stored for this connection only."""

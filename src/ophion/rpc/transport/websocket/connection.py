@@ -50,7 +50,7 @@ _FRAMES_PER_CHECK: Final = 32
 """Number of frames that are parsed between two checks of the time slice."""
 _LONG_MESSAGE_BYTES: Final = 16 * 1024
 _READ_COST_S: Final = 75e-6
-"""Processor time that one read costs in the event loop. The scheduler cannot measure it."""
+"""Processor time that one read costs in the event loop. The scheduler cannot measure this time."""
 _UNSENT_BYTES: Final = 8 * 1024
 _MAX_UNAUTHENTICATED_BYTES: Final = 64 * 1024
 """Maximum message size of a client that may call no method."""

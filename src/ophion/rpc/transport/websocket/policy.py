@@ -24,7 +24,7 @@ class WebSocketLimits(Struct, frozen=True):
     max_frame_bytes: int = 1024 * 1024
     max_message_bytes: int = 4 * 1024 * 1024
     max_unread_bytes: int = 4 * 1024 * 1024
-    """A client with more unread notification bytes is disconnected."""
+    """Limit of unread notification bytes per client. A client above this limit is disconnected."""
     max_unread_bytes_in_all: int = 128 * 1024 * 1024
     """Maximum unread bytes of all slow readers together. Each slow reader may use an equal share."""
     handshake_timeout_s: float = 10.0
