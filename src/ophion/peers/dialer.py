@@ -70,7 +70,7 @@ class Dialer:
         self._changed.set()
 
     def arrived(self, node_id: bytes) -> None:
-        """Remove the attempt to a node that has connected, inbound or outbound."""
+        """Remove the dial attempt to a node that has connected, inbound or outbound."""
         if node_id in self._under_way:
             self._under_way.discard(node_id)
             self._changed.set()

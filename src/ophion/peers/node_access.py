@@ -57,7 +57,7 @@ class NodeAccess:
         self._refused_static.discard(node_id)
 
     def may_discover(self, enode: Enode, action: Action) -> bool:
-        """Whether the rules allow `action` of discovery for a node. Pings of unknown nodes share a limit on rule
+        """Whether the rules allow a discovery action for a node. Pings of unknown nodes share a limit on rule
         evaluation time.
         """
         settings = self._settings

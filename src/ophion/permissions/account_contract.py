@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class AccountContract:
-    """Calls the contract at the parent of a block. Used in the threads of import and block building."""
+    """Calls the account contract on the state of a block's parent. Used in the threads of import and block building."""
 
     def __init__(self, chain: Chain, contract: Address) -> None:
         self.verdicts = DecisionCounts()

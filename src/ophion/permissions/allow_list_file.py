@@ -38,7 +38,7 @@ class OutOfSync(RulesError):
 
 
 class RulesFile(Generic[T]):
-    """One list in one file. Two lists may share a file; each edits its own part."""
+    """The file of one list. Another list may share the file; each list edits only its own part."""
 
     def __init__(self, path: Path, vocabulary: EntryCodec[T]) -> None:
         self.path = path

@@ -34,8 +34,9 @@ def code(name: str, form: str = "runtime") -> bytes:
 
 
 def account_contracts(admins: Sequence[Address], permitted: Sequence[Address]) -> dict[Address, dict[str, Any]]:
-    """Return ingress and rules for accounts. The rules permit the administrators, who otherwise could not change
-    the rules.
+    """Return the ingress and the rules contract for accounts.
+
+    The rules permit the administrators, who otherwise could not change the rules.
     """
     accounts = list(dict.fromkeys([*admins, *permitted]))
     return {
@@ -48,7 +49,7 @@ def account_contracts(admins: Sequence[Address], permitted: Sequence[Address]) -
 def node_contracts(
     admins: Sequence[Address], permitted: Sequence[Enode], version: int = 1
 ) -> dict[Address, dict[str, Any]]:
-    """Return ingress and rules for nodes, for the first or the second interface."""
+    """Return the ingress and the rules contract for nodes, for the first or the second interface."""
     name, members = ("NodeRules", _set_of_nodes) if version == 1 else ("NodeRulesByName", _set_of_names)
     return {
         ADMINISTRATION: _account("Administration", _set_of_addresses(admins, 0)),

@@ -21,7 +21,7 @@ from ophion.primitives.types import Address
 
 
 class Change(Struct, frozen=True):
-    """Additions and removals."""
+    """Additions and removals of accounts and nodes."""
 
     add_accounts: Sequence[Address] = ()
     remove_accounts: Sequence[Address] = ()

@@ -58,13 +58,13 @@ class PoolHead(Struct, frozen=True):
     fork: str
     """Fork of the next block, in the extension's spelling."""
     chain_id: int | None
-    """Chain id. None where transactions have no chain id yet (before EIP-155)."""
+    """Chain id. None before EIP-155, when transactions have no chain id."""
     gas_limit: int
     """Gas limit of the head."""
     base_fee: int
     """Base fee of the next block. 0 before London."""
     init_code_limit: int | None
-    """Maximum size of creation code from Shanghai on (EIP-3860). None: no limit."""
+    """Maximum size of creation code from Shanghai on (EIP-3860). None means no limit."""
     state: State | None
     """State of the head. None during initial sync."""
     blob_limit: int = 0
@@ -143,7 +143,7 @@ class Applicant(Struct, eq=False, gc=False):
     cost: int
     """Maximum cost for the sender: gas, value and blobs."""
     size: int
-    """Size in a block, in bytes."""
+    """Size of the transaction in a block, in bytes."""
     intrinsic_gas: int
     is_low_s: bool
 
@@ -188,7 +188,7 @@ def signature_names_a_chain(applicant: Applicant, context: AdmissionContext) -> 
 
 
 def parts_are_there(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
-    """Check the fields that the type requires."""
+    """Check that the transaction has all fields that its type requires."""
     if applicant.type < BLOB_TYPE:
         return None
     if applicant.type == SET_CODE_TYPE:
@@ -236,7 +236,7 @@ def chain_id_fits(applicant: Applicant, context: AdmissionContext) -> PoolReject
 
 
 def signature_is_low(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
-    """Check that s is in the lower half of the order, from Homestead on (EIP-2)."""
+    """Check that `s` of the signature is at most half the curve order, from Homestead on (EIP-2)."""
     if context.rank and not applicant.is_low_s:
         return PoolRejected("invalid-signature", "Invalid signature")
     return None

@@ -43,7 +43,7 @@ class Admitter:
         self.accounts: dict[Address, Account] = {}
         self.sequence = 0
         self.duplicates = {Origin.LOCAL: 0, Origin.REMOTE: 0}
-        """Transactions received again while they were in the pool, for metrics."""
+        """Number of transactions received again while they were in the pool, for metrics."""
         self.refusal_of = refusal_of
         self._config = config
         self._floor = floor

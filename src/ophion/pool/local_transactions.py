@@ -18,7 +18,7 @@ _COMMON_LINE_BYTES: Final = 300
 _MAY_PASS: Final = frozenset(
     {"gas-price-too-low", "base-fee", "gas-limit", "upfront-cost", "not-authorized", "fee-cap"}
 )
-"""Refusal reasons that may disappear with other options, rules or blocks."""
+"""Refusal reasons that may no longer apply after a change of options, rules or blocks."""
 
 
 class LocalTransactions:

@@ -175,7 +175,8 @@ class TxPool:
         return len(self._queue)
 
     def best(self, base_fee: int) -> Iterator[PooledTransaction]:
-        """Yield transactions for the next block: highest effective tip first, then arrival, each sender by nonce.
+        """Yield transactions for the next block: highest effective tip first, then earliest arrival; by nonce per
+        sender.
 
         Omits transactions that pay less than the current minimum gas price.
         """

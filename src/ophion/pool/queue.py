@@ -48,12 +48,12 @@ class PooledTransaction(Struct, eq=False, gc=False):
     max_tip: int
     """Maximum priority fee per gas. For types 0 and 1, the gas price."""
     size: int
-    """Size in a block, in bytes."""
+    """Size of the transaction in a block, in bytes."""
     is_local: bool
     added_at: float
     """Wall time of arrival."""
     sequence: int
-    """Order of arrival."""
+    """Sequence number in the order of arrival."""
 
     def tip(self, base_fee: int) -> int:
         """Return the effective priority fee. Negative if the transaction does not pay the base fee."""
@@ -64,9 +64,9 @@ class SenderQueue(Struct, eq=False):
     """Pooled transactions of one sender."""
 
     start: int
-    """Nonce of the account, where the run starts."""
+    """Nonce of the account. The run of executable transactions starts at this nonce."""
     end: int
-    """First nonce after the run."""
+    """First nonce after the run of executable transactions."""
     by_nonce: dict[int, PooledTransaction] = field(default_factory=dict)
     bytes: int = 0
     """Bytes of all transactions of the sender."""
@@ -100,7 +100,7 @@ class SenderQueue(Struct, eq=False):
         return self.by_nonce[self.end - 1 if is_whole else max(self.by_nonce)]
 
     def grow(self) -> None:
-        """Extend the run over transactions that are already in the queue."""
+        """Extend the run of executable transactions over transactions that are already in the queue."""
         end = self.end
         while end in self.by_nonce:
             end += 1
@@ -174,7 +174,7 @@ class Queue:
         return True
 
     def remove(self, item: PooledTransaction) -> None:
-        """Remove a transaction. Later transactions of the run then wait behind a gap."""
+        """Remove a transaction. Later transactions of its sender then wait behind a nonce gap."""
         del self.by_hash[item.hash]
         self.local_count -= item.is_local
         self.bytes -= item.size
@@ -249,7 +249,9 @@ class Queue:
                     heappush(heap, (0 if self.by_arrival else -tip, item.sequence, item, queue))
 
     def run_from(self, item: PooledTransaction, base_fee: int, least_price: int = 0) -> Iterator[PooledTransaction]:
-        """Yield a transaction and the following transactions of its run, as long as their prices are high enough."""
+        """Yield a transaction and the next executable transactions of its sender, as long as their prices are high
+        enough.
+        """
         queue = self.senders.get(item.sender)
         if queue is None or not queue.start <= item.nonce < queue.end:
             return

@@ -47,7 +47,7 @@ class TimeBudget:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._used: dict[bytes, tuple[float, float]] = {}
-        """Seconds used, and the time of the last update."""
+        """Used seconds and the time of the last update, by sender."""
 
     def used_s(self, sender: bytes) -> float:
         """Seconds that a sender has used recently."""
@@ -71,7 +71,7 @@ class BehindGroup:
         self.sender = sender
         """Sender of the payload that moved the group to the backlog. This sender is charged for the execution time."""
         self.first = first
-        """The next block to run."""
+        """The next block to execute."""
         self.is_established = is_established
         self.blocks: set[int] = set()
         """Blocks with payloads that the private executor deferred."""

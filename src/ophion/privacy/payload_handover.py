@@ -91,7 +91,7 @@ class PayloadHandover:
         return found is None or not self._payloads.own_keys.isdisjoint(found[2])
 
     async def _new_rows(self, group: bytes, chunk: bytes, after: tuple[int, int]) -> list[tuple[str, bytes, bytes]]:
-        """Return rows of the transactions in a chunk that are after this position and not stored yet."""
+        """Return rows of the transactions in a handover chunk that are after this position and not stored yet."""
         items = [
             (key, row)
             for key, row, payload in items_of(chunk)
@@ -142,7 +142,7 @@ class PayloadHandover:
 
 
 def keys_of(index: bytes) -> list[bytes]:
-    """Return the payload keys in an index. Empty if the data is not an index."""
+    """Return the payload keys in a handover index. Empty if the data is not an index."""
     try:
         (keys,) = rlp.decode_list(index)
     except (DecodeError, ValueError):
@@ -158,7 +158,7 @@ def _group_of(payload: bytes) -> bytes | None:
 
 
 def items_of(chunk: bytes) -> list[tuple[bytes, bytes, bytes]]:
-    """Return keys, rows and payloads in a chunk. Empty if the data is not a chunk."""
+    """Return keys, rows and payloads in a handover chunk. Empty if the data is not a chunk."""
     found: list[tuple[bytes, bytes, bytes]] = []
     try:
         items = rlp.decode_list(chunk)

@@ -51,7 +51,7 @@ class MarkerPlace(Struct, frozen=True):
     hash: Hash32
 
     def row(self) -> tuple[bytes, int, int, bytes, bytes]:
-        """The tuple that the extension expects."""
+        """The marker as the tuple that the extension expects."""
         return (self.payload_key, self.number, self.index, self.block, self.hash)
 
 

@@ -180,7 +180,7 @@ class PrivateExecutor:
             await asyncio.sleep(0)  # let block import continue first
 
     async def _step(self) -> None:
-        """Advance to the head, or by one batch."""
+        """Advance private execution to the head, or by one batch of blocks."""
         removed = self._rewind()
         self.backlog.begin_step()
         blocks, markers = await self._lanes.private.run(self._scan)

@@ -27,7 +27,7 @@ _BREATH_S: Final = 1.0
 
 
 class _Missed:
-    """A payload that was missing."""
+    """A payload that the enclave did not have."""
 
     __slots__ = ("due", "pause_s", "since")
 

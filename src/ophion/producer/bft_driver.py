@@ -85,7 +85,7 @@ log = logging.getLogger(__name__)
 _BUILD_SHARE: Final = 0.75
 """Share of the block period for filling a block, so that a slow transaction cannot use up the round."""
 _UNKNOWN_SHARE: Final = 4
-"""Peers that are not validators fill at most this part of the queue."""
+"""Maximum share of the queue for messages of peers that are not validators."""
 _RETRY_S: Final = 5.0
 _GUARD_INTERVAL_S: Final = 0.1
 """Seconds between two checks of the peers' heights while this validator must not sign."""
@@ -99,7 +99,7 @@ class BftTuning(Struct, frozen=True):
     """Operator settings of rounds. Further settings are in the genesis file."""
 
     max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S
-    """Maximum round timeout."""
+    """Maximum round timeout in seconds."""
     follows_others: bool = True
     """Whether to follow f + 1 validators to a later round at once."""
     passes_over: bool = True
@@ -230,7 +230,7 @@ class BftDriver:
 
     @property
     def protocol_name(self) -> str:
-        """Protocol of the current height."""
+        """Name of the consensus protocol of the current height."""
         return self._protocol.name
 
     @property

@@ -123,13 +123,13 @@ class Assembler:
         self._unfinished = None
 
     def discard_early(self) -> None:
-        """Discard the block begun early."""
+        """Discard the block that was begun before it is due."""
         if self._growing is not None:
             self._growing.close()
             self._growing = None
 
     async def _prebuilt(self, parent: HashedHeader, preferences: BlockPreferences) -> Filled | None:
-        """Return the block begun early on this parent, or None if its preferences have changed."""
+        """Return the block that was begun early on this parent, or None if its preferences have changed."""
         growing, self._growing = self._growing, None
         if growing is None:
             return None

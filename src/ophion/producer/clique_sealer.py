@@ -192,7 +192,9 @@ class CliqueSealer:
             log.info("role changed role=%s block=%d address=0x%s", _ROLES[is_signer], number, self._me.hex())
 
     async def _make_block(self, turn: _Turn) -> bool:
-        """Build, seal and commit. Returns False if no transaction can be included and empty blocks are off."""
+        """Build, seal and commit a block. Returns False if no transaction can be included and empty blocks are
+        disabled.
+        """
         pool = self._assembler.pool
         if not turn.may_be_empty and not pool.has_executable:
             return False

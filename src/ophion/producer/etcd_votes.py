@@ -53,7 +53,7 @@ class _Header(Struct):
 
 
 class _Reply(Struct):
-    """Reply to a transaction. The gateway writes 64-bit numbers as strings and omits empty fields."""
+    """Reply to an etcd transaction. The gateway writes 64-bit numbers as strings and omits empty fields."""
 
     header: _Header
     succeeded: bool = False
@@ -61,7 +61,7 @@ class _Reply(Struct):
 
 
 class EtcdVotes:
-    """The record of one validator on one chain."""
+    """The vote record of one validator on one chain, stored in etcd."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class EtcdVotes:
         self._stored, self._revision = stored, entry.mod_revision
 
     async def _request(self, body: bytes) -> _Reply:
-        """Send a transaction to the member that replied last, then to the others."""
+        """Send an etcd transaction to the member that replied last, then to the other members."""
         problems = []
         for client in self._clients.copy():
             try:

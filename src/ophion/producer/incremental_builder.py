@@ -57,7 +57,7 @@ _CLOSING_S: Final = 0.1
 _LAST_LOOK_S: Final = 0.02
 """The last check runs this many seconds before the block is due. `finish` runs later arrivals."""
 _CLOSED_S: Final = 0.008
-"""No batch starts in the last seconds before the block is due, so that `finish` does not wait."""
+"""No batch starts in this many seconds before the block is due, so that `finish` does not wait for a batch."""
 _LAST_S: Final = 0.05
 """Time limit in seconds for executing the last arrivals when the block is due. Later arrivals wait for the next
 block.
@@ -73,7 +73,7 @@ class BuildPlan(Struct, frozen=True):
 
     parent: HashedHeader
     state: State
-    """State after the parent."""
+    """State after the parent block."""
     draft: Header
     beneficiary: Address
     """Address that earns the fees."""
@@ -351,8 +351,8 @@ class IncrementalBuilder:
 
     @property
     def _is_contested(self) -> bool:
-        """Whether an excluded transaction seems to pay more than an included transaction. A fast estimate of
-        `_is_outbid`.
+        """Whether an excluded transaction may pay more than an included transaction. Faster than `_is_outbid`, but not
+        exact.
         """
         return self._lowest is not None and self._left_out > self._lowest
 

@@ -24,7 +24,7 @@ from ophion.producer.block_assembly import Assembler
 
 _BUILD_DEADLINE_S = 1.0
 _PACES = ((64, 0.05), (8, 0.025))
-"""(transactions in a block, minimum seconds to the next block), largest first."""
+"""Pairs of (transactions in a block, minimum seconds to the next block), largest number of transactions first."""
 _BLOCK_TIMEOUT_S = 0.5
 """Seconds for which a caller waits for a block."""
 _FAST_SENDER_S = 0.002
@@ -95,7 +95,7 @@ class InstantSealer:
     # --- waiting callers ----------------------------------------------------------------------------
 
     async def mined(self, hash: Hash32) -> None:
-        """Return when a pooled transaction is in a block, or when the next blocks will not include it."""
+        """Wait until a pooled transaction is in a block, or until the next blocks will not include it."""
         deadline = self._clock.monotonic() + self._patience_s
         while self._is_imminent(hash):
             if self._progress is None:

@@ -129,7 +129,7 @@ class WorkPackages:
         return await self.seal(candidate, nonce, mix_hash)
 
     async def seal(self, candidate: _Candidate, nonce: int, mix_hash: Hash32) -> bool:
-        """Commit a candidate with its nonce. Returns False if another block became the head or the candidate is too
+        """Commit a candidate with its nonce. Returns False if another block became the head or the timestamp is too
         early.
         """
         built = candidate.built
@@ -181,7 +181,9 @@ class PowMiner:
             self.hashrate = 0
 
     async def _search(self, candidate: _Candidate, nonce: int, attempts: int) -> tuple[tuple[int, Hash32] | None, int]:
-        """Search one slice. Returns the nonce and mix hash, if found, and the number of attempts for the next slice."""
+        """Search one slice of nonces. Returns the nonce and mix hash, if found, and the number of attempts for the next
+        slice.
+        """
         header = candidate.built.header
         clock = self._assembler.clock
         started_at = clock.monotonic()

@@ -45,7 +45,7 @@ class VoteCaster:
         is_wanted: Callable[[CastVote], bool],
         signs_in_thread: bool = False,
     ) -> None:
-        """`is_wanted` returns whether the state machine is still in the round of an order."""
+        """`is_wanted` returns whether the state machine is still in the round of a `CastVote` order."""
         self.durations = Durations()
         """Time to store one vote, in seconds."""
         self.refused = 0
@@ -64,14 +64,14 @@ class VoteCaster:
         self._failed_at = 0.0
 
     def put(self, protocol: BftProtocol, order: CastVote, tasks: asyncio.TaskGroup) -> None:
-        """Queue an order."""
+        """Queue a `CastVote` order."""
         self._orders.append((protocol, order))
         if not self._is_working:
             self._is_working = True
             tasks.create_task(self._work())
 
     def clear(self) -> None:
-        """Drop all orders: consensus has stopped."""
+        """Drop all `CastVote` orders, because consensus has stopped."""
         self._orders.clear()
         self._shared.close()
 

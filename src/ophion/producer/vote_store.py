@@ -24,7 +24,7 @@ earlier versions have no address.
 
 
 def without_votes(record: bytes) -> bytes:
-    """Return a copy of the record with its owner but without votes."""
+    """Return a copy of a vote record that names its validator but has no votes."""
     return record.partition(b"\0")[0] + b"\0"
 
 

@@ -13,7 +13,7 @@ from ophion.primitives.types import EMPTY_TRIE_ROOT, Hash32
 _HASH_BYTES: Final = 32
 _BRANCH_ITEMS: Final = 17
 _MAX_NODE_ITEMS: Final = 64
-"""Limit of items of one node: a branch whose children are embedded short nodes."""
+"""Limit of RLP items of one trie node. A branch with embedded short nodes has the most items."""
 _ODD: Final = 0x10
 _LEAF: Final = 0x20
 

@@ -56,7 +56,7 @@ def decode_header(raw: bytes, what: str) -> Header:
 
 
 def seal_verifier(trust: Trust) -> SealVerifier:
-    """Return the verifier of the trusted network."""
+    """Return the seal verifier for the consensus protocol of the trusted network."""
     engine = trust.engine
     return BftSeals(trust, engine) if isinstance(engine, BftEngine) else CliqueSeals(trust, engine)
 

@@ -100,7 +100,7 @@ class CliqueVotes:
 
 
 def bft_eras(engine: BftEngine) -> list[Era]:
-    """Return the ranges of blocks with one protocol, in ascending order."""
+    """Return the block range of each BFT protocol of the chain, in ascending order."""
     eras = [engine.schedule.era(0)]
     later = engine.schedule.era(_FAR_BLOCK)
     return eras if later.first == 0 else [*eras, later]
@@ -169,7 +169,7 @@ def _pause(is_stopped: Callable[[], bool]) -> None:
 
 
 def canonical(chain: Chain, number: int) -> HashedHeader:
-    """Return a canonical header that must be stored."""
+    """Return a canonical header. Raises `StorageError` if the database does not have the header."""
     found = chain.canonical(number)
     if found is None:
         raise StorageError(f"Block {number} is missing from the database; run `ophion storage check`.")

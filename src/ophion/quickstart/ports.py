@@ -165,7 +165,7 @@ def _port(port: int, used: set[int], take: Callable[[int], bool]) -> int:
 
 
 def spare_port(take: Callable[[int], bool]) -> int:
-    """Choose and claim a free port. Ports are not reused soon."""
+    """Choose and claim a free port. Recently used ports are not chosen again."""
     for position in itertools.islice(_positions, len(_SPARE)):
         if take(port := _SPARE[position % len(_SPARE)]):
             return port

@@ -37,7 +37,7 @@ class NetworkSupervisor:
     """Runs a network until it is stopped."""
 
     def __init__(self, work: Workdir, layout: Layout, lock: Lock, say: Callable[[str], object]) -> None:
-        """`say` prints a line."""
+        """`say` prints a line on the terminal."""
         self._work = work
         self._layout = layout
         self._lock = lock

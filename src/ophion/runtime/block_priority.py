@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import Final
 
 MAX_PRIORITY_S: Final = 0.01
-"""Maximum duration of one priority period, even if the block takes longer."""
+"""Maximum seconds of one priority period, even if the block takes longer."""
 
 
 class BlockPriority:

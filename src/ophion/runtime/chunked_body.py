@@ -22,7 +22,7 @@ PORTION_BYTES: Final = 64 * 1024
 _PORTION_S: Final = 100e-6
 """Duration of one encryption step in seconds, including copies."""
 _RANK: Final = 1.0
-"""Scheduling rank: after ordinary requests (`Share.rank`)."""
+"""Scheduling rank of a long reply, which comes after ordinary requests (`Share.rank`)."""
 _PIECE_BYTES: Final = 128 * 1024
 """Bytes that are compressed in one step, which takes about a millisecond."""
 

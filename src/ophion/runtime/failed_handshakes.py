@@ -14,7 +14,7 @@ from typing import Final
 logger = logging.getLogger(__name__)
 
 _PAUSE_S: Final = 60.0
-"""After this time without a log line, the next failure is logged in any case."""
+"""Seconds without a log line after which the next failure is logged in any case."""
 _MAX_REASONS: Final = 32
 """Maximum reasons with their own counter. OpenSSL has some hundred reasons; clients cause about ten of them."""
 _ALERT: Final = "ALERT_"

@@ -23,7 +23,7 @@ TURN_S: Final = 0.006
 """Time in one loop step after which new work has to wait."""
 SLICE_S: Final = 0.001
 SHARE_S: Final = 0.002
-"""Part of a step that is reserved for waiting connections, and for the queue of long jobs."""
+"""Seconds of a loop step that are reserved for waiting connections, and for the queue of long jobs."""
 _MANY_WAITING: Final = 16
 """If this many connections wait, a new connection gets a small slice first."""
 _LITTLE: Final = 1024
@@ -33,7 +33,7 @@ _LIGHT_S: Final = 0.02
 LAST: Final = 9.0
 """The rank that is served last."""
 _HALF_S: Final = 1.0
-"""Half-life of the recorded time of a connection."""
+"""Half-life in seconds of the recorded time of a connection."""
 _MARK_S: Final = 0.002
 """Maximum age of a reading of the thread's CPU clock, because each reading takes half as long as a request."""
 
@@ -42,7 +42,7 @@ class Worker(Protocol):
     """A connection that has work to do."""
 
     def work(self) -> None:
-        """Work for about `slice_s`."""
+        """Work for about `slice_s` seconds."""
 
 
 class Share:

@@ -45,7 +45,7 @@ class _Name(Struct):
 
 
 class HostNames:
-    """Names and their current addresses. Belongs to the event loop."""
+    """Names and their current addresses. Used on the event loop only."""
 
     def __init__(self, clock: Clock, lookup: Lookup, *, is_updated: bool = True) -> None:
         """With `is_updated`, names are resolved again from time to time even if they have an address."""

@@ -45,7 +45,7 @@ class ContractCoverage(Struct):
         return sorted(self.branches[pc] for pc, _ in wanted - self.outcomes)
 
     def matches(self, code: bytes) -> bool:
-        """Whether this is the code of the contract. Immutable variables are zero in the artifact."""
+        """Whether this code belongs to the contract. Ignores immutable variables, which are zero in the artifact."""
         own = self.runtime
         return len(code) == len(own) and all(a == b or a == 0 for a, b in zip(own, code, strict=True))
 
@@ -97,7 +97,7 @@ class Coverage:
         return {one.name: [sorted(one.executed), sorted(one.outcomes)] for one in self.contracts}
 
     def merge(self, other: Mapping[str, Any]) -> None:
-        """Add the instructions of another process."""
+        """Add the executed instructions that another process has recorded."""
         for one in self.contracts:
             executed, outcomes = other.get(one.name, ((), ()))
             one.executed.update(executed)

@@ -48,7 +48,7 @@ class RpcDispatch:
         )
 
     def answer_request(self, method: str, params: Sequence[Any]) -> bytes:
-        """Answer one request, given by its parts."""
+        """Answer one request, given by method name and parameters."""
         body = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, default=_as_json)
         return self.answer(body)
 

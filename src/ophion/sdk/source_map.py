@@ -71,7 +71,7 @@ class SourceMap:
         self.lines: dict[int, int] = {}
         """Line of each program counter that belongs to a statement."""
         self.branches: dict[int, int] = {}
-        """Line of each program counter of a conditional jump that stands in the source."""
+        """Line of each program counter of a conditional jump that comes from a condition in the source."""
         for (pc, opcode), fragment in zip(instructions(runtime), fragments, strict=False):
             if fragment.file != own or not 0 <= fragment.start < len(file.content):
                 continue

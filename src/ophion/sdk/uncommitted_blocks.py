@@ -53,7 +53,7 @@ class UncommittedBlock(Struct):
 
 
 class UncommittedBlocks:
-    """Executes transactions, each in a block of its own. The caller excludes other changes of the chain."""
+    """Executes transactions, each in a block of its own. The caller must prevent concurrent changes of the chain."""
 
     def __init__(self, dev: DevNode) -> None:
         self._dev = dev

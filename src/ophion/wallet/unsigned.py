@@ -19,7 +19,7 @@ SET_CODE: Final = 4
 
 AccessList: TypeAlias = Sequence[tuple[Address, Sequence[Hash32]]]
 Authorization: TypeAlias = tuple[int, Address, int, int, int, int]
-"""Chain id, address, nonce, y parity, r, s."""
+"""An authorization as a tuple: chain id, address, nonce, y parity, r, s."""
 
 _UNPROTECTED: Final = 27
 _PROTECTED: Final = 35

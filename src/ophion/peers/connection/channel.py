@@ -53,7 +53,7 @@ class Channel:
         self._stuck_at = 0
 
     def open(self, transport: asyncio.Transport) -> tuple[tuple[str, int], tuple[str, int]]:
-        """Use a connected socket. Returns its local and its remote address."""
+        """Attach a connected socket to the channel. Returns the local and the remote address of the socket."""
         self.transport = transport
         transport.set_write_buffer_limits(high=_WRITE_AHEAD)
         return _address(transport.get_extra_info("sockname")), _address(transport.get_extra_info("peername"))
@@ -66,7 +66,7 @@ class Channel:
         return bool(self._inbox) or self.session.has_more
 
     def receive(self, data: bytes) -> None:
-        """Buffer bytes from the socket. Stops reading at the limit."""
+        """Buffer bytes from the socket. Stops reading from the socket when the buffer is full."""
         self._traffic.bytes_received += len(data)
         self._inbox.append(data)
         self.inbox_bytes += len(data)
@@ -79,13 +79,13 @@ class Channel:
         return self.session.receive(self._next_bytes(), max_events)
 
     def resume_reading(self) -> None:
-        """Read from the socket again."""
+        """Resume reading from the socket."""
         if self._is_reading_paused and self.transport is not None:
             self._is_reading_paused = False
             self.transport.resume_reading()
 
     def resume_when_read(self) -> None:
-        """Read from the socket again if all received bytes are handled."""
+        """Resume reading from the socket if all received bytes are handled."""
         if not self.has_unread:
             self.resume_reading()
 

@@ -88,7 +88,10 @@ class Connection(asyncio.Protocol):
 
     @property
     def remote_id(self) -> bytes | None:
-        """The public key of the remote node. Outbound: the expected key. Inbound: None before the handshake."""
+        """The public key of the remote node.
+
+        Before the handshake, an outbound connection has the expected key, and an inbound connection has None.
+        """
         return self._session.remote_id
 
     @property
@@ -263,7 +266,9 @@ class Connection(asyncio.Protocol):
         self._is_member = self.peer is not None and node_id is not None and self._context.has_own_quota(node_id)
 
     def _limit_partial_messages(self) -> None:
-        """Disconnect the sender of the oldest incomplete message if all incomplete messages exceed the limit."""
+        """Disconnect the sender of the oldest incomplete message if all incomplete messages together exceed the
+        limit.
+        """
         context, size, node_id = self._context, self._session.buffered, self._session.remote_id
         if size >= LARGE and node_id is not None and context.has_own_quota(node_id):
             size = 0

@@ -28,7 +28,7 @@ class Timing(Struct, frozen=True):
 
 
 class StageTimer:
-    """The one timer of a connection."""
+    """The timer for the current stage of a connection."""
 
     __slots__ = ("_handle", "due_at")
 

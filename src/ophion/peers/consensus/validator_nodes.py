@@ -15,7 +15,7 @@ MAX_NODES: Final = 8
 
 
 class ValidatorNodes:
-    """Nodes by the address of their node key."""
+    """Nodes that act for validators, by the address of the node key."""
 
     def __init__(self) -> None:
         self._validators: dict[Address, Address] = {}
@@ -27,7 +27,7 @@ class ValidatorNodes:
         return self._validators.get(node, node)
 
     def connected(self, node: Address, validator: Address) -> bool:
-        """Add a connected node. Returns False if the validator has enough connected nodes."""
+        """Add a connected node. Returns False if the validator has `MAX_NODES` connected nodes."""
         self._forget(node)
         nodes = self._nodes.setdefault(validator, {})
         if len(nodes) >= MAX_NODES:

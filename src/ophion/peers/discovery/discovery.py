@@ -82,7 +82,7 @@ class ChainMark(Struct, frozen=True):
     """Reads and writes the `eth` entry of node records, which identifies the chain before a connection."""
 
     entry: Callable[[], bytes | None] = lambda: None
-    """Returns the RLP of the local entry."""
+    """Returns the RLP of this node's `eth` entry."""
     is_ours: Callable[[rlp.Item], bool] = lambda fork_id: True
     """Whether a remote fork identifier is compatible with our chain."""
 
@@ -96,7 +96,7 @@ class DiscoveryContext(Struct, frozen=True):
     wants_more: Callable[[], bool]
     """Whether the peer limit allows more peers."""
     may: Callable[[Enode, Action], bool] = lambda enode, action: True
-    """Whether an action is allowed for a node: subnets, banned ids, permissions."""
+    """Whether subnets, bans and permissions allow an action for a node."""
     is_reserved: Callable[[bytes], bool] = lambda node_id: False
     """Whether a node has a reserved slot: a static peer, a bootnode or a validator."""
     chain: ChainMark = field(default_factory=ChainMark)

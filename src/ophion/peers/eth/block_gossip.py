@@ -108,7 +108,7 @@ class BlockGossip:
     # --- announcements of peers -----------------------------------------------------------------
 
     def received(self, peer: EthPeer, payload: bytes) -> None:
-        """Handle NewBlock: a block in full."""
+        """Handle a NewBlock message, which has a block in full."""
         if not self._is_open:
             return
         encoded, total_difficulty = decode_new_block(payload)
@@ -135,7 +135,7 @@ class BlockGossip:
         peer.raise_head(PeerHead(header.hash, weight, block.number))
 
     def announced(self, peer: EthPeer, payload: bytes) -> None:
-        """Handle NewBlockHashes."""
+        """Handle a NewBlockHashes message."""
         if not self._is_open:
             return
         for hash, number in decode_new_hashes(payload):
@@ -179,7 +179,7 @@ class BlockGossip:
             self._send_hash(peer, head, encode_new_hashes([(head.hash, head.number)]))
 
     def left(self, peer: EthPeer) -> None:
-        """Drop a peer's blocks that wait for a parent. Blocks being imported continue."""
+        """Drop a peer's blocks that wait for a parent. Blocks whose import has started are not dropped."""
         self._fetcher.left(peer)
         for parent, waiting in tuple(self._orphans.items()):
             for block in tuple(waiting):

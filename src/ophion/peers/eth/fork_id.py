@@ -61,7 +61,7 @@ class ForkIds:
             checksum = zlib.crc32(fork.to_bytes(_NUMBER_LENGTH, "big"), checksum)
             sums.append(checksum)
         self._sums = tuple(value.to_bytes(_HASH_LENGTH, "big") for value in sums)
-        """The hash by the number of passed forks."""
+        """Fork hashes, by the number of passed forks."""
 
     @classmethod
     def of(cls, spec: ChainSpec, genesis: Hash32, genesis_time: int) -> ForkIds:

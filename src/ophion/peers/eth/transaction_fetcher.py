@@ -76,7 +76,7 @@ class TransactionFetcher:
         return len(self._pending)
 
     def announced(self, peer: EthPeer, payload: bytes) -> None:
-        """Handle NewPooledTransactionHashes."""
+        """Handle a NewPooledTransactionHashes message."""
         now = asyncio.get_running_loop().time()
         announcer = self._announcers.setdefault(peer, _Announcer())
         if announcer.allowance.left(now) <= 0:

@@ -76,7 +76,7 @@ class TransactionGossip:
         self.announced_out = 0
         """Transactions sent by hash, for metrics."""
         self.skipped = 0
-        """Transactions messages that were ignored, for metrics."""
+        """Number of ignored Transactions messages, for metrics."""
         self._pool = pool
         self._peers = peers
         self._makers = makers
@@ -107,12 +107,12 @@ class TransactionGossip:
     # --- from peers -----------------------------------------------------------------------------
 
     def received(self, peer: EthPeer, payload: bytes) -> None:
-        """Handle Transactions."""
+        """Handle a Transactions message."""
         if not (self._is_accepting() and self._intakes[peer].take_message(payload)):
             self.skipped += 1
 
     def announced(self, peer: EthPeer, payload: bytes) -> None:
-        """Handle NewPooledTransactionHashes."""
+        """Handle a NewPooledTransactionHashes message."""
         if self._is_accepting():
             self._fetcher.announced(peer, payload)
 

@@ -59,7 +59,9 @@ class IntakeShare:
         return not self.held or self.held + size <= self._max_bytes
 
     def enter(self, intake: TransactionIntake) -> bool:
-        """Reserve a slot for one batch. Returns False if no slot is free; `leave` then calls `intake.submit` later."""
+        """Reserve a slot for one batch. Returns False if no slot is free; `leave` calls `intake.submit` when a slot is
+        free.
+        """
         if not self._free:
             self._waiting[intake] = None
             return False

@@ -17,7 +17,7 @@ HasReservedSlot: TypeAlias = Callable[[bytes], bool]
 
 
 class PeerLimits(Struct, frozen=True):
-    """Peer limits. Nodes with a reserved slot do not count."""
+    """Peer limits. Nodes with a reserved slot do not count against the limits."""
 
     max_peers: int = 25
     max_inbound: int | None = None
@@ -84,7 +84,7 @@ def keeps_newer(own_id: bytes, older: Peer, newer: Peer) -> bool:
     """Whether to keep the newer of two connections with the same node. Both nodes come to the same result.
 
     When two nodes dial each other at the same time, they keep the connection that the node with the lower id opened. Of
-    two connections in the same direction, they keep the older.
+    two connections in the same direction, they keep the older connection.
     """
     if older.is_inbound == newer.is_inbound:
         return False

@@ -1,4 +1,4 @@
-"""`Bans`: node ids that broke the protocol, banned for ten minutes.
+"""`Bans`: ids of nodes that broke the protocol, banned for ten minutes.
 
 No ban is permanent, because a private network with few nodes must recover without an operator. Callers exempt static
 peers.

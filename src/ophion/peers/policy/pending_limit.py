@@ -16,7 +16,7 @@ from ophion.peers.policy.addresses import Subnet, is_public, is_within
 
 MAX_PENDING: Final = 50
 _MAX_KNOWN: Final = 40
-"""Pending connections from a static peer's address before the address loses its protection from eviction."""
+"""Limit of pending connections from a static peer's address that are protected from eviction."""
 _MIN_INTERVAL_S: Final = 30.0
 _MAX_ADDRESSES: Final = 4096
 

@@ -50,7 +50,7 @@ class Shared(Struct, frozen=True):
 
 
 def negotiate(offered: Iterable[Capability], remote: Iterable[tuple[str, int]]) -> tuple[Shared, ...]:
-    """Return the highest common version of each shared capability. Sorted by name, with consecutive message ids."""
+    """Return the highest common version of each shared capability, sorted by name and with consecutive message ids."""
     theirs = frozenset(remote)
     best: dict[str, Capability] = {}
     for capability in offered:

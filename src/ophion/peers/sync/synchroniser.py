@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 TOLERANCE: Final = 5
 """A node at most this many blocks behind counts as in sync."""
 PAUSE_S: Final = 2.0
-"""Seconds for which a peer is paused after a failed cycle. Doubles with each consecutive failure."""
+"""Seconds for which a peer is paused after a failed cycle. The pause doubles with each consecutive failure."""
 LONGEST_PAUSE_S: Final = 60.0
 PATIENCE_S: Final = 0.75
 """Seconds for which a small gap is left to gossip. Gossip fetches announced blocks after half a second."""

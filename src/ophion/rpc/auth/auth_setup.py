@@ -50,7 +50,7 @@ class AuthSetup:
         )
 
     def login(self, request: Request) -> Result:
-        """Answer `POST /login`; 400 if an external issuer makes the tokens."""
+        """Answer `POST /login`. The status is 400 if an external issuer makes the tokens."""
         return _NO_LOGIN if self._login is None else self._login.respond(request.body, request.address)
 
     def close(self) -> None:

@@ -20,7 +20,9 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 FREE: Final = 10
-"""Attempts that a pair may make without a wait, because people mistype and programs start in parallel."""
+"""Number of login attempts without a wait, per address and user name. People mistype, and programs start in
+parallel.
+"""
 LONGEST_S: Final = 64.0
 _EXPIRY_S: Final = 900.0
 """Seconds without attempts after which a record expires."""
@@ -35,7 +37,7 @@ class _Record(Struct):
     """The login attempts of one pair of address and user name, or of one address (name None)."""
 
     count: int
-    """Attempts since the last success."""
+    """Login attempts since the last success."""
     last_s: float
     is_known: bool = False
     """Whether a login has ever succeeded."""

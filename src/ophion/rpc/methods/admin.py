@@ -131,7 +131,7 @@ def node_info(ctx: RpcContext) -> NodeInfoResult:
 
 @method("admin_changeLogLevel", examples=[Example(["INFO"], "Success")])
 def change_log_level(ctx: RpcContext, level: TextParam, loggers: NamesParam | None = None) -> Text:
-    """Sets the level OFF, FATAL, ERROR, WARN, INFO, DEBUG, TRACE or ALL, for the given loggers or for all."""
+    """Sets the level (OFF, FATAL, ERROR, WARN, INFO, DEBUG, TRACE or ALL) of the given loggers, or of all loggers."""
     log_level = LogLevel.named(level)
     if log_level is None:
         raise invalid_params("level: one of OFF, FATAL, ERROR, WARN, INFO, DEBUG, TRACE and ALL is expected")

@@ -109,7 +109,7 @@ def account(ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag
 
 @method("eth_sendTransactionSync", needs={"dev", "accounts"})
 async def send_transaction_sync(ctx: RpcContext, transaction: UnreadRequestParam) -> ReceiptJson:
-    """Same as `eth_sendTransaction`, but waits for the receipt."""
+    """Sends a transaction like `eth_sendTransaction` and waits for the receipt."""
     return await receipt_of(ctx, await send_transaction(ctx, transaction), None)
 
 

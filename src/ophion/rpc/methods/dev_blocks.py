@@ -52,7 +52,7 @@ async def mine_one(ctx: RpcContext, options: AnyParam | None = None) -> Text:
 
 @cheat_code("evm_mine_detailed", "anvil_mine_detailed")
 async def mine_detailed(ctx: RpcContext, options: AnyParam | None = None) -> Json:
-    """Same as `evm_mine`, but returns the blocks with their transactions."""
+    """Mines blocks like `evm_mine`, and returns the blocks with their transactions."""
     mined = []
     for timestamp in _timestamps(options):
         await _mine_at(dev_of(ctx), timestamp)
@@ -172,7 +172,7 @@ def set_timestamp_interval(ctx: RpcContext, seconds: NumberParam) -> Nothing:
 
 @cheat_code("anvil_removeBlockTimestampInterval")
 def remove_timestamp_interval(ctx: RpcContext) -> Boolean:
-    """Removes the fixed interval, so that timestamps follow the clock; false if no interval was set."""
+    """Removes the fixed interval, so that timestamps follow the clock. Returns false if no interval was set."""
     dev = dev_of(ctx)
     had_one, dev.clock.interval = dev.clock.interval is not None, None
     dev.announce()

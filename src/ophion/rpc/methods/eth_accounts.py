@@ -97,7 +97,7 @@ def sign(ctx: RpcContext, address: AddressParam, message: DataParam) -> Data:
 def personal_sign(
     ctx: RpcContext, message: DataParam, address: AddressParam, password: TextParam | None = None
 ) -> Data:
-    """Same as `eth_sign`, with the parameter order that wallets use; the password is ignored."""
+    """Signs a message like `eth_sign`, with the parameter order that wallets use; the password is ignored."""
     return sign_hash(_key(ctx, address), message_hash(message))
 
 

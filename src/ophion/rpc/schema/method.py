@@ -64,7 +64,9 @@ class MethodSpec(Struct, frozen=True, dict=True):
     latest_read: str | None = None
     """Name of the native read that may answer plain requests at the latest block (rpc/dispatch/fast_path.py)."""
     sends_raw_transaction: bool = False
-    """The only parameter is a raw transaction for the pool; the result is its hash (rpc/dispatch/fast_path.py)."""
+    """Whether the only parameter is a raw transaction for the pool and the result is its hash
+    (rpc/dispatch/fast_path.py).
+    """
     has_timeout: bool = True
     """Whether the request timeout applies; cheat codes that mine many blocks may take longer."""
     also: tuple[MethodSpec, ...] = ()

@@ -21,7 +21,7 @@ from ophion.rpc.schema.method import WEBSOCKET, MethodSpec
 from ophion.rpc.schema.wire_types import optional
 
 SubmitTransaction: TypeAlias = Callable[[Arrival[list[Admission]]], None]
-"""Passes a raw transaction to the pool, which resolves the arrival later."""
+"""Passes an `Arrival` with a raw transaction to the pool. The pool resolves the arrival later."""
 
 
 class ServiceContext(Protocol):

@@ -27,7 +27,7 @@ class Parameter(Struct, frozen=True):
 
 
 class Signature(Struct, frozen=True):
-    """The types of a handler."""
+    """Wire types of a handler's parameters and result."""
 
     parameters: tuple[Parameter, ...]
     takes_caller: bool

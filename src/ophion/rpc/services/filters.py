@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class FilterKind(Enum):
-    """What a filter returns."""
+    """The kind of results that a filter returns."""
 
     BLOCKS = "blocks"
     PENDING = "pending"

@@ -71,7 +71,7 @@ class Answered(Struct, frozen=True):
     value: Any
 
     def encode(self) -> bytes:
-        """Return the result as JSON; raises the error that the source gave."""
+        """Return the result as JSON; raises the error of the source node."""
         if isinstance(self.value, Failure):
             raise RpcError(self.value.code, self.value.message, self.value.data)
         return orjson.dumps(self.value)
@@ -105,7 +105,7 @@ async def _transaction(ctx: RpcContext, fork: Fork, name: str, given: list[Any])
 
 
 def _is_newer(fork: Fork, answer: dict[str, Any]) -> bool:
-    """Whether the answer is a transaction that the source mined after the forked block, or has not mined yet."""
+    """Whether the answer is a transaction that the source node mined after the forked block, or has not mined yet."""
     if "blockNumber" not in answer:
         return False
     number = answer["blockNumber"]
@@ -113,7 +113,7 @@ def _is_newer(fork: Fork, answer: dict[str, Any]) -> bool:
 
 
 def _is_older(ctx: RpcContext, fork: Fork, block: Any, is_state: bool) -> bool:
-    """Whether the source must answer for this block, because the block is before the fork or unknown to this node."""
+    """Whether the source node must answer for this block: the block is before the fork or unknown to this node."""
     if isinstance(block, dict):
         block = block.get("blockHash", block.get("blockNumber"))
     if not isinstance(block, str):
@@ -138,7 +138,7 @@ def _number(ctx: RpcContext, block: str) -> int | None:
 
 
 def _plain(fork: Fork, block: Any) -> Any:
-    """Replace a tag such as `latest` by the number of the forked block, because the source's head has moved on."""
+    """Replace a tag such as `latest` by the number of the forked block, because the source node's head has moved on."""
     return hex(fork.point.number) if isinstance(block, str) and block in _LATEST else block
 
 

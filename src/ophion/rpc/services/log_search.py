@@ -24,7 +24,9 @@ _FEW_BLOCKS: Final = 16
 
 
 async def search(ctx: RpcContext, query: LogQuery) -> bytes:
-    """Return the logs of one block, or of a range, which is cut off at the head (json-rpc.md 5.6)."""
+    """Return the logs of one block or of a block range. A range that exceeds the head ends at the head (json-rpc.md
+    5.6).
+    """
     if query.block_hash is not None:
         return await _in_block(ctx, query)
     blocks = block_range(ctx, query.from_block, query.to_block)

@@ -252,7 +252,9 @@ class Simulator:
         )
 
     def _base_fee(self, requested: int | None) -> int:
-        """Return the requested base fee. The default is the protocol's base fee with validation, and 0 without."""
+        """Return the requested base fee. The default is the protocol's base fee with validation, and 0 without
+        validation.
+        """
         if requested is not None:
             return requested
         if not self._simulation.is_validating or self._spec.zero_base_fee:

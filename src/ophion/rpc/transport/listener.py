@@ -22,10 +22,12 @@ logger = logging.getLogger(__name__)
 
 _TICK_S: Final = 5.0
 _TICKED: Final = 128
-"""Maximum connections that tick in one iteration of the loop, because each may query its socket or close."""
+"""Maximum number of connections that check their timeouts in one iteration of the loop. A check may close its
+socket.
+"""
 _LISTEN_DESCRIPTORS: Final = 32
 """Number of connections accepted in each iteration of the loop. libuv accepts one per listening descriptor, so the
-socket has several descriptors. With only one, a burst of connections would delay all other clients.
+socket has several descriptors. With one descriptor, a burst of connections would delay all other clients.
 """
 _TLS_LISTEN_DESCRIPTORS: Final = 4
 """Number of TLS connections accepted in each iteration of the loop. Each handshake delays open connections by a
@@ -52,7 +54,7 @@ class ListenError(OphionError):
 
 
 class Connection(SlotHolder, Protocol):
-    """Interface of a client connection that its service uses."""
+    """Interface of a client connection, as its service uses it."""
 
     def tick(self, seconds: float) -> None:
         """Check timeouts; `seconds` have passed since the last call."""

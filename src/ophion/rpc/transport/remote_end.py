@@ -27,6 +27,6 @@ def has_gone(transport: asyncio.BaseTransport) -> bool:
 
 
 def address_of(transport: asyncio.BaseTransport) -> str:
-    """Return the IP address of the other end; empty if there is none."""
+    """Return the IP address of the other end; empty if the transport has no IP address."""
     name = transport.get_extra_info("peername")
     return str(name[0]) if isinstance(name, tuple) else ""

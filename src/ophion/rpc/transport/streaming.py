@@ -44,7 +44,7 @@ class Streams:
         return self._slots.used
 
     def enter(self) -> None:
-        """Count one more stream. Raises `RpcError` if there are too many."""
+        """Count one more stream. Raises `RpcError` above the limit."""
         if not self._slots.enter():
             raise TOO_MANY_TRACES()
 

@@ -49,7 +49,7 @@ class ExecutionLog:
     name = "execution log"
 
     def __init__(self, chain: Chain, lanes: Lanes, artifacts: Path | None, is_coloured: bool, is_plain: bool) -> None:
-        """Read the artifacts; raises `ConfigError`. Trees are printed unless `is_plain` is set."""
+        """Read the artifacts; raises `ConfigError`. Call trees are printed unless `is_plain` is set."""
         self._chain = chain
         self._lanes = lanes
         self._artifacts = artifacts

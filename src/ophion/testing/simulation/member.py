@@ -105,7 +105,7 @@ class SimulatedMember:
         self.liar: Liar | None = None
         self.proposals = LocalProposals()
         self.timers: dict[TimerKind, int] = {}
-        """Number of the valid event for each kind of timer."""
+        """Number of the scheduled event for each kind of timer. Older events of the same kind are ignored."""
         self.group = 0
         self.skew_s = 0.0
         """Seconds by which the member's clock is ahead."""

@@ -189,7 +189,9 @@ def _heal(world: SimulatedNetwork, options: SeedOptions) -> float:
 
 
 def _wait_for(world: SimulatedNetwork, height: int, limit_s: float) -> float | None:
-    """Return when all honest members have reached a height. On timeout, record a violation and return None."""
+    """Wait until all honest members have reached a height, and return the time. On timeout, record a violation and
+    return None.
+    """
     everyone: Callable[[], bool] = lambda: all(member.height >= height for member in world.honest)  # noqa: E731
     if world.run(world.now + limit_s, everyone):
         return world.now

@@ -73,7 +73,7 @@ class Source(Protocol):
 
 
 class Compressed:
-    """The pieces of a source, compressed with gzip."""
+    """Compresses the pieces of an answer with gzip."""
 
     first = b""
     weight = 0

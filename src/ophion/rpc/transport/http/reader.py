@@ -292,7 +292,9 @@ class RequestForwarder(Protocol):
         """Answer a complete request."""
 
     def upgrade(self, reader: RequestReader, rest: bytes) -> bool:
-        """Hand the connection over to another protocol. Returns False if the request asks for no other protocol."""
+        """Hand the connection over to another protocol. Returns False if the request does not ask for another
+        protocol.
+        """
 
     def learned(self, head: bytes) -> None:
         """Called when the fast path has stored the head of this request."""

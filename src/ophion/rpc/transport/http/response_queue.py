@@ -228,7 +228,7 @@ class Answers:
             self._out.extend(cast("tuple[Piece, ...]", slot.parts))
 
     def put(self, text: bytes) -> None:
-        """Queue bytes that are not an answer. They are sent after all answers queued earlier."""
+        """Queue bytes that are not an answer, after all answers queued earlier."""
         if self._direct is not None:
             self.queue_direct()
         if not self._queue:
@@ -249,7 +249,7 @@ class Answers:
         self._direct = None
 
     def queue_direct(self) -> None:
-        """Move the response that was to be written directly into the queue, so that it keeps its position."""
+        """Move a response from the direct path into the queue, so that the response keeps its position."""
         reply, self._direct = self._direct, None
         if reply is not None:
             self.add(reply.as_pending(), size=self._direct_bytes)
