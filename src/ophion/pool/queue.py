@@ -8,7 +8,7 @@ Build order: highest effective tip first, then earliest arrival, each sender in 
 Eviction above the count limit: remote before local, then lowest price, then earliest arrival (json-rpc.md 5.5). Above
 the byte limit, the sender with most bytes loses transactions, whatever their price. So large transactions of one sender
 do not evict the transactions of other senders. The *last* transaction of the chosen sender is evicted, because removing
-one from the middle would leave a gap.
+a transaction from the middle would leave a gap.
 """
 
 from __future__ import annotations

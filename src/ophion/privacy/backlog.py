@@ -1,10 +1,10 @@
-"""`Backlog`: groups whose private transactions run outside the walk along the chain.
+"""`Backlog`: groups whose private transactions run apart from the private executor.
 
-The walk executes small transactions at once. A group moves to the backlog when a transaction has a high gas limit, when
-the sender has used up its time budget, or when all new groups together have used up theirs. The backlog has its own
-lane and runs the sender with the least used time first. Established and new groups have a thread each, so new groups of
-an unknown sender do not delay established groups. The order inside a group never changes, so all members reach the same
-state.
+The private executor follows the chain and executes small transactions at once. A group moves to the backlog when a
+transaction has a high gas limit, when the sender has used up its time budget, or when all new groups together have used
+up their budget. The backlog has its own lane and runs the sender with the least used time first. Established and new
+groups have a thread each, so new groups of an unknown sender do not delay established groups. The order inside a group
+never changes, so all members reach the same state.
 
 A transaction above `--privacy-max-transaction-gas` is never skipped, because the group's state would then differ
 between members. Instead, the group is suspended before this transaction. The database marks payloads that are not
@@ -87,7 +87,7 @@ class BehindGroup:
 
 
 class Backlog:
-    """Groups that are behind, and the order in which they run."""
+    """Private groups whose execution is behind the chain, and the order in which they run."""
 
     def __init__(self, clock: Clock, max_gas: int) -> None:
         self.max_gas = max_gas
@@ -137,7 +137,7 @@ class Backlog:
             self.add(group, number, payload[2])
 
     def add(self, group: bytes, number: int, payload_key: bytes) -> None:
-        """Add a payload to a group that is behind."""
+        """Add a payload to a group of the backlog."""
         behind = self.groups[group]
         behind.blocks.add(number)
         behind.keys.add(payload_key)

@@ -111,7 +111,7 @@ class PrivateExecutor:
         return self._mark[0] == self._chain.head.hash
 
     async def wait_for_group(self, group: bytes, limit_s: float) -> None:
-        """Wait until a group that is behind has been executed, for at most `limit_s` seconds."""
+        """Wait until the backlog has executed a group, for at most `limit_s` seconds."""
         await self.backlog.wait(group, limit_s)
 
     async def reach_head(self, limit_s: float) -> bool:

@@ -1,4 +1,4 @@
-"""`Retries`: asks a remote enclave again for payloads that it did not have when their markers were passed.
+"""`Retries`: asks a remote enclave again for payloads that were missing when their markers were processed.
 
 A remote enclave does not report arrivals. A missing payload means that this node is no participant, or that the payload
 has not arrived yet. So requests are repeated for a day, with growing delays. The number of remembered payloads is

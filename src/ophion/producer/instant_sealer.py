@@ -5,9 +5,9 @@ fills, and the next block includes all pooled transactions. So blocks become lar
 many transactions the next block starts some milliseconds later, because each block has a fixed cost.
 
 Developers and test suites expect the result of a transaction right after sending it. So the response to a sender waits
-for the block, unless senders are fast: a sender sends again right after its last response, or there are many senders.
-Fast senders get the response on admission. A request for a receipt between admission and block then waits (`mined`).
-Some libraries poll again only after another block, which never comes on an idle chain.
+for the block, unless the sender is fast or there are many senders. A fast sender sends again right after its last
+response. In both cases the response is sent on admission. A request for a receipt between admission and block waits
+(`mined`), because some libraries poll again only after another block, which never comes on an idle chain.
 
 Seals are empty, which only the development network accepts.
 """

@@ -93,9 +93,10 @@ class Layout(Struct, frozen=True):
 class Claims:
     """Claims ports from the moment they are chosen until the network ends. A context manager.
 
-    A node may start to listen seconds after its port was chosen, and a killed node frees its port. In that time a claim
-    keeps other quickstarts off the port. A claim is an abstract Unix socket name, which the kernel releases when the
-    process ends. Systems other than Linux have no such names, so another quickstart may choose the same port there.
+    A node may start to listen seconds after its port was chosen, and a killed node frees its port. A claim keeps other
+    quickstarts off the port while no node listens on it. A claim is an abstract Unix socket name, which the kernel
+    releases when the process ends. Systems other than Linux have no such names, so another quickstart may choose the
+    same port there.
     """
 
     def __init__(self) -> None:

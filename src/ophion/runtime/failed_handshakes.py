@@ -1,8 +1,8 @@
 """Counts failed TLS handshakes by reason, and logs some of them, so that operators notice wrong client certificates.
 
 Any client can cause failures at any rate, so most failures are only counted. A line is logged for the first, second,
-fourth, … failure of each reason, and for the first failure after a pause. Otherwise a client that fails all day would
-hide a new failing client.
+fourth, … failure of each reason, and for the first failure after a pause. Without the line after a pause, a client that
+fails all day would hide a new failing client.
 """
 
 from __future__ import annotations

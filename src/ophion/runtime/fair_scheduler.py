@@ -1,9 +1,9 @@
 """Fair scheduler: divides the time of the event loop between connections.
 
 While the current loop step has time left, new input is processed at once. Later input waits. The limit is wall time,
-because socket reads take longer than the time measured here. Each step gives part of its time to waiting connections.
-First come connections that sent little and used little time recently, then connections that sent much, last connections
-that use most of the loop. So an ordinary request overtakes any number of busy connections.
+which also covers socket reads that the scheduler does not measure. Each step gives part of its time to waiting
+connections. First come connections that sent little and used little time recently, then connections that sent much,
+last connections that use most of the loop. So an ordinary request overtakes any number of busy connections.
 
 Long jobs that hold memory have a queue of their own, which runs one job at a time.
 """

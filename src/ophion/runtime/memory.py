@@ -2,8 +2,8 @@
 
 The C library has a heap per thread. After some thousand large requests, these heaps still hold most of the memory. The
 interpreter holds free lists of tuples and floats, and whole arenas for single objects. When the process has grown, this
-service clears the interpreter's lists while the loop is idle. It trims the C heaps in a thread, because that can take
-long.
+service clears the interpreter's lists while the loop is idle. It trims the C heaps in a thread, because trimming can
+take long.
 """
 
 from __future__ import annotations

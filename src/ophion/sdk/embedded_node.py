@@ -1,7 +1,7 @@
 """`EmbeddedNode`: the operations of a development node for synchronous callers.
 
 A transaction of a chain in memory takes the fast path: it is executed in the calling thread, without event loop, pool
-and database (uncommitted_blocks.py). Everything else commits these blocks first and runs on the event loop.
+and database (uncommitted_blocks.py). Every other operation first commits these blocks and then runs on the event loop.
 `tests/unit/sdk/test_uncommitted_blocks.py` compares both paths.
 """
 

@@ -5,7 +5,7 @@
 
 A run starts from a snapshot. Each step calls a random function of a target with random arguments from a random sender;
 reverts are expected. After each step every invariant is checked. A failing sequence is shortened: first by leaving out
-calls, then by smaller arguments. The seed replays a run.
+calls, then by smaller arguments. The same seed repeats a run.
 """
 
 from __future__ import annotations

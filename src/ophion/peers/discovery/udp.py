@@ -1,8 +1,8 @@
 """The UDP socket of discovery, with a bounded receive queue and rate limits per source.
 
 Verifying and answering a packet costs up to half a millisecond of signatures. So each pair of IP and port (one node)
-has a rate limit, and each IP, which many nodes may share, has another. Responses have limits of their own: a flood of
-requests cannot suppress the responses to our own requests, even from the same address.
+has a rate limit, and each IP, which many nodes may share, has another rate limit. Responses have limits of their own: a
+flood of requests cannot suppress the responses to our own requests, even from the same address.
 
 Source addresses can be forged, so a flood may come from any number of addresses. Packets from the addresses of known
 nodes have a queue of their own.

@@ -2,8 +2,8 @@
 
 New transactions are collected for a short time. A random sample of peers (the square root of their number) gets them in
 full, and the other peers get their hashes. Peers that already know a transaction are skipped. Block producers get a
-transaction in full until one of them is known to have it. Fetching it by hash would take half a second, and block sizes
-would alternate between large and small.
+transaction in full until one of them is known to have it. Fetching a transaction by hash takes half a second, which
+would make block sizes alternate between large and small.
 
 A peer that is busy or has a full pool drops transactions. So executable transactions that stay in the pool for long are
 announced again. A transaction that this pool evicted is accepted again.

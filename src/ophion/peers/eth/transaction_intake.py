@@ -1,8 +1,9 @@
 """Submits the transactions of one peer to the pool.
 
-It submits one batch at a time, so a peer that sends many transactions delays only itself. The waiting bytes and the
-rate of invalid transactions are bounded. Messages above these limits are dropped, and too many such messages disconnect
-the peer. Unknown peers also share a limit on bytes and on concurrent batches, so their number does not delay members.
+The intake submits one batch at a time, so a peer that sends many transactions delays only itself. The waiting bytes and
+the rate of invalid transactions are bounded. Messages above these limits are dropped, and too many such messages
+disconnect the peer. Unknown peers also share a limit on bytes and on concurrent batches, so their number does not delay
+members.
 """
 
 from __future__ import annotations

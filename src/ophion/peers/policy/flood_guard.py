@@ -1,10 +1,10 @@
 """`FloodGuard`: throttles inbound handshakes while the permission rules refuse many nodes (decision 133).
 
-The rules need the Hello, and a handshake up to Hello costs half a millisecond of key agreements and signatures. When
-the rules refuse many nodes, this node first decrypts only the auth message, which names the caller's node id. This
-costs a tenth of a handshake. Known nodes then continue with the handshake; unknown nodes continue only when they dial a
-second time. Honest nodes redial after one to three seconds. A flood that uses a new key for each attempt never redials
-with the same key, and a reused key is remembered as refused.
+The rules can only be checked after Hello, and a handshake up to Hello costs half a millisecond of key agreements and
+signatures. When the rules refuse many nodes, this node first decrypts only the auth message, which names the caller's
+node id. This costs a tenth of a handshake. Known nodes then continue with the handshake; unknown nodes continue only
+when they dial a second time. Honest nodes redial after one to three seconds. A flood that uses a new key for each
+attempt never redials with the same key, and a reused key is remembered as refused.
 
 The auth message does not prove the node id. An attacker with another node's id fails later in the handshake.
 """

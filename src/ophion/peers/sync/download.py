@@ -30,7 +30,7 @@ MAX_HEADERS: Final = 2048
 MAX_BYTES: Final = 64 * 1024 * 1024
 """Limit of body bytes between download and import. Includes bodies that are requested."""
 SKELETON_FROM: Final = 2000
-"""Number of missing blocks from which the target sends a skeleton and all peers fill it."""
+"""Number of missing blocks from which the target sends a skeleton of headers and all peers fill the gaps."""
 _PER_PEER: Final = 2
 """Limit of concurrent header requests per peer, and of concurrent body requests per peer."""
 _BATCH_BLOCKS: Final = 256

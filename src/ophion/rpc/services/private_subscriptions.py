@@ -1,8 +1,8 @@
 """Subscriptions to private logs over WebSocket: `priv_subscribe(group, "logs", filter)` (privacy.md 9).
 
-Same as `Subscriptions`, but the events come from the private executor after it has executed a block. The transport
-disconnects slow readers. If the event queue overflows, this service disconnects its subscribers, so that no subscriber
-misses a log unnoticed.
+This service works like `Subscriptions`, but its events come from the private executor after the execution of a block.
+The transport disconnects slow readers. If the event queue overflows, this service disconnects its subscribers, so that
+no subscriber misses a log unnoticed.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 `Subscriptions` is a service. It reads chain and pool events from bounded queues, renders each message once for all
 subscribers, and passes the bytes to the connections. It never waits for a client: a connection closes itself if its
 client is a slow reader (`Caller.notify`). If an event queue overflows, the service disconnects all subscribers.
-Otherwise they would miss events without noticing.
+Otherwise subscribers would miss events without noticing.
 """
 
 from __future__ import annotations

@@ -103,9 +103,8 @@ class RequestReader:
     def piece(self, data: bytes, position: int, has_many_waiting: bool) -> int:
         """Return how many bytes to parse next. A piece of a body may be large, because bodies need no parsing.
 
-        A piece contains the end of at most one head, because the last byte of a request triggers its answer, which may
-        take milliseconds. A piece that begins in a body ends with the body, so that the next head can take the fast
-        path.
+        A piece completes at most one request, because answering a request may take milliseconds. A piece that begins in
+        a body ends with the body, so that the next head can take the fast path.
         """
         left = self._announced - self.body_bytes
         if left > 0 and not self._in_head:

@@ -159,7 +159,7 @@ class Answers:
         self._queue: deque[_Slot] = deque()
         self._out: list[Piece] = []
         self._direct: DirectReply | None = None
-        """The only open request, while another server answers it; the queue is empty then."""
+        """The only open request, while another server answers it directly. The queue is then empty."""
         self._direct_bytes = 0
         self._pump: Pump | None = None
         self._is_paused = False
