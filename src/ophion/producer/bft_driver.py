@@ -330,7 +330,7 @@ class BftDriver:
     # --- event loop task ------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Take part in consensus until cancelled. A later call starts from the head at its time."""
+        """Take part in consensus until cancelled. Each call starts from the current head."""
         ignore_chain = self._chain.events.listen(self._on_chain_event)
         self._post(self._chain.head)
         try:
