@@ -13,7 +13,7 @@ class DisconnectReason(IntEnum):
     REQUESTED = 0x00
     """An operator removed the peer, or a permission was withdrawn."""
     TCP_ERROR = 0x01
-    """Never sent: the socket closed without a Disconnect."""
+    """Local reason for a socket that closed without a Disconnect. Never sent."""
     BREACH = 0x02
     """Undecodable or unsolicited messages, invalid blocks, a message at the wrong stage."""
     USELESS = 0x03
@@ -21,16 +21,16 @@ class DisconnectReason(IntEnum):
     TOO_MANY_PEERS = 0x04
     ALREADY_CONNECTED = 0x05
     INCOMPATIBLE_VERSION = 0x06
-    """Never sent: every version is accepted."""
+    """Never sent, because this node accepts every p2p version."""
     NULL_IDENTITY = 0x07
     CLIENT_QUITTING = 0x08
     UNEXPECTED_IDENTITY = 0x09
     CONNECTED_TO_SELF = 0x0A
     TIMEOUT = 0x0B
     INVALID_RECEIPT = 0x0F
-    """Never sent; used by one client only."""
+    """Never sent by this node. Only one other client uses this reason."""
     SUBPROTOCOL = 0x10
-    """Different network, genesis or fork. Other clients also send it for errors in a handler."""
+    """Different network, genesis or fork. Other clients also send this reason for errors in a handler."""
 
     @property
     def label(self) -> str:

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 _RULES_BURST_S: Final = 0.2
 _RULES_SHARE: Final = 0.05
-"""Share of event loop time for checking Pings of unknown nodes; a permissioning contract may be slow."""
+"""Limit of the event loop time for permission checks of unknown nodes' Pings, as a share of all time."""
 _CATCH_UP: Final = (
     "; the contract is called at the latest block of this node. If this node is behind, set --bootnodes to permitted"
     " nodes: connections with them are allowed until it has caught up"
@@ -48,16 +48,16 @@ class NodeAccess:
         self._clock = clock
         self._rules_time = TokenBucket(_RULES_BURST_S, _RULES_SHARE)
         self._refused_static: set[bytes] = set()
-        """Static peers that the rules refuse to dial, already logged."""
+        """Static peers that the rules do not permit to dial. The log has one line for each."""
         self.discovery: Discovery | None = None
-        """Set when discovery is enabled."""
+        """The discovery protocol. None if discovery is disabled."""
 
     def forget(self, node_id: bytes) -> None:
         """Forget a static peer that was removed."""
         self._refused_static.discard(node_id)
 
     def may_discover(self, enode: Enode, action: Action) -> bool:
-        """Whether the rules allow `action` of discovery for a node. Pings of unknown nodes share a limit on rule
+        """Whether the rules allow a discovery action for a node. Pings of unknown nodes share a limit on rule
         evaluation time.
         """
         settings = self._settings

@@ -17,7 +17,7 @@ read_node_id = hex_bytes(64, 64, "a node id: expected 128 hex digits")
 
 
 def read_ip(text: str) -> str:
-    """Parse an IP address. Rejects host names, because enode URLs cannot hold them."""
+    """Parse an IP address. Rejects host names."""
     try:
         return socket_ip(text.removeprefix("[").removesuffix("]"))
     except ValueError:
@@ -30,7 +30,9 @@ def read_host(text: str) -> str:
 
 
 def read_bootnode(text: str, *, host_names: bool = True) -> Enode:
-    """Parse an enode URL, which must have a discovery port. `host_names`: accept a host name; needs --dns-enabled."""
+    """Parse an enode URL, which must have a discovery port. With `host_names` (--dns-enabled), the URL may have a host
+    name.
+    """
     try:
         enode = Enode.parse(text, host_names=host_names)
     except EnodeError as error:

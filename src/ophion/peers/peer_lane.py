@@ -1,8 +1,8 @@
 """`PeerLane`: shares the lane `peers` between peers, members first.
 
 The lane itself is first come, first served: twenty unknown peers with sixteen messages each would delay the block of a
-validator by hundreds of jobs. `PeerLane` hands the lane only as many jobs as it has threads. Further jobs wait here, in
-one queue per peer. Members come first; unknown peers take turns.
+validator by hundreds of jobs. `PeerLane` hands the lane only as many jobs as it has threads. Further jobs wait in one
+queue per peer. Jobs of members run first, and jobs of unknown peers run round robin.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 Owner = TypeVar("Owner", bound=Hashable)
 
 _MEMBERS_BEFORE_UNKNOWN: Final = 8
-"""Jobs of members after which an unknown peer gets one, so that busy members do not stop everything else."""
+"""Number of member jobs after which one job of an unknown peer runs. So busy members cannot starve unknown peers."""
 
 
 class _Job(NamedTuple):

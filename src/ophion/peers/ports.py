@@ -14,7 +14,7 @@ from ophion.peers.inbound import InboundConnections
 from ophion.peers.settings import PeerSettings, listen_error
 
 _MAX_PORT_ATTEMPTS: Final = 10
-"""Free ports to try with port 0."""
+"""Limit of free ports to try when the configured port is 0."""
 
 
 async def open_ports(

@@ -69,9 +69,10 @@ class PeerService:
         is_member: Callable[[Address], bool] = lambda address: False,
         host_names: HostNames | None = None,
     ) -> None:
-        """`rules` decide which nodes are permitted (None: all). `is_member` tells whether an address is a validator.
+        """`rules` decide which nodes are permitted (None permits all). `is_member` returns whether an address is a
+        validator.
 
-        `host_names` resolves the host names of static nodes and bootnodes (None: all have IP addresses).
+        `host_names` resolves the host names of static nodes and bootnodes (None if all have IP addresses).
         """
         self._settings = settings
         self._key = key
@@ -108,7 +109,7 @@ class PeerService:
         self._rules.changed.listen(lambda _: self.recheck())
         self._rules.changed.listen(lambda _: self._inbound.flood_guard.reconsider())
         self.discovery = self._discovery(chain or ChainMark(), random) if settings.has_discovery else None
-        """None if discovery is disabled."""
+        """The discovery protocol. None if discovery is disabled."""
         self._access.discovery = self.discovery
         self._udp: UdpSocket | None = None
         self._host = settings.host
@@ -174,8 +175,8 @@ class PeerService:
         return is_new
 
     def remove_static(self, enode: Enode) -> bool:
-        """Remove a static peer and disconnect it. Returns False if the node was not a static peer; it is disconnected
-        anyway.
+        """Remove a static peer and disconnect the node. Returns False if the node was not a static peer, but still
+        disconnects it.
         """
         was_static = self.plan.remove_static(enode)
         self.plan.forget(enode.node_id)
@@ -288,7 +289,7 @@ class PeerService:
         return Discovery(self._key, settings.host, record, settings.bootnodes, self._clock, random, context)
 
     async def _map_port(self, mapping: PortMapping, port: int) -> None:
-        """Request a port mapping and advertise the external address; without a router nothing changes."""
+        """Map the port on the router and advertise the external address. Does nothing without a router."""
         external = await mapping.ask()
         if external is not None:
             self._host = external
@@ -343,7 +344,7 @@ class PeerService:
     # --- ConnectionManager -----------------------------------------------------------------------------
 
     def judge(self, peer: Peer) -> None:
-        """Check permissions, bans and limits after Hello; raises `PeerMisbehaved` to reject."""
+        """Check permissions, bans and limits after Hello. Raises `PeerMisbehaved` to reject the peer."""
         peer.enode = self._access.listener_of(peer)
         refusal = self._rules.refusal_of(peer.enode, Action.ACCEPT if peer.is_inbound else Action.DIAL)
         if refusal is not None:
@@ -375,7 +376,7 @@ class PeerService:
         self._dialer.arrived(peer.id)
 
     def left(self, connection: Connection, ending: Ending) -> None:
-        """Remove an ended connection, ban after a breach, and plan the next dial."""
+        """Remove an ended connection, ban the node after a breach, and plan the next dial."""
         self.pending.leave(connection)
         self._connections.track_leaving(connection, is_bounded=self.is_listening)
         peer, node_id, now = connection.peer, connection.remote_id, self._clock.monotonic()

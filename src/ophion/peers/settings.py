@@ -33,12 +33,12 @@ class PeerSettings(Struct, frozen=True):
     asks_router: bool = False
     """Whether to request a port mapping from the router with UPnP."""
     record_file: Path | None = None
-    """File for the node record; None: not stored."""
+    """File for the node record. None means that the record is not stored."""
     timing: Timing = field(default_factory=Timing)
 
 
 class PeerListenError(OphionError):
-    """The port for peers cannot be opened."""
+    """Raised when the port for peers cannot be opened."""
 
 
 def listen_error(interface: str, port: int, error: OSError) -> PeerListenError:

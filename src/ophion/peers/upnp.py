@@ -52,7 +52,9 @@ class Gateway(Struct, frozen=True):
     service: str
 
     async def external_ip(self) -> str:
-        """Return the external address. Raises `GatewayError` if the router has none, for example while offline."""
+        """Return the external address. Raises `GatewayError` if the router has no external address, for example while
+        offline.
+        """
         found = _EXTERNAL.search(await self._ask("GetExternalIPAddress", {}))
         try:
             address = ipaddress.ip_address("" if found is None else found.group(1).decode())

@@ -14,7 +14,9 @@ _AUTHORIZATIONS: Final = 9
 """Position of the authorization list in the transaction."""
 _MAGIC: Final = b"\x05"
 _MAX_S: Final = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
-"""Half the order of secp256k1 (EIP-2). Execution ignores an authorization above it."""
+"""Maximum `s` of a signature: half the order of secp256k1 (EIP-2). Execution ignores an authorization with a larger
+`s`.
+"""
 
 
 def authorities(transaction: Transaction) -> list[Address]:

@@ -167,7 +167,7 @@ def _text(words: bytes, head: int) -> str | None:
 
 
 def read_yes_or_no(answer: bytes) -> bool:
-    """Decode the word 1 or 0."""
+    """Decode a reply of one word: 1 means yes, 0 means no."""
     if answer == _YES:
         return True
     if answer == _NO:

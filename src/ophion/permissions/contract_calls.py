@@ -61,15 +61,16 @@ class ContractCalls:
     def refusal(
         self, header: HashedHeader, state: State, question: bytes, read: Callable[[bytes], bool]
     ) -> Refusal | None:
-        """Explain why the contract refuses after this block. None if it permits. A malformed reply counts as a
-        refusal.
+        """Explain why the contract refuses a request after this block. None if the contract permits the request.
+
+        A malformed reply counts as a refusal.
         """
         return self.refusals(header, state, (question,), read)[0]
 
     def refusals(
         self, header: HashedHeader, state: State, questions: Sequence[bytes], read: Callable[[bytes], bool]
     ) -> list[Refusal | None]:
-        """Same as `refusal`, for many questions. Uncached questions share one call."""
+        """Explain for each question why the contract refuses. Uncached questions share one call."""
         answers = self._answers.get(header.hash)
         if answers is None:
             answers = self._answers[header.hash] = {}

@@ -1,7 +1,7 @@
 """Rule changes made by transactions, read from the logs of the contracts.
 
-An ingress logs every change of its rules, and the admin contract logs changes of administrators. The bloom filter
-excludes nearly every block.
+An ingress logs every change of its rules, and the admin contract logs changes of administrators. The bloom filter of a
+block excludes nearly all blocks without changes.
 """
 
 from __future__ import annotations

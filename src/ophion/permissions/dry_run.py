@@ -1,7 +1,8 @@
 """Dry run of a change of rules: computes the effects without applying the change.
 
-A change applies to the lists of this node if it has lists, otherwise to the contracts of the network. Contracts are
-treated like lists: the change decides about the accounts and nodes it names, and the contract decides about the others.
+A change applies to the lists of this node if the node has lists, otherwise to the contracts of the network. Contracts
+are treated like lists: the change decides about the accounts and nodes it names, and the contract decides about the
+others.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ophion.primitives.types import Address
 
 
 class Change(Struct, frozen=True):
-    """Additions and removals."""
+    """Additions and removals of accounts and nodes."""
 
     add_accounts: Sequence[Address] = ()
     remove_accounts: Sequence[Address] = ()
@@ -74,7 +75,7 @@ def reachable(members: Sequence[Address], own: Address, connected: Iterable[Addr
 
 
 def _problem(permissions: Permissions, change: Change) -> str | None:
-    """Return the error that the `perm` methods would return. Contracts ignore changes without effect."""
+    """Return the error with which the `perm` methods would refuse the change of a list, or None."""
     accounts, nodes = permissions.listed_accounts, permissions.listed_nodes
     try:
         if accounts is not None:

@@ -39,7 +39,7 @@ RELOAD_FAILED: Final = (
 
 
 class Permissions:
-    """Rules in force. A list that is None permits all."""
+    """The rules in force. Without a list (None), all accounts or nodes are permitted."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Permissions:
         fixed: Sequence[Enode] = (),
         bootnodes: Sequence[Enode] = (),
     ) -> None:
-        """`fixed` are bootnodes and static nodes, which cannot be removed from the list of nodes."""
+        """`fixed` holds the bootnodes and static nodes, which cannot be removed from the list of nodes."""
         self._accounts = accounts
         self._nodes = nodes
         self._fixed = tuple(fixed)
@@ -59,7 +59,7 @@ class Permissions:
         self._changes: set[asyncio.Task[None]] = set()
         self._audit: AuditLog | None = None
         self.account_verdicts = DecisionCounts()
-        """Decisions of the account list."""
+        """Counts of the decisions of the account list."""
 
     @classmethod
     def open(
@@ -72,7 +72,7 @@ class Permissions:
         *,
         host_names: bool = False,
     ) -> Permissions:
-        """Open the configured rules; raises `ConfigError` with all problems of their files.
+        """Open the configured rules; raises `ConfigError` with all problems of the rules files.
 
         With `host_names`, listed nodes may have host names.
         """
@@ -185,7 +185,7 @@ class Permissions:
 
     @property
     def accounts(self) -> AllowList[Address]:
-        """The account list. Raises `RulesError` if there is none."""
+        """The account list. Raises `RulesError` if the node has no account list."""
         if self._accounts is None:
             raise RulesError("Account whitelisting has not been enabled")
         return self._accounts
@@ -202,7 +202,7 @@ class Permissions:
 
     @property
     def nodes(self) -> AllowList[Enode]:
-        """The node list. Raises `RulesError` if there is none."""
+        """The node list. Raises `RulesError` if the node has no node list."""
         if self._nodes is None:
             raise RulesError("Node whitelisting has not been enabled")
         return self._nodes
@@ -212,7 +212,7 @@ class Permissions:
         self.without_nodes(nodes)()
 
     def without_nodes(self, nodes: Sequence[Enode]) -> Callable[[], None]:
-        """Same as `remove_nodes`, in two steps (`AllowList.prepare`)."""
+        """Write the list file without these nodes. Returns a function that applies the removal in memory."""
         self.check_fixed(nodes)
         return self.nodes.prepare((), nodes)
 
@@ -248,10 +248,7 @@ class Permissions:
             raise RulesError("Cannot remove a fixed node (bootnode or static node) from whitelist")
 
     def reloading(self) -> Callable[[], None]:
-        """Read both files again before any change applies. After an error, both lists stay unchanged.
-
-        Works in two steps (`AllowList.prepare`).
-        """
+        """Read both files and return a function that replaces both lists. After an error, both lists stay unchanged."""
         if self._accounts is None and self._nodes is None:
             raise RulesError("Node/Account whitelisting has not been enabled")
         try:

@@ -29,11 +29,11 @@ class DropReason(Enum):
     EVICTED = "evicted"
     EXPIRED = "expired"
     STALE = "stale"
-    """Another transaction used its nonce."""
+    """Another transaction with the same sender and nonce was mined."""
     INVALID = "invalid"
-    """Block building failed because of it."""
+    """Block building failed because of the transaction."""
     NOT_PERMITTED = "not permitted"
-    """The permission rules at block building do not permit its sender."""
+    """The permission rules at block building do not permit the sender."""
 
 
 class Admitted(Struct, frozen=True):

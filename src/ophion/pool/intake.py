@@ -83,7 +83,7 @@ class Intake(Generic[A]):
         self._decoding.submit(arrival, arrival.raws)
 
     def submit(self, raws: Sequence[bytes], is_local: bool) -> Awaited[A]:
-        """Queue raw transactions like `bring`. The returned future has the result."""
+        """Queue raw transactions and return a future of their results."""
         arrival: Awaited[A] = Awaited(raws, is_local)
         try:
             self.bring(arrival)

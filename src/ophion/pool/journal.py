@@ -1,11 +1,11 @@
-"""Journal of local transactions, so that acknowledged ones survive a restart.
+"""Journal of local transactions, so that acknowledged transactions survive a restart.
 
 One line per transaction: arrival in milliseconds, a space, the raw bytes as hex. Lines are appended before the client
 gets its response, with one write per batch, so a killed process loses nothing. To survive power cuts, the file is
 flushed to disk at intervals (`sync`). A client that must be certain waits for the receipt.
 
-Lines of mined transactions stay until there are many. Then a new file is written beside the old one and receives all
-further lines. `sync` renames it over the old one once it is on disk. Until then both files are valid. Torn or invalid
+Lines of mined transactions stay until there are many. Then a new file beside the old file receives all further lines.
+Once the new file is on disk, `sync` renames it over the old file. Until then both files are valid. Torn or invalid
 lines are skipped when a file is read.
 """
 
@@ -24,7 +24,7 @@ from ophion.errors import StorageError
 log = logging.getLogger(__name__)
 
 _SLACK_BYTES = 1 << 20
-"""Tolerated bytes of lines whose transactions are gone."""
+"""Tolerated bytes of journal lines whose transactions have left the pool."""
 
 
 class Entry(Struct, frozen=True):
@@ -49,7 +49,7 @@ class Journal:
         self._path = path
         self._beside = path.with_name(path.name + ".new")
         self._is_beside = False
-        """Whether the open file is the new one, not renamed yet."""
+        """Whether the open file is a new file that is not renamed yet."""
         self._file: int | None = None
         self._size = 0
         self._is_dirty = False

@@ -107,7 +107,7 @@ class Header(Struct, frozen=True):
         return rlp.list_of(self.encoded_fields(self.extra_data))
 
     def encoded_fields(self, extra_data: bytes) -> list[bytes]:
-        """Return the encoded fields with this extra data, because engines hash and sign headers without their seals."""
+        """Return the encoded fields with the given extra data. Engines hash and sign headers without the seals."""
         scalar = rlp.encode_int
         fields = [
             b"\xa0" + self.parent_hash,

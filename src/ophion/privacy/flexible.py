@@ -1,8 +1,8 @@
 """Flexible groups: a contract in the group's own state holds the member list (privacy.md 4.5).
 
-    addParticipants     creates a group, or adds to a locked one; new members get the earlier transactions
+    addParticipants     creates a group, or adds members to a locked group; new members get earlier transactions
     lock, unlock        a locked group runs management transactions only
-    removeParticipant   also goes to the removed member, as the last transaction it gets
+    removeParticipant   is also sent to the removed member, as the last transaction for this member
 
 With flexible groups, transactions refer to a group only by its id. The creator of the group chooses the id at random.
 """

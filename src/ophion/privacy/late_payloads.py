@@ -20,7 +20,7 @@ _ALL_BLOCKS: Final = 1 << 62
 
 
 class LatePayloads:
-    """Works up to the block that the walk of the `PrivateExecutor` has reached."""
+    """Executes late payloads up to the block that the `PrivateExecutor` has reached."""
 
     def __init__(self, executor: PrivateExecutor, chain: Chain, lanes: Lanes) -> None:
         self._executor = executor
@@ -78,8 +78,9 @@ class LatePayloads:
             start = after
 
     async def look_for(self, keys: list[bytes]) -> list[bytes]:
-        """Read payloads whose markers were passed. Returns the keys of the found payloads, which are executed as late
-        payloads.
+        """Read the payloads of markers that the executor has already passed. Returns the keys of the found payloads.
+
+        The found payloads are executed as late payloads.
         """
         read = await self._payloads.read_now(keys)
         turned_up = [key for key, one in zip(keys, read, strict=True) if one is not None]

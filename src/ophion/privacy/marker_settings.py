@@ -16,7 +16,7 @@ from ophion.runtime.lanes import Lane
 log = logging.getLogger(__name__)
 
 _MARKERS_KEY: Final = "private-markers"
-"""Database key of the settings that find markers: the address of the precompile, and 1 with flexible groups."""
+"""Database key of the settings that find markers: the address of the precompile, and a flag for flexible groups."""
 _KEYS_KEY: Final = "enclave-keys"
 """Database key of the concatenated enclave keys with which markers have been read so far."""
 
@@ -40,7 +40,7 @@ async def warn_of_missed_markers(
 
 
 def has_new_keys(store: Store, keys: Sequence[bytes]) -> bool:
-    """Return whether the enclave has other keys than before. Warns of missing ones."""
+    """Return whether the enclave has other keys than before. Logs a warning for missing keys."""
     before = known_keys(store)
     gone = [base64_text(key) for key in sorted(before.difference(keys))]
     if gone:

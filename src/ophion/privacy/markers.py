@@ -1,8 +1,8 @@
 """`Markers`: signs marker transactions and assigns their nonces.
 
-A random key per marker hides the sender, and its nonce is always 0. A random key has no funds, so the network must have
-free gas. A fixed key of the node has funds and consecutive nonces, which are assigned here. After a refusal the next
-nonce is read from the pool again.
+With a random key per marker, the sender is hidden and the nonce is always 0. A random key has no funds, so the network
+must have free gas. A fixed key of the node has funds and consecutive nonces, which are assigned here. After a refusal
+the next nonce is read from the pool again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Draft(Struct, frozen=True):
 
     request: MarkerRequest
     signing: asyncio.Future[Transaction] | None
-    """The running signature. None with a key of the node, whose nonces are assigned when markers are sent."""
+    """The running signing job. None with a fixed key, because its nonce is assigned when the marker is sent."""
 
 
 class Markers:
@@ -108,6 +108,6 @@ class Markers:
 
 
 def _retrieve_error(signing: asyncio.Future[Transaction]) -> None:
-    """Retrieve the signing error of a marker that is not sent because its payload was refused."""
+    """Retrieve and ignore the signing error of a marker that is not sent."""
     if not signing.cancelled():
         signing.exception()

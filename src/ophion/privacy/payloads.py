@@ -1,7 +1,8 @@
 """`Payloads`: reads the payloads of markers from the enclave, in the form that the extension executes.
 
-While a remote enclave is offline, reads are repeated until it answers; block import does not wait for them. Payloads of
-flexible groups carry more than a transaction. Some of them come from a handover, not from the enclave.
+While a remote enclave is offline, reads are repeated until the enclave answers; block import does not wait for these
+reads. Payloads of flexible groups carry more data than a transaction. Some payloads come from a handover instead of the
+enclave.
 """
 
 from __future__ import annotations
@@ -28,14 +29,16 @@ T = TypeVar("T")
 _RETRY_S: Final = 1.0
 _GROUPS_KEPT: Final = 4096
 _RECIPIENTS: Final = 10
-"""Position of the recipients in the RLP of a private transaction. A group id may replace them."""
+"""Position of the recipients in the RLP of a private transaction. A group id may replace the recipients."""
 _DYNAMIC_FEE_TYPE: Final = b"\x02"
-"""First byte of an EIP-1559 transaction. It has two more items before its recipients."""
+"""First byte of an EIP-1559 transaction, which has two more items before its recipients."""
 HANDED: Final = "handed"
-"""Table of handed over payloads. Maps a payload key to sender, recipients and payload."""
+"""Table of payloads from a handover. Maps a payload key to sender, recipients and payload."""
 
 Payload: TypeAlias = tuple[bytes, int, bytes, bytes, bytes, bytes, list[bytes] | None, bytes | None]
-"""Marker, index, key, group, sender's key, RLP, members of the group, version of a flexible group's member list."""
+"""A payload as a tuple: marker, index, key, group, sender's key, RLP, members of the group, version of a flexible
+group's member list.
+"""
 
 
 class MarkerPlace(Struct, frozen=True):
@@ -48,7 +51,7 @@ class MarkerPlace(Struct, frozen=True):
     hash: Hash32
 
     def row(self) -> tuple[bytes, int, int, bytes, bytes]:
-        """The tuple that the extension expects."""
+        """The marker as the tuple that the extension expects."""
         return (self.payload_key, self.number, self.index, self.block, self.hash)
 
 
@@ -90,7 +93,7 @@ class Payloads:
         return [self._opened(key, one) for key, one in zip(keys, received, strict=True)]
 
     async def read_now(self, keys: Sequence[bytes]) -> list[Read | None]:
-        """Same as `read`, without waiting for an offline enclave. Raises `EnclaveError`."""
+        """Return payloads by key. Raises `EnclaveError` at once if the enclave is offline."""
         received = await self._enclave.receive_many(keys) if keys else []
         return [self._opened(key, one) for key, one in zip(keys, received, strict=True)]
 
@@ -173,7 +176,7 @@ def _names_recipients(transaction: bytes) -> bool:
 
 
 def read_handed(row: bytes) -> tuple[bytes, tuple[bytes, ...], bytes]:
-    """Decode sender, recipients and payload of a handed over row."""
+    """Decode sender, recipients and payload of a row in the handover table."""
     match rlp.decode_list(row):
         case [bytes() as sender, list() as recipients, bytes() as payload]:
             return sender, tuple(one for one in recipients if isinstance(one, bytes)), payload

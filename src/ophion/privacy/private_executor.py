@@ -1,8 +1,8 @@
 """`PrivateExecutor`: executes private transactions behind the canonical chain.
 
 One task walks from the block it reached last to the head. It finds markers, reads their payloads from the enclave and
-runs them in a lane, without the database writer. It writes states, receipts and its position together. A reorganisation
-undoes nothing, because results are stored under block hashes. The walk resumes at the common ancestor.
+executes the payloads in a lane. It writes states, receipts and its position together. A reorganisation undoes nothing,
+because results are stored under block hashes. The walk resumes at the common ancestor.
 
 While a remote enclave is offline, this task waits and retries; block import continues.
 """
@@ -87,7 +87,7 @@ class PrivateExecutor:
         """Payloads that were missing in the current step."""
         self._wake = asyncio.Event()
         self._moved: asyncio.Future[None] | None = None
-        """Resolved after the next step, for callers that wait."""
+        """Future that is resolved after the next step, for callers that wait for it."""
         self._mark = self.ledger.followed() or (chain.genesis.hash, 0)
         self._written = self._mark
         chain.events.listen(self._on_chain_event)
@@ -111,7 +111,7 @@ class PrivateExecutor:
         return self._mark[0] == self._chain.head.hash
 
     async def wait_for_group(self, group: bytes, limit_s: float) -> None:
-        """Wait until a group that is behind has been executed, for at most `limit_s` seconds."""
+        """Wait until the backlog has executed a group, for at most `limit_s` seconds."""
         await self.backlog.wait(group, limit_s)
 
     async def reach_head(self, limit_s: float) -> bool:
@@ -135,7 +135,7 @@ class PrivateExecutor:
     # --- walk along the chain -------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Walk again, because something has changed."""
+        """Make the executor look for new blocks and payloads."""
         self._wake.set()
 
     def _on_chain_event(self, event: ChainEvent) -> None:
@@ -180,7 +180,7 @@ class PrivateExecutor:
             await asyncio.sleep(0)  # let block import continue first
 
     async def _step(self) -> None:
-        """Advance to the head, or by one batch."""
+        """Advance private execution to the head, or by one batch of blocks."""
         removed = self._rewind()
         self.backlog.begin_step()
         blocks, markers = await self._lanes.private.run(self._scan)
@@ -271,7 +271,7 @@ class PrivateExecutor:
         payloads = await self.load_payloads(places, only)
         done: list[Payload] = []
         waiting: dict[bool, list[Payload]] = {True: [], False: []}
-        """By whether the group is established; a few groups run together."""
+        """Payloads that run together, by whether their groups are established."""
 
         async def flush(is_established: bool) -> None:
             chunk, waiting[is_established] = waiting[is_established], []

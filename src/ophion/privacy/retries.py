@@ -1,8 +1,8 @@
-"""`Retries`: asks a remote enclave again for payloads that it did not have when their markers were passed.
+"""`Retries`: asks a remote enclave again for payloads that were missing when their markers were processed.
 
 A remote enclave does not report arrivals. A missing payload means that this node is no participant, or that the payload
 has not arrived yet. So requests are repeated for a day, with growing delays. The number of remembered payloads is
-bounded. The oldest are evicted; `priv_catchUp` still finds them.
+bounded. The oldest payloads are evicted, but `priv_catchUp` still finds them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BREATH_S: Final = 1.0
 
 
 class _Missed:
-    """A payload that was missing."""
+    """A payload that the enclave did not have."""
 
     __slots__ = ("due", "pause_s", "since")
 
@@ -44,7 +44,7 @@ class Retries:
         """`look_for` asks the enclave, schedules the execution of found payloads, and returns their keys."""
         self._look_for = look_for
         self._missed: dict[bytes, _Missed] = {}
-        """In the order in which they were found missing."""
+        """Missing payloads, in the order in which the executor missed them."""
         self._due: list[tuple[float, bytes]] = []
         self._changed = asyncio.Event()
 

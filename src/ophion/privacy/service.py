@@ -227,8 +227,8 @@ class Privacy:
         return next((one.payload_key for one in places if one.hash == place.hash), None)
 
     async def catch_up(self, group: bytes | None) -> int:
-        """Ask other members for missing payloads. Returns how many payloads arrived. They are executed as late
-        payloads.
+        """Ask other members for missing payloads. Returns how many payloads arrived. The new payloads are executed as
+        late payloads.
         """
         is_tenant = self.tenants.key() is not None
         if group is not None:

@@ -1,6 +1,6 @@
 """`TenantAuthorizer`: which private groups and results a tenant may see.
 
-With `--privacy-multi-tenancy-enabled` the token contains an enclave key, and its owner sees only the groups of that
+With `--privacy-multi-tenancy-enabled` the token contains an enclave key, and the tenant sees only the groups of this
 key. A group that this node does not know is refused with the same text as a group of other tenants. Without the option
 every client that may call the methods sees everything that this node sees.
 """

@@ -2,11 +2,11 @@
 
     chain, timers, peers ── events ──▶ BftStateMachine.handle ── effects ──▶ timers, disk, peers, build lane, importer
 
-One task takes events from the queue and runs the effects of each in order, so a vote is on disk before its message is
-sent. Slow effects (build, check, import) run as tasks and finish with an event; the machine handles messages meanwhile.
-A block built or checked here is stored with its execution result until import, so it is executed only once.
+One task takes events from the queue and runs the effects of each event in order, so a vote is on disk before its
+message is sent. Slow effects (build, check, import) run as tasks and finish with an event; the machine handles messages
+meanwhile. A block built or checked here is stored with its execution result until import, so it is executed only once.
 
-`Gossip` hides the peers. A network of one validator needs no peers and uses the same state machine.
+`Gossip` is the interface to the peers. A network of one validator needs no peers and uses the same state machine.
 """
 
 from __future__ import annotations
@@ -85,21 +85,21 @@ log = logging.getLogger(__name__)
 _BUILD_SHARE: Final = 0.75
 """Share of the block period for filling a block, so that a slow transaction cannot use up the round."""
 _UNKNOWN_SHARE: Final = 4
-"""Peers that are not validators fill at most this part of the queue."""
+"""Maximum share of the queue for messages of peers that are not validators."""
 _RETRY_S: Final = 5.0
 _GUARD_INTERVAL_S: Final = 0.1
 """Seconds between two checks of the peers' heights while this validator must not sign."""
 _MAX_LEADS: Final = 256
 """Limit of validators whose clock offset is remembered."""
 _REFUSALS: Final = (InvalidBlock, UnknownParent, DecodeError)
-"""Errors of an invalid block. Other errors are failures of this node and stop it."""
+"""Errors of an invalid block. Other errors are failures of this node and stop the node."""
 
 
 class BftTuning(Struct, frozen=True):
     """Operator settings of rounds. Further settings are in the genesis file."""
 
     max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S
-    """Maximum round timeout."""
+    """Maximum round timeout in seconds."""
     follows_others: bool = True
     """Whether to follow f + 1 validators to a later round at once."""
     passes_over: bool = True
@@ -109,7 +109,9 @@ class BftTuning(Struct, frozen=True):
 
 
 _Item: TypeAlias = "BftEvent | HashedHeader"
-"""An item of the queue. A new head is queued as its header; its event is computed when it leaves the queue."""
+"""An item of the queue. A new head is queued as a header, and its event is computed when the header leaves the
+queue.
+"""
 
 _DEFAULT_TUNING: Final = BftTuning()
 _ALONE: Final = NoPeers()
@@ -134,10 +136,10 @@ class BftDriver:
         signs_in_thread: bool = False,
         running_since: float | None = None,
     ) -> None:
-        """`shared_votes`: the store that this node shares with the other nodes of its validator key, if any.
+        """`shared_votes` is the vote store that all nodes with this validator key share, or None.
 
-        `signs_in_thread`: the key is slow, because it is in a security module. `running_since`: the start of this node,
-        if its chain may still be under another engine.
+        `signs_in_thread` is set for a slow key in a security module. `running_since` is the start time of this node, if
+        its chain may still be under another engine.
         """
         self.engine = engine
         self.proposals = proposals
@@ -160,7 +162,7 @@ class BftDriver:
         self._vote_store = VoteStore(self._chain.store, lanes, signer.address)
         self._shares_key = shared_votes is not None
         self.caster: VoteCaster | None = None
-        """Stores votes outside of the state machine. None if votes are only in the database."""
+        """Stores votes in a shared vote store, or signs with a slow key. None if neither is used."""
         if shared_votes is not None or signs_in_thread:
             votes = shared_votes or ProcessVotes()
             self.caster = VoteCaster(
@@ -172,7 +174,7 @@ class BftDriver:
         self._leads: dict[Address, float] = {}
         self._intake = MessageIntake(self._take_later, self._take_large)
         self.malformed: Callable[[Address | None], None] = lambda peer: None
-        """Called for the sender of an invalid message that was decoded later."""
+        """Called with the sender of a queued message that is invalid."""
         self._protocol = engine.protocol(self._chain.head.number + 1)
         self._factory, self._machine = self._enter(self._protocol, self._vote_store.recall(self._protocol))
 
@@ -228,7 +230,7 @@ class BftDriver:
 
     @property
     def protocol_name(self) -> str:
-        """Protocol of the current height."""
+        """Name of the consensus protocol of the current height."""
         return self._protocol.name
 
     @property
@@ -328,7 +330,7 @@ class BftDriver:
     # --- event loop task ------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Take part in consensus until cancelled. The next call continues from the head at that time."""
+        """Take part in consensus until cancelled. Each call starts from the current head."""
         ignore_chain = self._chain.events.listen(self._on_chain_event)
         self._post(self._chain.head)
         try:
@@ -421,7 +423,7 @@ class BftDriver:
         self._factory.hides_round = hides_round(clients)
 
     def _guarded(self, event: NewHead) -> NewHead:
-        """Set the time before which nothing may be signed, and schedule the next check of the peers."""
+        """Set the time before which this validator must not sign, and schedule the next check of the peers."""
         head, validators, now = event.head, event.validators, self._clock.now()
         self.guard.check_rules(head.number, validators)
         needed = quorum_of(len(validators)) - 1
@@ -533,7 +535,7 @@ class BftDriver:
         self._post(ProposalBuilt(order.height, order.round, block, not built.body.transaction_count))
 
     def _begin_early(self, parent: HashedHeader, state: State | None = None) -> None:
-        """Begin our next proposal early. `state` is given while the parent is still being written."""
+        """Begin our next proposal before it is due. `state` is given while the parent is not on disk yet."""
         now = self._clock.now()
         try:
             timing = self.engine.timing(parent)
@@ -569,7 +571,7 @@ class BftDriver:
     def _with_own_body(self, block: Candidate) -> ChainBlock:
         """Return the decoded block. Raises `WrongBody` if its body does not match its header.
 
-        The body caches the roots compared here, so the importer does not compute them again.
+        The body caches the computed roots, so the importer does not compute them again.
         """
         try:
             decoded = decode_block(block.encoded, self.engine)

@@ -45,12 +45,12 @@ class MinerSettings(Struct):
     """Settings of the block producer, changeable at runtime."""
 
     coinbase: Address | None = None
-    """The rewarded address. None until one is set."""
+    """Address that receives the fees. None until an address is set."""
     extra_data: bytes = b""
     target_gas_limit: int | None = None
     """Target to which the gas limit moves. None keeps the parent's gas limit."""
     header_form: HeaderForm | None = None
-    """Header form of the first BFT block after Shanghai. None uses the form of the forks."""
+    """Header form of the first BFT block after Shanghai. None means the default form of its fork."""
 
 
 class Assembler:
@@ -93,10 +93,10 @@ class Assembler:
     def begin_early(
         self, parent: HashedHeader, state: State | None, preferences: BlockPreferences, due: float, whole_s: float
     ) -> None:
-        """Begin the block on `parent` early, to be finished at `due` (monotonic time) with these preferences.
+        """Begin the block on `parent` before it is due. The block is finished at `due` (monotonic time).
 
-        `state` is given if the parent is still being written. Does nothing if the block has been begun, or if its
-        header cannot be known yet. `assemble` then builds the whole block when it is due.
+        `state` is given if the parent is not on disk yet. Does nothing if the block has been begun, or if its header
+        cannot be known yet. `assemble` then builds the whole block when it is due.
         """
         growing = self._growing
         if growing is not None and growing.plan.parent.hash == parent.hash and not growing.is_closed:
@@ -123,13 +123,13 @@ class Assembler:
         self._unfinished = None
 
     def discard_early(self) -> None:
-        """Discard the block begun early."""
+        """Discard the block that was begun before it is due."""
         if self._growing is not None:
             self._growing.close()
             self._growing = None
 
     async def _prebuilt(self, parent: HashedHeader, preferences: BlockPreferences) -> Filled | None:
-        """Return the block begun early on this parent, or None if its preferences have changed."""
+        """Return the block that was begun early on this parent, or None if its preferences have changed."""
         growing, self._growing = self._growing, None
         if growing is None:
             return None
@@ -153,7 +153,7 @@ class Assembler:
         return await self.assemble_on(self.chain.head, self.preferences(), deadline_s)
 
     async def assemble_on(self, parent: HashedHeader, preferences: BlockPreferences, deadline_s: float) -> BuiltBlock:
-        """Same as `assemble`, on a parent that may be replaced as head during the build."""
+        """Build a block with the best transactions on `parent`, which may stop being the head during the build."""
         filled = await self._prebuilt(parent, preferences)
         if filled is None:
             draft = self._builder.draft(parent, preferences)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OUT_OF_TURN_DELAY_S: Final = 0.5
-"""Unit in seconds of the random delay of an out-of-turn signer."""
+"""Factor in seconds: the maximum random delay of an out-of-turn signer is a multiple of this value."""
 _EMPTY_RETRY_S: Final = 1.0
 """Seconds between attempts to build a block that must not be empty."""
 _SIGNER_RETRY_S: Final = 1.0
@@ -52,9 +52,9 @@ _PARTNER_WAIT_S: Final = 2.0
 _STORE_RETRY_S: Final = 0.2
 """Seconds between attempts to seal a block while the vote store is unavailable."""
 _MAX_WAIT_S: Final = 1.0
-"""Maximum seconds until the clock is read again. It may have been set forward."""
+"""Maximum seconds until the clock is read again. The clock may have been set forward meanwhile."""
 _BUILD_SHARE: Final = 0.75
-"""Share of the block period for filling a block. The rest is for writing it."""
+"""Share of the block period for filling a block. The rest is for writing the block."""
 _MIN_BUILD_S: Final = 0.75
 _GUARD_PERIODS: Final = 3
 """Number of block periods to wait for blocks of peers that report a higher head."""
@@ -93,8 +93,10 @@ class CliqueSealer:
         shared_seals: SharedSeals | None = None,
         last: int | None = None,
     ) -> None:
-        """`signs_in_thread`: the key is slow, because it is in a security module. `shared_seals`: other nodes have the
-        same key. `last`: the last Clique block of a chain that moves to QBFT.
+        """`signs_in_thread` is set for a slow key in a security module. `shared_seals` is set if other nodes have the
+        same key.
+
+        `last` is the last Clique block of a chain that moves to QBFT.
         """
         self._assembler = assembler
         self._chain = assembler.chain
@@ -190,7 +192,9 @@ class CliqueSealer:
             log.info("role changed role=%s block=%d address=0x%s", _ROLES[is_signer], number, self._me.hex())
 
     async def _make_block(self, turn: _Turn) -> bool:
-        """Build, seal and commit. Returns False if no transaction can be included and empty blocks are off."""
+        """Build, seal and commit a block. Returns False if no transaction can be included and empty blocks are
+        disabled.
+        """
         pool = self._assembler.pool
         if not turn.may_be_empty and not pool.has_executable:
             return False
@@ -211,7 +215,7 @@ class CliqueSealer:
         return self._assembler.preferences(max(turn.parent.timestamp + turn.period_s, int(at)), self._vote(turn))
 
     def _begin_early(self, turn: _Turn, state: State | None, due: float) -> None:
-        """Begin the block of this turn early. `state` is given while its parent is still being written."""
+        """Begin the block of this turn before it is due. `state` is given while the parent is not on disk yet."""
         wait_s = due - self._clock.now()
         if wait_s > 0:
             preferences = self._preferences(turn, due)
@@ -250,7 +254,7 @@ class CliqueSealer:
     # --- nodes that share the key ---------------------------------------------------------------
 
     async def _claim(self, shared: SharedSeals, built: BuiltBlock) -> bool:
-        """Claim a block before it is sealed. Returns False if another node of this signer has claimed another one."""
+        """Claim a block before it is sealed. Returns False if another node of this signer has claimed another block."""
         header = built.header
         weight = self._chain.total_difficulty(header.parent_hash) or 0
         block = built.body.encode_block(header.encode())

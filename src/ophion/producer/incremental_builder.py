@@ -4,13 +4,13 @@
     every few milliseconds    the build lane runs new transactions of the pool; sometimes it hashes the state
     finish(draft)             the block is due: runs the last transactions, then roots. None: it must be built again
 
-The parent may still be being written. Until it is in the chain, the block takes only new arrivals. After that it also
-takes the transactions that the parent left in the pool. The pool does not change before the block is finished, so
+The parent may not be on disk yet. Until the parent is in the chain, the block takes only new arrivals. Later the block
+also takes the transactions that the parent left in the pool. The pool does not change before the block is finished, so
 discarding an unfinished block wastes only its execution.
 
 Order and fairness (decision 91): transactions are in order of arrival while all of them fit. If an excluded transaction
-pays more than an included one, the block is started again with the best first, as the full build does. The same happens
-when an included transaction is replaced in the pool.
+pays more than an included transaction, the builder starts the block again with the best transactions first. The same
+happens when an included transaction is replaced in the pool.
 """
 
 from __future__ import annotations
@@ -49,19 +49,23 @@ HEADER_BYTES: Final = 16_384
 _PACE_S: Final = 0.05
 """Seconds between two checks for new transactions."""
 _BATCH: Final = 1024
-"""Limit of transactions per batch, because the end of the block may have to wait for one batch."""
+"""Limit of transactions per batch. The end of the block may have to wait for one running batch."""
 _SETTLED: Final = 1024
-"""Transactions between two state hashes. With a lower number, the same accounts are hashed more often."""
+"""Number of transactions between two state hashes. With a lower number, the same accounts are hashed more often."""
 _CLOSING_S: Final = 0.1
 """This many seconds before the block is due, the state is hashed in any case."""
 _LAST_LOOK_S: Final = 0.02
 """The last check runs this many seconds before the block is due. `finish` runs later arrivals."""
 _CLOSED_S: Final = 0.008
-"""No batch starts in the last seconds before the block is due, so that `finish` does not wait."""
+"""No batch starts in this many seconds before the block is due, so that `finish` does not wait for a batch."""
 _LAST_S: Final = 0.05
-"""Time limit in seconds for the last arrivals when the block is due. Others wait for the next block."""
+"""Time limit in seconds for executing the last arrivals when the block is due. Later arrivals wait for the next
+block.
+"""
 _MAX_BEGINNINGS: Final = 3
-"""Limit of starts. After that, the block is built when due: endless replacements must not keep a core busy."""
+"""Limit of starts of one block, so that endless replacements cannot keep a core busy. Then the block is built when
+due.
+"""
 
 
 class BuildPlan(Struct, frozen=True):
@@ -69,7 +73,7 @@ class BuildPlan(Struct, frozen=True):
 
     parent: HashedHeader
     state: State
-    """State after the parent."""
+    """State after the parent block."""
     draft: Header
     beneficiary: Address
     """Address that earns the fees."""
@@ -112,7 +116,7 @@ def permitted(candidates: Sequence[Transaction], refusals: Mapping[int, str]) ->
 
 
 class IncrementalBuilder:
-    """Builds one future block. Create and use it in the event loop."""
+    """Builds one future block. Must be created and used on the event loop."""
 
     def __init__(
         self,
@@ -347,8 +351,8 @@ class IncrementalBuilder:
 
     @property
     def _is_contested(self) -> bool:
-        """Whether an excluded transaction seems to pay more than an included transaction. A fast estimate of
-        `_is_outbid`.
+        """Whether an excluded transaction may pay more than an included transaction. Faster than `_is_outbid`, but not
+        exact.
         """
         return self._lowest is not None and self._left_out > self._lowest
 
@@ -371,7 +375,7 @@ class IncrementalBuilder:
     async def finish(self, draft: Header, beneficiary: Address) -> Filled | None:
         """Return the block with all arrivals, or None if it must be built again.
 
-        `draft` is the current header. Transactions must see the same values in it as in the planned header.
+        `draft` is the current header. The values that transactions can read must be the same as in the planned header.
         """
         self._is_due = True
         if self._timer is not None:

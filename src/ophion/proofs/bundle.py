@@ -1,6 +1,6 @@
 """The JSON file of a proof, in one canonical form: compact, fixed member order, lower-case hexadecimal.
 
-There is one text for one bundle. So a verifier refuses a file in which any byte has changed, even a space or the case
+Each bundle has exactly one text. So a verifier refuses a file in which any byte has changed, even a space or the case
 of a digit.
 """
 
@@ -80,7 +80,9 @@ class ProofBundle(Struct, frozen=True):
     transaction: TransactionProof | None = None
     accounts: tuple[AccountProof, ...] = ()
     digest: bytes = b""
-    """Checksum in the file; empty for a new bundle. A proof of absence fits many keys, so only it notices another."""
+    """Checksum in the file; empty for a new bundle. The checksum detects a changed key in a proof of absence, which
+    fits many keys.
+    """
 
     def as_object(self) -> dict[str, Any]:
         """Return the JSON object, with its members in canonical order."""

@@ -67,7 +67,7 @@ class Child:
 def _tied_to(parent: int) -> Callable[[], None] | None:
     """Ask the kernel to end this new process with its parent, even if the parent is killed.
 
-    Only Linux has this. On other systems the nodes of a killed supervisor keep running.
+    Only Linux supports this. On other systems the nodes of a killed supervisor keep running.
     """
     if sys.platform != "linux":
         return None

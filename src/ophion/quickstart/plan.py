@@ -20,7 +20,7 @@ MAX_VALIDATORS: Final = 50
 DEFAULT_PERIOD_S: Final = 2.0
 MIN_PERIOD_S: Final = MIN_BLOCK_PERIOD_MS / 1000
 MEMBERS: Final = 3
-"""Number of nodes with private transactions, if these are enabled."""
+"""Number of nodes with private transactions, if private transactions are enabled."""
 RPC_NODE: Final = "rpcnode"
 PROXY: Final = "proxy"
 Port = Annotated[int, Meta(ge=0, lt=1 << 16)]

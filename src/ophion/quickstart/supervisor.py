@@ -37,7 +37,7 @@ class NetworkSupervisor:
     """Runs a network until it is stopped."""
 
     def __init__(self, work: Workdir, layout: Layout, lock: Lock, say: Callable[[str], object]) -> None:
-        """`say` prints a line."""
+        """`say` prints a line on the terminal."""
         self._work = work
         self._layout = layout
         self._lock = lock
@@ -172,7 +172,7 @@ class NetworkSupervisor:
         raise CommandError(f"Unknown order: {do}")
 
     async def _shut_down(self) -> None:
-        """Stop all processes, and kill those that do not end in time. Returns when all processes have ended."""
+        """Stop all processes, and kill processes that do not end in time. Returns when all processes have ended."""
         self._stop.set()
         for child in self._children.values():
             child.signal(signal.SIGTERM)

@@ -67,7 +67,7 @@ class Workdir:
 
     @classmethod
     def open(cls, path: Path) -> Workdir:
-        """Open a network. Raises `CommandError` if there is none."""
+        """Open a network. Raises `CommandError` if the directory has no network."""
         if not (path / PLAN).exists():
             raise CommandError(_missing(path))
         return cls(path, NetworkPlan.read(path / PLAN))
@@ -184,7 +184,9 @@ class Workdir:
 
 
 def _added_nodes(file: Path, read: Callable[[str], Any], own: Iterable[str]) -> list[str]:
-    """Return the nodes that the operator added to a list. Own nodes are excluded, as their ports may have changed."""
+    """Return the nodes that the operator added to a list. Excludes the network's own nodes, whose ports may have
+    changed.
+    """
     ids = {_id(url) for url in own}
     try:
         return [url for url in read(content_of(file).decode()) if _id(url) not in ids]

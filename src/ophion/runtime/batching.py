@@ -31,7 +31,7 @@ class Batches(Generic[A, B]):
         return await self.submit(piece)
 
     def submit(self, piece: A) -> asyncio.Future[B]:
-        """Same as `do`, but returns a future."""
+        """Queue a job and return a future of its result."""
         waiter: asyncio.Future[B] = asyncio.get_running_loop().create_future()
         self._waiting.append((piece, waiter))
         if not self._is_running:

@@ -1,4 +1,4 @@
-"""Blocking JSON-RPC client over HTTP: kept connections, batches and retries. Any thread may call it."""
+"""Blocking JSON-RPC client over HTTP: persistent connections, batches and retries. Any thread may call it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ophion.errors import CommandError
 from ophion.runtime.terminal_text import escape_line
 
 Call: TypeAlias = tuple[str, Sequence[Any]]
-"""Method and parameters."""
+"""A call: method and parameters."""
 
 DEFAULT_TIMEOUT_S: Final = 60.0
 MAX_REPLY_BYTES: Final = 512 * 2**20
@@ -51,7 +51,7 @@ class RetryPolicy(Struct, frozen=True):
 
     count: int = 0
     backoff_s: float = 1.0
-    """Wait before the first retry; doubles with each retry."""
+    """Seconds to wait before the first retry. The wait doubles with each retry."""
 
 
 NO_RETRIES: Final = RetryPolicy()
@@ -80,7 +80,7 @@ class JsonRpcClient:
         encode: Callable[[Any], Any] | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Prepare a client. `encode` returns the JSON form of parameters that have none of their own."""
+        """Prepare a client. `encode` converts parameters that have no JSON form."""
         try:
             parts = urlsplit(url)
             is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -93,7 +93,7 @@ class JsonRpcClient:
         self.requests = 0
         """HTTP requests so far."""
         self.is_closed = False
-        """A closed client does not retry."""
+        """Whether the client is closed. A closed client does not retry."""
         self._parts = parts
         self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -193,7 +193,7 @@ class JsonRpcClient:
         return reply
 
     def _exchange(self, body: bytes) -> tuple[int, str, bytes]:
-        """Return status, reason and body. Opens another connection if the server has closed an idle one."""
+        """Return status, reason and body. Opens another connection if the server has closed an idle connection."""
         while True:
             connection = self._idle.pop() if self._idle else self._connection()
             is_reused = connection.sock is not None

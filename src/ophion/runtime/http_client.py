@@ -23,15 +23,15 @@ _READ_BYTES: Final = 64 * 1024
 
 
 class HttpError(Exception):
-    """The server sent no usable reply; the text gives the reason."""
+    """Raised when the server sends no usable reply. The text gives the reason."""
 
 
 class HttpUnreachable(HttpError):
-    """No connection to the server."""
+    """Raised when no connection to the server is possible."""
 
 
 class HttpTimeout(HttpError):
-    """The deadline passed before the reply was complete."""
+    """Raised when the deadline passes before the reply is complete."""
 
 
 class HttpReply(Struct):

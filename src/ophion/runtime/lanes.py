@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 class LaneFull(OphionError):
-    """The lane has its maximum number of jobs."""
+    """Raised when the lane has its maximum number of jobs."""
 
     transient = True
 
@@ -56,7 +56,7 @@ class LaneFull(OphionError):
 
 
 class DeadlineExceeded(OphionError):
-    """A job did not finish before its deadline."""
+    """Raised when a job does not finish before its deadline."""
 
     transient = True
 
@@ -92,7 +92,7 @@ class ThreadLane:
     """A lane with its own threads, which start when first needed."""
 
     def __init__(self, name: str, threads: int, limit: int | None, is_abortable: bool = False) -> None:
-        """Create a lane. With `is_abortable`, running jobs may be abandoned; jobs that write must not be."""
+        """Create a lane. With `is_abortable`, running jobs may be abandoned, so these jobs must not write."""
         self.name = name
         self._slots = Slots(limit)
         self._is_abortable = is_abortable

@@ -15,7 +15,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
 _LOCK: Final = RLock()
-"""One lock for all modules, because loading one of them may load another."""
+"""One lock for all modules, because loading one module may load another."""
 
 
 @contextmanager
@@ -35,8 +35,8 @@ def left_out(name: str, instead: ModuleType | None = None) -> Iterator[None]:
 def load_later(names: Iterable[str], known: Mapping[str, Mapping[str, object]] = MappingProxyType({})) -> None:
     """Load these modules at first use of an attribute, not at import.
 
-    `known` has attributes of modules that other packages read at import. They do not load the module; once it is
-    loaded, its own attributes replace them.
+    `known` holds module attributes that other packages read at import. Reading these attributes does not load the
+    module.
 
     The standard library's `LazyLoader` does the same. But in Python 3.11 it loads the module at a second import, and a
     second thread can see a half-loaded module.

@@ -1,8 +1,9 @@
 """A log file with rotation by size.
 
 The handler writes to `node.log`. A full file becomes `node.log.1`, the previous `node.log.1` becomes `node.log.2`, and
-so on; the oldest is deleted. Another program such as logrotate may move or remove the file; the handler then opens a
-new one within a second. A full disk loses lines but does not stop the node; a later line reports how many were lost.
+so on; the oldest file is deleted. Another program such as logrotate may move or remove the file; the handler then opens
+a new file within a second. A full disk loses lines but does not stop the node; a later line reports how many lines were
+lost.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Category(Enum):
 
 
 _UNTIMED = 15
-"""Number of events in the smallest bucket that are only counted after each timed one."""
+"""Number of events that are only counted after each timed event of the smallest bucket."""
 _WIDEST = 2**53
 _UNPREFIXED = frozenset({Category.ETHEREUM, Category.PROCESS, Category.JVM, Category.PYTHON})
 
@@ -62,7 +62,7 @@ class Counter:
         self._table: Callable[[], Mapping[Labels, float]] | None = None
 
     def watch(self, source: Callable[[], float], *labels: str) -> None:
-        """Read the value from this source whenever it is shown."""
+        """Read the value from this source whenever the metric is shown."""
         self._sources[labels] = source
 
     def watch_table(self, source: Callable[[], Mapping[Labels, float]]) -> None:
@@ -96,7 +96,7 @@ class Gauge:
         self._sources: dict[Labels, Callable[[], float]] = {}
 
     def watch(self, source: Callable[[], float], *labels: str) -> None:
-        """Read the value from this source whenever it is shown."""
+        """Read the value from this source whenever the metric is shown."""
         self._sources[labels] = source
 
     @property

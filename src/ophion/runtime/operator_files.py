@@ -1,8 +1,8 @@
 """Files that an operator writes by hand: configuration, users, keys.
 
-Such files are small. A large file, such as a device or a database, was named by mistake. Reading it must fail quickly
-with a clear error, and not use all memory or minutes of parsing. The same holds for a pipe without a writer. A pipe
-with a writer works like a file (`--config-file=<(…)`).
+Such files are small. An operator may name a device or a database by mistake. Reading such a file must fail quickly with
+a clear error, without using all memory or parsing for minutes. The same holds for a pipe without a writer. A pipe with
+a writer works like a file (`--config-file=<(…)`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONG_KEY: Final = rf"(?<![\w\"'.-])(?:{_KEY}[ \t]*+\.[ \t]*+){{{_MAX_PARTS}}}"
 
 
 class NotRegularFile(ValueError):
-    """The path names something other than a small file."""
+    """Raised when the path names something other than a small file."""
 
 
 def content_of(path: Path, max_bytes: int = MAX_BYTES) -> bytes:

@@ -11,7 +11,7 @@ from collections import deque
 from contextvars import ContextVar
 
 WAITS_FOR_SLOT: ContextVar[bool] = ContextVar("waits_for_slot", default=False)
-"""Set while a request of a batch runs; its tasks inherit it. The deadline of the batch bounds the wait."""
+"""Set while a request of a batch runs, which waits for a slot. The tasks of the request inherit the value."""
 
 
 class Slots:

@@ -78,11 +78,11 @@ class Branch:
         self._impersonated: set[bytes] = set(accounts)
         self._builder = Builder(chain, keeps_revert_data=True)
         self._env: tuple[bytes, BlockEnv] | None = None
-        """Hash of a block and the environment of calls at it."""
+        """Hash of a block, with the environment of calls at this block."""
 
     def branch(self, block: int | None, is_writable: bool) -> Branch:
-        """Return a branch that starts at a block of this branch (default: the latest) and shares the blocks up to
-        it.
+        """Return a branch that starts at a block of this branch (default: the latest) and shares all blocks up to that
+        block.
         """
         position = self._position
         number = position.header.number if block is None else block

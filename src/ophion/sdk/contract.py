@@ -1,7 +1,7 @@
 """`Contract`: a contract with typed calls, decoded events and decoded errors.
 
 A function that changes nothing (`view`, `pure`) is called and returns its result. Any other function is sent as a
-transaction and returns its receipt; `call` simulates it instead.
+transaction and returns its receipt; `call` simulates the function instead.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Contract:
         self.abi = abi
         self.contract_name = name
         self.deployment: Receipt | None = None
-        """None for a contract that was there already."""
+        """Receipt of the deployment. None for a contract that already existed."""
         for name in abi.functions:
             if hasattr(Contract, name):
                 # if names are equal, the contract's function hides the attribute of this class

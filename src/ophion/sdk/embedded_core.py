@@ -72,9 +72,9 @@ class EmbeddedCore:
         """Excludes the fast path while the event loop runs for another thread."""
         self._blocks = UncommittedBlocks(dev)
         self._runs = 0
-        """Number of runs of the event loop, which may have changed any setting."""
+        """Number of runs of the event loop. Each run may have changed any setting."""
         self._saved_runs: dict[int, int] = {}
-        """`_runs` at each snapshot."""
+        """Value of `_runs` at each snapshot."""
 
     async def _build(self) -> Core:
         entropy = SystemEntropy()

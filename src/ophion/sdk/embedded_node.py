@@ -1,7 +1,7 @@
 """`EmbeddedNode`: the operations of a development node for synchronous callers.
 
 A transaction of a chain in memory takes the fast path: it is executed in the calling thread, without event loop, pool
-and database (uncommitted_blocks.py). Everything else commits these blocks first and runs on the event loop.
+and database (uncommitted_blocks.py). Every other operation first commits these blocks and then runs on the event loop.
 `tests/unit/sdk/test_uncommitted_blocks.py` compares both paths.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _CALL_DEADLINE_S = 30.0
 _PRIORITY_FEE = 1_000_000_000
 _SHARES_OF_FAILING = 16
-"""Share of a block for a pending transaction that would fail now: others must fit beside it."""
+"""A pending transaction that would fail now gets the block gas limit divided by this number as its gas limit."""
 
 
 class EmbeddedNode(EmbeddedCore):
@@ -153,7 +153,7 @@ class EmbeddedNode(EmbeddedCore):
         )
 
     def _signed(self, spec: CallSpec, nonce: int, gas: int, header: Header) -> Transaction:
-        """Return the transaction, signed with the key of its sender if that is known."""
+        """Return the transaction, signed with the key of its sender if the chain knows the key."""
         sender, base_fee = spec.sender, header.base_fee_per_gas
         secret, chain_id = self._secrets.get(sender), self.core.chain.spec.chain_id
         if secret is None and not self.dev.impersonates(sender):

@@ -36,7 +36,7 @@ CHAIN_ID = 131_277_322_940_537
 _REVERTED_CODE = 3
 _BALANCE = 1_000_000
 _FIRST_BASE_FEE = 875_000_000
-"""Base fee of block 1, as with py-evm."""
+"""Base fee of block 1, the same as in py-evm."""
 _DEFAULT_FEE = 10**9
 _UNPROTECTED_V = 27
 _PROTECTED_V = 35
@@ -53,7 +53,7 @@ class OphionBackend(BaseChainBackend):
     """The methods that eth-tester calls. Values are plain integers and bytes."""
 
     def __init__(self, chain: Chain | None = None) -> None:
-        """Use a chain, by default a new one with ten accounts of a million ether each."""
+        """Use a chain, by default a new chain with ten accounts of a million ether each."""
         if chain is None:
             chain = Chain(chain_id=CHAIN_ID, balance=_BALANCE, base_fee=_FIRST_BASE_FEE)
         self.chain = chain
@@ -126,7 +126,7 @@ class OphionBackend(BaseChainBackend):
             return as_receipt(chain.rpc("eth_getTransactionReceipt", transaction_hash), is_pending=True)
 
     def get_logs(self, **criteria: Any) -> list[dict[str, Any]]:
-        """Return the logs of a filter, given in the words of JSON-RPC."""
+        """Return the logs that match a filter object of JSON-RPC."""
         return [as_log(one, is_pending=False) for one in self.chain.rpc("eth_getLogs", criteria)]
 
     def get_fee_history(

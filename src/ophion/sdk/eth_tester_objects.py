@@ -70,7 +70,7 @@ def as_transaction(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_receipt(found: Mapping[str, Any], is_pending: bool) -> dict[str, Any]:
-    """Convert a receipt. That of a pending transaction has no block."""
+    """Convert a receipt. The receipt of a pending transaction has no block."""
     made = {snake_case(key): _value(snake_case(key), value) for key, value in found.items()}
     made["logs"] = [as_log(one, is_pending) for one in found["logs"]]
     made["to"] = made.get("to") or b""

@@ -56,7 +56,7 @@ def replayed(
     balances: Mapping[Any, int],
     gas: int | None,
 ) -> Replay:
-    """Run a mined transaction again on a branch before its block."""
+    """Run a mined transaction again on a branch that starts before its block."""
     hash = transaction.hash if isinstance(transaction, Receipt) else transaction
     found: Mapping[str, Any] | None = chain.rpc("eth_getTransactionByHash", hash)
     if found is None or found["blockNumber"] is None:

@@ -24,7 +24,7 @@ _DEADLINE_S = 30.0
 
 
 class SandboxBackend:
-    """A `Backend` on the latest state of another one."""
+    """A `Backend` on the latest state of another backend."""
 
     def __init__(self, below: EmbeddedNode | Branch) -> None:
         self._below = below

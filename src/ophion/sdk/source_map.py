@@ -29,7 +29,7 @@ class SourceLine(Struct, frozen=True):
 
     path: str
     line: int
-    """Counted from 1."""
+    """Line number, counted from 1."""
     text: str
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class SourceMap:
         self.lines: dict[int, int] = {}
         """Line of each program counter that belongs to a statement."""
         self.branches: dict[int, int] = {}
-        """Line of each program counter of a conditional jump that stands in the source."""
+        """Line of each program counter of a conditional jump that comes from a condition in the source."""
         for (pc, opcode), fragment in zip(instructions(runtime), fragments, strict=False):
             if fragment.file != own or not 0 <= fragment.start < len(file.content):
                 continue
@@ -97,7 +97,7 @@ def location_at(source_map: str, code: bytes, position: int) -> tuple[int, int] 
 
 
 def decode(text: str) -> list[Fragment]:
-    """Decode a compressed source map: an empty field repeats that of the instruction before."""
+    """Decode a compressed source map. An empty field repeats the field of the previous instruction."""
     found: list[Fragment] = []
     start, length, file = 0, 0, -1
     for item in text.split(";"):

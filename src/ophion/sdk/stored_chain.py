@@ -1,4 +1,4 @@
-"""Opens the database of a data directory for reading, also while a node uses it."""
+"""Opens the database of a data directory for reading, even while a node uses it."""
 
 from __future__ import annotations
 

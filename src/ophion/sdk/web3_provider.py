@@ -71,7 +71,7 @@ class AsyncChainProvider(AsyncBaseProvider):
 
 
 class GivenFeesMiddleware(GasPriceStrategyMiddleware):
-    """Checks fees that the caller has given or a gas price strategy chooses. The chain fills in all others."""
+    """Checks fees that the caller has given or a gas price strategy chooses. The chain fills in all other fees."""
 
     def request_processor(self, method: Any, params: Any) -> Any:
         return super().request_processor(method, params) if self._has_fees(method, params) else (method, params)
@@ -88,7 +88,7 @@ class GivenFeesMiddleware(GasPriceStrategyMiddleware):
 
 
 class RevertErrorMiddleware(Web3Middleware):
-    """Raises the error of a transaction that would revert as web3.py does when it estimates the gas before."""
+    """Raises the same error as a gas estimate of web3.py if a transaction would revert."""
 
     def wrap_make_request(self, make_request: Any) -> Any:
         def request(method: Any, params: Any) -> Any:

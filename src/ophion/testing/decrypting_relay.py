@@ -86,7 +86,7 @@ class DecryptingRelay(Relay):
     def __init__(self, target: int, target_key: PrivateKey, dialler_key: PrivateKey) -> None:
         super().__init__(target)
         self.to_target: list[bytes] = []
-        """Decrypted payloads."""
+        """Decrypted payloads of the messages to the target."""
         self.to_dialler: list[bytes] = []
         self._keys = (dialler_key, target_key)
         self._conversations: dict[socket.socket, _Conversation] = {}

@@ -1,4 +1,4 @@
-"""Connects two nodes in memory: real connections, sessions and sub-protocols, but no sockets, and any clock."""
+"""Connects two nodes in memory: real connections, sessions and sub-protocols, without sockets and with any clock."""
 
 from __future__ import annotations
 

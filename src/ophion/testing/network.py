@@ -105,17 +105,17 @@ class TestNetwork:
     ) -> None:
         """Set up a network.
 
-        `clocks`: seconds by which clocks of some nodes are ahead. `own`: further options of some nodes. `launchers`:
-        programs that run some nodes instead of the command. `tapped`: the node whose received messages are recorded.
-        `discovering`: nodes with discovery.
-        `bft_options`: further members of the section of a BFT protocol.
+        `clocks` has the seconds by which the clocks of some nodes are ahead. `own` has further options of some nodes.
+        `launchers` are programs that run some nodes instead of the command. `tapped` is the node whose received
+        messages are recorded. `discovering` are the nodes with discovery. `bft_options` are further members of the
+        section of a BFT protocol.
         """
         count = validators + followers
         self.path = path
         self.engine = engine
         self.timeout_s = timeout_s
         self.keys = sorted((member_key(index) for index in range(validators)), key=lambda key: key.address)
-        """Validators in proposer order, then followers."""
+        """Keys of the validators in proposer order, then keys of the followers."""
         self.keys += [member_key(1000 + index) for index in range(followers)]
         self.ports = free_ports(count)
         self.taps = {
@@ -235,7 +235,7 @@ class TestNetwork:
         return all(len({self.block_hash(one, number) for one in chosen}) == 1 for number in range(since, lowest + 1))
 
     def wait(self, condition: Callable[[], bool], limit_s: float, what: str = "that") -> float:
-        """Wait for a condition; return how long that took."""
+        """Wait for a condition; return the elapsed seconds."""
         began = time.monotonic()
         while not condition():
             if time.monotonic() > began + limit_s:
@@ -244,7 +244,7 @@ class TestNetwork:
         return time.monotonic() - began
 
     def grow(self, blocks: int, limit_s: float, indexes: Iterable[int] | None = None) -> float:
-        """Wait until each of these nodes is `blocks` above the highest current head; return how long that took."""
+        """Wait until each of these nodes is `blocks` above the highest current head; return the elapsed seconds."""
         chosen = list(range(len(self.nodes)) if indexes is None else indexes)
         goal = max(self.heights(chosen)) + blocks
         return self.wait(lambda: min(self.heights(chosen)) >= goal, limit_s, f"block {goal}")

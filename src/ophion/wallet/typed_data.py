@@ -45,7 +45,7 @@ _WORD: Final = 32
 
 
 class TypedDataError(OphionError):
-    """Typed data cannot be hashed."""
+    """Raised when typed data cannot be hashed."""
 
     def __init__(self, place: str, problem: str) -> None:
         super().__init__(f"{place}: {problem}")
@@ -121,7 +121,7 @@ class _Encoder:
         return known
 
     def _referenced(self, name: str) -> set[str]:
-        """Return the names of all structures that a type refers to, including itself."""
+        """Return the names of all structures that a type refers to, including the type itself."""
         found: set[str] = set()
         waiting = [name]
         while waiting:

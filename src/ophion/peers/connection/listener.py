@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 _BACKLOG: Final = 128
 _MAX_ACCEPTS: Final = 32
-"""Sockets accepted in one iteration of the event loop."""
+"""Limit of sockets accepted in one iteration of the event loop."""
 _BATCH_INTERVAL_S: Final = 0.01
 _BATCH_SIZE: Final = 64
 """During a flood, the listener accepts up to this many sockets per interval."""

@@ -2,7 +2,7 @@
 
 asyncio runs all ready callbacks before it polls timers and sockets again, so peers that send thousands of small
 messages could block the loop. The scheduler runs short steps round robin, and stops after a few milliseconds until the
-next iteration of the loop. Members take every second step, so the number of unknown peers does not delay them.
+next iteration of the loop. Members get every second step, so any number of unknown peers cannot delay members.
 """
 
 from __future__ import annotations

@@ -24,15 +24,15 @@ class ConnectionTasks:
         return self._group is not None
 
     def start(self, group: asyncio.TaskGroup) -> None:
-        """Create tasks in this group from now on."""
+        """Set the task group in which `spawn` creates tasks."""
         self._group = group
 
     def stop(self) -> None:
-        """Create no more tasks."""
+        """Make `spawn` refuse new tasks."""
         self._group = None
 
     def spawn(self, work: Coroutine[Any, Any, None], fail: Callable[[Exception], None]) -> bool:
-        """Start a task; see `Peer.spawn`. `fail` gets its error."""
+        """Start a task, and call `fail` with its exception. Returns False if the peer has too many tasks."""
         if self._group is None or len(self._children) >= MAX_TASKS:
             work.close()
             return False

@@ -1,8 +1,8 @@
-"""`IdentityProtocol`: a node proves for which validator it acts, if the validator has a key of its own.
+"""`IdentityProtocol`: a node with a separate validator key proves for which validator it acts.
 
-Other clients find a validator by its node id. Nodes that share a validator key have different node ids, so each signs
-its node id with the validator key and sends the signature after Hello. The sub-protocol `vid/1` has this one message.
-The RLPx handshake proves the node id, so another node cannot use the signature.
+Other clients find a validator by its node id. Nodes that share a validator key have different node ids, so each node
+signs its node id with the validator key and sends the signature after Hello. The sub-protocol `vid/1` has this one
+message. The RLPx handshake proves the node id, so another node cannot use the signature.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 NAME: Final = "vid"
 _PROOF: Final = 0
 _MAX_PROOF_BYTES: Final = 69
-"""A list with a signature of 65 bytes."""
+"""Size limit of a proof in bytes. A proof is an RLP list with one signature of 65 bytes."""
 _DOMAIN: Final = b"ophion validator node"
 
 
@@ -59,7 +59,7 @@ class IdentityProtocol:
 
 
 class IdentityPeer:
-    """The protocol on one connection."""
+    """The sub-protocol vid/1 on one connection."""
 
     def __init__(self, peer: Peer, protocol: IdentityProtocol) -> None:
         self._peer = peer
@@ -67,7 +67,9 @@ class IdentityPeer:
         self._has_proof = False
 
     def received(self, code: int, payload: bytes) -> None:
-        """Assign the peer to the validator that signed its node id. A node sends one proof."""
+        """Assign the peer to the validator that signed the peer's node id. Disconnects a peer that sends a second
+        proof.
+        """
         peer, protocol = self._peer, self._protocol
         if self._has_proof:
             # limit proofs, because each proof costs a signature recovery on the event loop
@@ -84,9 +86,9 @@ class IdentityPeer:
         protocol.validators.identified(peer, validator)
 
     def oversized(self, code: int, size: int) -> None:
-        """Disconnect: a proof is small."""
+        """Disconnect a peer whose proof exceeds the size limit."""
         raise PeerMisbehaved(DisconnectReason.BREACH, f"proof of a validator key of {size} bytes")
 
     def closed(self) -> None:
-        """Free the place of the node. The consensus protocol removes the peer."""
+        """Free the slot that the node occupied among the nodes of its validator."""
         self._protocol.validators.released(self._peer)

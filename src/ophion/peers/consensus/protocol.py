@@ -16,24 +16,26 @@ from ophion.peers.token_bucket import TokenBucket
 
 _MAX_MESSAGES: Final = 1000
 _MESSAGES_A_SECOND: Final = 500
-"""Rate limit of a validator. A validator sends a few messages per block and relays those of all other validators."""
+"""Limit of messages per second from a validator, which also relays the messages of all other validators."""
 _MAX_BYTES: Final = 64 * 1024 * 1024
 _BYTES_A_SECOND: Final = 16 * 1024 * 1024
-"""Rate limit of a validator: one block of the maximum size per second."""
+"""Limit of bytes per second from a validator: one block of the maximum size."""
 _MAX_VOTE_BYTES: Final = 1024
 """Size limit of a prepare or a commit, which has about 200 bytes."""
 _MAX_UNKNOWN_MESSAGE_BYTES: Final = 16 * 1024
 """Size limit of a message from a peer that is not a validator."""
 _MAX_UNKNOWN_MESSAGES: Final = 50
 _UNKNOWN_MESSAGES_A_SECOND: Final = 5
-"""Rate limit of a peer that is not a known validator. It may be a validator of a height above our head."""
+"""Limit of messages per second from a peer that is not a known validator. The peer may be a validator of a later
+height.
+"""
 _MAX_UNKNOWN_BYTES: Final = 64 * 1024
 _UNKNOWN_BYTES_A_SECOND: Final = 16 * 1024
-"""Byte rate limit of such a peer. Enough for votes, which are small."""
+"""Limit of bytes per second from a peer that is not a known validator. The limit is enough for votes."""
 
 
 class ConsensusProtocol:
-    """The subprotocol of one protocol variant."""
+    """The subprotocol of IBFT 2.0 or QBFT."""
 
     def __init__(self, variant: BftProtocol, validators: Validators) -> None:
         name, version, length = variant.subprotocol
@@ -55,7 +57,7 @@ class ConsensusProtocol:
 
 
 class ConsensusPeer:
-    """The protocol on one connection."""
+    """The consensus sub-protocol on one connection."""
 
     def __init__(self, peer: Peer, protocol: ConsensusProtocol) -> None:
         self._peer = peer

@@ -37,7 +37,7 @@ class Record(Struct, frozen=True):
     node_id: bytes
     seq: int
     pairs: Mapping[bytes, bytes]
-    """Values are RLP-encoded."""
+    """Keys of the record, with RLP-encoded values."""
 
     @classmethod
     def read(cls, encoded: bytes) -> Record:
@@ -79,11 +79,11 @@ class LocalRecord:
 
     @property
     def text(self) -> str:
-        """Text form, `enr:…`."""
+        """The record as text, `enr:…`."""
         return _PREFIX + base64.urlsafe_b64encode(self.encoded).rstrip(b"=").decode()
 
     def update(self, ip: str, tcp_port: int, udp_port: int, chain: bytes | None) -> None:
-        """Set the contents; `chain` is the RLP of the `eth` entry."""
+        """Set the contents of the record. `chain` is the RLP of the `eth` entry."""
         address = ipaddress.ip_address(ip)
         pairs = {b"tcp": rlp.encode_int(tcp_port), b"udp": rlp.encode_int(udp_port)}
         if not address.is_unspecified:

@@ -1,8 +1,8 @@
 """The UDP socket of discovery, with a bounded receive queue and rate limits per source.
 
 Verifying and answering a packet costs up to half a millisecond of signatures. So each pair of IP and port (one node)
-has a rate limit, and each IP, which many nodes may share, has another. Responses have limits of their own: a flood of
-requests cannot suppress the responses to our own requests, even from the same address.
+has a rate limit, and each IP, which many nodes may share, has another rate limit. Responses have limits of their own: a
+flood of requests cannot suppress the responses to our own requests, even from the same address.
 
 Source addresses can be forged, so a flood may come from any number of addresses. Packets from the addresses of known
 nodes have a queue of their own.
@@ -25,7 +25,7 @@ from ophion.runtime.clock import Clock
 log = logging.getLogger(__name__)
 
 MAX_WAITING: Final = 512
-"""Waiting packets of unknown addresses, and again of known ones."""
+"""Limit of queued packets from unknown addresses. The queue for known addresses has the same limit."""
 MAX_PER_SOURCE: Final = 64
 PORT_BURST: Final = 50
 _PORT_PER_S: Final = 15

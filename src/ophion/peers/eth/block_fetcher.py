@@ -27,9 +27,9 @@ from ophion.primitives.types import Hash32
 
 WAIT_S: Final = 0.5
 MAX_TRACKED: Final = 256
-"""Tracked announcements per peer."""
+"""Limit of tracked announcements per peer."""
 MAX_PASSED_OVER: Final = 1024
-"""Announcements over `MAX_TRACKED` before the peer is disconnected. Each announcement costs a database lookup."""
+"""Limit of announcements above `MAX_TRACKED` before the peer is disconnected. Each of them costs a database lookup."""
 MAX_FETCHES: Final = 3
 """Limit of concurrent fetches per peer. A peer has five request slots; two stay free for other requests."""
 _MAX_ANNOUNCERS: Final = 8
@@ -148,7 +148,9 @@ class BlockFetcher:
             self._ask_next(hash)
 
     def _ask_next(self, hash: Hash32) -> None:
-        """Fetch from the first announcer with a free fetch slot. If all are busy, queue the block at each of them."""
+        """Fetch from the first announcer with a free fetch slot. If all announcers are busy, queue the block at each of
+        them.
+        """
         pending = self._pending[hash]
         for peer in pending.announcers:
             announcer = self._announcers[peer]

@@ -54,9 +54,9 @@ from ophion.runtime.clock import Clock
 log = logging.getLogger(__name__)
 
 OLDEST: Final = 10
-"""Accepted distance below the head, in blocks."""
+"""Maximum distance of an accepted block below the head, in blocks."""
 NEWEST: Final = 30
-"""Accepted distance above the head, in blocks."""
+"""Maximum distance of an accepted block above the head, in blocks."""
 _MAX_FULL_RECIPIENTS: Final = 25
 """With more peers than this, only a random sample gets a block in full."""
 _MAX_LEAD_S: Final = 30.0
@@ -98,9 +98,9 @@ class BlockGossip:
         self._is_open = chain.spec.terminal_total_difficulty is None
         self._held = HeldBlocks(is_member)
         self._orphans: dict[Hash32, list[ChainBlock]] = {}
-        """Held blocks by the missing parent."""
+        """Held blocks, by the hash of their missing parent."""
         self._foreign = RecentHashes(_FOREIGN)
-        """Blocks from peers. They are not announced as own blocks."""
+        """Hashes of blocks from peers. This node does not announce them as own blocks."""
         self.refused: Callable[[Sequence[Header]], None] = lambda headers: None
         """Called for announced headers that do not follow the rules of this node."""
         self._fetcher = BlockFetcher(self._fetched, self._is_settled, self._held.__contains__, is_member)
@@ -108,7 +108,7 @@ class BlockGossip:
     # --- announcements of peers -----------------------------------------------------------------
 
     def received(self, peer: EthPeer, payload: bytes) -> None:
-        """Handle NewBlock: a block in full."""
+        """Handle a NewBlock message, which has a block in full."""
         if not self._is_open:
             return
         encoded, total_difficulty = decode_new_block(payload)
@@ -135,7 +135,7 @@ class BlockGossip:
         peer.raise_head(PeerHead(header.hash, weight, block.number))
 
     def announced(self, peer: EthPeer, payload: bytes) -> None:
-        """Handle NewBlockHashes."""
+        """Handle a NewBlockHashes message."""
         if not self._is_open:
             return
         for hash, number in decode_new_hashes(payload):
@@ -171,14 +171,15 @@ class BlockGossip:
     def joined(self, peer: EthPeer) -> None:
         """Announce the head to a new peer if the head has changed since this node sent its Status.
 
-        Otherwise two Clique signers that seal the same height while they connect would wait for each other forever.
+        Without this announcement, two Clique signers that seal the same height while they connect would wait for each
+        other forever.
         """
         head = self._chain.head
         if self._is_open and head.hash not in peer.known_blocks:
             self._send_hash(peer, head, encode_new_hashes([(head.hash, head.number)]))
 
     def left(self, peer: EthPeer) -> None:
-        """Drop a peer's blocks that wait for a parent. Blocks being imported continue."""
+        """Drop a peer's blocks that wait for a parent. Blocks whose import has started are not dropped."""
         self._fetcher.left(peer)
         for parent, waiting in tuple(self._orphans.items()):
             for block in tuple(waiting):

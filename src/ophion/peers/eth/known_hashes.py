@@ -1,6 +1,7 @@
 """A bounded set of recent hashes, in two generations.
 
-When the younger generation is full, the set drops the older generation, and the younger one becomes the older one.
+When the younger generation is full, the set drops the older generation, and the younger generation becomes the older
+generation.
 """
 
 from __future__ import annotations

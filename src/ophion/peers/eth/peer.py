@@ -42,12 +42,12 @@ STATUS_S: Final = 5.0
 MAX_TIMEOUTS: Final = 5
 """Consecutive request timeouts before the peer is disconnected."""
 MAX_USELESS: Final = 5
-"""Useless responses within `_USELESS_S` seconds before the peer is disconnected."""
+"""Limit of useless responses within `_USELESS_S` seconds before the peer is disconnected."""
 _USELESS_S: Final = 60.0
 _KNOWN_BLOCKS: Final = 1024
 _KNOWN_TRANSACTIONS: Final = 32_768
 _SMALL: Final = 4096
-"""Responses below this size in bytes are decoded on the event loop, larger ones in a lane."""
+"""Responses below this size in bytes are decoded on the event loop, larger responses in a lane."""
 _HEAD_ATTEMPTS: Final = 2
 
 T = TypeVar("T")
@@ -75,15 +75,15 @@ class Host(Protocol):
         """Explain why a peer with this Status is incompatible. Returns None when it is compatible."""
 
     def note_rules(self, peer: EthPeer, status: Status) -> None:
-        """Remember the rules that a peer announces and that this node does not know."""
+        """Remember the fork rules that a peer announces and this node does not know."""
 
     def refused(self, headers: Sequence[Header]) -> None:
-        """Look at headers that do not follow the rules of this node. May run in any thread."""
+        """Check whether refused headers prove that the network has moved to QBFT. May run in any thread."""
 
     def became_ready(self, peer: EthPeer) -> None: ...
 
     def raised(self, peer: EthPeer) -> None:
-        """Called when the known head or height of the peer has risen."""
+        """Called when the known head or the estimated height of the peer has risen."""
 
     def left(self, peer: EthPeer) -> None: ...
 
@@ -245,14 +245,16 @@ class EthPeer:
     # --- requests -------------------------------------------------------------------------------
 
     async def headers(self, request: GetHeaders) -> list[HashedHeader]:
-        """Request headers. Returns them validated and in order; the list may be short or empty."""
+        """Request headers. Returns the validated headers in order; the list may be short or empty."""
         engine, refused = self._host.chain.engine, self._host.refused
         return await self._exchange(
             Code.GET_BLOCK_HEADERS, request.encode, lambda body: read_headers(body, request, engine, refused)
         )
 
     async def bodies(self, headers: Sequence[HashedHeader]) -> list[SizedBody]:
-        """Request bodies. Returns them in order, with recovered senders; the list may be shorter than the request."""
+        """Request bodies. Returns the bodies in order, with recovered senders; the list may be shorter than the
+        request.
+        """
         hashes = [header.hash for header in headers]
         return await self._exchange(
             Code.GET_BLOCK_BODIES,
@@ -285,7 +287,7 @@ class EthPeer:
         return value
 
     def useless(self, why: str) -> None:
-        """Count a response that is useless but breaks no rule. Disconnects the peer after too many of them."""
+        """Count a response that is useless but breaks no rule. Disconnects the peer after too many such responses."""
         self.peer.blame()
         now = asyncio.get_running_loop().time()
         self._useless.append(now)

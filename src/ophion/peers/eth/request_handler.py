@@ -28,12 +28,11 @@ from ophion.primitives import rlp
 log = logging.getLogger(__name__)
 
 ANSWER_S: Final = 4.0
-"""Response deadline in seconds. Other clients time out after 5 s."""
+"""Deadline for a response of this node, in seconds. Other clients time out after 5 s."""
 MAX_WAITING: Final = 64
-"""Queued requests per peer. Other clients have at most five open."""
+"""Limit of queued requests per peer. Other clients have at most five open requests."""
 MAX_UNREAD_BYTES: Final = 2 * 1024 * 1024
-"""Queued bytes above which the next response waits until the peer has read some. A response has up to 2 MiB, so a slow
-reader makes this node hold twice as much at most."""
+"""Unsent bytes above which the next response waits until the peer has read some. A response has at most 2 MiB."""
 _LOOK_S: Final = 0.01
 _FEW_HEADERS: Final = 4
 """Up to this many headers are read on the event loop, because a thread switch costs more."""

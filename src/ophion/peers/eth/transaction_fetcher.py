@@ -2,7 +2,7 @@
 
 The fetcher waits half a second, because most transactions also arrive in full. Then it requests missing transactions in
 batches from one announcer. If that peer does not deliver, it asks the next announcer. Announcements are bounded per
-peer: the fetcher ignores the excess, and disconnects a peer that keeps sending it.
+peer. The fetcher ignores further announcements, and disconnects a peer that keeps sending them.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class TransactionFetcher:
         return len(self._pending)
 
     def announced(self, peer: EthPeer, payload: bytes) -> None:
-        """Handle NewPooledTransactionHashes."""
+        """Handle a NewPooledTransactionHashes message."""
         now = asyncio.get_running_loop().time()
         announcer = self._announcers.setdefault(peer, _Announcer())
         if announcer.allowance.left(now) <= 0:

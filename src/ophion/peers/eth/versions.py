@@ -41,7 +41,7 @@ class EthVersion(Struct, frozen=True):
     length: int
     """Number of reserved message codes."""
     codes: frozenset[Code]
-    """Message codes in use."""
+    """Message codes that this version uses."""
     write_status: Callable[[Status], bytes]
     read_status: Callable[[bytes], Status]
     has_total_difficulty: bool
@@ -50,7 +50,7 @@ class EthVersion(Struct, frozen=True):
     """Encodes announcements of transactions."""
     read_hashes: Callable[[bytes], TransactionHashes]
     receipts_have_bloom: bool
-    """Whether receipts have a bloom filter. In receipts without it, the type is the first list item."""
+    """Whether receipts have a bloom filter. In receipts without a bloom filter, the type is the first list item."""
 
     @property
     def capability(self) -> Capability:
@@ -146,5 +146,5 @@ VERSIONS: Final = {version.number: version for version in (ETH_66, ETH_68, ETH_6
 
 
 def offered(is_final: bool) -> tuple[EthVersion, ...]:
-    """Return the offered versions, oldest first. `is_final`: the consensus has immediate finality."""
+    """Return the offered versions, oldest first. `is_final` says whether the consensus has immediate finality."""
     return tuple(VERSIONS[number] for number in offered_numbers(is_final))

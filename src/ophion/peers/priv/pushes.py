@@ -1,4 +1,4 @@
-"""`Pushes`: sends parcels to one peer in batches, and tracks their acknowledgements.
+"""`Pushes`: sends parcels (payload and group records) to one peer in batches, and tracks acknowledgements.
 
 A window bounds the unacknowledged bytes. Further parcels wait in this queue. So the send buffer does not overflow, and
 a slow peer stays connected.
@@ -22,7 +22,7 @@ Push = asyncio.Future[str | None]
 
 
 class Pushes:
-    """Queued and unacknowledged parcels of one peer."""
+    """Queued and unacknowledged parcels (payload and group records) of one peer."""
 
     def __init__(self, send: Callable[[Kind, list[Parcel]], bool], now: Callable[[], float]) -> None:
         self._send = send
@@ -30,7 +30,7 @@ class Pushes:
         self._queue: deque[Parcel] = deque()
         self._waiting: dict[Label, list[Push]] = {}
         self._under_way: dict[Label, tuple[int, float]] = {}
-        """Size, and time of sending."""
+        """Size and send time of each unacknowledged parcel."""
         self._bytes = 0
         self._is_planned = False
         self._is_over = False

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 BASE: Final = 0x10
-"""First id for capabilities. Lower ids belong to the p2p base protocol."""
+"""First message id of capabilities. Lower ids belong to the p2p base protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Capability:
     length: int
     """Number of message codes."""
     messages: tuple[str, ...] = field(default=(), compare=False)
-    """Names of the codes for metrics and logs. May be shorter than `length`."""
+    """Message names by code, for metrics and logs. May be shorter than `length`."""
     max_bytes: Mapping[int, int] = field(default_factory=dict, compare=False)
     """Payload limit by code, after decompression. Codes without an entry have the general limit."""
 
@@ -50,7 +50,7 @@ class Shared(Struct, frozen=True):
 
 
 def negotiate(offered: Iterable[Capability], remote: Iterable[tuple[str, int]]) -> tuple[Shared, ...]:
-    """Return the highest common version of each shared capability. Sorted by name, with consecutive message ids."""
+    """Return the highest common version of each shared capability, sorted by name and with consecutive message ids."""
     theirs = frozenset(remote)
     best: dict[str, Capability] = {}
     for capability in offered:

@@ -114,7 +114,9 @@ class Session:
     )
 
     def __init__(self, identity: Identity, entropy: Entropy, remote_id: bytes | None = None) -> None:
-        """`remote_id`: the key of the node to dial (`WireError` if invalid), or None for an inbound connection."""
+        """`remote_id` is the key of the dialled node, or None for an inbound connection. Raises `WireError` for an
+        invalid key.
+        """
         self._identity = identity
         self._random = entropy.token(wire.HANDSHAKE_ENTROPY)
         self._handshake: wire.Handshake | None = None
@@ -124,7 +126,7 @@ class Session:
         self._output: list[bytes] = []
         self.stage = Stage.HANDSHAKE
         self.remote_id = remote_id
-        """The public key of the remote node: proven after the handshake, expected before it."""
+        """Public key of the remote node. The handshake proves this key."""
         self.shared: tuple[Shared, ...] = ()
         if remote_id is not None:
             self._handshake = wire.Handshake.initiate(identity.key.secret(), remote_id, self._random)

@@ -15,9 +15,9 @@ from ophion.peers.eth.response_validation import SizedBody
 from ophion.primitives.block import HashedHeader
 
 MAX_BODIES: Final = 128
-"""Bodies per request. All clients serve at least this many."""
+"""Number of bodies per request. All clients serve at least this many bodies."""
 REQUEST_BYTES: Final = 512 * 1024
-"""Expected size of a response in bytes. Small, so that execution starts while the next bodies download."""
+"""Expected size of a response in bytes. The size is small, so that execution starts while the next bodies download."""
 _TRANSACTION_GAS: Final = 21_000
 _TRANSACTION_BYTES: Final = 150
 _MIN_BYTES: Final = 64

@@ -18,7 +18,7 @@ class SyncFigures:
 
     def __init__(self) -> None:
         self.tasks = {name: Durations() for name in TASKS}
-        """Durations of requests and imports, including failed ones."""
+        """Durations of requests and imports, including failed requests and imports."""
         self.processed: Counter[tuple[str, ...]] = Counter()
         """Headers, bodies and blocks `added` to and `removed` from the queue between download and import."""
         self.restarts: Counter[str] = Counter()

@@ -45,12 +45,12 @@ log = logging.getLogger(__name__)
 TOLERANCE: Final = 5
 """A node at most this many blocks behind counts as in sync."""
 PAUSE_S: Final = 2.0
-"""Seconds for which a peer is paused after a failed cycle. Doubles with each consecutive failure."""
+"""Seconds for which a peer is paused after a failed cycle. The pause doubles with each consecutive failure."""
 LONGEST_PAUSE_S: Final = 60.0
 PATIENCE_S: Final = 0.75
 """Seconds for which a small gap is left to gossip. Gossip fetches announced blocks after half a second."""
 _MAX_STRIKES: Final = 2
-"""Consecutive cycles with unlinked headers before a disconnect. A single one may be a reorganisation."""
+"""Consecutive cycles with unlinked headers before a disconnect. A single reorganisation can cause one such cycle."""
 
 
 class _TargetHistory(Struct):
@@ -113,7 +113,7 @@ class Synchroniser:
 
     @property
     def best_height(self) -> int:
-        """Return the highest height of the usable peers, or 0 without any.
+        """Return the highest height of the usable peers, or 0 without usable peers.
 
         Ignores peers whose last cycle failed.
         """

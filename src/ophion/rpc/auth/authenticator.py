@@ -117,8 +117,8 @@ class Authenticator:
             session.look()
 
     def _evict(self) -> None:
-        """Evict the ended sessions from the cache. If there are none, evict the oldest session; its connections stay
-        open.
+        """Evict the ended sessions from the cache. If no session has ended, evict the oldest session; its connections
+        stay open.
         """
         for header in [header for header, session in self._sessions.items() if not session.look()]:
             del self._sessions[header]

@@ -27,7 +27,7 @@ _DEFAULT_COST: Final = 10
 
 
 class CredentialsError(OphionError):
-    """The credentials file cannot be used."""
+    """Raised when the credentials file cannot be used."""
 
 
 class User(Struct, frozen=True):

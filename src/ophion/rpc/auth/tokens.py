@@ -36,7 +36,7 @@ class Claims(Struct, frozen=True):
     username: str
     permissions: frozenset[str]
     expires_at: float
-    """Wall time in seconds."""
+    """Expiry as wall time in seconds."""
     issued_at: float = 0.0
     tenant: str | None = None
     """The user's enclave key on a node with several tenants."""
@@ -76,7 +76,7 @@ class TokenReader:
         )
 
     def admits(self, claims: Claims) -> bool:
-        """Return whether these claims are still accepted, that is, not revoked. Does not check their expiry."""
+        """Return whether these claims are not revoked. Does not check their expiry."""
         return True
 
 

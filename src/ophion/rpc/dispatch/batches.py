@@ -1,8 +1,8 @@
 """Batches: many requests in one message, run in order, in time slices.
 
 A batch starts at once. After a few milliseconds, or some answers, it waits for its time slice (fair_scheduler). Started
-batches finish one after the other, oldest first. If they shared the slices, the node would hold the answers of all of
-them in memory. Answers within a batch are not streamed: each is rendered whole, within the memory budget.
+batches finish one after the other, oldest first. If batches shared the slices, the node would hold the answers of all
+batches in memory. Answers within a batch are not streamed: each is rendered whole, within the memory budget.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _BATCH_TASKS: Final = 16
 _SMALL_BATCH: Final = 16
 """A batch of up to this size starts at once. A larger batch waits for a time slice while other batches run."""
 _SLICE_S: Final = 0.002
-"""Length of a time slice."""
+"""Length of a time slice in seconds."""
 _SLICE_BYTES: Final = 256 * 1024
-"""A time slice ends when its answers reach this size."""
+"""Size in bytes of the answers at which a time slice ends."""
 
 
 class Batch:

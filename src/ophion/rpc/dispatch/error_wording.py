@@ -13,4 +13,4 @@ class ErrorWording(Enum):
     MODERN = "modern"
     """The texts of go-ethereum where client libraries match on them (geth_error_messages)."""
     GETH = "geth"
-    """Those texts, with go-ethereum's code -32000 in place of the codes of Pantheon and Besu."""
+    """The texts of `MODERN`, with go-ethereum's code -32000 in place of the codes of Pantheon and Besu."""

@@ -13,7 +13,7 @@ eea          private transactions and groups   priv       private states and log
 otterscan    ots_*, erigon_*: block explorers
 dev_snapshots  evm_snapshot, evm_revert
 dev_blocks   mining and time of a development node (evm_*, anvil_*, hardhat_*)
-dev_state    its accounts and next header      dev_accounts  impersonation, pool and node information
+dev_state    accounts and the next header      dev_accounts  impersonation, pool and node information
 miner_data   eth_getMinerData*                 log_bloom_cache  admin_*Cache of Besu
 trace_files  debug_standardTrace*ToFile        chain_control  debug_setHead, debug_replayBlock, plugins_*
 eth_accounts signing accounts of the node; fills in missing transaction fields

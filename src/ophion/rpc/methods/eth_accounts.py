@@ -35,7 +35,7 @@ from ophion.wallet.unsigned import BLOB
 
 @method("eth_accounts", examples=[Example([], [])])
 def accounts(ctx: RpcContext) -> AddressList:
-    """Returns the accounts that this node signs for: those of a development network, if enabled; otherwise none."""
+    """Returns the accounts that this node signs for. Only a development network can have such accounts."""
     if ctx.accounts is None:
         return []
     impersonated = () if ctx.dev is None else sorted(ctx.dev.impersonated.difference(ctx.accounts.addresses))
@@ -97,7 +97,7 @@ def sign(ctx: RpcContext, address: AddressParam, message: DataParam) -> Data:
 def personal_sign(
     ctx: RpcContext, message: DataParam, address: AddressParam, password: TextParam | None = None
 ) -> Data:
-    """Same as `eth_sign`, with the parameter order that wallets use; the password is ignored."""
+    """Signs a message like `eth_sign`, with the parameter order that wallets use; the password is ignored."""
     return sign_hash(_key(ctx, address), message_hash(message))
 
 

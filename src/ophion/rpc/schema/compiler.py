@@ -20,7 +20,7 @@ def compile_invoke(spec: MethodSpec, context: Any) -> Invoke:
 
     `null` selects a parameter's default, if there is one. Signatures with up to two parameters have a specialised
     function, because a loop over decoders costs about a microsecond. tests/unit/rpc/schema/test_compiler.py compares
-    them with the general function, `compile_steps`.
+    the specialised functions with the general function, `compile_steps`.
     """
     function, parameters = spec.function, spec.signature.parameters
     if spec.signature.takes_caller or spec.exact_count:

@@ -86,7 +86,7 @@ class Call:
 
 
 _PLAIN: Final = frozenset({"sender", "to", "gas", "value", "input"})
-"""Members of a plain call."""
+"""Names of the members that a plain call may have."""
 
 
 def _narrow(bits: int) -> Callable[[Any], int]:

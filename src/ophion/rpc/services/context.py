@@ -56,7 +56,7 @@ class NodeInfo(Struct, frozen=True):
     protocol_version: int = 68
     """Highest eth protocol version that this node offers."""
     compat: str | None = None
-    """Compatibility profile, if one is chosen."""
+    """Compatibility profile. None if no profile is chosen."""
 
 
 class SyncStatus(Struct, frozen=True):
@@ -118,7 +118,7 @@ class RpcContext(Struct, frozen=True):
     traces: TraceCache = field(default_factory=TraceCache)
     permissions: Permissions = field(default_factory=Permissions)
     accounts: Keyring | None = None
-    """Keys of the accounts for which this node signs; None if there are none."""
+    """Keys of the accounts for which this node signs. None if the node signs for no account."""
     dev: DevNode | None = None
     """Cheat codes of a development network; None on other networks."""
     bad_blocks: BadBlocks | None = None

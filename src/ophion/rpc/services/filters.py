@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class FilterKind(Enum):
-    """What a filter returns."""
+    """The kind of results that a filter returns."""
 
     BLOCKS = "blocks"
     PENDING = "pending"
@@ -68,7 +68,7 @@ class LogChanges(Struct, frozen=True):
     """Journal position of the first block."""
 
     def wanted(self, most: int | None = None) -> tuple[ChainChange, ...]:
-        """Return the first `most` blocks, except those outside the range of the query."""
+        """Return the first `most` blocks, without the blocks outside the range of the query."""
         return tuple(one for one in self.blocks[:most] if one.is_removed or self.query.takes_block(one.number))
 
 
@@ -125,7 +125,7 @@ class Filters:
         self._quotas = ClientQuotas(most, max(1, most // _SHARE), _MAX_BYTES, _MAX_BYTES // _SHARE)
         self._filters: dict[str, _Filter] = {}
         self._pending = 0
-        """Number of filters for pending transactions; lets pool events skip the scan of all filters."""
+        """Number of filters for pending transactions. If it is 0, a pool event needs no scan of the filters."""
         self._chain: Journal[ChainChange] = Journal(_CHAIN_ENTRIES)
         self._pool: Journal[Hash32] = Journal(_POOL_ENTRIES)
 
@@ -214,7 +214,7 @@ class Filters:
         self._trim()
 
     def find(self, filter_id: str) -> LogQuery | None:
-        """Return the query of a filter, or None if it does not exist. Counts as a use of the filter."""
+        """Return the query of a filter, or None if the filter does not exist. Counts as a use of the filter."""
         found = self._use(filter_id)
         return None if found is None else found.query
 

@@ -1,7 +1,8 @@
 """Polling filters on private logs, each bound to its group.
 
-Their events come from the private executor, not from the chain. A filter reports a block once its private transactions
-have been executed. If a late payload causes a second execution, the filter reports the block again.
+The events of these filters come from the private executor, not from the chain. A filter reports a block once its
+private transactions have been executed. If a late payload causes a second execution, the filter reports the block
+again.
 """
 
 from __future__ import annotations

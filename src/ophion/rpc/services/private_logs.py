@@ -1,4 +1,4 @@
-"""Searches logs of private transactions by group. They are separate from public logs (privacy.md 9)."""
+"""Searches logs of private transactions by group. Private logs are separate from public logs (privacy.md 9)."""
 
 from __future__ import annotations
 

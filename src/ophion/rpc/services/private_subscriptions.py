@@ -1,8 +1,8 @@
 """Subscriptions to private logs over WebSocket: `priv_subscribe(group, "logs", filter)` (privacy.md 9).
 
-Same as `Subscriptions`, but the events come from the private executor after it has executed a block. The transport
-disconnects slow readers. If the event queue overflows, this service disconnects its subscribers, so that no subscriber
-misses a log unnoticed.
+This service works like `Subscriptions`, but its events come from the private executor after the execution of a block.
+The transport disconnects slow readers. If the event queue overflows, this service disconnects its subscribers, so that
+no subscriber misses a log unnoticed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MAX_BYTES: Final = 8 * MEBIBYTE
 _SHARE: Final = 4
 _LOGS: Final = "logs"
 _AT_A_TIME: Final = 64
-"""Logs that are sent before the event loop runs other tasks."""
+"""Number of logs to send before the event loop runs other tasks."""
 
 
 class _Subscription(Struct, frozen=True, eq=False):

@@ -35,7 +35,7 @@ def mined_receipt(ctx: RpcContext, hash: Hash32) -> bytes | Awaitable[bytes | No
 
 
 async def receipt_of(ctx: RpcContext, hash: Hash32, timeout_ms: int | None) -> bytes:
-    """Wait until a transaction is mined and return its receipt. Raises error 4 or 6 of EIP-7966 if that fails."""
+    """Wait until a transaction is mined and return its receipt. Raises EIP-7966 error 4 (timeout) or 6 (nonce gap)."""
     receipt = await awaited(mined_receipt(ctx, hash))
     if receipt is not None:
         return receipt

@@ -61,7 +61,7 @@ _REFUSALS: Final[Mapping[str, int]] = {
     "tip-above-fee": -32602,
     "init-code": -38025,
 }
-"""Error codes that fail the whole request, by the extension's names. A nonce overflow has no code."""
+"""Codes of the errors that fail the whole request, by their names in the extension."""
 
 
 class BlockRequest(Struct, frozen=True):
@@ -252,7 +252,9 @@ class Simulator:
         )
 
     def _base_fee(self, requested: int | None) -> int:
-        """Return the requested base fee. The default is the protocol's base fee with validation, and 0 without."""
+        """Return the requested base fee. The default is the protocol's base fee with validation, and 0 without
+        validation.
+        """
         if requested is not None:
             return requested
         if not self._simulation.is_validating or self._spec.zero_base_fee:

@@ -3,7 +3,7 @@
 `Subscriptions` is a service. It reads chain and pool events from bounded queues, renders each message once for all
 subscribers, and passes the bytes to the connections. It never waits for a client: a connection closes itself if its
 client is a slow reader (`Caller.notify`). If an event queue overflows, the service disconnects all subscribers.
-Otherwise they would miss events without noticing.
+Otherwise subscribers would miss events without noticing.
 """
 
 from __future__ import annotations
@@ -47,9 +47,11 @@ _BYTES_OF_A_HASH: Final = 160
 _BATCH_SIZE: Final = 64
 _PRIORITY_WAIT_S: Final = 0.001
 _SHORT_BYTES: Final = 4096
-"""The loop yields after a batch of short messages. A longer message counts as several messages of this size."""
+"""Size in bytes of a short message. For the limit of messages per batch, a longer message counts as several."""
 _GROUP_BYTES: Final = 16 * 1024
-"""Size of the logs that a subscriber gets in one write. Larger groups would look like a slow reader."""
+"""Maximum bytes of logs in one write to a subscriber. After a larger write, the subscriber would look like a slow
+reader.
+"""
 _MAX_INLINE: Final = 64
 """Maximum subscriptions that are served in one iteration of the event loop."""
 
@@ -94,9 +96,11 @@ class _Subscription(Struct, frozen=True, eq=False):
 
 
 AnyParam = Annotated[Any, Wire("any", "depends on the kind", {}, lambda value: value)]
-"""A parameter that `subscribe` decodes itself, because invalid ones must give `Invalid Request`."""
+"""A parameter that `subscribe` decodes itself, because an invalid value must give the error `Invalid Request`."""
 OptionsParam = Annotated[Any, Wire("any", "depends on the kind", {}, read_ahead)]
-"""Filter objects may have a hundred thousand addresses, so they are decoded off the event loop."""
+"""Options of a subscription, decoded off the event loop, because a filter object may have a hundred thousand
+addresses.
+"""
 
 
 def read_id(value: object) -> int:
@@ -188,7 +192,7 @@ class Subscriptions:
         self._unfinished: ChainEvent | None = None
         """The last chain event, until all its notifications have been sent."""
         self._heads_sent_for: ChainEvent | None = None
-        """The event whose heads have been sent already."""
+        """The chain event whose heads have been sent already."""
         chain_events.listen(self._on_new_head, is_early=True)
 
     def __len__(self) -> int:
@@ -337,7 +341,7 @@ class Subscriptions:
             del waiting[: len(found)]
 
     async def _send_receipts(self, block: ChainBlock) -> None:
-        """Send the receipts of a block as one list: all, or those of the named transactions."""
+        """Send the receipts of a block as one list: all receipts, or the receipts of the named transactions."""
         subscriptions = self._of(Kind.RECEIPTS)
         if not subscriptions or not block.body.transaction_count:
             return

@@ -22,11 +22,11 @@ from ophion.runtime.failed_handshakes import FailedHandshakes, reason_of
 from ophion.runtime.fair_scheduler import FairScheduler
 
 MOST: Final = 256
-"""Maximum handshakes that wait for the client. Queued handshakes, which wait for this node, do not count."""
+"""Maximum number of handshakes that wait for the client. Queued handshakes, which wait for this node, do not count."""
 _MAX_QUEUED: Final = 2048
 _HANDSHAKE_TIMEOUT_S: Final = 10.0
 _SHUTDOWN_TIMEOUT_S: Final = 5.0
-"""Timeout for the client's close_notify after this node has sent its own."""
+"""Timeout for the client's close_notify after this node has sent its own close_notify."""
 _STARTS_PER_SLICE: Final = 2
 """Number of queued handshakes that start in one time slice."""
 _HANDSHAKE_COST_S: Final = 0.001
@@ -35,7 +35,7 @@ _HANDSHAKE_RECORD, _CLIENT_HELLO = 0x16, 0x01
 _MAX_RECORD_BYTES: Final = 1 << 14
 _MIN_HELLO_BYTES: Final = 6
 _MAX_HELLO_BYTES: Final = 32 * 1024
-"""Maximum bytes of a ClientHello; common ones have at most two thousand."""
+"""Maximum bytes of a ClientHello. Common clients send at most two thousand bytes."""
 _NO_TLS: Final = "the client does not use TLS"
 _SILENT: Final = "the client sent no ClientHello in time"
 _TOO_MANY: Final = "too many handshakes at the same time"
@@ -71,7 +71,7 @@ class Handshakes:
         return _PendingHandshake(self)
 
     def begin(self, handshake: _PendingHandshake) -> None:
-        """Count a pending handshake; drop the oldest if there are too many."""
+        """Count a pending handshake. Above the limit, drop the oldest pending handshake."""
         self._pending[handshake] = None
         if len(self._pending) > self._most:
             oldest = next(iter(self._pending))

@@ -1,4 +1,4 @@
-"""Connection limit of a service: a new connection evicts the idlest one.
+"""Connection limit of a service: a new connection evicts the idlest connection.
 
 If the service refused new connections instead, a few thousand idle connections could block it. Connections without a
 valid token are evicted first, then connections that have sent no request. A client that waits for an answer is never
@@ -21,7 +21,7 @@ UNAUTHENTICATED: Final = 2e9
 BUSY: Final = -1.0
 """Idleness of a connection that waits for an answer from this node."""
 _EVICTION_FRACTION: Final = 8
-"""One in this many connections is selected for eviction at a time, because a scan per new connection is too slow."""
+"""One scan selects one in this many connections for eviction, because a scan for each new connection is too slow."""
 
 
 class SlotHolder(Protocol):

@@ -44,7 +44,7 @@ class Streams:
         return self._slots.used
 
     def enter(self) -> None:
-        """Count one more stream. Raises `RpcError` if there are too many."""
+        """Count one more stream. Raises `RpcError` above the limit."""
         if not self._slots.enter():
             raise TOO_MANY_TRACES()
 
@@ -53,7 +53,7 @@ class Streams:
         await self._slots.wait()
 
     def leave(self, in_batch: bool) -> None:
-        """Count one stream less. `in_batch` means that `wait` counted it."""
+        """Count one stream less. `in_batch` means that `wait` has counted the stream."""
         self._slots.leave(in_batch)
 
 
@@ -94,7 +94,7 @@ class Streamed:
         return _HUGE_LENGTH
 
     async def next(self) -> bytes | None:
-        """Return the next piece; None after the last."""
+        """Return the next piece; None after the last piece."""
         return await self._lane.run(self._source.next)
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class Pieces(Protocol):
         """Return the memory that these pieces hold, in bytes, without memory that another component counts."""
 
     async def next(self) -> bytes | None:
-        """Return the next piece; None after the last. Raises `OphionError` if the piece cannot be produced."""
+        """Return the next piece; None after the last piece. Raises `OphionError` if the piece cannot be produced."""
 
     def close(self) -> None:
         """Discard the remaining pieces."""

@@ -57,7 +57,7 @@ def _sentence(spec: OptionSpec) -> str:
 
 
 def meaning(spec: OptionSpec) -> str:
-    """Return the help text. It lists the choices if `value_form` does not."""
+    """Return the help text. The text lists the choices if `value_form` does not list them."""
     help_text = spec.declaration.help
     shown = re.findall(r"\w+", f"{spec.metavar} {help_text}")
     if set(spec.kind.choices[:1]) <= set(shown):

@@ -19,7 +19,7 @@ from ophion.runtime.operator_files import NotRegularFile, table_of
 from ophion.runtime.options.declare import OptionSpec
 
 PREFIXES = ("OPHION_", "PANTHEON_", "BESU_")
-"""Prefixes of environment variables. With those of Pantheon and Besu, existing deployments run unchanged."""
+"""Prefixes of environment variables. The prefixes of Pantheon and Besu let existing deployments run unchanged."""
 
 
 ForeignKey = Callable[[str, tuple[str, ...], str], bool]
@@ -103,8 +103,8 @@ def unknown_flag(flag: str, options: Mapping[str, OptionSpec]) -> str:
 
 
 def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> list[Given]:
-    """Read variables such as OPHION_RPC_HTTP_PORT. An empty variable means an empty list; it is ignored for other
-    options.
+    """Read variables such as OPHION_RPC_HTTP_PORT. An empty variable means an empty list; options of other types ignore
+    it.
     """
     found: list[Given] = []
     if not any(name.startswith(PREFIXES) for name in environ):

@@ -11,5 +11,6 @@
     seed_runs         runs one seed or many, on all cores
     clique            the same for Clique: in-turn blocks, delays, forks and fork choice
 
-The same arguments give the same steps, so the number of a failing seed is enough to repeat it. See docs/simulation.md.
+The same arguments give the same steps, so the number of a failing seed is enough to repeat the run. See
+docs/simulation.md.
 """

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _OLD_MESSAGES: Final = 30
 _SMALL_BODY_DELAY_S: Final = 0.001
-"""Delay of a copy with an empty body: it arrives before the large block."""
+"""Delay of a message with an empty body, which arrives before the message with the large block."""
 _FAR_AHEAD: Final = (1, 2, 5, 1000, 2**31 - 1)
 
 
@@ -52,7 +52,7 @@ class LiarCoalition:
     def __init__(self, members: frozenset[int]) -> None:
         self.members = members
         self.audience: dict[Hash32, frozenset[int]] = {}
-        """Members that shall accept a block, by its digest."""
+        """Members that shall accept a block, by the digest of the block."""
 
 
 class Liar:
@@ -121,8 +121,8 @@ class Liar:
             self._announce_forgery(message)
 
     def support(self, height: int, round_number: int, digest: bytes) -> None:
-        """Vote for a digest, even if this member has voted for another. Only members that received the block get the
-        votes.
+        """Vote for a digest, even if this member has voted for another digest. Only members that received the block get
+        the votes.
         """
         mark = digest + round_number.to_bytes(8, "big")
         if mark in self._voted:
@@ -162,7 +162,7 @@ class Liar:
             self._send(self._factory.commit(message.height, message.round, digest, digest))
 
     def _propose_twice(self, message: Proposal) -> None:
-        """Send one block to some members and another block to the rest. Other Byzantine members support both."""
+        """Send one block to some members and another block to the rest. Other Byzantine members support both blocks."""
         other = self._another(message)
         fellows, everyone = self._coalition.members, {member.index for member in self._others()}
         first = {index for index in everyone if self._rng.random() < 0.5}

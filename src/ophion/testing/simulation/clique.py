@@ -1,7 +1,7 @@
 """Simulates Clique networks: in-turn blocks, delays, forks and fork choice, with real engine and headers.
 
 Headers, seals and rules are real, unlike in the BFT simulation. Blocks are sent whole; a member fetches the unknown
-ancestors of a block. Sealing follows consensus.md 1.7, fork choice is the engine's (1.8).
+ancestors of a block. Sealing follows consensus.md 1.7, and the engine decides the fork choice (1.8).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Drives the machines of a simulated network: timers, disk, blocks and crashes.
 
-It runs effects in order, as `ophion.producer.bft_driver` does. A crash can happen between two effects.
+The driver runs effects in order, like `ophion.producer.bft_driver`. A crash can happen between two effects.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def stand_in_seal(author: Address, seal_hash: Hash32) -> Signature:
 
 
 def stand_in_seal_author(seal_hash: Hash32, seal: Signature) -> Address | None:
-    """Return the author of a seal; None if it is invalid or seals another hash."""
+    """Return the author of a seal. None if the seal is invalid or seals another hash."""
     if seal[:4] != _SEAL_MARK or seal[4 + ADDRESS_LENGTH :] != seal_hash:
         return None
     return seal[4 : 4 + ADDRESS_LENGTH]
@@ -105,7 +105,7 @@ def _digest(block_hash: Hash32, round_number: int) -> Hash32:
 
 
 class FakeMessageFactory:
-    """Creates the messages of one member. See `ophion.consensus.bft.protocol.MessageFactory`."""
+    """Creates the messages of one member, with fake signatures."""
 
     __slots__ = ("_certifies_proposal", "address")
 

@@ -31,7 +31,7 @@ class Misconduct(Enum):
     WITHHOLDING = "withholding"
     """Sends each message to some members only."""
     BODY_SWAP = "body swap"
-    """Sends proposals and prepared blocks, its own and those of others, with a wrong body."""
+    """Sends proposals and prepared blocks with a wrong body, both its own and those of other members."""
     WITHHELD_PROPOSALS = "withheld proposals"
     """Votes like an honest member but never proposes."""
     OTHER_DIGESTS = "other digests"
@@ -67,11 +67,11 @@ class LinkQuality(Struct, frozen=True):
 
 
 CALM = LinkQuality(0.002, 0.02)
-"""A healthy local network."""
+"""Link quality of a healthy local network."""
 
 
 class Partition(Struct, frozen=True):
-    """For a while only members of the same group can communicate."""
+    """A period in which only members of the same group can communicate."""
 
     start_s: float
     end_s: float
@@ -104,7 +104,7 @@ class FaultPlan(Struct, frozen=True):
     flaps: tuple[tuple[float, int, int], ...] = ()
     """Short connection failures: time and both members."""
     misconduct: dict[int, tuple[Misconduct, ...]] = field(default_factory=dict)
-    """What each misbehaving member does."""
+    """Kinds of misbehaviour of each Byzantine member."""
 
     @property
     def faulty(self) -> frozenset[int]:
@@ -173,8 +173,8 @@ def _draw_flaps(rng: Random, validators: int, storm_s: float) -> tuple[tuple[flo
 
 
 def _draw_misconduct(rng: Random, are_too_many: bool) -> tuple[Misconduct, ...]:
-    """Draw the misbehaviour of a member: either silence, or a combination of the other kinds. More than f Byzantine
-    members try to cause a fork.
+    """Draw the misbehaviour of a member: either silence, or a combination of other kinds. If more than f members are
+    Byzantine, they try to cause a fork.
     """
     if rng.random() < 0.15 and not are_too_many:
         return (Misconduct.SILENCE,)

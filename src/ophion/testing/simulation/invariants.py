@@ -1,6 +1,6 @@
 """Checks rules that must hold after every step, without looking into the state machines.
 
-The checker sees what a member sends, stores, decides and imports. The rules apply to honest members: those that neither
+The checker sees what a member sends, stores, decides and imports. The rules apply to honest members, which neither
 misbehave nor lose their disk.
 """
 
@@ -60,7 +60,9 @@ class Checker:
         self._committers: dict[tuple[int, int, Hash32], set[int]] = {}
         """Honest members that committed a block, by (height, round, hash)."""
         self._locks: dict[int, tuple[int, Hash32]] = {}
-        """(round, hash) by height, if enough honest members hold a proof. Later votes must be for this block."""
+        """Locked block as (round, hash), by height: enough honest members hold its proof. Later votes must be for this
+        block.
+        """
 
     # --- called for actions of members ----------------------------------------------------------
 
@@ -90,7 +92,7 @@ class Checker:
             self._check_justified(member, message, now)
 
     def on_decision(self, member: SimulatedMember, block: FinalBlock, now: float) -> None:
-        """Check that the seals of a decided block are those of a quorum of distinct validators."""
+        """Check that a quorum of distinct validators has sealed a decided block."""
         if member.index in self.dishonest or block.height != member.height + 1:
             return
         if has_other_body(block.block):
@@ -133,7 +135,9 @@ class Checker:
             )
 
     def _check_single_vote(self, member: SimulatedMember, message: BftMessage, now: float) -> None:
-        """Check that a member votes once per round, even across restarts. A lost disk excuses the first heights."""
+        """Check that a member votes once per round, even across restarts. A member with a lost disk is exempt at its
+        first heights.
+        """
         if isinstance(message, RoundChange) or (message.height <= 2 and member.index in self.forgetful):
             return
         digest = message.block.digest if isinstance(message, Proposal) else message.digest

@@ -105,12 +105,12 @@ class SimulatedMember:
         self.liar: Liar | None = None
         self.proposals = LocalProposals()
         self.timers: dict[TimerKind, int] = {}
-        """Number of the valid event for each kind of timer."""
+        """Number of the scheduled event for each kind of timer. Older events of the same kind are ignored."""
         self.group = 0
         self.skew_s = 0.0
         """Seconds by which the member's clock is ahead."""
         self.target = 0
-        """The height it is synchronising to."""
+        """The height to which the member synchronises."""
         self.dies_after: int | None = None
         """Number of effects that the member still runs before it crashes."""
 

@@ -33,11 +33,11 @@ class MessageDelivery:
         self.gossips = True
         """Whether members relay messages."""
         self.extra_loss: dict[type, float] = {}
-        """Share of lost messages per type, in addition to the link."""
+        """Share of lost messages by type, in addition to the loss of the link."""
         self.filter: Callable[[int, int, Letter], bool] | None = None
         """Called with sender, receiver and message; returning False drops the message. For scripted tests."""
         self.missing_links: set[frozenset[int]] = set()
-        """Pairs that are not connected at all."""
+        """Pairs of members without a connection."""
         self._event_queue = event_queue
         self._rng = rng
         self._trace = trace

@@ -6,7 +6,7 @@
     links              connection events
     sync               blocks for members that are behind
 
-The network does the work of a node around each machine, but none of the machine's own work.
+The network replaces the parts of a node around each state machine, but not the state machine itself.
 """
 
 from __future__ import annotations
@@ -118,7 +118,9 @@ class SimulatedNetwork:
         self.event_queue.add(time, lambda _member, _payload: action(), self.members[0], None)
 
     def run(self, until: float, unless: Callable[[], bool] | None = None) -> bool:
-        """Run until a time or until a rule is broken. Stops early when `unless` holds; returns whether it held."""
+        """Run until a time or until a rule is broken. Stops early when `unless` holds; returns whether `unless`
+        held.
+        """
         step = self.event_queue.step
         checker = self.checker
         while step(until):

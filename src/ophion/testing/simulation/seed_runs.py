@@ -40,7 +40,7 @@ class SeedOptions(Struct, frozen=True):
     protocol: str = "ibft2"
     validators: int = 4
     byzantine: int | None = None
-    """Number of Byzantine members. With None, the seed draws up to f."""
+    """Number of Byzantine members. None lets the seed choose a number up to f."""
     storm_s: float = 20.0
     timing: RoundTiming = DEFAULT_TIMING
     passes_over: bool = True
@@ -189,7 +189,9 @@ def _heal(world: SimulatedNetwork, options: SeedOptions) -> float:
 
 
 def _wait_for(world: SimulatedNetwork, height: int, limit_s: float) -> float | None:
-    """Return when all honest members have reached a height. On timeout, record a violation and return None."""
+    """Wait until all honest members have reached a height, and return the time. On timeout, record a violation and
+    return None.
+    """
     everyone: Callable[[], bool] = lambda: all(member.height >= height for member in world.honest)  # noqa: E731
     if world.run(world.now + limit_s, everyone):
         return world.now

@@ -52,14 +52,14 @@ _HALF_CLOSED_TIMEOUT_S: Final = 2.0
 _UNREAD_IDLENESS_S: Final = 1.0
 """Minimum idleness of a client that does not read its answers, so that it is evicted before active clients."""
 _LIGHT_BYTES: Final = WORTH_NOTING // WEIGHT_OF_A_BYTE
-"""If a connection has one open request below this size, it is not reported to the memory budget."""
+"""A connection with a single open request below this size is not reported to the memory budget."""
 _MAX_LONE_HEAD_BYTES: Final = 4 * 1024
 _UNSENT_BYTES: Final = 8 * 1024
-"""From this number of bytes in the send buffer on, the client counts as not reading."""
+"""Bytes in the send buffer from which the client counts as not reading."""
 
 
 class HttpConnection(asyncio.Protocol):
-    """One client connection. Tests use it without sockets, with a transport of their own."""
+    """One HTTP client connection."""
 
     def __init__(self, policy: HttpPolicy, forwarder: RequestForwarder | None = None) -> None:
         self._policy = policy
@@ -78,7 +78,7 @@ class HttpConnection(asyncio.Protocol):
         self._rest = b""
         """Bytes that have arrived and wait to be parsed."""
         self._lone_head = b""
-        """A head that arrived without its body: known (AWAITING_BODY), or to be stored when the body is there."""
+        """A head whose body has not arrived: a known head (AWAITING_BODY), or a head to store when its body arrives."""
         self._is_scheduled = False
         self._share = Share()
         self._graceful_close: GracefulClose | None = None
@@ -145,7 +145,7 @@ class HttpConnection(asyncio.Protocol):
             self.work()
 
     def eof_received(self) -> bool:
-        """Handle a client that has closed its sending side. It still gets answers that are ready soon.
+        """Handle a client that has closed its sending side. The client still gets answers that are ready soon.
 
         A disconnect looks the same, so the client's requests are cancelled after a short time.
         """
@@ -451,8 +451,8 @@ class HttpConnection(asyncio.Protocol):
     def _learn(self, data: bytes, position: int, session: Session | None) -> None:
         """Let the fast path remember the head of the request that begins at `position`.
 
-        `session` is the session before the request. The first request with a token changes the session, and its head is
-        not stored. A gateway stores the head anyway, since its sessions hold no token.
+        `session` is the session before the request. If the request has changed the session, its head is not stored. A
+        gateway stores the head anyway, because its sessions hold no token.
         """
         size = self.heads.learnable_bytes
         if size < 0 or self.is_ending:

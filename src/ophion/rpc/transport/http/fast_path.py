@@ -11,7 +11,7 @@ from typing import Final
 END_OF_HEAD: Final = b"\r\n\r\n"
 _MAX_OWN_HEADS: Final = 8
 _MAX_OWN_HEAD_BYTES: Final = 1536
-"""Limits of the heads that one connection stores for itself."""
+"""Limits of the number and the size of heads that one connection stores for itself."""
 
 
 class PlainHeads:
@@ -59,10 +59,10 @@ class HeadMatcher:
 
     def __init__(self, heads: PlainHeads) -> None:
         self.learnable_bytes = -1
-        """Body size of the request whose head the parser has proposed to store; -1 if there is none."""
+        """Body size of the request whose head the parser has proposed to store; -1 without a proposed head."""
         self.learnable_with_gzip = False
         self.is_private = False
-        """Whether that head is stored for this connection only."""
+        """Whether the proposed head is stored for this connection only."""
         self.use(heads)
 
     def use(self, heads: PlainHeads) -> None:
@@ -105,7 +105,7 @@ class HeadMatcher:
         return True
 
     def propose(self, body_bytes: int, accepts_gzip: bool = False, is_private: bool = False) -> None:
-        """Mark the head of the request just parsed as one to store, for all connections or for this one only."""
+        """Propose to store the head of the parsed request, for all connections or only for this connection."""
         self.learnable_bytes, self.learnable_with_gzip, self.is_private = body_bytes, accepts_gzip, is_private
 
     def learn(self, message: bytes, shared: PlainHeads) -> None:

@@ -41,7 +41,9 @@ _REASONS: Final[Mapping[int, bytes]] = {
 GZIP: Final = b"Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _MAX_FIELDS: Final = 16
-"""Maximum fields of a query. A head could hold ten thousands, which would take tens of milliseconds to parse."""
+"""Maximum fields of a query. A head could hold tens of thousands of fields, which take tens of milliseconds to
+parse.
+"""
 
 
 class Request(Struct):
@@ -51,7 +53,7 @@ class Request(Struct):
     path: bytes
     query: bytes
     headers: Mapping[bytes, bytes]
-    """Headers by lower-case name. Of repeated headers, the last one."""
+    """Headers by lower-case name. A repeated header has its last value."""
     body: bytes
     address: str = ""
     """IP address of the client; empty for a call, which does not need the address."""

@@ -22,7 +22,7 @@ _NOT_PLAIN: Final = (b"expect", b"transfer-encoding", b"upgrade")
 _ONCE: Final = frozenset(
     (b"authorization", b"content-length", b"content-type", b"host", b"origin", b"transfer-encoding")
 )
-"""Headers that must not repeat. A repeated one is typical of request smuggling."""
+"""Headers that must not repeat. A repetition is typical of request smuggling."""
 _LISTS: Final = frozenset((b"accept-encoding", b"connection", b"if-none-match", b"upgrade"))
 """Headers that are split at commas."""
 _MAX_LIST_BYTES: Final = 4 * 1024
@@ -53,7 +53,7 @@ class Reading(Protocol):
         """Send `100 Continue`, for which the client waits before it sends the body."""
 
     def on_upgrade(self, rest: bytes) -> bool:
-        """Switch to another protocol that starts with `rest`. Returns False if it is not supported."""
+        """Switch to another protocol that starts with `rest`. Returns False if that protocol is not supported."""
 
     def end_with(self, response: Response) -> None:
         """Send a final answer before the request is complete, and read no more."""
@@ -103,9 +103,8 @@ class RequestReader:
     def piece(self, data: bytes, position: int, has_many_waiting: bool) -> int:
         """Return how many bytes to parse next. A piece of a body may be large, because bodies need no parsing.
 
-        A piece contains the end of at most one head, because the last byte of a request triggers its answer, which may
-        take milliseconds. A piece that begins in a body ends with the body, so that the next head can take the fast
-        path.
+        A piece completes at most one request, because answering a request may take milliseconds. A piece that begins in
+        a body ends with the body, so that the next head can take the fast path.
         """
         left = self._announced - self.body_bytes
         if left > 0 and not self._in_head:
@@ -161,7 +160,7 @@ class RequestReader:
 
     @property
     def has_unused_token(self) -> bool:
-        """Return whether the head has a secret that this service does not need, so that connections do not share it."""
+        """Return whether the head has a secret that this service does not use. Connections do not share such a head."""
         return self._policy.guard is None and b"authorization" in self.headers
 
     def on_url(self, url: bytes) -> None:
@@ -292,7 +291,9 @@ class RequestForwarder(Protocol):
         """Answer a complete request."""
 
     def upgrade(self, reader: RequestReader, rest: bytes) -> bool:
-        """Hand the connection over to another protocol. Returns False if the request asks for no other protocol."""
+        """Hand the connection over to another protocol. Returns False if the request does not ask for another
+        protocol.
+        """
 
     def learned(self, head: bytes) -> None:
         """Called when the fast path has stored the head of this request."""

@@ -32,7 +32,7 @@ from ophion.runtime.lanes import Lane
 
 MAX_PIPELINED: Final = 32
 _MAX_PIPELINED_BYTES: Final = 64 * 1024
-"""Maximum bytes of open requests and queued answers of one connection. Above it, requests run one by one."""
+"""Maximum bytes of open requests and queued answers of one connection. Above this limit, requests run one by one."""
 WEIGHT_OF_A_BYTE: Final = 8
 """Estimated memory of an open request per byte of its text, if `Pending.weight` is not set."""
 
@@ -97,7 +97,7 @@ class _Slot(Struct, eq=False):
             self.parts = (response_head(response, self.extra, self.keep_alive, self.is_old), *body)
 
     def divide(self, scheduler: FairScheduler) -> None:
-        """Send a long answer in parts, one in each time slice."""
+        """Send a long answer in parts, one part in each time slice."""
         parts = self.parts or ()
         if self.stream is None and sum(map(len, parts)) > PORTION_BYTES:
             self.stream, self.frame, self.parts = Bare(Portions(parts, scheduler)), as_it_is, ()
@@ -159,7 +159,7 @@ class Answers:
         self._queue: deque[_Slot] = deque()
         self._out: list[Piece] = []
         self._direct: DirectReply | None = None
-        """The only open request, while another server answers it; the queue is empty then."""
+        """The only open request, while another server answers it directly. The queue is then empty."""
         self._direct_bytes = 0
         self._pump: Pump | None = None
         self._is_paused = False
@@ -228,7 +228,7 @@ class Answers:
             self._out.extend(cast("tuple[Piece, ...]", slot.parts))
 
     def put(self, text: bytes) -> None:
-        """Queue bytes that are not an answer. They are sent after all answers queued earlier."""
+        """Queue bytes that are not an answer, after all answers queued earlier."""
         if self._direct is not None:
             self.queue_direct()
         if not self._queue:
@@ -245,17 +245,17 @@ class Answers:
         self._direct, self._direct_bytes = reply, size
 
     def delivered(self) -> None:
-        """Note that the expected answer has arrived."""
+        """Record that the expected answer has arrived."""
         self._direct = None
 
     def queue_direct(self) -> None:
-        """Move the response that was to be written directly into the queue, so that it keeps its position."""
+        """Move a response from the direct path into the queue, so that the response keeps its position."""
         reply, self._direct = self._direct, None
         if reply is not None:
             self.add(reply.as_pending(), size=self._direct_bytes)
 
     def flush(self) -> bool:
-        """Write the answers that are ready; return whether there were any."""
+        """Write the answers that are ready; return whether any answer was ready."""
         queue, out = self._queue, self._out
         if not queue and not out:
             return False

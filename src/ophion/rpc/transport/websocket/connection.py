@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 _PING_AFTER_S: Final = 30.0
 _MAX_OPEN_REQUESTS: Final = 128
 _MAX_OPEN_BYTES: Final = 256 * 1024
-"""Maximum bytes of open requests of one connection. Beyond it, the next message waits."""
+"""Maximum bytes of open requests of one connection. Above this limit, the next message waits."""
 _CLOSE_TIMEOUT_S: Final = 8.0
 """Time that a client has for closing after a protocol violation."""
 _MAX_CONTROLS: Final = 512
@@ -50,7 +50,7 @@ _FRAMES_PER_CHECK: Final = 32
 """Number of frames that are parsed between two checks of the time slice."""
 _LONG_MESSAGE_BYTES: Final = 16 * 1024
 _READ_COST_S: Final = 75e-6
-"""Processor time that one read costs in the event loop. The scheduler cannot measure it."""
+"""Processor time that one read costs in the event loop. The scheduler cannot measure this time."""
 _UNSENT_BYTES: Final = 8 * 1024
 _MAX_UNAUTHENTICATED_BYTES: Final = 64 * 1024
 """Maximum message size of a client that may call no method."""
@@ -166,7 +166,7 @@ class WebSocketConnection(asyncio.Protocol):
     # --- called by the service and by subscriptions ----------------------------------------------
 
     def notify(self, message: bytes) -> None:
-        """Send a notification. If too many are unread, close the connection."""
+        """Send a notification. If too many notifications are unread, close the connection."""
         if not self._is_open:
             return
         unread = self._transport.get_write_buffer_size() + self._unsent_bytes

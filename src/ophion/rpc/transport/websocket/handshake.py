@@ -43,7 +43,7 @@ class Handshake:
         self.headers: dict[bytes, bytes] = {}
 
     def feed(self, data: bytes) -> int | Response | None:
-        """Parse some bytes. Returns where frames begin, a refusal, or None if the head is incomplete."""
+        """Parse some bytes. Returns the position where frames begin, a refusal, or None if the head is incomplete."""
         parser = self._parser
         if parser is None:
             return NOT_HTTP
