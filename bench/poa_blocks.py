@@ -142,7 +142,7 @@ async def watch(port: int, late: list[float], count: int | None) -> None:
         if seen > head:
             now = time.time()
             block = await client.ask("eth_getBlockByNumber", hex(seen), False)
-            # skip block 1: the node makes it at once, at any fraction of a second
+            # skip block 1: the node makes block 1 as soon as it starts, not at the start of a second
             if seen > 1:
                 late.append(now - int(block["timestamp"], 16))
             head = seen
@@ -169,7 +169,7 @@ async def load(port: int, bodies: list[bytes], seconds: int, found: Figures, is_
 
     has_capacity = asyncio.Event()
     has_capacity.set()
-    # blocks of the development network follow no schedule
+    # measure no delays on the development network, because its blocks follow no schedule
     late: list[float] = [] if is_dev else found.loaded
     watching = asyncio.ensure_future(watch(port, late, None))
     began, done = time.perf_counter(), 0
@@ -201,7 +201,7 @@ def options(engine: str, folder: Path) -> tuple[str, ...]:
 
 
 def authority_genesis(engine: str) -> dict[str, Any]:
-    """Return a network whose only member has the first development key, with a period of a second."""
+    """Return a network whose only validator has the first development key, with a period of a second."""
     address = DEV_KEYS[0].address
     if engine == "clique":
         parameters, extra = {"blockperiodseconds": 1}, bytes(32) + address + bytes(65)

@@ -3,8 +3,8 @@
     python bench/poa_restart.py [--blocks 29951] [ENGINE ...]
 
 A network of one node makes the blocks with a manual clock. Then the script opens the database again and measures the
-time until the members after the head are known. The default number of blocks ends just before a checkpoint, where the
-node must read most headers.
+time until the block producers after the head are known. The default number of blocks ends just before a checkpoint,
+where the node must read most headers.
 """
 
 from __future__ import annotations

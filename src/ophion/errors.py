@@ -62,7 +62,7 @@ class CommandError(OphionError):
 
 
 class GenesisError(OphionError):
-    """A genesis cannot be used. `place` is the JSON path of the invalid member, if known."""
+    """A genesis cannot be used. `place` is the JSON path of the invalid key, if known."""
 
     def __init__(self, message: str, place: str | None = None) -> None:
         self.place = place

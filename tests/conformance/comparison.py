@@ -16,11 +16,11 @@ ADDED_MEMBERS = frozenset(
         "parentBeaconBlockRoot", "requestsHash",
     }
 )  # fmt: skip
-"""Members that json-rpc.md 7.2 adds to the objects of Pantheon 1.2."""
+"""JSON keys that json-rpc.md 7.2 adds to the objects of Pantheon 1.2."""
 
 
 def differences(expected: Any, got: Any, lenient: bool = False, at: str = "$") -> list[str]:
-    """Return where two JSON values differ. With `lenient`, additional members are accepted."""
+    """Return where two JSON values differ. With `lenient`, additional keys are accepted."""
     if isinstance(expected, dict) and isinstance(got, dict):
         found = [f"{at}.{name} is missing" for name in expected if name not in got]
         extra = set(got) - set(expected) - (ADDED_MEMBERS if lenient else set())
@@ -55,7 +55,7 @@ def answer_differences(expected: dict[str, Any], got: dict[str, Any], lenient: b
 
 
 def shape_differences(expected: Any, got: Any, at: str = "$") -> list[str]:
-    """Compare types and names of members, not values, for cases whose answer is only an example.
+    """Compare types and names of JSON keys, not values, for cases whose answer is only an example.
 
     Member names that are values themselves (addresses, nonces) may differ. The objects under these names must have the
     same shape.

@@ -1,4 +1,4 @@
-"""Compares every GraphQL field with the corresponding JSON-RPC member, over whole chains.
+"""Compares every GraphQL field with the corresponding JSON-RPC key, over whole chains.
 
 The fields come from the schema by introspection. A field without a corresponding member in this file fails the test.
 """

@@ -48,7 +48,7 @@ NAMED = {
     "^0x[1-9a-f]": ("gas", "gasPrice", "value", "nonce", "maxFeePerGas", "number", "time", "balance", "gasLimit"),
     "^0x": ("data", "input", "code"),
 }
-"""Sample texts for members whose schema only says that they are text."""
+"""Sample texts for JSON keys whose schema only says that the value is text."""
 PATTERNS = {name: pattern for pattern, names in NAMED.items() for name in names}
 BLINDING = ("admin_changeLogLevel",)
 """Methods that would stop a node from logging errors."""

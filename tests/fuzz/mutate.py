@@ -106,7 +106,7 @@ ODD_VALUES: tuple[Any, ...] = (
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the paths of all members of a JSON value."""
+    """Yield the paths of all keys of a JSON value."""
     members: Iterator[tuple[Any, Any]]
     if isinstance(value, dict):
         members = iter(value.items())

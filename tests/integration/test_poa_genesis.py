@@ -150,7 +150,7 @@ def test_unknown_keys_are_named_in_a_warning(tmp_path: Path, engine: str) -> Non
 
 
 def genesis_extra(engine: str, times: int = 1) -> str:
-    """Return the extra data of a network whose only member is listed `times` times."""
+    """Return the extra data of a network whose only validator is listed `times` times."""
     members = [b"\x11" * 20] * times
     if engine == "clique":
         return "0x" + (bytes(32) + b"".join(members) + bytes(65)).hex()

@@ -119,7 +119,7 @@ def test_everything_before_a_spoilt_block_stays(tmp_path: Path) -> None:
 
 
 def everything() -> dict[str, Any]:
-    """Return a genesis with all members of all engines."""
+    """Return a genesis with every configuration key of every consensus engine."""
     document: dict[str, Any] = genesis_document()
     blobs = {"target": 3, "max": 6, "baseFeeUpdateFraction": 3338477}
     bft = {

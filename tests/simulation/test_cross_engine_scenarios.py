@@ -24,7 +24,7 @@ PERIODS = {"blockperiodseconds": 1, "epochlength": 77}
 
 
 def genesis_object(engine: str, **config: Any) -> dict[str, Any]:
-    """Return the genesis document of a network with one member."""
+    """Return the genesis document of a network with one validator."""
     first = authority_genesis("clique" if engine == "ethash" else engine, [KEYS[0].address], **PERIODS)
     parameters = {"fixedDifficulty": 100} if engine == "ethash" else PERIODS
     return {

@@ -96,7 +96,7 @@ def hostile_node() -> Iterator[HostileNode]:
 
 
 def odd_variants(answers: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the answers, each time with one answer, or one member of an object, replaced by an odd value."""
+    """Yield the answers, each time with one answer, or one key of an object, replaced by an odd value."""
     for method, answer in answers.items():
         for odd in ODD_ANSWERS:
             yield {**answers, method: odd}

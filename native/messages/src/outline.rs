@@ -18,7 +18,7 @@ type Step = Result<usize, NotJson>;
 /// An object at the top level: one request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Position of the member `id`. If a member is repeated, the last one counts.
+    /// Position of the JSON key `id`. If a key is repeated, the last one counts.
     pub id: Option<Range<usize>>,
     pub method: Option<Range<usize>>,
     pub params: Option<Range<usize>>,
@@ -246,7 +246,7 @@ impl Walk<'_> {
             match self.text.get(at) {
                 Some(b'"') => return Ok(at + 1),
                 Some(b'\\') => at = self.escape(at)?,
-                _ => return Err(NotJson), // the string contains a control character or does not end
+                _ => return Err(NotJson), // the string contains a control character or has no closing quote
             }
         }
     }
@@ -300,7 +300,7 @@ enum Name {
     Other,
 }
 
-/// Return the member name of a quoted key, with escapes resolved (`"\u0069d"` is `id`).
+/// Return the name of a quoted JSON key, with escapes resolved (`"\u0069d"` is `id`).
 fn name_of(quoted: &[u8]) -> Name {
     let written = &quoted[1..quoted.len() - 1];
     if !written.contains(&b'\\') {

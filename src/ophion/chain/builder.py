@@ -33,7 +33,8 @@ class BuiltBlock(Struct, frozen=True):
     execution: Execution
     env: BlockEnv
     skipped: tuple[tuple[int, str], ...] = ()
-    """Candidates that no block can include now, by position, with the reason. Only `fill` sets this field."""
+    """Candidate transactions that no block can include now, by position, with the reason. Only `fill` sets this field.
+    """
 
     @property
     def state(self) -> State:
@@ -61,7 +62,8 @@ class Builder:
         beneficiary: Address | None = None,
         block_hashes: bytes | None = None,
     ) -> BuiltBlock:
-        """Execute candidates on the parent's state until gas or time is used up. Blocks the thread: call it in a lane.
+        """Execute candidates on the parent's state until gas or time is used up. Blocks the thread: call it in a worker
+        thread.
 
         `beneficiary` earns the fees; None stands for the header's coinbase. A transaction that is running at the
         deadline waits for the next block. A transaction that alone needs more than the whole time is skipped
@@ -89,7 +91,7 @@ class Builder:
     def open(
         self, draft: Header, state: State, beneficiary: Address | None = None, block_hashes: bytes | None = None
     ) -> DraftBlock:
-        """Open an empty block that takes transactions later. Blocks the thread: call it in a lane.
+        """Open an empty block that takes transactions later. Blocks the thread: call it in a worker thread.
 
         `block_hashes` are the ancestor hashes, newest first. They are needed if the parent is not committed yet.
         """

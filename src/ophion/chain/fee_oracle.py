@@ -28,7 +28,7 @@ _RLP_STRING = 0x80
 
 
 _HistoryKey: TypeAlias = tuple[int, Hash32, tuple[float, ...] | None, int, int, int | None]
-"""Block count, newest block, percentiles, minimum prices of the node, next base fee (cheat codes can change it)."""
+"""Key of a cached history: block count, newest block, percentiles, minimum prices of the node, next base fee."""
 
 
 class FeeHistory(Struct):

@@ -81,8 +81,8 @@ def percentile(counts: Mapping[int, int], share: float) -> int | None:
 class PriceSamples:
     """Prices of recent blocks.
 
-    Reading many bodies takes long, so callers check `is_warm` and use a lane if it is False. Concurrent calls are safe,
-    but each call repeats the reads.
+    Reading many bodies takes long, so callers check `is_warm` and call `medians` in a worker thread if it is False.
+    Concurrent calls are safe, but each call repeats the reads.
     """
 
     def __init__(self, store: Store, sampling: PriceSampling) -> None:

@@ -32,9 +32,7 @@ log = logging.getLogger(__name__)
 _LEAST: Final = 10_000
 """Minimum number of nodes written between two rounds. These nodes take some megabytes."""
 _SHARE: Final = 12
-"""A round also needs one written node per this many remaining nodes. This bounds the garbage to a share of
-the state.
-"""
+"""A pruning round starts only after one node was written per this many remaining nodes. This bounds the garbage."""
 _STATES_A_STEP: Final = 1_000
 _READ_A_STEP: Final = 1_000
 _SWEPT_A_STEP: Final = 1_500
@@ -105,7 +103,7 @@ class PruningRounds:
             begun.append(self._store.begin_pruning(oldest))
             return False
 
-        yield Step(False, begin, head - self.keep)  # this step reads one header for each kept state
+        yield Step(False, begin, head - self.keep)  # `begin_pruning` reads one header for each state that is kept
         round, done = begun[0], self.dropped
         done.rounds += 1
         marked, freed, states = done.marked, done.freed, done.states
@@ -192,8 +190,7 @@ class StatePruner:
                 await lane.run(step.take)
                 await asyncio.sleep(_REST * (self._clock.monotonic() - began))
         except NativeError as error:
-            # log the error and continue, because the chain does not depend on pruning. If the database is damaged, the
-            # next commit fails too.
+            # log the error and continue, because block import does not depend on pruning
             dropped.failures += 1
             log.error("pruning failed: run `ophion storage check` error=%s", error)
         finally:

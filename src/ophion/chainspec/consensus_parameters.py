@@ -87,7 +87,7 @@ class ValidatorSelection(Enum):
 
 
 class HeaderForm(Enum):
-    """Fields after the base fee in BFT headers from Shanghai on; see `consensus.header_form`."""
+    """Header fields after the base fee that BFT headers from Shanghai on contain; see `consensus.header_form`."""
 
     FULL = "full"
     """Headers have all fields of the forks."""
@@ -139,7 +139,7 @@ class BftParameters(Struct, frozen=True):
     start_block: int = 0
     """First QBFT block after a migration from IBFT 2.0 or Clique. With 0, the network has no migration."""
     header_form: HeaderForm | None = None
-    """Form of the first header from Shanghai on; None if the genesis does not specify it."""
+    """Fields that the first header from Shanghai on contains; None if the genesis does not specify them."""
     transitions: tuple[BftTransition, ...] = ()
 
 

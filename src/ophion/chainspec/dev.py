@@ -162,7 +162,7 @@ def dev_accounts(fork: str = DEFAULT_DEV_FORK) -> tuple[DevAccount, ...]:
 def dev_genesis(fork: str = DEFAULT_DEV_FORK, overrides: Iterable[tuple[str, int]] = ()) -> Genesis:
     """Return the development network with every fork up to `fork` active from genesis.
 
-    `overrides` replace members of the genesis `config`, such as the chain id.
+    `overrides` replace keys of the genesis `config`, such as the chain id.
     """
     return parse_genesis(json.dumps(_document(fork.lower())), is_dev=True, overrides=overrides)
 

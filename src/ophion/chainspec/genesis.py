@@ -65,7 +65,7 @@ class Genesis(Struct, frozen=True):
     parent_beacon_block_root: Hash32
     accounts: tuple[GenesisAccount, ...]
     warnings: tuple[str, ...] = ()
-    """Warnings for the operator, for example about comments and unknown members."""
+    """Warnings for the operator, for example about comments and unknown keys."""
 
     def header(self, state_root: Hash32) -> Header:
         """Return the first header. Its fields depend on the forks active at its timestamp."""
@@ -101,9 +101,9 @@ def _merges(spec: ChainSpec) -> bool:
 
 
 def parse_genesis(text: bytes | str, is_dev: bool = False, overrides: Iterable[tuple[str, int]] = ()) -> Genesis:
-    """Read a genesis file. `GenesisError` names the wrong member in one line.
+    """Read a genesis file. `GenesisError` names the wrong key in one line.
 
-    `overrides` replace members of the genesis `config`.
+    `overrides` replace keys of the genesis `config`.
     """
     values, warnings = parse_json(text)
     _override(values, overrides)

@@ -1,7 +1,7 @@
 """Genesis JSON as objects that are read by name.
 
 Keys are case-insensitive at every depth and converted to lower case. `Members` records the keys that were read; all
-other keys are reported as unknown. Every error has the path of the member.
+other keys are reported as unknown. Every error has the path of the key.
 
 JSON permits repeated keys, and files often repeat comments. Reading a repeated key is an error, because its value is
 ambiguous. A repeated key that is not read causes a warning.
@@ -61,7 +61,7 @@ class Folded(dict[str, Any]):
 def parse_json(text: bytes | str) -> tuple[Folded, list[str]]:
     """Return the object of a genesis file, and warnings. `GenesisError` names line and column.
 
-    A repeated member causes a warning. Reading the member later causes an error.
+    A repeated key causes a warning. Reading that key later causes an error.
     """
     if isinstance(text, bytes):
         try:
@@ -131,7 +131,7 @@ def _without_comments(text: str) -> tuple[str, bool]:
 
 
 class Members:
-    """One object of a genesis file."""
+    """One JSON object of a genesis file, whose keys are read by name."""
 
     __slots__ = ("_asked", "_children", "_path", "_values")
 
@@ -142,14 +142,14 @@ class Members:
         self._children: dict[str, Members] = {}
 
     def get(self, name: str) -> Any:
-        """Return the raw value of a member, or None if the member is absent or null."""
+        """Return the raw value of a key, or None if the key is absent or null."""
         key = name.lower()
         self._asked.add(key)
         self._values.refuse_repeated(key)
         return self._values.get(key)
 
     def has(self, name: str) -> bool:
-        """Whether the member is present and not null."""
+        """Whether the key is present and not null."""
         return self.get(name) is not None
 
     def names(self) -> list[str]:
@@ -157,27 +157,27 @@ class Members:
         return list(self._values)
 
     def unknown(self) -> list[str]:
-        """Return the paths of all members that were not read, including nested members, in their original spelling."""
+        """Return the paths of all keys that were not read, including nested keys, in their original spelling."""
         own = [self.path(_shown(self._values.spelling[key])) for key in self._values if key not in self._asked]
         return own + [path for child in self._children.values() for path in child.unknown()]
 
     def path(self, name: str) -> str:
-        """Return the path of a member."""
+        """Return the path of a key."""
         return f"{self._path}.{name}" if self._path else name
 
     def invalid(self, name: str, value: Any, reason: str = "") -> GenesisError:
-        """Return the error for an invalid member."""
+        """Return the error for an invalid key."""
         where = self.path(name)
         because = f" ({reason})" if reason else ""
         return GenesisError(f"Invalid {where} in genesis block configuration: {_shown(value)}{because}", where)
 
     def missing(self, name: str) -> GenesisError:
-        """Return the error for a missing member."""
+        """Return the error for a missing key."""
         where = self.path(name)
         return GenesisError(f"Invalid genesis block configuration, missing value for '{where}'", where)
 
     def child(self, name: str) -> Members | None:
-        """Return the nested object of a member."""
+        """Return the object that is the value of a key."""
         value = self.get(name)
         if value is None:
             return None
@@ -186,7 +186,7 @@ class Members:
         return self._child(name, value)
 
     def children(self, name: str) -> list[Members]:
-        """Return a list of objects, or an empty list if the member is absent."""
+        """Return the list of objects under a key, or an empty list if the key is absent."""
         value = self.get(name)
         if value is None:
             return []
@@ -235,7 +235,7 @@ class Members:
         return self._bounded(name, value, as_number(value), bits, minimum)
 
     def flag(self, name: str) -> bool:
-        """Read true or false. An absent member is false."""
+        """Read true or false. An absent key is false."""
         value = self.get(name)
         if value is None:
             return False
@@ -246,7 +246,7 @@ class Members:
         return value
 
     def text(self, name: str) -> str | None:
-        """Read a text member."""
+        """Read the text under a key."""
         value = self.get(name)
         if value is not None and not isinstance(value, str):
             raise self.invalid(name, value, "must be text")

@@ -43,7 +43,7 @@ class RotationOptions(Options):
 
 
 class Methods(Struct, frozen=True):
-    """Names of the methods of one consensus engine."""
+    """Names of the JSON-RPC methods of one consensus engine."""
 
     validators: str
     propose: str

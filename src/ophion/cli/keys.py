@@ -81,7 +81,7 @@ def show_address(options: PasswordOptions, session: CommandSession) -> int:
 
 
 def list_keys(options: Options, session: CommandSession) -> int:
-    """Print address, form and path of each key file in the given files and directories."""
+    """Print address, encryption state and path of each key file in the given files and directories."""
     if not session.words:
         raise CommandError("Name at least one file or directory.")
     found = 0

@@ -51,7 +51,7 @@ class RpcNode:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Turn a reply of the wrong form into an error that names the node."""
+        """Turn a reply with an unexpected structure into an error that names the node."""
         try:
             yield
         except _WRONG_FORM as error:

@@ -151,7 +151,7 @@ def _with_extra_data(genesis: dict[str, Any], validators: list[bytes]) -> dict[s
     config = _member(genesis, "config", dict, "genesis.", default={})
     engines = {key.lower() for key in config}
     engine = next((engine for engine in _ENGINES if engine in engines), None)
-    # a Clique description may contain its own extra data
+    # leave a Clique genesis unchanged if it contains its own extra data
     if engine is None or (engine == "clique" and any(key.lower() == "extradata" for key in genesis)):
         return genesis
     kept = {key: value for key, value in genesis.items() if key.lower() != "extradata"}
@@ -159,7 +159,7 @@ def _with_extra_data(genesis: dict[str, Any], validators: list[bytes]) -> dict[s
 
 
 def _member(value: Any, name: str, kind: type, place: str, default: Any = None) -> Any:
-    """Return a member of an object by case-insensitive name. Raises an error if the member has the wrong type."""
+    """Return a key of an object by case-insensitive name. Raises an error if the key has the wrong type."""
     if not isinstance(value, dict):
         raise CommandError(f"{place.removesuffix('.') or 'The top level'} must be an object, not {kind_of_json(value)}")
     found = next((value[key] for key in value if key.lower() == name.lower()), default)

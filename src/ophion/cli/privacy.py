@@ -192,7 +192,7 @@ def rebuild(options: NoOptions, session: CommandSession) -> int:
 
 
 def purge(options: NoOptions, session: CommandSession) -> int:
-    """Delete payloads and groups from other enclaves to which no marker on the chain refers."""
+    """Delete payloads and groups that other enclaves sent and that no marker transaction on the chain names."""
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, translated():
         store = directory.store()

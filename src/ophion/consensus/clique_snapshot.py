@@ -1,7 +1,7 @@
-"""The signers of a Clique chain: a pure fold over its headers (EIP-225, consensus.md 1.5 and 1.6).
+"""The signers of a Clique chain: computed header by header (EIP-225, consensus.md 1.5 and 1.6).
 
 A `Snapshot` is the state after one block, and `apply` returns the state after the next block. An epoch block lists the
-signers, so the fold restarts at epoch blocks.
+signers, so the computation restarts at epoch blocks.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ class Snapshot(Struct, frozen=True):
         signers = list(self.signers)
         standing = sum(v.target == vote.target for v in votes)
         if standing > len(signers) // 2:
-            # all pending votes for one target have the same direction: add if it is not a signer, else remove
+            # all pending votes for one target have the same direction: they add a target that is no signer, and remove
+            # a signer
             if vote.target not in signers:
                 insort(signers, vote.target)
             else:

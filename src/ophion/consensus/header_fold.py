@@ -1,6 +1,6 @@
-"""States that are a pure fold over headers (signers, vote tallies), available after any block of any branch.
+"""States that are computed header by header (signers, vote tallies), available after any block of any branch.
 
-Memory holds the states of the latest blocks. For another block, the fold walks back to the nearest known state and
+Memory holds the states of the latest blocks. For another block, `HeaderFold` walks back to the nearest known state and
 applies the headers after it. Every few hundred blocks the chain stores the state on disk as a checkpoint, so that the
 walk after a restart is short. A checkpoint belongs to a block hash, which determines all earlier headers. So the
 checkpoint stays valid after a reorganisation.
@@ -24,18 +24,20 @@ CHECKPOINT_DISTANCE: Final = 256
 _KEPT: Final = 1024
 
 Fresh: TypeAlias = Callable[[HashedHeader, HeaderReader], "S | None"]
-"""Returns the state after a block at which the fold restarts, such as an epoch block. Returns None for other blocks."""
+"""Returns the state after a block at which the computation restarts, such as an epoch block. Returns None for other
+blocks.
+"""
 Applied: TypeAlias = Callable[[S, HashedHeader], S]
 """Returns the state after the next block, from the state before it."""
 
 
 class HeaderFold(Generic[S]):
-    """The state after each block, by block hash."""
+    """Computes and caches the state after each block, by block hash."""
 
     def __init__(
         self, fresh: Fresh[S], applied: Applied[S], encode: Callable[[S], bytes], decode: Callable[[bytes], S]
     ) -> None:
-        """Create the fold. `decode` reads the output of `encode`, and raises `DecodeError` for other input."""
+        """Create the cache of states. `decode` reads the output of `encode`, or raises `DecodeError`."""
         self._fresh = fresh
         self._applied = applied
         self._encode = encode
@@ -62,7 +64,7 @@ class HeaderFold(Generic[S]):
 
     def keep(self, block_hash: Hash32, state: S) -> None:
         """Cache the state after a block. Evicts the least recently used state."""
-        # each step must be atomic, because RPC threads read while the importer writes
+        # RPC threads read this cache while the importer writes, so each single step must leave the cache consistent
         self._known.pop(block_hash, None)
         self._known[block_hash] = state
         if len(self._known) > _KEPT:
@@ -75,12 +77,12 @@ class HeaderFold(Generic[S]):
     def _found(self, header: HashedHeader, chain: HeaderReader) -> S | None:
         state = self._known.get(header.hash)
         if state is None:
-            # look for a restart of the fold first: if a new genesis file restarts it here, the checkpoint is outdated
+            # ask `_fresh` before reading a checkpoint, because a new genesis file may replace the signers at this block
             state = self._fresh(header, chain)
         if state is None and header.number % CHECKPOINT_DISTANCE == 0:
             record = chain.checkpoint(header.hash)
             try:
                 state = None if record is None else self._decode(record)
             except DecodeError:
-                return None  # another version wrote this checkpoint: compute the state again
+                return None  # another program version wrote this checkpoint, so compute the state again
         return state

@@ -114,7 +114,7 @@ class MergeEngine:
         return header if _is_merged(header) else self._before.attach(header, seals)
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """Return the members of the pre-merge engine, or an empty tuple after the merge."""
+        """Return the block producers of the pre-merge engine, or an empty tuple after the merge."""
         return () if _is_merged(after.header) else self._before.members(after, chain)
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:

@@ -186,7 +186,7 @@ class PowEngine:
         return header
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """Return no members, because every node may mine."""
+        """Return an empty tuple, because every node may mine."""
         return ()
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:

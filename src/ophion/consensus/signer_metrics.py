@@ -22,18 +22,18 @@ class EmptyRange(OphionError):
 
 
 class SignerMetric(Struct, frozen=True):
-    """Number of blocks that one member has produced in a range."""
+    """Number of blocks that one validator or signer has produced in a range."""
 
     address: Address
     blocks: int
     last_block: int
-    """Number of the member's latest block in the range, or 0."""
+    """Number of the latest block in the range that this validator or signer produced, or 0."""
 
 
 def signer_metrics(
     engine: Engine, chain: HeaderReader, head: int, first: int | None = None, end: int | None = None
 ) -> list[SignerMetric]:
-    """Count blocks per author from `first` to `end - 1`. Members without blocks are included.
+    """Count blocks per author from `first` to `end - 1`. Validators or signers without blocks are included.
 
     `end` is at most the head, so by default the head is not counted. Missing blocks are skipped. The author of the
     genesis block is the zero address.

@@ -1,7 +1,7 @@
-"""Votes on members: proposals of the operator, and the tally that IBFT 2.0 and QBFT read from headers.
+"""Votes on validators or signers: proposals of the operator, and the tally that IBFT 2.0 and QBFT read from headers.
 
-Clique counts only votes with an effect (consensus.md 1.6), so Clique has its own fold. All engines share the operator's
-proposals.
+Clique counts only votes with an effect (consensus.md 1.6), so Clique has its own tally. All engines share the
+operator's proposals.
 """
 
 from __future__ import annotations

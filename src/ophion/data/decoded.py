@@ -20,7 +20,7 @@ from ophion.errors import AbiError
 from ophion.primitives.hexcodec import data as hex_text
 
 DECODED: Final = {"events": "event", "calls": "function"}
-"""Names `events` and `calls` of all decoded datasets, each with its kind of ABI entry."""
+"""Names `events` and `calls`, which stand for all decoded datasets, each with its kind of ABI entry."""
 
 _LOG_COLUMNS: Final = ("block_number", "timestamp", "transaction_index", "log_index", "transaction_hash", "address")
 _CALL_COLUMNS: Final = (
@@ -33,7 +33,7 @@ def dataset_of(entry: AbiEntry) -> Dataset:
     """Return the dataset of an event (`event_Transfer_ddf252ad`) or a function (`call_transfer_a9059cbb`)."""
     is_event = isinstance(entry, EventType)
     base, names = (LOGS, _LOG_COLUMNS) if is_event else (TRANSACTIONS, _CALL_COLUMNS)
-    # `from` is reserved, because every file has a partition column of this name
+    # a parameter must not be named `from`, because every file has a partition column of this name
     taken = {*names, "chain_id", "is_decoded", "from"}
     columns = [column for name in names if (column := base.column(name)) is not None]
     for at, (given, codec) in enumerate(zip(entry.inputs.names, entry.inputs.codecs, strict=True)):
@@ -117,8 +117,8 @@ class DecodingReader:
             yield pa.RecordBatch.from_arrays(arrays, schema=schema).select([column.name for column in columns])
 
     def _row(self, entry: AbiEntry, dataset: Dataset, source: dict[str, Any], places: int) -> list[Any] | None:
-        """Return the values of a row in the order of the dataset's columns, or None if the row belongs to another
-        function.
+        """Return the values of a row in the order of the dataset's columns, or None if the source row is a call of
+        another function.
         """
         if isinstance(entry, Function) and source["input"][:4] != entry.selector:
             return None

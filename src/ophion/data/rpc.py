@@ -46,7 +46,7 @@ class RpcReader:
             return None if block is None else BlockRef(number, bytes.fromhex(block["hash"][2:]))
 
     def finality(self) -> Finality:
-        """Return a finality by number of blocks, because a node does not report its consensus over RPC."""
+        """Return a finality rule that counts later blocks, because a node does not report its consensus over RPC."""
         return Finality(_DEPTH, f"the consensus of {self._rpc.address} is unknown; {_DEPTH} blocks are waited for")
 
     def ranges(self, dataset: Dataset, first: int, last: int) -> Sequence[tuple[int, int]]:
@@ -122,7 +122,7 @@ class RpcReader:
 
     @contextmanager
     def _checking(self, subject: str) -> Iterator[None]:
-        """Turn a reply of the wrong form into an error that names the node."""
+        """Turn a reply with an unexpected structure into an error that names the node."""
         try:
             yield
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

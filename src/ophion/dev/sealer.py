@@ -78,7 +78,7 @@ class DevSealer(InstantSealer):
     # --- blocks on the event loop -------------------------------------------------------------------
 
     def _hold_answer(self, item: PooledTransaction) -> asyncio.Future[None] | None:
-        """If a transaction is the only pending one, mine it before its sender gets a response."""
+        """If no other transaction is pending, mine this transaction before its sender gets a response."""
         if self._is_alone(item) and self._seal_inline():
             self._note_answer(item.sender, self._clock.monotonic())
             return None

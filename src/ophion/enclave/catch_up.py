@@ -32,7 +32,7 @@ class CatchUp:
         take: Callable[[Sequence[Parcel], frozenset[bytes], bool], Awaitable[list[str | None]]],
     ) -> None:
         """Create the catch-up. `take` stores parcels from the holder of these keys and returns a refusal or None for
-        each.
+        each parcel.
         """
         self._store = store
         self._keys = keys
@@ -69,8 +69,8 @@ class CatchUp:
             missing.sort(key=lambda label: label.kind is Kind.PAYLOAD)
             while missing:
                 parcels = await line.fetch(missing[:_FETCHED_AT_ONCE])
-                # a response may hold only some of the requested parcels. After an empty response, stop requesting these
-                # labels.
+                # a response may hold only some of the requested parcels. After an empty response, stop requesting the
+                # parcels of that request.
                 got = {parcel.label for parcel in parcels}
                 missing = [label for label in missing if label not in got] if got else missing[_FETCHED_AT_ONCE:]
                 refusals = await self._take(parcels, line.keys, False)
@@ -83,7 +83,8 @@ class CatchUp:
                 if refused > _MAX_REFUSED:
                     log.warning("too many rejected payloads peer=%s", line.name)
                     return fetched
-                if BUDGET_EXCEEDED in refusals:  # keep the cursor: a later catch-up requests the refused parcels again
+                if BUDGET_EXCEEDED in refusals:
+                    # keep the cursor, so that the next catch-up requests the refused parcels again
                     log.warning("budget for payloads without a marker is used up peer=%s", line.name)
                     return fetched
             # store a cursor only for peers with a payload for this node, because any peer can invent a listing

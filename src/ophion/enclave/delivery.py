@@ -27,7 +27,7 @@ _PAGE_BYTES: Final = 4 * 1024 * 1024
 
 
 Started: TypeAlias = list[tuple[bytes, list[asyncio.Future[str | None]]]]
-"""The pushes in flight, by recipient."""
+"""Unfinished pushes of a parcel, by recipient."""
 
 
 class Delivery:
@@ -85,8 +85,8 @@ class Delivery:
             late.append(recipient)
         if late:
             await self._writer.write([self._outbox.put(recipient, parcel.label) for recipient in late])
-            # A recipient may have reconnected while its row was written. Drain in a separate task: a caller that
-            # cancels this send must not stop the outbox.
+            # A recipient may have reconnected while its outbox row was written. Send in a separate task, because
+            # cancelling this call must not stop the outbox.
             for recipient in late:
                 self._drain_soon(recipient)
 
@@ -98,7 +98,8 @@ class Delivery:
         try:
             while (rows := self._outbox.page(recipient, _PAGE)) and (lines := self._directory.lines(recipient)):
                 is_settled = await self._hand_over(recipient, rows)
-                # continue if a new connection has appeared: its own drain returns at once while this drain runs
+                # continue if the recipient has a new connection, because the outbox of a recipient is sent by only one
+                # task
                 if not is_settled and set(lines).issuperset(self._directory.lines(recipient)):
                     return
         finally:
@@ -114,7 +115,7 @@ class Delivery:
                 break
             body = self._load(label)
             size += len(body or b"")
-            if body is None:  # the parcel was deleted from this node and cannot be sent
+            if body is None:  # this node has deleted the parcel, so the parcel cannot be sent
                 settled.append(self._outbox.take(recipient, key))
             else:
                 pushed.append((key, label, self._push(Parcel(label, body), recipient)))

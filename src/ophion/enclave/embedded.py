@@ -151,8 +151,8 @@ class EmbeddedEnclave:
         except NativeError as error:
             raise EnclaveError(str(error), "EnclaveEncryptCombineKeys") from error
         parcel = Parcel(Label(Kind.PAYLOAD, key), record)
-        # store the payload here and at the recipients at the same time. A crash loses nothing, because the marker is
-        # sent later.
+        # store the payload on this node and send it to the recipients at the same time, because the marker follows
+        # later
         pushed = self._delivery.start(parcel, others)
         if sealed is not None:
             sealed(key)
@@ -170,7 +170,7 @@ class EmbeddedEnclave:
         return [one and _received(*one) for one in opened]
 
     def settle(self, keys: Sequence[bytes], opened: Sequence[tuple[bytes, bytes, bytes] | None]) -> None:
-        """Stop counting payloads against their senders, because a marker refers to each payload."""
+        """Stop counting payloads against the quotas of their senders, because a marker refers to each payload."""
         found = [(key, *one[1:]) for key, one in zip(keys, opened, strict=True) if one is not None]
         if found:
             payloads, groups, senders = zip(*found, strict=True)
@@ -287,7 +287,7 @@ class EmbeddedEnclave:
             while True:
                 await asyncio.sleep(LOOK_AGAIN_S)
                 await self._intake.expire()
-                # a sender may withhold a payload from this node only: fetch it from the other members
+                # catch up with all peers, because a dishonest sender may withhold a payload from this node only
                 for line in self._lines():
                     self._catch_up_soon(line)
 
@@ -369,5 +369,5 @@ def _received(text: bytes, group_id: bytes, sender: bytes) -> Received:
     try:
         payload = b64decode(text, validate=True)
     except Base64Error:
-        payload = text  # another tool stored this payload, so the payload is not a private transaction
+        payload = text  # the payload is not base64, so another tool stored it and it is not a private transaction
     return Received(payload, group_id, sender)

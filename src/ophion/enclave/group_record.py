@@ -39,7 +39,7 @@ class GroupRecord(Struct, frozen=True):
         return created_id(self.members, self.seed) if self.seed else legacy_id(self.members)
 
     def group(self) -> Group:
-        """The group in the form that other packages use."""
+        """The group as a `Group`, the type that other packages use."""
         return Group(self.id, self.name, self.description, self.type, self.members, self.active)
 
     def deleted(self) -> GroupRecord:

@@ -34,7 +34,7 @@ class Outbox:
         return self.waiting[recipient] >= MAX_WAITING
 
     def put(self, recipient: bytes, label: Label) -> Change:
-        """Return the row that stores a parcel for a recipient."""
+        """Return the database row that stores a parcel for a recipient."""
         self._number += 1
         self.waiting[recipient] += 1
         return (OUTBOX, numbered(recipient, self._number), label.encode())

@@ -3,7 +3,7 @@
     bytes -> RelayPath -> UpstreamConnection.relay -> bytes
 
 The slow path is `HttpConnection` with `RouteTarget.handle`. A request takes the fast path if the connection is READY,
-its head is known, and a connection to the node is idle. If the client sends more bytes or disconnects before the
+its HTTP head is known, and a connection to the node is idle. If the client sends more bytes or disconnects before the
 response arrives, the connection leaves the state RELAYING, and the response takes the slow path. Both paths give the
 same responses; tests/unit/gateway/test_fast_path.py compares them.
 """

@@ -78,7 +78,7 @@ class RouteTarget:
 
     @property
     def is_short(self) -> bool:
-        """Whether the head is short enough to remember for later requests."""
+        """Whether the HTTP request head is short enough to remember for later requests."""
         return len(self._head) <= _MAX_HEAD_BYTES
 
     def handle(self, body: bytes, connection: ForwardingConnection) -> Any:
@@ -152,7 +152,7 @@ class Paths:
         upstream, path = route
         head = request_head(b"POST", target_of(path, request.query), upstream.host, request.headers)
         if b"authorization" in request.headers or len(head) > _MAX_HEAD_BYTES:
-            return RouteTarget(upstream, head)  # do not cache a head that holds a token or is too long
+            return RouteTarget(upstream, head)  # do not cache an HTTP request head that contains a token or is too long
         key = b"%d %b" % (id(upstream), head)
         found = self._sessions.get(key)
         if found is None:
@@ -189,7 +189,7 @@ class Paths:
         except ValueError:
             return None
         if kind is ServiceKind.METRICS and services is self._first and not path.startswith(name.encode()):
-            return None  # the path of metrics must contain a node name
+            return None  # metrics are served only under a path with a node name
         upstream = services.get(kind)
         if upstream is None:
             return failure(kind, 404, f"This service of {name} is off: {_OPTIONS[kind]} enables it.")

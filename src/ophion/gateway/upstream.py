@@ -283,7 +283,7 @@ class UpstreamConnection(asyncio.Protocol):
         if self._reader is None:
             pending = self._pending
             if pending is None:
-                self.end(None)  # the node sent data without a request
+                self.end(None)  # the node sent data without a request, so close the connection
                 return
             if self._is_plain(data):
                 self._pending = None

@@ -106,7 +106,7 @@ class GraphqlApplication:
         return Response(405, headers=b"Allow: GET, POST, OPTIONS\r\n")
 
     def _call(self, body: bytes, _connection: object) -> Result:
-        """Respond to a JSON request with a known head and without a token. This is the fast path of `respond`."""
+        """Respond to a JSON request with a known HTTP head and without a token. This is the fast path of `respond`."""
         return self.respond(Request(b"POST", self.call_path, b"", _CALL_HEADERS, body))
 
     def close(self) -> None:
@@ -271,7 +271,7 @@ class GraphqlApplication:
             buffer.leave(None)
             raise
         future.add_done_callback(leave)
-        return await future  # if the client disconnects, this task is cancelled and the lane stops the job
+        return await future  # if the client disconnects, this task is cancelled and the worker thread stops the job
 
     def _syncing(self) -> tuple[int, int, int] | None:
         status = self._context.sync_status()

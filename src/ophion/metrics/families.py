@@ -334,7 +334,7 @@ def declare_interface(
 
 
 def declare_lanes(registry: MetricsRegistry, lanes: Lanes) -> None:
-    """Declare metrics of the queues of the lanes."""
+    """Declare metrics of the lanes (queues of worker threads)."""
     for name in _LANES:
         _declare_lane(registry, name, getattr(lanes, name))
 

@@ -27,7 +27,7 @@ class Difference(Struct, frozen=True):
 
     params: list[Any]
     place: str
-    """JSON path of the first member that differs."""
+    """JSON path of the first key whose value differs."""
     old: str
     new: str
 
@@ -44,7 +44,7 @@ class MethodResult(Struct):
     differences: list[Difference] = field(default_factory=list)
     """The first few differences."""
     only_old: Counter[str] = field(default_factory=Counter)
-    """Members that only the old node sends. They do not count as differences."""
+    """JSON keys that only the old node sends. They do not count as differences."""
     only_new: Counter[str] = field(default_factory=Counter)
 
 

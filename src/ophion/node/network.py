@@ -107,7 +107,7 @@ class NetworkConfig(Options):
 
     @property
     def dev_overrides(self) -> tuple[tuple[str, int], ...]:
-        """Members of the genesis `config` that options replace on the development network."""
+        """Keys of the genesis `config` that options replace on the development network."""
         chain_id = () if self.dev_chain_id is None else (("chainId", self.dev_chain_id),)
         return (*chain_id, *self.overrides)
 

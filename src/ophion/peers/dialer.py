@@ -31,7 +31,9 @@ class Dialer:
         may_dial: Callable[[Enode], bool],
         connect: Callable[[Enode], Awaitable[bool]],
     ) -> None:
-        """`connect` dials a node once and runs the connection until its end. It returns False if the dial failed."""
+        """Create the dialer. `connect` dials a node once and runs the connection until its end. It returns False if the
+        dial failed.
+        """
         self._plan = plan
         self._peers = peers
         self._max_peers = max_peers

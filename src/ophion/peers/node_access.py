@@ -91,7 +91,9 @@ class NodeAccess:
         return refusal is None
 
     def is_known_address(self, ip: str) -> bool:
-        """Whether an IP belongs to a static node, a bootnode or a connected member."""
+        """Whether an IP belongs to a static node, a bootnode or a connected network member (validator or permitted
+        node).
+        """
         if self._plan.is_static_address(ip) or any(enode.ip == ip for enode in self._settings.bootnodes):
             return True
         return any(peer.remote[0] == ip and self.has_own_quota(peer.id) for peer in self._peers)

@@ -1,4 +1,4 @@
-"""`PeerLane`: shares the lane `peers` between peers, members first.
+"""`PeerLane`: shares the worker threads of the lane `peers` between peers.
 
 The lane itself is first come, first served: twenty unknown peers with sixteen messages each would delay the block of a
 validator by hundreds of jobs. `PeerLane` hands the lane only as many jobs as it has threads. Further jobs wait in one
@@ -19,7 +19,7 @@ T = TypeVar("T")
 Owner = TypeVar("Owner", bound=Hashable)
 
 _MEMBERS_BEFORE_UNKNOWN: Final = 8
-"""Number of member jobs after which one job of an unknown peer runs. So busy members cannot starve unknown peers."""
+"""Number of jobs of network members after which one job of an unknown peer runs."""
 
 
 class _Job(NamedTuple):

@@ -125,7 +125,9 @@ def _shown(reason: str | None) -> str:
 
 
 def answer_of(chain: Chain, header: HashedHeader, contract: Address, question: bytes) -> bytes:
-    """Return the output of a contract after a block. Empty if the call fails or the state is pruned."""
+    """Call a contract in the state after a block and return its output. Empty if the call fails or the state is
+    pruned.
+    """
     try:
         state = chain.store.state(header.header.state_root)
         (outcome,) = _called(chain, header, state, contract, (question,))

@@ -49,7 +49,7 @@ def account_contracts(admins: Sequence[Address], permitted: Sequence[Address]) -
 def node_contracts(
     admins: Sequence[Address], permitted: Sequence[Enode], version: int = 1
 ) -> dict[Address, dict[str, Any]]:
-    """Return the ingress and the rules contract for nodes, for the first or the second interface."""
+    """Return the ingress and the rules contract for nodes. The rules contract has interface version 1 or 2."""
     name, members = ("NodeRules", _set_of_nodes) if version == 1 else ("NodeRulesByName", _set_of_names)
     return {
         ADMINISTRATION: _account("Administration", _set_of_addresses(admins, 0)),
@@ -76,8 +76,8 @@ def _ingress(rules: Address) -> Storage:
 
 
 def _set_of_addresses(members: Sequence[Address], slot: int) -> Storage:
-    """Return the storage of an address set: an array at `slot`, and the position of each member in a mapping at `slot +
-    1`.
+    """Return the storage of an address set: an array at `slot`, and the position of each address in a mapping at `slot
+    + 1`.
     """
     storage: Storage = {slot: len(members)}
     for position, member in enumerate(members):

@@ -48,7 +48,7 @@ class NodeRules:
     def __init__(
         self, own_id: bytes, listed: AllowList[Enode] | None = None, bootnodes: frozenset[bytes] = frozenset()
     ) -> None:
-        """`bootnodes` are compared by id."""
+        """Create the rules. A node counts as a bootnode if its node id is in `bootnodes`, at any address."""
         self.local = Enode(own_id, "127.0.0.1", 0, 0)
         """This node's own enode; the listener sets it."""
         self.changed: Topic[None] = Topic()

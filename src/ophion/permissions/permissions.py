@@ -217,7 +217,8 @@ class Permissions:
         return self.nodes.prepare((), nodes)
 
     async def change(self, lane: Lane, prepare: Callable[[], Callable[[], None]]) -> None:
-        """Change lists, one change after the other. A lane writes the file; the event loop applies the change.
+        """Apply a change to the allow-lists. Changes run one at a time: a worker thread writes the file, then the event
+        loop updates the list.
 
         A started change finishes even if the caller is cancelled, so that file and memory agree.
         """

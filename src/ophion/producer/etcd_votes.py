@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import ssl
 
 ETCD_TIMEOUT_S: Final = 1.0
-"""Timeout of one request to one member. After a timeout, the request goes to another member."""
+"""Timeout of one request to one etcd server. After a timeout, the request goes to another server."""
 _MAX_RACES: Final = 16
 """Maximum number of attempts while other nodes write the record."""
 _MAX_REPLY_BYTES: Final = 4 * 1024 * 1024
@@ -71,7 +71,7 @@ class EtcdVotes:
         validator: Address,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`endpoints` are URLs of the members; `chain` is the hash of the genesis block."""
+        """`endpoints` are URLs of the etcd servers; `chain` is the hash of the genesis block."""
         path = "/".join(part for part in (prefix.strip("/"), f"0x{chain.hex()}", f"0x{validator.hex()}") if part)
         self.name = f"etcd {', '.join(endpoints)} key /{path}"
         self._key = b64encode(f"/{path}".encode()).decode()
@@ -147,7 +147,7 @@ class EtcdVotes:
         self._stored, self._revision = stored, entry.mod_revision
 
     async def _request(self, body: bytes) -> _Reply:
-        """Send an etcd transaction to the member that replied last, then to the other members."""
+        """Send an etcd transaction to the server that replied last, then to the other servers."""
         problems = []
         for client in self._clients.copy():
             try:

@@ -33,7 +33,7 @@ class Trust(Struct, frozen=True):
 def read_trust(genesis: bytes, checkpoint: bytes | None = None) -> Trust:
     """Read a genesis file, and a checkpoint if there is one.
 
-    A checkpoint is a JSON object with the members `number`, `hash` and `validators`. Votes must restart at the block of
+    A checkpoint is a JSON object with the keys `number`, `hash` and `validators`. Votes must restart at the block of
     the checkpoint, unless this block is the proven block.
     """
     parsed = parse_genesis(genesis)

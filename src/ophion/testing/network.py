@@ -34,7 +34,7 @@ _APIS: Final = "ADMIN,ETH,NET,WEB3,IBFT,QBFT,CLIQUE,TXPOOL,DEBUG,EEA"
 
 
 def member_key(index: int) -> PrivateKey:
-    """Return a public test key for one member."""
+    """Return a public test key for the validator or signer with this index."""
     return PrivateKey((0xC0FFEE + index).to_bytes(32, "big"))
 
 
@@ -48,7 +48,7 @@ def network_genesis(
 ) -> dict[str, Any]:
     """Return a genesis with free gas for these validators or signers. geth and GoQuorum accept it too.
 
-    `bft_options` are further members of the section of a BFT protocol.
+    `bft_options` are further keys of the section of a BFT protocol.
     """
     members = sorted(members)
     forks = ("homestead", "eip150", "eip155", "eip158", "byzantium", "constantinople", "petersburg", "istanbul")
@@ -107,8 +107,8 @@ class TestNetwork:
 
         `clocks` has the seconds by which the clocks of some nodes are ahead. `own` has further options of some nodes.
         `launchers` are programs that run some nodes instead of the command. `tapped` is the node whose received
-        messages are recorded. `discovering` are the nodes with discovery. `bft_options` are further members of the
-        section of a BFT protocol.
+        messages are recorded. `discovering` are the nodes with discovery. `bft_options` are further keys of the section
+        of a BFT protocol.
         """
         count = validators + followers
         self.path = path

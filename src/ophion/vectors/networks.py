@@ -68,7 +68,7 @@ def milestone_named(name: str) -> Milestone | None:
 def network_spec(name: str, config: dict[str, Any]) -> ChainSpec | None:
     """Return the chain specification of a network name; None if a fork is unknown.
 
-    `config` is the member `config` of newer vectors, with chain id and blob schedule.
+    `config` is the JSON key `config` of newer vectors, with chain id and blob schedule.
     """
     spec = _named_spec(name)
     if spec is None:

@@ -18,7 +18,7 @@ from ophion.primitives.hexcodec import HexError, parse_data_lenient
 from ophion.primitives.types import Hash32
 
 Member: TypeAlias = tuple[str, str]
-"""Type and name of a member."""
+"""Type and name of one field of an EIP-712 structure."""
 Types: TypeAlias = Mapping[str, Sequence[Member]]
 
 _DOMAIN: Final = "EIP712Domain"
@@ -104,7 +104,7 @@ class _Encoder:
         self._left = _MAX_VALUES
 
     def struct_hash(self, name: str, value: Any, place: str, depth: int) -> Hash32:
-        """Hash a structure: its type and its members."""
+        """Hash a structure: its type and its fields."""
         if not isinstance(value, dict):
             raise TypedDataError(place, f"an object ({name}) is expected")
         words = [self._type_hash(name)]

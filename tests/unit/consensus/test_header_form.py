@@ -82,7 +82,7 @@ def test_a_genesis_past_shanghai_says_nothing_about_the_form() -> None:
 
 
 def test_forms_may_change_from_block_to_block_on_import() -> None:
-    """A network whose members were replaced one by one has headers of both forms. So an import accepts both in any
+    """A network whose validators were replaced one by one has headers of both forms. So an import accepts both in any
     order.
     """
     chain = ledger()

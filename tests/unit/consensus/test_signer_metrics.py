@@ -1,4 +1,4 @@
-"""Tests the count of blocks per member (consensus.md 4.2; scenario X-05)."""
+"""Tests the count of blocks per validator or signer (consensus.md 4.2; scenario X-05)."""
 
 from __future__ import annotations
 

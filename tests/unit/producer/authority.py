@@ -36,7 +36,9 @@ def authority_genesis(
     forks: dict[str, Any] | None = None,
     **parameters: Any,
 ) -> Genesis:
-    """Return a network (London by default) with these members, starting at the initial time of manual clocks."""
+    """Return a network (London by default) with these validators or signers, starting at the initial time of manual
+    clocks.
+    """
     if engine == "clique":
         listed = bytes(32) + b"".join(members) + bytes(65)
     else:

@@ -6,7 +6,7 @@ use revm::primitives::hardfork::SpecId;
 use crate::evm::env::{BlockEnv, Fork};
 
 pub struct CallRequest {
-    /// Members of the request. The transaction type is chosen later.
+    /// Fields of the call request. The transaction type is chosen later.
     pub members: TxEnv,
     pub check_balance: bool,
     pub check_base_fee: bool,
@@ -40,7 +40,7 @@ pub fn has_fees(tx: &TxEnv) -> bool {
     tx.gas_price > 0 || tx.gas_priority_fee.is_some_and(|tip| tip > 0)
 }
 
-/// Choose the latest transaction type that the members need and the fork supports.
+/// Choose the latest transaction type that the given fields need and the fork supports.
 pub fn typed(mut tx: TxEnv, fork: Fork) -> TxEnv {
     tx.tx_type = if !tx.authorization_list.is_empty() && fork.has(SpecId::PRAGUE) {
         4

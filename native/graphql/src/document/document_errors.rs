@@ -31,7 +31,8 @@ impl Entry {
 
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"message\":");
-        // Truncate the message: names in a request may be megabytes long, and they appear in every error.
+        // Truncate the error message, because a request may contain names of megabytes, and every error shows such
+        // names.
         match self.message.char_indices().nth(MAX_MESSAGE_LENGTH) {
             Some((end, _)) => text(out, &format!("{}...", &self.message[..end])),
             None => text(out, &self.message),
@@ -63,7 +64,7 @@ pub fn text(out: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(&mut *out, text).expect("writing to memory");
 }
 
-/// Append the member `"errors":[...]`.
+/// Append the key `"errors":[...]` to the JSON response.
 pub fn write_errors(out: &mut Vec<u8>, entries: &[Entry]) {
     out.extend_from_slice(b"\"errors\":[");
     for (at, entry) in entries.iter().take(MAX_ERRORS).enumerate() {

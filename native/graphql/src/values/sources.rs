@@ -38,7 +38,7 @@ pub struct Texts<'a> {
     pub literals: &'a [Literal],
 }
 
-/// The variables of a request, or the members of one variable.
+/// The variables of a request, or the fields of one variable that is an object.
 pub type Variables<'a> = HashMap<String, &'a RawValue>;
 
 /// Parse the JSON text of variables.

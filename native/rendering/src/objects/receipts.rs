@@ -83,7 +83,7 @@ impl BlockReceipts<'_> {
     }
 }
 
-/// Write a log inside a receipt, with the members of `write_log` in another order.
+/// Write a log inside a receipt, with the JSON keys of `write_log` in another order.
 fn write_receipt_log(out: &mut Vec<u8>, log: &Log, log_index: u64, transaction: &B256, place: &Place) {
     data(out, r#"{"address":"#, log.address);
     list(out, r#","topics":"#, log.data.topics(), |out, topic| data(out, "", topic));

@@ -24,7 +24,7 @@ pub fn parsed(write: impl FnOnce(&mut Vec<u8>)) -> Value {
     serde_json::from_slice(&out).unwrap_or_else(|cause| panic!("{cause}: {}", String::from_utf8_lossy(&out)))
 }
 
-/// Return the names of the outermost members in order.
+/// Return the names of the outermost JSON keys in order.
 fn order(write: impl FnOnce(&mut Vec<u8>)) -> Vec<String> {
     let mut out = Vec::new();
     write(&mut out);

@@ -41,7 +41,7 @@ pub fn write_transaction(out: &mut Vec<u8>, tx: &Envelope, known: &Known, at: Op
     }
     data(out, r#","from":"#, known.sender);
     quantity(out, r#","gas":"#, tx.gas_limit());
-    // without a base fee the effective price is the maximum price, which pending transactions show
+    // a pending transaction has no base fee, so its effective price is its maximum price
     let price = tx.effective_gas_price(at.and_then(|place| place.base_fee));
     wide(out, r#","gasPrice":"#, U256::from(price));
     if tx.is_dynamic_fee() {
@@ -93,8 +93,8 @@ fn write_typed_members(out: &mut Vec<u8>, tx: &Envelope) {
     }
 }
 
-/// Write the signature members. `v` of a legacy transaction includes the chain id (EIP-155); `v` of other types is the
-/// parity.
+/// Write the JSON keys of the signature. `v` of a legacy transaction includes the chain id (EIP-155); `v` of other
+/// types is the parity.
 fn write_signature(out: &mut Vec<u8>, tx: &Envelope) {
     let signature = tx.signature();
     let parity = u64::from(signature.v());

@@ -97,7 +97,7 @@ impl Entry {
 }
 
 /// Write an entry of trace_*. With `names_method`, a creation has a `creationMethod`. Only traces of mined transactions
-/// show this member.
+/// have this JSON key.
 pub fn write(out: &mut Vec<u8>, entry: &Entry, place: Option<&Place>, names_method: bool) {
     write_action(out, entry, names_method);
     match (&entry.error, &entry.outcome) {

@@ -190,7 +190,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Write the account as a member of a JSON object, with its address as the name.
+    /// Write the account as one entry of a JSON object, keyed by its address.
     fn write(&self, out: &mut Vec<u8>, address: &Address) {
         data(out, if matches!(out.last(), None | Some(b'{')) { "" } else { "," }, address);
         raw(out, ":{");
@@ -234,7 +234,6 @@ impl PrestateTracer<'_> {
             balance: Some(info.balance),
             nonce: info.nonce,
             code: if has_code && self.options.with_code { Some(db.code_of(info)?) } else { None },
-            // the code hash is shown even if the option `with_code` is off
             code_hash: has_code.then_some(info.code_hash),
             storage: BTreeMap::new(),
         })
@@ -276,7 +275,8 @@ impl PrestateTracer<'_> {
             for slot in slots.iter().filter(|_| self.options.with_storage) {
                 let before = db.storage(*address, *slot)?;
                 let now = value_after(before, account, slot);
-                // all known slots of a deleted account belong to its previous state
+                // a deleted account has no slots after the transaction, so show all its slots in the state before the
+                // transaction
                 if is_gone || before != now && !before.is_zero() {
                     left.storage.insert(*slot, before);
                 }
@@ -317,7 +317,7 @@ impl PrestateTracer<'_> {
             code_hash: (code_hash != was.code_hash).then_some(code_hash),
             storage: BTreeMap::new(),
         };
-        // An account that exists neither before nor after the transaction has not changed.
+        // An account that is empty before and after the transaction has not changed.
         let is_other_code = shown.code_hash.is_some() && !(was.is_empty() && now.is_empty());
         let is_changed = shown.balance.is_some() || now.nonce != was.nonce || is_other_code;
         Ok((shown, is_changed))

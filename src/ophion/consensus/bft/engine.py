@@ -87,7 +87,7 @@ class BftEngine:
         return header.header.coinbase
 
     def beneficiary(self, header: HashedHeader) -> Address:
-        """Return the beneficiary that the network configures, or else the validator that built the block."""
+        """Return the beneficiary that the genesis file configures, or else the validator that built the block."""
         return self._settings(header.header).beneficiary or header.header.coinbase
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:

@@ -87,7 +87,7 @@ class _Offer(NamedTuple):
     proposal: Proposal
     peer: Address | None
     at: float
-    """Wall time at which the proposal arrived."""
+    """Time of day at which the proposal arrived, in seconds."""
 
 
 class Height:
@@ -155,7 +155,7 @@ class Height:
         """Round, certificate and start time of the block that is being built."""
         self._turn_began = 0.0
         self._said: dict[type[BftMessage], BftMessage] = {}
-        # set None even if `memory` comes from disk, so that the node always writes its first vote
+        # start without a stored vote even if `memory` comes from disk, so that the node always writes its first vote
         self._remembered: DurableVotes | None = None
 
     # --- timers and results ---------------------------------------------------------------------
@@ -168,7 +168,7 @@ class Height:
         due = self.timing.block_due(self.head.timestamp, now, self._parent_proposed_at)
         if not self._rules.starts_on_block_timer:
             self._start_round(0, now)
-            # a proposer cannot miss its round before its block is due
+            # the proposer's turn begins when its block is due, so an earlier wait does not count as a missed round
             self._turn_began = max(now, due)
         if self._rules.starts_on_block_timer or self._awaited(0) > 0 or self.validator_set.proposer(0) == self._me:
             self._set_block_timer(due)
@@ -221,7 +221,7 @@ class Height:
         _, certificate, begun_at = self._building
         self._building = None
         if self.round.proposal is not None:
-            return  # another node with the same key has proposed
+            return  # another node with the same validator key has already proposed in this round
         if event.is_empty and certificate is None and self._waits_for_transactions(now):
             return
         self._propose(event.block, certificate, begun_at)
@@ -263,10 +263,10 @@ class Height:
             del self._offers[number], self._pinned[number]
 
     def on_stored(self, event: VoteStored) -> None:
-        """Send and count an own message whose votes are stored. If its round has ended, only store the votes."""
+        """Send and count an own message whose votes are stored. If its round has ended, do not send the message."""
         message, votes, known = event.message, event.votes, self.memory.prepared
         if known is not None and (votes.prepared is None or votes.prepared.round < known.round):
-            # keep the prepared certificate that was stored after this vote was written
+            # a prepared certificate was stored while this vote was written, so keep that certificate
             votes = DurableVotes(votes.height, votes.round, votes.vote, known)
         self.memory = votes
         if message.round == self.current:
@@ -360,7 +360,7 @@ class Height:
         return True
 
     def _take_round_change(self, message: RoundChange, now: float) -> bool:
-        """Count a round change for a later round. Returns whether the round change was valid and new."""
+        """Count a round change for a later round. Return whether the round change was valid and new."""
         target = message.round
         if target > MAX_ROUND:
             return False
@@ -491,7 +491,7 @@ class Height:
 
     def _accept(self, proposal: Proposal, proposed_at: float) -> None:
         if self.round.proposal is not None:
-            return  # the same proposal came from another node with this key
+            return  # another node with the same validator key has already sent this proposal
         block = proposal.block
         self.proposed_at = proposed_at
         seal_hash = self._in_round(block).digest

@@ -119,7 +119,7 @@ class MessageCodec(ABC):
         return self._read_proposal(raw, parts, fingerprint)
 
     def prepare(self, data: bytes) -> Prepare:
-        """Decode a prepare in a certificate or in stored votes."""
+        """Decode a prepare message that a certificate or the stored votes contain."""
         return self.signed_parts().prepare(data)
 
     def candidate(self, block: bytes) -> Candidate:

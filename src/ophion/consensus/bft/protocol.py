@@ -22,7 +22,7 @@ from ophion.primitives.types import Address, Hash32, Signature
 
 
 class BlockForms(Protocol):
-    """Rewrites a block for the round in which it is proposed."""
+    """Changes the round in a block's extra data for the round in which the block is proposed."""
 
     def with_round(self, block: Candidate, round_number: int) -> Candidate:
         """Return the same block with another round in its extra data."""

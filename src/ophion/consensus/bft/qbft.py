@@ -56,7 +56,7 @@ from ophion.primitives.types import HASH_LENGTH, Hash32
 _ROUND_LIMIT: Final = 2**32
 _HEIGHT_LIMIT: Final = 2**63
 _MAX_FORMS: Final = 64
-"""Maximum number of rounds tried to find the round in the extra data of a block that is proposed again."""
+"""Maximum number of rounds tried to find the round in the extra data of a re-proposed block."""
 
 _STYLE: Final = WireStyle(
     codes=(0x12, 0x13, 0x14, 0x15),
@@ -187,8 +187,8 @@ class Qbft(MessageCodec):
         if block.height != validator_set.height:
             raise Unjustified("the block is of another height")
         if block.round > number:
-            # reject a block with a later round: if it were prepared, no later proposal could repeat it, because
-            # `check_same_block` tries only earlier rounds
+            # reject a block that names a later round: if it were prepared, `check_same_block` could not match it in
+            # later proposals
             raise Unjustified("the block names a later round")
         changes = proposal.round_changes or ()
         if number == 0:

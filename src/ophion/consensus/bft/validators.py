@@ -1,7 +1,7 @@
 """The validators of the next block: by votes in headers, by transition or by contract.
 
-The tally is a pure fold over headers. The fold restarts at each epoch block, whose header lists the validators and has
-no votes (consensus.md 2.12).
+The tally is computed header by header. The count restarts at each epoch block, whose header lists the validators and
+has no votes (consensus.md 2.12).
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ class ValidatorProvider:
         return tally if vote is None else tally.apply(header.header.coinbase, vote)
 
     def _fresh(self, header: HashedHeader, chain: HeaderReader) -> Tally | None:
-        """Return the tally after a transition or epoch block, where the fold restarts, or None for other blocks."""
+        """Return the new tally at a transition or epoch block, where the count of votes restarts, or None for other
+        blocks.
+        """
         number, schedule = header.number, self._schedule
         era = schedule.era_after(number)
         is_epoch = era.is_epoch(number)
@@ -96,13 +98,13 @@ class ValidatorProvider:
         if override is None and not is_epoch:
             return None
         if self.predecessor is not None and number < schedule.first:
-            # the parent is the last Clique block, whose header has no BFT extra data
+            # the header is the last Clique block, which has no BFT extra data
             return Tally.of(self.predecessor(header, chain) if override is None else override)
         extra = self.extra(header.header)
         if override is None:
             return Tally.of(extra.validators)
         tally = Tally.of(override)
-        # the vote in the last block before the transition applies to the new list (consensus.md 2.12)
+        # the vote in the last block before the transition applies to the new validator list (consensus.md 2.12)
         if extra.vote is not None and not is_epoch:
             tally = tally.apply(header.header.coinbase, extra.vote)
         return tally

@@ -77,7 +77,7 @@ class VoteRecord(Struct, frozen=True):
 
 
 class _Form(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """JSON form of a record."""
+    """The fields of a vote record as written in JSON."""
 
     height: int
     round: int

@@ -83,7 +83,7 @@ def decode_tessera_payload(data: bytes) -> OldPayload:
 
 
 def _tessera_cbor(data: bytes) -> OldPayload:
-    """Decode the CBOR map that newer versions of Tessera write. Members that only GoQuorum uses are ignored."""
+    """Decode the CBOR map that newer versions of Tessera write. Keys of the map that only GoQuorum uses are ignored."""
     content = decode_cbor(data)
     try:
         sender, ciphertext, nonce = (bytes(content[name]) for name in ("sender", "cipherText", "nonce"))
@@ -140,7 +140,7 @@ def _group(name: str, description: str, members: tuple[bytes, ...], seed: bytes,
     if kind != GroupType.PANTHEON.value:
         raise DecodeError(f"groups of type {kind} are not supported")
     found = GroupRecord(GroupType.PANTHEON, name, description, members, seed, members[0], state == "ACTIVE")
-    return GroupRecord.decode(found.encode())  # the constructor checks every field
+    return GroupRecord.decode(found.encode())  # decode the encoded record, because `decode` checks every field
 
 
 def legacy_group(members: tuple[bytes, ...]) -> GroupRecord:

@@ -23,7 +23,7 @@ _VERSION: Final = 1
 _BATCH_ROWS: Final = 256
 _PRIVATE_FROM, _PRIVATE_FOR, _PRIVATE_FIELDS = 9, 10, 12
 _ABSENT_BOX: Final = bytes(BOX_BYTES)
-"""Placeholder for boxes of other members, because recipients of Tessera and Orion get only their own box."""
+"""Placeholder for boxes of other participants, because recipients of Tessera and Orion get only their own box."""
 
 
 class ImportedPayloads(Struct):

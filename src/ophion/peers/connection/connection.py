@@ -180,7 +180,7 @@ class Connection(asyncio.Protocol):
         transport = cast(asyncio.Transport, transport)
         self.local, self.remote = self._channel.open(transport)
         if self._ending is not None:
-            # the node evicted this connection before the event loop had connected the socket
+            # the connection was evicted before the event loop had connected the socket
             transport.abort()
             return
         self._channel.write_handshake()
@@ -229,7 +229,7 @@ class Connection(asyncio.Protocol):
 
     def _step(self) -> bool:
         """Write and read a bounded number of bytes, and return whether work is left. Never raises."""
-        # `_is_queued` stays set during the step, so messages that handlers send do not schedule a second step
+        # `_is_queued` stays true during the step, so messages that handlers send do not schedule a second step
         if self._ending is None:
             try:
                 self._channel.write_some()
@@ -259,8 +259,8 @@ class Connection(asyncio.Protocol):
         channel.resume_when_read()
 
     def _note_membership(self) -> None:
-        """Record whether the peer is a member. Called rarely, because the lookup costs a hash and the result rarely
-        changes.
+        """Record whether the peer is a network member (validator, static or permitted node). Called rarely, because the
+        lookup costs a hash and the result rarely changes.
         """
         node_id = self._session.remote_id
         self._is_member = self.peer is not None and node_id is not None and self._context.has_own_quota(node_id)
@@ -349,7 +349,7 @@ class Connection(asyncio.Protocol):
         """Ping a silent peer and set the timer again; return the error when the peer has timed out."""
         now = self._context.clock.monotonic()
         if self._channel.has_unread:
-            # some received bytes are unread, so the peer is not silent
+            # the node has not read all received bytes yet, so the peer is not silent
             self._arm(self._context.timing.idle)
             return None
         problem = self._liveness.problem(now, bool(self._session.buffered))

@@ -2,7 +2,8 @@
 
 asyncio runs all ready callbacks before it polls timers and sockets again, so peers that send thousands of small
 messages could block the loop. The scheduler runs short steps round robin, and stops after a few milliseconds until the
-next iteration of the loop. Members get every second step, so any number of unknown peers cannot delay members.
+next iteration of the loop. Network members (validators, static and permitted nodes) get every second step, so any
+number of unknown peers cannot delay members.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ SLICE_S: Final = 0.004
 
 
 class ReceiveScheduler:
-    """Runs pending receive steps from two round-robin queues: one for members, one for unknown peers."""
+    """Runs pending receive steps from two round-robin queues: one for network members (validators, static and permitted
+    nodes), one for unknown peers.
+    """
 
     __slots__ = ("_clock", "_is_members_turn", "_is_scheduled", "_loop", "_members", "_slice", "_unknown")
 

@@ -48,7 +48,7 @@ class UdpSocket(asyncio.DatagramProtocol):
         receive: Callable[[bytes, str, int], None],
         is_known: Callable[[str], bool] = lambda ip: False,
     ) -> None:
-        """`is_known` returns whether an IP belongs to a static node, a bootnode or a connected member."""
+        """`is_known` returns whether an IP belongs to a static node, a bootnode or a connected network member."""
         self._scheduler = scheduler
         self._clock = clock
         self._receive = receive
@@ -86,7 +86,7 @@ class UdpSocket(asyncio.DatagramProtocol):
             try:
                 self._transport.sendto(data, address)
             except (OSError, ValueError) as error:
-                # the host has no route, or the address has the wrong family
+                # the host has no route to the address, or the address has the wrong family
                 log.debug("cannot send packet address=%s error=%s", address, error)
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class UdpSocket(asyncio.DatagramProtocol):
     def _allows(self, ip: str, port: int, data: bytes) -> bool:
         is_response = len(data) > _KIND_OFFSET and data[_KIND_OFFSET] in _RESPONSES
         now = self._clock.monotonic()
-        # check the port first: packets above the limit of one port must not use up the limit of the IP
+        # take from the port's limit first, because packets above this limit must not use up the limit of the IP address
         return self._rate_limit((ip, port, is_response), PORT_BURST, _PORT_PER_S).take(1, now) and self._rate_limit(
             (ip, None, is_response), ADDRESS_BURST, ADDRESS_PER_S
         ).take(1, now)

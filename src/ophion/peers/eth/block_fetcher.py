@@ -1,7 +1,8 @@
 """Fetches blocks that peers announce by hash (networking.md 3.9).
 
 The fetcher waits half a second, because most blocks also arrive as NewBlock. Then it requests the header and the body
-from one announcing peer after another, members first. It requests a missing parent at once.
+from one announcing peer after another, network members (validators, static and permitted nodes) first. It requests a
+missing parent at once.
 
 Announcements and fetches are bounded per peer. A fetch runs as a task of the peer's connection, so a peer that
 announces blocks and does not deliver them delays only its own announcements.
@@ -104,7 +105,9 @@ class BlockFetcher:
         pending.announcers.insert(0 if is_member else len(pending.announcers), peer)
         announcer.tracked += 1
         if is_member and pending.timer is None and not any(map(self._is_member, pending.asked)):
-            self._ask_next(hash)  # ask the member too: the peers asked so far are unknown and may never respond
+            # a member peer announces the block, and only unknown peers were asked, which may never respond: ask the
+            # member too
+            self._ask_next(hash)
 
     def came(self, hash: Hash32) -> None:
         """Stop tracking a block, because it has arrived or no peer is left to ask."""
@@ -143,7 +146,8 @@ class BlockFetcher:
         if self._is_here(hash):
             self.came(hash)
         elif self._is_coming(hash):
-            self._arm(hash, pending, WAIT_S)  # a copy that may be invalid is being verified: check again later
+            # a copy of the block is being verified and may be invalid, so check again later
+            self._arm(hash, pending, WAIT_S)
         else:
             self._ask_next(hash)
 

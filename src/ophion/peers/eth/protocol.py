@@ -162,8 +162,8 @@ class EthProtocol:
         return self.fork_ids.problem(status.fork_id, head.number, head.timestamp)
 
     def note_rules(self, peer: EthPeer, status: Status) -> None:
-        """Remember the members that announce fork rules which this node does not know. Called before the Status is
-        checked.
+        """Remember the block producers that announce fork rules which this node does not know. Called before the Status
+        is checked.
         """
         address = peer.peer.address
         if status.genesis != self.chain.genesis.hash or status.network_id != self.network_id:
@@ -180,7 +180,7 @@ class EthProtocol:
             self._check_announced(head)
 
     def _check_announced(self, head: HashedHeader) -> None:
-        """Stop the node if enough members announce rules for the next block that this node does not know."""
+        """Stop the node if enough block producers announce rules for the next block that this node does not know."""
         if self.announced_rules:
             members = self.chain.engine.members(head, self.chain)
             error = unknown_rules(self.announced_rules.items(), members, head.number + 1)

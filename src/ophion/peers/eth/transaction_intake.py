@@ -3,7 +3,7 @@
 The intake submits one batch at a time, so a peer that sends many transactions delays only itself. The waiting bytes and
 the rate of invalid transactions are bounded. Messages above these limits are dropped, and too many such messages
 disconnect the peer. Unknown peers also share a limit on bytes and on concurrent batches, so their number does not delay
-members.
+validators, static nodes and permitted nodes.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class TransactionIntake:
     ) -> None:
         """`seen` holds the recently submitted transactions of all peers.
 
-        `came` is called for each transaction that arrives, so that the fetcher stops tracking it.
-        `share` returns the limits that unknown peers share, or None for a member.
+        `came` is called for each transaction that arrives, so that the fetcher stops tracking it. `share` returns the
+        limits that unknown peers share, or None for a network member.
         """
         self._peer = peer
         self._pool = pool

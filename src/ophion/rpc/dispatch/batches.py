@@ -30,7 +30,7 @@ _SLICE_BYTES: Final = 256 * 1024
 
 
 class Batch:
-    """Runs the members of one batch; answers keep the order of the requests."""
+    """Runs the requests of one JSON-RPC batch; responses keep the order of the requests."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Batch:
         self._has_begun = False
 
     def start(self) -> Reply:
-        """Run until a member waits or the time slice ends; return the array of answers or a pending reply."""
+        """Run requests until a request waits or the time slice ends; return the array of answers or a pending reply."""
         if self._scheduler.is_over or (len(self._scheduler) and len(self._answers) > _SMALL_BATCH):
             self._schedule()
         else:

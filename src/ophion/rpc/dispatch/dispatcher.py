@@ -351,7 +351,7 @@ class Dispatcher:
         return self._started(len(messages), request, id_text, len(body) * _WEIGHT_OF_A_BYTE)
 
     def _long_batch(self, text: bytes, outline: JsonOutline, caller: Caller | None) -> Reply:
-        """Handle a batch whose members are parsed one by one."""
+        """Handle a JSON-RPC batch whose requests are parsed one by one."""
 
         def request(position: int) -> Reply:
             start, end, values = outline.member(position)

@@ -190,8 +190,8 @@ async def find_onchain_privacy_group(ctx: RpcContext, addresses: KeysParam) -> G
 async def explain(ctx: RpcContext, hash: HashParam) -> ExplanationJson:
     """Explain what this node knows of a private transaction, by the hash of its marker.
 
-    `state` is `executed`, `failed`, `invalid`, `pending` (the marker is not mined), `waiting`, `suspended`,
-    `no payload` (this node is no participant, or the payload has not arrived: `askFrom` lists connected members),
+    `state` is `executed`, `failed`, `invalid`, `pending` (the marker is not mined), `waiting`, `suspended`, `no
+    payload` (this node is no participant, or the payload has not arrived: `askFrom` lists connected group members),
     `not ours`, `not a marker` or `unknown`.
     """
     return {"marker": data(hash)} | await private(ctx).explain(hash)

@@ -120,7 +120,7 @@ _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
 
 
 def _decode_conditions(value: object) -> list[Condition]:
-    """Decode `{"from": {"eq": ...}, "gas": {"gt": ...}}`: one comparison per member; all must hold."""
+    """Decode `{"from": {"eq": ...}, "gas": {"gt": ...}}`: one comparison per key; all must hold."""
     if type(value) is not dict:
         raise invalid_params("filter: an object is expected")
     return [_condition(name, comparison) for name, comparison in value.items()]

@@ -76,7 +76,7 @@ def _result(name: str, hints: Mapping[str, Any]) -> tuple[Wire, bool]:
 
 
 def _alternatives(hint: Any) -> list[Any]:
-    """List the members of a union, also inside awaitables: `X | None | Awaitable[X | None]` gives X and None."""
+    """List the types of a union, also inside awaitables: `X | None | Awaitable[X | None]` gives X and None."""
     if get_origin(hint) in (Union, UnionType):
         return [member for argument in get_args(hint) for member in _alternatives(argument)]
     if get_origin(hint) is Awaitable:

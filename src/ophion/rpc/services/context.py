@@ -67,7 +67,7 @@ class SyncStatus(Struct, frozen=True):
     highest_block: int
 
     def fields(self) -> dict[str, str]:
-        """Return the members of `eth_syncing`."""
+        """Return the result object of `eth_syncing`."""
         return {
             "startingBlock": hex(self.starting_block),
             "currentBlock": hex(self.current_block),

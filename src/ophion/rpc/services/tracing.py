@@ -78,7 +78,7 @@ async def traced(
     is_list: bool = False,
     key: TraceKey | None = None,
 ) -> bytes | Streamed | None:
-    """Return the result of a tracer. Several tracers run one after the other; the result has a member for each.
+    """Return the result of a tracer. Several tracers run one after the other; the result has a key for each tracer.
 
     With `is_list`, the result has an entry `{txHash, result}` for each transaction. `key` is the cache key; see
     `streamed`.
@@ -148,20 +148,22 @@ class TraceOptions(Struct, frozen=True):
     """The tracer, or the first of several tracers. For `noopTracer` any tracer, because the result is discarded."""
     is_named: bool
     members: Mapping[str, Any]
-    """The options object, from which methods read further members."""
+    """The options object, from which methods read further keys."""
     several: Mapping[str, TraceKind] | None = None
     """The tracers of `muxTracer` by name; empty for `noopTracer`."""
 
     @property
     def cache_kind(self) -> bytes | None:
-        """The members that determine the result, as bytes. None if these members are too long for a cache key."""
+        """The keys of the options that determine the result, as bytes. None if these keys are too long for a cache
+        key.
+        """
         members = {name: value for name in _RESULT_OPTIONS if (value := self.members.get(name)) is not None}
         text = orjson.dumps([self.is_named, members], option=orjson.OPT_SORT_KEYS)
         return text if len(text) <= _MAX_KIND_BYTES else None
 
 
 def decode_trace_options(value: object) -> TraceOptions:
-    """Decode the options object of debug_trace*; unknown members are ignored."""
+    """Decode the options object of debug_trace*; unknown keys are ignored."""
     if type(value) is not dict:
         raise invalid_params("options: an object is expected")
     name = value.get("tracer")

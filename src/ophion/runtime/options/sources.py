@@ -26,7 +26,7 @@ ForeignKey = Callable[[str, tuple[str, ...], str], bool]
 
 
 class OptionSource(enum.Enum):
-    """Source of a value. A member of this enum overrides the members after it."""
+    """Source of a value. A source overrides the sources after it in this enum."""
 
     FLAG = 0
     ENVIRONMENT = 1

@@ -1,8 +1,8 @@
-"""Byzantine members.
+"""Byzantine nodes.
 
-A Byzantine member runs a real state machine, so that it acts at the right time, and changes the messages that the
-machine sends. It has only its own key: it can repeat votes of others but not forge them. All Byzantine members of a run
-share their knowledge at once, because cooperation is the worst case.
+A Byzantine node runs a real state machine, so that it acts at the right time, and changes the messages that the machine
+sends. It has only its own key: it can repeat votes of others but not forge them. All Byzantine nodes of a run share
+their knowledge at once, because cooperation is the worst case.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _FAR_AHEAD: Final = (1, 2, 5, 1000, 2**31 - 1)
 
 
 class LiarCoalition:
-    """Shared knowledge of the Byzantine members: their indexes, and which members were sent which block."""
+    """Shared knowledge of the Byzantine nodes: their indexes, and which nodes were sent which block."""
 
     def __init__(self, members: frozenset[int]) -> None:
         self.members = members
@@ -56,7 +56,7 @@ class LiarCoalition:
 
 
 class Liar:
-    """The Byzantine behaviour of one member."""
+    """The Byzantine behaviour of one node."""
 
     def __init__(
         self,
@@ -121,8 +121,8 @@ class Liar:
             self._announce_forgery(message)
 
     def support(self, height: int, round_number: int, digest: bytes) -> None:
-        """Vote for a digest, even if this member has voted for another digest. Only members that received the block get
-        the votes.
+        """Vote for a digest, even if this node has voted for another digest. Only nodes that received the block get the
+        votes.
         """
         mark = digest + round_number.to_bytes(8, "big")
         if mark in self._voted:
@@ -138,7 +138,7 @@ class Liar:
     def _swap_body(self, message: BftMessage) -> None:
         """Send a proposer's signed block with another body but the same digest.
 
-        In QBFT the proposer signs the body too, so a Byzantine member can replace the body only in its own proposals.
+        In QBFT the proposer signs the body too, so a Byzantine node can replace the body only in its own proposals.
         """
         is_signed = isinstance(message, Proposal) and not self._world.network.rules.certifies_proposal
         if is_signed and message.author != self._member.address:
@@ -162,7 +162,7 @@ class Liar:
             self._send(self._factory.commit(message.height, message.round, digest, digest))
 
     def _propose_twice(self, message: Proposal) -> None:
-        """Send one block to some members and another block to the rest. Other Byzantine members support both blocks."""
+        """Send one block to some nodes and another block to the rest. Other Byzantine nodes support both blocks."""
         other = self._another(message)
         fellows, everyone = self._coalition.members, {member.index for member in self._others()}
         first = {index for index in everyone if self._rng.random() < 0.5}
@@ -190,7 +190,7 @@ class Liar:
         return self._factory.proposal(message.height, message.round, block, certificate)
 
     def _forged(self, message: Commit) -> Commit:
-        """Return a commit with a seal of another member, of another hash, or of random bytes."""
+        """Return a commit with a seal of another node, of another hash, or of random bytes."""
         foreign = self._rng.choice(self._others()).address if self._others() else self._member.address
         self._tricks += 1
         seal = self._rng.choice(
@@ -221,7 +221,7 @@ class Liar:
                 self._send(old)
 
     def _invented(self, message: RoundChange) -> RoundChange:
-        """Return a round change that claims a prepared block with only the member's own vote."""
+        """Return a round change that claims a prepared block with only the node's own vote."""
         height, number = message.height, message.round
         content = Content(self._member.head.hash, self._member.head.timestamp + 1, 2**50 + number)
         block: Candidate = stand_in_block(height, self._member.address, content, max(0, number - 1))

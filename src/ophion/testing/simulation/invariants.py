@@ -1,6 +1,6 @@
 """Checks rules that must hold after every step, without looking into the state machines.
 
-The checker sees what a member sends, stores, decides and imports. The rules apply to honest members, which neither
+The checker sees what a node sends, stores, decides and imports. The rules apply to honest nodes, which neither
 misbehave nor lose their disk.
 """
 
@@ -72,7 +72,7 @@ class Checker:
             self._broken(now, "bounded memory", f"{member.name} holds {machine.footprint()} messages")
 
     def on_say(self, member: SimulatedMember, message: BftMessage, now: float) -> None:
-        """Check that an honest member never contradicts itself, and sends a vote only after the vote is on disk."""
+        """Check that an honest node never contradicts itself, and sends a vote only after the vote is on disk."""
         if member.index in self.dishonest:
             if member.index in self.forgetful:
                 self._check_single_vote(member, message, now)
@@ -135,8 +135,8 @@ class Checker:
             )
 
     def _check_single_vote(self, member: SimulatedMember, message: BftMessage, now: float) -> None:
-        """Check that a member votes once per round, even across restarts. A member with a lost disk is exempt at its
-        first heights.
+        """Check that a node votes once per round, even across restarts. A node with a lost disk is exempt at its first
+        heights.
         """
         if isinstance(message, RoundChange) or (message.height <= 2 and member.index in self.forgetful):
             return
@@ -146,7 +146,7 @@ class Checker:
             self._broken(now, "one vote per round", f"{member.name} says two things in {_place(message)}")
 
     def _note_commit(self, member: SimulatedMember, message: Commit) -> None:
-        """Record a commit. When Q - f honest members hold the proof, the block may be decided, so it is locked."""
+        """Record a commit. When Q - f honest nodes hold the proof, the block may be decided, so it is locked."""
         validators = len(member.head.tally.validators)
         block_hash = _hash_of(member, message)
         committers = self._committers.setdefault((message.height, message.round, block_hash), set())

@@ -1,4 +1,4 @@
-"""A simulated member: its chain, its disk, and its state machine while it runs."""
+"""A simulated node: its chain, its disk, and its state machine while it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delivers messages and blocks between members: links, partitions, losses."""
+"""Delivers messages and blocks between nodes: links, partitions, losses."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 from ophion.testing.simulation.trace import Trace
 
 Letter: TypeAlias = "BftMessage | FinalBlock"
-"""A message or block between members."""
+"""A message or block between nodes."""
 
 
 class MessageDelivery:
-    """Delivers messages to connected members, possibly late, twice or not at all."""
+    """Delivers messages to connected nodes, possibly late, twice or not at all."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class MessageDelivery:
         self._deliver_block = deliver_block
 
     def are_connected(self, first: SimulatedMember, second: SimulatedMember) -> bool:
-        """Whether a message between the two members can arrive."""
+        """Whether a message between the two nodes can arrive."""
         return first.group == second.group and frozenset((first.index, second.index)) not in self.missing_links
 
     def send(

@@ -40,18 +40,18 @@ class SeedOptions(Struct, frozen=True):
     protocol: str = "ibft2"
     validators: int = 4
     byzantine: int | None = None
-    """Number of Byzantine members. None lets the seed choose a number up to f."""
+    """Number of Byzantine nodes. None lets the seed choose a number up to f."""
     storm_s: float = 20.0
     timing: RoundTiming = DEFAULT_TIMING
     passes_over: bool = True
-    """Whether members skip the rounds of offline proposers."""
+    """Whether nodes skip the rounds of offline proposers."""
 
     @property
     def growth_limit_s(self) -> float:
         """Return the maximum time to the first block after recovery.
 
-        Timeouts double up to the cap. Then members need two timeouts to reach the same round. After that, at most f
-        Byzantine and as many late honest members propose before an honest proposal arrives.
+        Timeouts double up to the cap. Then nodes need two timeouts to reach the same round. After that, at most f
+        Byzantine and as many late honest nodes propose before an honest proposal arrives.
         """
         doublings = math.ceil(math.log2(max(1.0, self.timing.max_timeout_s / self.timing.request_timeout_s)))
         rounds = doublings + 3 + tolerated_faults(self.validators)
@@ -132,7 +132,7 @@ def run_seed(seed: int, options: SeedOptions, trace: Trace | None = None) -> See
 
 
 def _describe(trace: Trace, conditions: FaultPlan) -> None:
-    """Write Byzantine members and faults to the head of the trace."""
+    """Write Byzantine nodes and faults to the head of the trace."""
     for member, kinds in sorted(conditions.misconduct.items()):
         trace.note(0.0, f"V{member} misbehaves: {', '.join(kind.value for kind in kinds)}")
     for outage in conditions.outages:
@@ -189,8 +189,8 @@ def _heal(world: SimulatedNetwork, options: SeedOptions) -> float:
 
 
 def _wait_for(world: SimulatedNetwork, height: int, limit_s: float) -> float | None:
-    """Wait until all honest members have reached a height, and return the time. On timeout, record a violation and
-    return None.
+    """Wait until all honest nodes have reached a height, and return the time. On timeout, record a violation and return
+    None.
     """
     everyone: Callable[[], bool] = lambda: all(member.height >= height for member in world.honest)  # noqa: E731
     if world.run(world.now + limit_s, everyone):

@@ -44,7 +44,7 @@ E = TypeVar("E", bound=BftEffect)
 class Stage:
     """A state machine at one position of the validator set, and message factories for all other validators.
 
-    At height 1, member n proposes in round n.
+    At height 1, validator n proposes in round n.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Stage:
         return self.tell(ProposalBuilt(block.height, block.round, block, is_empty))
 
     def prepared(self, block: Candidate, by: tuple[int, ...]) -> PreparedRound:
-        """Return a prepared certificate with the prepares of these members."""
+        """Return a prepared certificate with the prepares of these validators."""
         prepares = tuple(self.hands[index].prepare(block.height, block.round, block.digest) for index in by)
         proposer = self.hands[block.round % len(self.hands)]
         signed = proposer.proposal(block.height, block.round, block, None).signed

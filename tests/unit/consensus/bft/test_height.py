@@ -34,7 +34,7 @@ both = pytest.mark.parametrize("rules", PROTOCOLS, ids=lambda rules: rules.name)
 
 
 def votes(stage: Stage, proposal: Proposal, by: tuple[int, ...]) -> None:
-    """Deliver prepares of these members one by one."""
+    """Deliver prepares of these validators one by one."""
     for index in by:
         stage.hear(stage.hands[index].prepare(1, proposal.round, proposal.block.digest))
 
