@@ -53,7 +53,7 @@ mod tests {
         assert!(is_sound(&key));
         key[31] |= 0x80;
         assert!(!is_sound(&key));
-        // this is the prime plus nine, a second encoding of nine
+        // this key is the field prime plus nine, which is a second encoding of the number nine
         assert!(!is_sound(&hex("f6ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f")));
     }
 }

@@ -124,7 +124,7 @@ impl Reader {
             self.head.extend_from_slice(&part[..size]);
             outcome.consumed += size;
             if self.head.len() < log_filter || head_size(&self.head) > log_filter {
-                return Ok(false); // the second byte determines the length of the header
+                return Ok(false); // the header is incomplete, because its second byte announces more length bytes
             }
             let head = parsed(&self.head)?;
             self.head.clear();
@@ -232,7 +232,8 @@ fn head_size(head: &[u8]) -> usize {
 
 fn parsed(head: &[u8]) -> Result<Head, Fault> {
     let (first, second) = (head[0], head[1]);
-    // refuse reserved bits, which need an extension, and unmasked frames, because clients must mask frames
+    // refuse frames with reserved bits, which only extensions use, and unmasked frames, because clients must mask
+    // frames
     if first & 0x70 != 0 || second & 0x80 == 0 {
         return Err(Fault::Protocol);
     }

@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
         self.space();
         let rest = &self.text[self.at..];
         let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;
-        // `1.5` and `1e3` fail later, because `next` rejects the character after the digits
+        // take only the digits of `1.5` or `1e3`: `next` rejects the character after the digits
         self.at += end;
         let is_plain = (1..=ID_DIGITS).contains(&end) && (rest[0] != b'0' || end == 1);
         is_plain.then(|| &rest[..end])

@@ -117,7 +117,7 @@ impl Batch {
         }
         for (group, roots) in touched {
             let trie = self.groups[&group].trie.clone();
-            // several calls can run one block, so its entry may exist
+            // several calls can execute payloads of the same block, so the block may already have an entry
             match self.writes.states.iter_mut().find(|states| states.group == group && states.block == block) {
                 Some(states) => {
                     states.roots.extend(roots);

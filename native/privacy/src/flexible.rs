@@ -76,7 +76,8 @@ pub fn check(
     let is_management = fields.to == Some(PROXY);
     let Some(found) = membership(view)? else {
         let adds = is_management && fields.data.get(..4).is_some_and(|name| ADD.iter().any(|add| add == name));
-        // only a group without a state can be created; an existing state belongs to a group of another type
+        // a flexible group can only be created without a state, because an existing state belongs to a group of another
+        // type
         return Ok(match adds && view.root == EMPTY_ROOT && version.is_zero() {
             true => Ok(true),
             false => Err("its group does not exist".into()),

@@ -285,7 +285,7 @@ fn decode_some<R: AsRef<[u8]>>(raws: &[R]) -> Vec<Result<Decoded>> {
     let hashes: Vec<B256> =
         raws.iter().zip(&txs).filter(|(_, tx)| tx.is_ok()).map(|(raw, _)| keccak256(raw.as_ref())).collect();
     let senders = senders_of(&hashes, |unknown| {
-        // decoding has checked the parity, so every transaction has a signature
+        // `decode` has checked the parity of each signature, so `signed` cannot fail
         let signed = |place: &usize| decoded[*place].signed().expect("checked while decoding");
         recover_signers(&unknown.iter().map(signed).collect::<Vec<_>>())
     });

@@ -55,7 +55,7 @@ fn doubles(limbs: &[__m512i; 5]) -> [__m512d; 5] {
 fn halves(a: __m512d, b: __m512d) -> (__m512i, __m512i) {
     const TOWARDS_ZERO: i32 = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
     let far = _mm512_castsi512_pd(all(HIGH));
-    let both = _mm512_castsi512_pd(all(HIGH + 1)); // the double 2^104 + 2^52
+    let both = _mm512_castsi512_pd(all(HIGH + 1)); // this constant is the double 2^104 + 2^52
     let high = _mm512_fmadd_round_pd::<TOWARDS_ZERO>(a, b, far);
     let low = _mm512_fmadd_pd(a, b, _mm512_sub_pd(both, high));
     (_mm512_castpd_si512(low), _mm512_castpd_si512(high))
@@ -142,7 +142,7 @@ fn folded(mut c: [__m512i; 10]) -> [__m512i; 5] {
     let (low, high) = halves(double(c[9]), fold);
     out[4] = plus(out[4], low);
     add(&mut out, 0, double(plus(high, all(start(0, 1)))), fold);
-    // each limb contains the constants of all halves that were added to it
+    // each addition left a constant in its limb, so subtract the sum of these constants
     let offsets = [start(2, 0), start(1, 2), start(1, 1), start(1, 1), start(1, 1)];
     for (limb, offset) in out.iter_mut().zip(offsets) {
         *limb = plus(*limb, all(offset));

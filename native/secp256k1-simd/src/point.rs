@@ -128,7 +128,7 @@ impl Multiples {
         let one = Field::one();
         let mut sum = Point { x: point.x, y: point.y, z: one, infinite: 0 };
         let mut entries = [sum; ENTRIES];
-        // for each entry, its Z divided by the Z of the previous entry
+        // each ratio is the Z coordinate of an entry divided by the Z coordinate of the previous entry
         let mut ratios = [one; ENTRIES];
         sum.double();
         entries[1] = sum;

@@ -99,7 +99,7 @@ pub fn recover(signatures: &[Signature], min_signatures: usize) -> Vec<Option<[u
         if group.len() < min_signatures {
             continue;
         }
-        // unused lanes repeat the first signature
+        // unused SIMD lanes repeat the first signature of the group
         let lanes: [usize; LANES] = std::array::from_fn(|lane| if lane < group.len() { lane } else { 0 });
         let mut all = Factors::default();
         let mut xs = [[0; 4]; LANES];
@@ -141,7 +141,7 @@ fn recover_group(xs: &[[u64; 4]; LANES], odd: u8, factors: &Factors) -> (u8, [[[
     let mut inverted = sum.z.numbers().map(U256::from_limbs);
     BY_PRIME.inverses(&mut inverted);
     let affine = sum.affine(&Field::of(&inverted.map(U256::into_limbs)));
-    // in an exceptional case of the group law Z is zero, so x and y are zero, and (0, 0) is not on the curve
+    // in exceptional cases of the group law Z is zero, which gives the point (0, 0), and (0, 0) is not on the curve
     let is_on_curve = equal(&affine.y.squared(), &right_side(&affine.x));
     let (x, y) = (affine.x.numbers(), affine.y.numbers());
     (exists & is_on_curve & !sum.infinite, std::array::from_fn(|lane| [x[lane], y[lane]]))

@@ -37,7 +37,7 @@ impl Modulus {
 
     /// Replace each number (below the modulus) by its inverse, with a single inversion. Zero stays zero.
     pub fn inverses(self, numbers: &mut [U256]) {
-        // for each number, the product of all nonzero numbers before it
+        // `before` holds, for each number, the product of all nonzero numbers that precede the number
         let mut before = Vec::with_capacity(numbers.len());
         let mut all = U256::ONE;
         for number in numbers.iter() {
@@ -47,7 +47,7 @@ impl Modulus {
             }
         }
         let mut rest = all.inv_mod(self.number).expect("a product of numbers that have inverses has one");
-        // the powers of 2^256 in `before` and in `rest` cancel out
+        // the factors 2^256 in `before` and in `rest` cancel each other out
         for (number, before) in numbers.iter_mut().zip(before).rev() {
             if !number.is_zero() {
                 let inverse = self.product(rest, before);

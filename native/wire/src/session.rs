@@ -382,7 +382,7 @@ impl Ingress {
         check(&self.mac.header(&header), &tag, "frame header")?;
         self.cipher.apply_keystream(&mut header);
         let size = usize::from(header[0]) << 16 | usize::from(header[1]) << 8 | usize::from(header[2]);
-        // a message id takes up to two bytes
+        // the size limit applies to the message without its id, and the id takes up to two bytes
         if size == 0 || size > self.max_message.saturating_add(2) {
             return Err(Error::at("frame", format!("a size of {size} bytes, at most {} are taken", self.max_message)));
         }

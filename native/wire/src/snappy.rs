@@ -44,7 +44,7 @@ impl Output for Vec<u8> {
         let start = self.len() - distance;
         let end = self.len() + size;
         while self.len() < end {
-            // Double the repeated part in each round, so that source and target never overlap.
+            // Each round doubles the repeated part, so the copied bytes never overlap their target.
             let count = (end - self.len()).min(self.len() - start);
             self.extend_from_within(start..start + count);
         }

@@ -67,7 +67,7 @@ pub fn append(
 ) -> Result<()> {
     let missing = || Error::damaged(format!("block {hash} is incomplete"));
     let record = snapshot.receipts_record(hash)?.ok_or_else(missing)?;
-    // Read header and transaction hashes only when the first log of the block is selected.
+    // The header and the transaction hashes are read only when the first log of the block is selected.
     let mut block: Option<(u32, u32, Vec<B256>)> = None;
     let mut failure = None;
     visit_logs(record, |log| {

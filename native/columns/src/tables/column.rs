@@ -124,7 +124,7 @@ impl Column {
             self.offsets.push(self.values.len() as i32);
         }
         if !is_valid && self.validity.is_empty() {
-            // The bitmap so far marks all earlier rows as valid.
+            // The column had no null so far, so mark all earlier rows as valid.
             self.validity = vec![0xff; self.rows / 8];
             if !self.rows.is_multiple_of(8) {
                 self.validity.push((1 << (self.rows % 8)) - 1);

@@ -371,7 +371,7 @@ pub(super) fn settled(
     blob_price: u128,
 ) -> Result<(Effects, StateData)> {
     let state_root = trie.hash();
-    // read the counters now, because a later call consumes the database
+    // read the node counters now, because `finish` consumes the database
     let (written, read) = (db.nodes_written()?, db.nodes_read());
     let Changes { flat, preimages, codes, layers } = db.finish(&trie)?;
     let own = (flat.accounts.len() + flat.storage.len()) * CHANGED_ENTRY + read * READ_BYTE;
@@ -380,8 +380,8 @@ pub(super) fn settled(
         && parent.public.is_none()
         && weight > store.state_cache()
     {
-        // Evict written nodes. Otherwise a chain of blocks in memory, each built on the one before, would hold every
-        // node.
+        // Evict written nodes. Otherwise a chain of unwritten blocks, each built on its parent, would keep every node
+        // in memory.
         trie.evict(written);
         weight = own;
     }

@@ -128,8 +128,8 @@ pub(super) fn with_database<T>(
     if is_moved {
         evm.precompiles = Precompiles::of(env);
     }
-    // Release the snapshot now, because an idle EVM would hold it. This call also clears journal entries that a failed
-    // run leaves.
+    // Release the database snapshot now, because a cached EVM would hold it. This call also clears journal entries of
+    // failed runs.
     evm.finalize();
     let db = std::mem::replace(&mut evm.ctx.journaled_state.database, no_database());
     CACHED_EVM.set(Some((env.fork, evm)));

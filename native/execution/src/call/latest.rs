@@ -81,7 +81,7 @@ impl Latest {
         let (db, returned) = calls::returned(db, &terms.env, tx.clone(), deadline::after(terms.limit_s));
         let returned = returned.ok().flatten();
         if db.has_read_console() {
-            // the slow path makes the error text; the next call starts with an empty read cache
+            // return None, so that the slow path runs the call again and makes the error text
             return None;
         }
         if returned.is_some() {

@@ -162,7 +162,7 @@ fn config(env: &BlockEnv, rules: &Rules<'_>, tx: &TxEnv) -> CfgEnv {
     let mut cfg = env.cfg();
     cfg.tx_chain_id_check = false;
     cfg.disable_nonce_check = !rules.is_validating;
-    // in a simulation, contracts may be senders, and transactions may exceed the size limits of blocks
+    // a simulated transaction may have a contract as sender, and may exceed the gas limit of the block
     cfg.disable_eip3607 = true;
     cfg.disable_block_gas_limit = true;
     cfg.disable_base_fee = !rules.is_validating && !has_fees(tx);
@@ -364,7 +364,7 @@ impl LogCollector {
         match self.frames.last_mut() {
             Some(parent) if result.is_ok() => parent.extend(logs),
             Some(_) => {}
-            // The logs of the outermost frame are the result of the call.
+            // The outermost frame has no parent, so its logs are the logs of the call.
             None => self.frames.push(logs),
         }
     }

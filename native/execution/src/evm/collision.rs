@@ -23,7 +23,7 @@ impl Inspector<EvmContext> for CollisionGuard {
         if balance < inputs.value() || nonce == u64::MAX || !context.db_mut().holds_storage_alone(&target) {
             return None;
         }
-        // Any collision uses the nonce, makes the address warm and consumes the gas.
+        // Any address collision increments the caller's nonce, makes the new address warm and consumes the gas.
         context.journal_mut().load_account_mut(inputs.caller()).ok()?.bump_nonce();
         context.journal_mut().load_account(target).ok()?;
         let result = InterpreterResult {

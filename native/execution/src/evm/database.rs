@@ -486,7 +486,7 @@ impl Database for ExecDb {
 impl DatabaseCommit for ExecDb {
     fn commit(&mut self, changes: AddressMap<EvmAccount>) {
         for (address, account) in changes {
-            // revm has already read these accounts, so this call does not read the database.
+            // revm has already read these accounts, so `apply` does not read the database
             self.apply(address, account).expect("an account that was read can be written");
         }
     }

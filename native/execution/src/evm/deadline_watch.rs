@@ -94,7 +94,7 @@ fn look(left: u64) -> InstructionExecResult {
     if !EXPIRED.get() && DEADLINE.get().is_some_and(is_over) {
         expire();
     }
-    // After expiry, every frame ends at its next tick, and the results of outer frames are discarded.
+    // Once the deadline has passed, every open frame ends with an error, and the caller discards the results.
     if EXPIRED.get() {
         return Err(InstructionResult::OutOfGas);
     }

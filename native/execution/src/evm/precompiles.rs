@@ -134,8 +134,7 @@ impl PrecompileProvider<EvmContext> for Precompiles {
         context: &mut EvmContext,
         inputs: &CallInputs,
     ) -> std::result::Result<Option<InterpreterResult>, String> {
-        // an override that moves a contract also fills `removed`, so a call without moved contracts needs only this
-        // check
+        // an override that moves a precompiled contract also fills `removed`, so most calls need only this one check
         if self.removed.is_empty() {
             return self.run_at_home(context, inputs);
         }

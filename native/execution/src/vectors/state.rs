@@ -56,7 +56,7 @@ fn run_one(case: &Value, post: &Value, fork: Fork) -> Result<Option<String>> {
         let sender = tx.recover()?;
         run.transact(&tx, sender).map_err(Refusal::into_error)
     });
-    // The tests add a reward of zero, which still touches the miner's account.
+    // The tests pay a reward of zero, and even a zero reward touches the miner's account.
     let execution = run.finish(None, &[(env.beneficiary, U256::ZERO)])?;
     if outcome.is_err() != refused_expected {
         let got = outcome.err().map_or("accepted".into(), |cause| format!("refused: {cause}"));

@@ -273,7 +273,8 @@ impl<'a> Planner<'a> {
                     needs.pool |= matches!(field, Field::PendingTransactionCount | Field::PendingTransactions);
                     field
                 }
-                // This cannot happen: the schema was compared with the list of fields when it was read.
+                // This case cannot happen, because the program compares the schema with the list of fields at its
+                // start.
                 None => {
                     draft.has_introspection = true;
                     Field::Introspection

@@ -79,7 +79,7 @@ impl Shape {
     fn number(&mut self, text: &[u8], at: usize) -> usize {
         let end = while_is(text, at + 1, |byte| is_name(byte) || byte == b'.' || byte == b'+' || byte == b'-');
         let digits = &text[at + usize::from(text[at] == b'-')..end];
-        // the text is a fraction or an invalid number: do not share the document, and let the parser decide
+        // the number is a fraction or invalid: do not share the plan of this document, and let the parser decide
         if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) || (digits[0] == b'0' && digits.len() > 1) {
             self.is_plain = false;
             return self.copy(text, at, end);

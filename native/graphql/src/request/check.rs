@@ -32,7 +32,7 @@ pub fn errors_of(found: &DiagnosticList, document: Option<&Document>, source: &s
             Some("RecursionError" | "RecursionLimitError" | "DeeplyNestedType") => {
                 Entry::aborted("maximum query depth exceeded".into())
             }
-            // skip this error, because every use of a variable of an unknown type causes it
+            // skip this error, because a variable of an unknown type causes it at every use of the variable
             Some("DisallowedVariableUsage") if has_unknown_type => continue,
             Some(name) => match of_rule(name, &words, place, document, source) {
                 Some(entry) => entry,
@@ -63,14 +63,14 @@ fn of_rule(
     let nth = |position: usize| quoted.get(position).copied().unwrap_or_default();
     let field = around.path.last().copied().unwrap_or_default();
     let (kind, detail) = match name {
-        // skip this error: the field has only unknown selections, which are reported already
+        // skip this error: all selections of the field are unknown, and the unknown selections are reported already
         "MissingSubselection" if around.has_selections => return None,
         "RequiredArgument" => {
             let argument = nth(0).split_once('(').map_or(nth(0), |(_, rest)| rest.trim_end_matches([')', ':']));
             if source[at..].starts_with('@') {
                 ("MissingDirectiveArgument", format!("Missing directive argument {argument}"))
             } else if around.arguments.iter().any(|given| given.name == argument) {
-                return None; // ignore an argument that is present but null
+                return None; // the argument is present, but its value is null
             } else {
                 ("MissingFieldArgument", format!("Missing field argument {argument}"))
             }
@@ -114,7 +114,8 @@ fn refused_value(argument: &Argument, at: usize, name: &str, words: &str, quoted
     let mut value = &argument.value;
     loop {
         let inner = match &**value {
-            _ if name == "UndefinedInputValue" => None, // the error shows the whole value
+            // an undefined input field is reported at the whole argument value
+            _ if name == "UndefinedInputValue" => None,
             Ast::List(items) => {
                 items.iter().enumerate().find(|(_, item)| holds(item.location(), at)).map(|(position, item)| {
                     path.push_str(&format!("[{position}]"));

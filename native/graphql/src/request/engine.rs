@@ -183,12 +183,12 @@ impl Engine {
             .to_executable_validate(&self.schema)
             .map_err(|found| check::errors_of(&found.errors, Some(&parsed), text))?;
         let document = Arc::new(document);
-        // turns false if a plan shows that other literals could make the document invalid
+        // documents that differ only in literals share one plan, unless other literals could make the document invalid
         let mut is_shared = is_plain;
         let (mut introspected, mut fields) = (0, 0);
         for operation in document.operations.iter() {
             if fields > self.limits.max_fields {
-                // Do not plan the other operations now, because hundreds of them may use the same fragments.
+                // Stop planning at the field limit, because hundreds of operations may use the same fragments.
                 (is_shared, introspected) = (false, usize::MAX);
                 break;
             }

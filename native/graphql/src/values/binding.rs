@@ -80,7 +80,7 @@ fn not_null() -> Unfit {
 fn coerce(kind: Kind, source: Source<'_>) -> Result<Value, Unfit> {
     match source {
         Source::Null => return Ok(Value::Null),
-        // Validation guarantees that the variable has the expected type, or is a single value where a list is expected.
+        // Validation guarantees that the value has the expected type, or is a single item where a list is expected.
         Source::Ready(value) => return Ok(as_kind(kind, value.clone())),
         _ => {}
     }

@@ -50,7 +50,7 @@ impl Output for Payload {
         assert!(distance <= self.filled && size <= self.size - self.filled, "a copy out of bounds");
         let (from, end) = (self.filled - distance, self.filled + size);
         while self.filled < end {
-            // The repeated part doubles with each round, so source and target never overlap.
+            // Each round doubles the repeated part, so the copied bytes never overlap their target.
             let count = (end - self.filled).min(self.filled - from);
             // SAFETY: the source is filled, and the target lies behind the source inside the object.
             unsafe { ptr::copy_nonoverlapping(self.start.add(from), self.start.add(self.filled), count) };

@@ -130,7 +130,8 @@ impl Writer<'_> {
     fn write_block(&mut self, snapshot: &Snapshot, hash: &B256) -> Result<()> {
         let missing = || Error::damaged(format!("block {hash} is incomplete"));
         let receipts = snapshot.receipts(hash)?.ok_or_else(missing)?;
-        // read header and body only after a match, because most candidate blocks have no match
+        // read the header and the body of a block only after a matching log, because most candidate blocks have no
+        // match
         if !receipts.iter().flat_map(|receipt| &receipt.logs).any(|log| self.filter.matches(log)) {
             return Ok(());
         }

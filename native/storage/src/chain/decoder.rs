@@ -123,7 +123,8 @@ impl<T: Send + 'static> Decoder<T> {
         }
         let mut held = self.held();
         if !held.jobs.is_empty() && held.weight + weight > recovered_at_once() {
-            give(&self.rounds, mem::take(&mut *held)); // do not delay this round for a large submission
+            // start the held submissions now, because one group of signatures has no space for the new submission
+            give(&self.rounds, mem::take(&mut *held));
         }
         held.weight += weight;
         held.jobs.push(job);
@@ -159,7 +160,7 @@ impl<T: Send + 'static> Decoder<T> {
         if finished.len() > max {
             return finished.drain(..max).collect();
         }
-        // empty the pipe before the list is unlocked, because later results write another byte
+        // empty the pipe before the list is unlocked, because a worker writes a new byte for each later result
         let mut rung = [0; 64];
         while matches!((&self.bell).read(&mut rung), Ok(count) if count == rung.len()) {}
         mem::take(&mut *finished)
@@ -180,7 +181,7 @@ fn worker<T: Send + 'static>(name: &str, shared: Arc<Shared<T>>) -> io::Result<S
 }
 
 fn give<T>(worker: &Sender<Round<T>>, round: Round<T>) {
-    // this cannot fail, because the worker lives as long as the decoder
+    // sending cannot fail, because the worker lives as long as the decoder
     let _ = worker.send(round);
 }
 
@@ -188,8 +189,7 @@ fn work<T>(submissions: &Receiver<Round<T>>, shared: &Shared<T>) {
     note_heap();
     let mut next = None;
     while let Some(Round { mut jobs, mut weight }) = next.take().or_else(|| submissions.recv().ok()) {
-        // combine submissions up to one SIMD group: the first submission takes up to twice as long, the last takes much
-        // less
+        // combine submissions until one SIMD group is full, because a partly filled group takes as long as a full group
         while weight < recovered_at_once()
             && let Ok(round) = submissions.try_recv()
         {
@@ -208,7 +208,7 @@ fn work<T>(submissions: &Receiver<Round<T>>, shared: &Shared<T>) {
             finished.extend(jobs.into_iter().map(|job| (job.tag, decoded.by_ref().take(job.raws.len()).collect())));
             is_first
         };
-        // write one wake-up byte for all results; a full pipe already wakes the loop
+        // write one wake-up byte for all results; if the pipe is full, earlier bytes wake the event loop
         if is_first {
             let _ = (&shared.ringer).write(&[1]);
         }

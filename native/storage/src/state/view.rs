@@ -107,13 +107,13 @@ impl StateData {
         let (flat, layers) = if flat_root == Some(self.root) {
             (true, Layers::default())
         } else {
-            // find the layers above the flat tables; the flat tables hold all other keys
+            // keep only the state layers above the flat tables, because the flat tables hold all other keys
             match self.layers.iter().position(|layer| flat_root == Some(layer.base)) {
                 Some(lowest) if lowest + 1 < self.layers.len() => (true, self.layers[..=lowest].into()),
                 found => (found.is_some(), self.layers.clone()),
             }
         };
-        // a state without layers is read from trie nodes, which pruning may have deleted
+        // without layers and flat tables, the state is read from trie nodes, which pruning may have deleted
         if let Some(snapshot) = &snapshot
             && !flat
             && layers.is_empty()

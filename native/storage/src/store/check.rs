@@ -351,7 +351,7 @@ mod tests {
         let mut findings = Findings::new(1, 9, watch);
         let mut ended = Vec::new();
         for _ in 0..4 {
-            findings.reported_at = None; // this forces a progress report
+            findings.reported_at = None; // without an earlier report, `count` reports progress at once
             findings.count(1);
             ended.push(findings.are_over());
         }

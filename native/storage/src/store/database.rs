@@ -188,7 +188,7 @@ impl Database {
         self.refuse_rootless(blocks)?;
         let outcome = self.write(blocks, removed, added, named);
         if let Err(cause) = &outcome {
-            // stop all writes: nodes in memory may have ids that were not written, and no later write may refer to them
+            // stop all writes: nodes in memory may have ids that the failed write did not store
             *failed = Some(stopped(cause));
             self.forget_live();
         }

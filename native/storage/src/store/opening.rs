@@ -28,7 +28,8 @@ pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result
     if create && !read_only {
         std::fs::create_dir_all(path).map_err(|cause| Error::Storage(format!("cannot create {place}: {cause}")))?;
         if length.is_some_and(|length| length < TWO_PAGES) {
-            // a full disk or a kill stopped the process before it stored any data: start with an empty file
+            // the process was killed, or the disk was full, before the process stored any data: start with an empty
+            // file
             let emptied = std::fs::OpenOptions::new().write(true).open(&file).and_then(|file| file.set_len(0));
             emptied.map_err(|cause| Error::Storage(format!("cannot write {}: {cause}", file.display())))?;
         }
@@ -118,8 +119,7 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
             let layout = databases[Tables::META].get(txn, meta::LAYOUT)?;
             let is_older = layout.is_some_and(|layout| meta::OLDER_LAYOUTS.contains(&layout));
             if made != Some(Tables::NAMES.len()) || is_older {
-                // existing rows stay unchanged. The new version number makes older programs report that they cannot
-                // read this database.
+                // existing rows stay unchanged. The new version number makes older programs refuse this database.
                 databases[Tables::META].put(txn, meta::LAYOUT, meta::LAYOUT_VERSION)?;
                 databases[Tables::META].put(txn, meta::TABLES, &[Tables::NAMES.len() as u8])?;
             }

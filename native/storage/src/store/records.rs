@@ -147,7 +147,7 @@ pub fn visit_known(record: &[u8], mut see: impl FnMut(usize, &[u8], &[u8])) -> R
     let mut reader = Reader(record);
     let count = u32::from_be_bytes(reader.take(4)?.try_into().expect("four bytes"));
     if count & SENDERS_ONCE == 0 {
-        // Layout 1 stores sender and hash of each transaction.
+        // The record has the older layout 1, which stores the sender and the hash of each transaction.
         let known = reader.take(count as usize * (20 + 32))?.chunks_exact(20 + 32);
         known.enumerate().for_each(|(place, one)| see(place, &one[20..], &one[..20]));
         return Ok(reader.rest());

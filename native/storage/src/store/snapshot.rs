@@ -103,7 +103,7 @@ impl Snapshot {
         if let Some(place) = tx_index::find(tables, txn, transaction)? {
             return Ok(Some(place));
         }
-        // The row may have left the buffer after this snapshot was opened, so look it up in a newer snapshot.
+        // The row may have left the buffer after this snapshot was opened, so look in a newer snapshot.
         let later = self.inner.read_txn()?;
         tx_index::confirmed(tables, txn, transaction, tx_index::places(tables, &later, transaction)?)
     }

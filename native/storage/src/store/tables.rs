@@ -294,7 +294,7 @@ mod tests {
             table.append(&mut txn, &id.to_be_bytes(), &vec![7; 60 + (id * 7919 % 97) as usize]).unwrap();
         }
         txn.commit().unwrap();
-        // each round deletes some entries, mostly near earlier deletions
+        // each round deletes another part of the entries, so that later deletions are near earlier deletions
         for kept in [10, 30, 5] {
             let keep = |key: &[u8]| {
                 u64::from_be_bytes(key.try_into().unwrap()).wrapping_mul(0x9e3779b97f4a7c15) >> 32 & 31 < kept

@@ -159,7 +159,7 @@ mod tests {
             let earlier = db.snapshot().unwrap();
             let new = block(number, transactions);
             db.commit(std::slice::from_ref(&new), &[], &[new.hash], &[]).unwrap();
-            // the rows left the buffer after the snapshot was opened, so the snapshot's index lacks them
+            // the rows left the buffer after the snapshot was opened, so the index in the snapshot lacks these rows
             for (hash, place) in &all {
                 assert_eq!(earlier.position(hash).unwrap(), Some(*place), "at {number}");
             }

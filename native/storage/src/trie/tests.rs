@@ -152,10 +152,11 @@ fn tries_that_grow_upon_each_other_let_go_of_what_is_written() {
         let mut memory = Memory::default();
         let mut trie: Trie<Slot> = Trie::default();
         let mut entries = BTreeMap::new();
-        // this trie of the previous block is changed but not written yet
+        // `parent` is the trie of the previous block, which is changed but possibly not written yet
         let mut parent: Trie<Slot> = Trie::default();
         for step in 0..200 {
-            // when the snapshot is opened, writing the parent has finished, is running, or has not started
+            // the random number decides whether the parent is written before, during or after the opening of the
+            // snapshot
             let writing = random.roll(3);
             if writing == 0 {
                 save(&parent, &mut memory);
@@ -185,7 +186,7 @@ fn tries_that_grow_upon_each_other_let_go_of_what_is_written() {
                     assert_eq!(found.map(|slot| slot.0), Some(*value), "seed {seed}, step {step}");
                 }
                 if writing == 0 {
-                    // the trie has five paths, and its small leaves are stored in the branches
+                    // eviction leaves five paths in memory, and small leaves are stored in their branch nodes
                     let live = trie.root.as_ref().map_or(0, Child::live);
                     assert!(live <= 5 * 3 * 17, "seed {seed}, step {step}: {live} nodes of {} entries", entries.len());
                 }
@@ -415,14 +416,14 @@ fn a_branch_may_be_stored_as_what_has_changed_in_it() {
         .unwrap();
         assert_eq!(earlier.len(), usize::from(memory.nodes[&id][1]));
         assert!(earlier.len() <= 16 && earlier.is_sorted_by(|a, b| a > b) && earlier[0] < id);
-        // every row is needed, so a truncated or changed row gives an error
+        // loading needs every byte of the row, so a truncated or changed row gives an error
         let whole = memory.nodes[&id].clone();
         for length in 1..whole.len() {
             memory.nodes.insert(id, whole[..length].to_vec());
             assert!(memory.load(id, |_| Ok(())).is_err());
         }
         let mut circle = whole.clone();
-        circle[2] = 0; // makes the distance to the earlier version invalid
+        circle[2] = 0; // distance zero makes the row refer to itself as the earlier version
         memory.nodes.insert(id, circle);
         assert!(memory.load(id, |_| Ok(())).is_err());
         memory.nodes.insert(id, whole);

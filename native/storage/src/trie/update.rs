@@ -65,7 +65,7 @@ impl<V: Value> Trie<V> {
 
     /// Remove an entry. Returns false if the key has no entry.
     pub fn remove(&mut self, key: &Nibbles, source: &impl Source) -> Result<bool> {
-        // look up first, because an absent key must not change any node
+        // look up the key before changing nodes, because removing an absent key must not change any node
         if self.get(key, source)?.is_none() {
             return Ok(false);
         }

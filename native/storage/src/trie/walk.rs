@@ -152,7 +152,8 @@ fn difference<V: Value>(
         {
             difference(Some(child_a), Some(child_b), prefix.join(path_a), source, out)
         }
-        // the shapes differ: list both subtrees and compare the lists, because such subtrees are small in practice
+        // the subtrees have different shapes: list the entries of both and compare the lists, because such subtrees are
+        // small
         _ => spread(before, after, prefix, source, out),
     }
 }

@@ -140,14 +140,14 @@ impl FrameRecorder {
         frame.result = result.result;
         frame.output = result.output.clone();
         frame.is_precompile = is_precompile;
-        // a halt consumes all gas of its frame, even if the interpreter shows some left
+        // a halt consumes all gas of its frame, even if the interpreter still counts some gas
         frame.gas_used = if result.result.is_ok_or_revert() { frame.gas - result.gas.remaining() } else { frame.gas };
         if let Some(address) = address {
             frame.to = address;
         }
         if !result.result.is_ok() {
             frame.error = Some(error.unwrap_or_else(|| match result.result {
-                // the init code completed, but the gas did not suffice to store the code
+                // the init code completed, but the gas did not suffice to pay for storing the contract code
                 InstructionResult::OutOfGas if frame.kind.is_creation() => CODE_NOT_PAID.into(),
                 InstructionResult::PrecompileError => precompile_words(spec, &frame.to, &frame.input),
                 other => halt_words(other, 0, 0),
@@ -216,7 +216,7 @@ impl Inspector<EvmContext> for FrameRecorder {
             kind,
             from,
             to,
-            // DELEGATECALL shows the value of the enclosing call.
+            // DELEGATECALL transfers no value, so show the value of the enclosing call.
             value: match (kind, recorder.open.last()) {
                 (Kind::DelegateCall, Some(parent)) => recorder.frames[*parent].value,
                 _ => inputs.call_value(),

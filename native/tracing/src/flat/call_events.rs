@@ -123,7 +123,7 @@ pub struct CallEvents {
     plain: Plain,
     /// Recipient and value of every frame.
     seen: Vec<(Address, U256)>,
-    // the opcode of the current instruction
+    // the field holds the opcode of the current instruction
     opcode: u8,
     gas: u64,
     target: Address,
@@ -303,7 +303,7 @@ impl Inspector<EvmContext> for CallEvents {
     fn step_end(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
         let left = interpreter.gas.remaining();
         if interpreter.bytecode.action().is_none() && self.opcode != op::CALLDATALOAD {
-            // fast exit: most instructions are not events
+            // take a fast exit, because most instructions are not events
             self.spent += self.gas.saturating_sub(left);
             self.count(false, false);
             return;
@@ -324,7 +324,7 @@ impl Inspector<EvmContext> for CallEvents {
             _ => {}
         }
         let cost = if halt.is_some() { self.gas } else { self.gas.saturating_sub(left).saturating_sub(handed) };
-        // only out-of-gas halts have a cost, no matter how much gas was missing
+        // Besu counts a cost for out-of-gas halts, but none for other halts
         self.spent += if halt.is_none_or(is_lack_of_gas) { cost } else { 0 };
         let call = |kind| CallEvent::Call { kind, to: self.target, child: None, precompiled: None };
         let own_code = || self.live.last().map_or_else(Bytes::new, |frame| frame.code.clone());
@@ -338,7 +338,7 @@ impl Inspector<EvmContext> for CallEvents {
                 Some(CallEvent::Create { child: None, init: own_code() })
             }
             op::CALLDATALOAD => match self.steps.last() {
-                // a second CALLDATALOAD before the next event does not change the entry
+                // two CALLDATALOADs in a row change the trace entry only once
                 Some(Step { event: CallEvent::Load, depth, halt: None, .. }) if *depth + 1 == self.live.len() => None,
                 _ => Some(CallEvent::Load),
             },
@@ -382,7 +382,7 @@ impl Inspector<EvmContext> for CallEvents {
     }
 
     fn create_end(&mut self, _: &mut EvmContext, _: &CreateInputs, outcome: &mut CreateOutcome) {
-        // as init code, Besu shows the code of the topmost frame, which is the new frame once it has started
+        // Besu shows as init code the code of the topmost frame, which is the new frame if its code has started
         let frame = self.live.last();
         let refused = matches!(
             outcome.result.result,

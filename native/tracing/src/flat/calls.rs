@@ -117,7 +117,7 @@ fn entry_of(frame: &Frame, address: Vec<usize>, with_trace_errors: bool) -> Entr
         true => trace_words(&words).map_or(words.into(), Cow::Borrowed),
         false => words.into(),
     });
-    // Show the output of reverted frames.
+    // Show the output of successful and of reverted frames, but not of frames that halted.
     entry.outcome = (frame.is_ok() || frame.result == InstructionResult::Revert).then_some(outcome);
     entry
 }

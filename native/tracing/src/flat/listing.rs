@@ -67,7 +67,7 @@ impl Listing<'_> {
         };
         if let Some(Precompiled { price, result, .. }) = &self.events.root_precompiled {
             outcome.gas_used = *price as i64;
-            // a contract that ran out of gas was not charged its price
+            // a precompiled contract that ran out of gas was not charged its price, so add the price again
             if *result == InstructionResult::PrecompileOOG {
                 gas += price;
             }
@@ -93,7 +93,7 @@ impl Listing<'_> {
             CallEvent::Call { kind, to, child: Some(child), .. } => {
                 let from = self.calling_address();
                 let action = Action::Call { kind: *kind, from, to: *to, input: child.input.clone() };
-                // the entry starts with the caller's value, which an event of the callee changes later
+                // the trace entry starts with the value of the caller, and an event of the callee may change that value
                 let mut entry = Entry::new(action, child.gas, step.value, self.next_address());
                 entry.outcome = Some(Outcome { gas_used: -(step.spent as i64), ..Outcome::default() });
                 if self.has_reverting_end(step.depth + 1) {
@@ -171,7 +171,8 @@ impl Listing<'_> {
             outcome.output = Some(output.clone());
         }
         if is_stop && used == 0 {
-            // only entries that are never closed show this value
+            // subtract the stipend from `gas_used` of the enclosing entries; only entries that are never closed show
+            // this `gas_used`
             let last = self.open.len() - 1;
             for open in self.open.iter().take(last).skip(1) {
                 if let Some(outcome) = &mut self.entries[open.entry].outcome {

@@ -22,7 +22,8 @@ pub fn precompile_words(spec: SpecId, contract: &Address, input: &[u8]) -> Strin
         Some(H::Bn254PairLength) => "bad elliptic curve pairing size",
         Some(H::BlobMismatchedVersion) => "mismatched versioned hash",
         Some(H::BlobVerifyKzgProofFailed) => return format!("error verifying kzg proof: {}", proof_words(input)),
-        // the BLS12-381 contracts of revm check points in another order, so `curve_words` finds the first fault
+        // revm checks the points of BLS12-381 input in another order than geth, so find the first invalid point as geth
+        // does
         Some(_) => curve_words(contract, input).unwrap_or("precompile failed"),
         None => "precompile failed",
     };

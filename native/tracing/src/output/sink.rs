@@ -85,7 +85,7 @@ impl Sink {
         match self.channel.try_send(Message::Chunk(chunk)) {
             Ok(()) => {}
             Err(TrySendError::Full(message)) => {
-                // the time of waiting for the reader does not count towards the deadline
+                // the time that the worker waits for the reader does not count towards the deadline
                 let before = Instant::now();
                 self.is_stopped = self.channel.send(message).is_err();
                 self.deadline += before.elapsed();
@@ -147,7 +147,7 @@ impl Sink {
             }
             Err(cause) => Message::Failed(cause),
         };
-        // ignore the error, which only means that the reader is gone
+        // sending fails only if the reader is gone, so ignore the error
         let _ = self.channel.send(last);
     }
 }

@@ -47,8 +47,8 @@ impl Stream {
     /// Wait for the next chunks. Returns None after the last chunk.
     pub fn next(&self) -> Result<Option<Vec<Vec<u8>>>> {
         let chunks = self.receive();
-        // `close` ran during this call and could not drop the channel. Drop the channel here, or the worker would
-        // block.
+        // If `close` ran during this call, `close` could not drop the channel. Drop the channel now, because the worker
+        // would block.
         if self.is_closed.load(Ordering::SeqCst) {
             self.close();
         }
@@ -58,7 +58,7 @@ impl Stream {
     /// Stop the trace. The thread ends soon.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
-        // if `next` holds the lock, `next` checks the flag afterwards
+        // if `next` holds the lock, `next` itself drops the channel after reading
         if let Ok(mut channel) = self.channel.try_lock() {
             *channel = None;
         }

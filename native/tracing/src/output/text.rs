@@ -117,7 +117,7 @@ pub fn halt_words(result: InstructionResult, opcode: u8, stack: usize) -> String
         }
         R::StackOverflow => format!("stack limit reached {stack} (1023)"),
         R::InvalidJump => "invalid jump destination".into(),
-        // show instructions of later forks by name
+        // an instruction of a later fork is invalid here, but the error shows its name
         R::InvalidFEOpcode | R::OpcodeNotFound | R::NotActivated => match OpCode::new(opcode) {
             Some(known) => format!("invalid opcode: {}", known.as_str()),
             None => format!("invalid opcode: opcode {opcode:#x} not defined"),

@@ -153,7 +153,7 @@ impl Tracer for ParityTracer<'_> {
         let out = &mut self.sink.out;
         let output = ran.result.output().cloned().unwrap_or_default();
         match (&ran.place, ran.result.is_success()) {
-            // a mined transaction shows no revert data as output, but a call does
+            // the trace of a mined transaction shows no revert data as output, but the trace of a call does
             (Some(place), false) => {
                 data(out, ",\"output\":\"0x\",\"transactionHash\":", place.hash);
                 if matches!(ran.result, ExecutionResult::Revert { .. }) {

@@ -112,7 +112,7 @@ pub struct VmWriter {
     /// Depth of the last written instruction.
     last_depth: usize,
     last_plain: u64,
-    // the program counter of the current instruction
+    // the field holds the program counter of the current instruction
     pc: usize,
     opcode: u8,
     gas: u64,
@@ -211,7 +211,7 @@ impl VmWriter {
         let has_collided = result.result == R::CreateCollision;
         let has_run = precompile_price.is_none() && !was_refused && !has_collided;
         if has_run && !frame.has_begun {
-            // a frame without code counts as a frame that stops at once
+            // a frame without code counts as a frame with a single STOP
             self.last_plain = self.index;
             self.index += 1;
         }
@@ -351,7 +351,7 @@ impl VmWriter {
             Some(InstructionResult::StateChangeDuringStaticCall | InstructionResult::CallNotAllowedInsideStatic) => {
                 static_cost(self.opcode, self.gas, self.whole_cost)
             }
-            // the gas is below the stipend that SSTORE requires, but enough for the storage change
+            // the gas covers the storage change, but not the stipend that SSTORE requires to remain
             Some(InstructionResult::ReentrancySentryOOG) if self.gas >= self.whole_cost => CALL_STIPEND,
             Some(_) => self.whole_cost,
             None => self.gas.saturating_sub(left).saturating_sub(handed),
@@ -384,7 +384,7 @@ impl VmWriter {
                     effects.memory = Some((*offset, bytes));
                 }
             }
-            // the topmost frame is the callee if it has code, else the current frame
+            // the topmost frame is the callee if the callee has code, and otherwise the current frame
             code = called.filter(|called| !called.was_refused).map_or(own_code, |called| &called.code);
             let has_run = called.is_some_and(|called| called.has_run);
             let gives_gas = matches!(self.opcode, op::CALL | op::STATICCALL);

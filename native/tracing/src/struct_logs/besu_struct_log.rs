@@ -222,7 +222,7 @@ impl Inspector<EvmContext> for StructTracer<'_> {
     }
 
     fn call_end(&mut self, _: &mut EvmContext, inputs: &CallInputs, outcome: &mut CallOutcome) {
-        // Show an account without code as a single STOP.
+        // Show a call of an account without code as a single STOP.
         let is_bare = outcome.result.result == InstructionResult::Stop && !outcome.was_precompile_called;
         if is_bare && self.frames.last().is_some_and(|frame| !frame.has_rows) {
             self.head(0, "STOP", inputs.gas_limit, self.frames.len());

@@ -97,7 +97,7 @@ impl Costs {
             }
             op::DELEGATECALL | op::STATICCALL => memory(2, 3).max(memory(4, 5)).saturating_add(access(context, 1)),
             op::RETURN | op::REVERT => memory(0, 1),
-            // SELFDESTRUCT has no extra cost for a warm account
+            // SELFDESTRUCT has no extra cost if the beneficiary account is warm
             op::SELFDESTRUCT => match access(context, 0) {
                 0 => 0,
                 _ => params.selfdestruct_cold_cost(),

@@ -190,7 +190,7 @@ impl Inspector<EvmContext> for StandardTracer<'_> {
         self.gas_before = interpreter.gas.remaining();
         self.whole_cost = self.costs.next(self.opcode, self.gas_before, interpreter, context);
         if interpreter.runtime_flag.is_static() {
-            // a rejected call passes no gas, so add the gas that the call would have passed
+            // a static frame may reject the call, so add the gas that the call would pass to the callee
             self.whole_cost += self.costs.handed_on(self.opcode, self.gas_before, self.whole_cost, interpreter);
         }
         let name = mnemonic(self.opcode, interpreter.runtime_flag.spec_id());
@@ -229,7 +229,7 @@ impl Inspector<EvmContext> for StandardTracer<'_> {
     }
 
     fn call_end(&mut self, _: &mut EvmContext, inputs: &CallInputs, outcome: &mut CallOutcome) {
-        // Show an account without code as a single STOP, as in Besu's format.
+        // Show a call of an account without code as a single STOP, like Besu.
         let is_bare = outcome.result.result == InstructionResult::Stop && !outcome.was_precompile_called;
         if is_bare && self.frames.last().is_some_and(|frame| !frame.has_run) && self.is_selected(OpCode::STOP.get()) {
             self.head(0, OpCode::STOP.as_str(), inputs.gas_limit);

@@ -47,7 +47,7 @@ impl Ended {
                 let name = halt_name(result.result);
                 ended.error = Some(name);
                 ended.cost = match name {
-                    // these errors have no defined cost
+                    // Besu defines no cost for these two errors
                     "INVALID_OPERATION" | "INSUFFICIENT_STACK_ITEMS" => 0,
                     _ => whole_cost,
                 };
