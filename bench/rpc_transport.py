@@ -134,7 +134,8 @@ async def in_process() -> None:
         others = cycle([head % number + length + body for number in range(1, 5000)])
 
         def parsed(others: Iterator[bytes] = others) -> None:
-            connection.data_received(next(others))  # the cache no longer holds the HTTP head of this request
+            # the 5,000 other HTTP request heads have evicted the head of this request from the cache
+            connection.data_received(next(others))
 
         connection.data_received(request)
         known = microseconds(lambda request=request: connection.data_received(request))

@@ -77,7 +77,8 @@ class Subscriber:
         self._rest = received.partition(b"\r\n\r\n")[2]
         ask = {"jsonrpc": "2.0", "id": 1, "method": "eth_subscribe", "params": ["logs", {"address": contract}]}
         self.socket.sendall(masked(json.dumps(ask).encode()))
-        self.count = -1  # the first message is the response to the subscription request
+        # count from -1, because the first message is not a notification but the response to eth_subscribe
+        self.count = -1
         self.is_lost = False
         while self.count < 0:
             self.receive()
@@ -117,7 +118,8 @@ def subscribe(port: int, process: int, count: int, slow: int, contract: str, pip
         watched.register(file, select.EPOLLIN)
     pipe.send("ready")
     last = 0.0
-    lags: list[tuple[float, float]] = []  # first and last arrival of each wave of notifications
+    # each pair holds the arrival times of the first and the last notification of one burst
+    lags: list[tuple[float, float]] = []
     while not pipe.poll():
         for file, _event in watched.poll(0.05):
             now = time.time()
@@ -191,7 +193,7 @@ async def emit(node: NodeProcess, contract: bytes, rate: float, seconds: float, 
 
 async def poll(port: int, contract: str, count: int, found: dict[str, Any], ready: asyncio.Event) -> None:
     """Install filters and poll all of them every second, in batches of 100."""
-    # one client may have a quarter of all filters, so several client addresses create them
+    # the node allows each client address a quarter of all filters, so several addresses create the filters
     connections = [
         await asyncio.open_connection("127.0.0.1", port, limit=1 << 26, local_addr=(f"127.0.9.{1 + index}", 0))
         for index in range(-(-count // FILTERS_A_CLIENT))
@@ -250,7 +252,7 @@ async def measure(node: NodeProcess, chosen: argparse.Namespace, contract: bytes
     await asyncio.sleep(8)
     for task in side:
         if task.done():
-            task.result()  # raises the exception that ended the task
+            task.result()  # if the task has failed, `result` raises its exception
         task.cancel()
     late = sorted(at - timestamp for at, timestamp in seen[1:])
     found: dict[str, Any] = {

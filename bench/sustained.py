@@ -124,7 +124,7 @@ class Client:
             self._connection.request("POST", "/", body, {"Content-Type": "application/json"})
             answer = json.loads(self._connection.getresponse().read())
         except OSError:
-            self._connection.close()  # the next request opens the connection again
+            self._connection.close()  # close the broken connection, so that the next request opens a new connection
             raise
         if "error" in answer:
             raise RpcFailure(answer["error"])

@@ -171,7 +171,7 @@ def show(name: str, what: str, count: int, unit: str, seen: Measured) -> None:
 
 def ours(steps: int, transactions: int, rounds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        # the pool must hold all transactions, or some are never mined
+        # the pool must hold all transactions, because the node never mines a transaction that the pool evicts
         pool = f"--tx-pool-max-size={max(4096, transactions + 1)}"
         options = [pool, "--rpc-http-api=ETH,NET,WEB3,DEBUG,MINER", "--target-gas-limit=200000000"]
         options += ["--rpc-ws-enabled=false", "--graphql-http-enabled=false"]

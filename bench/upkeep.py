@@ -94,7 +94,8 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=10)
     options = parser.parse_args()
-    sys.setswitchinterval(0.0005)  # a short switch interval: answers must not wait long for the writer thread
+    # answers wait for the writer thread at most one switch interval, so make the interval short
+    sys.setswitchinterval(0.0005)
     alone, beside, backups = [], [], 0
     for _ in range(options.rounds):
         alone.append(imported(options.work, False)[0])

@@ -75,7 +75,7 @@ def main(urls: list[str]) -> None:
     print(f"A and B are group {group}, their contract is {contract}")
     for step, value in enumerate((47, 123), start=1):
         a.send(nonce + step, contract, bytes.fromhex(SET) + value.to_bytes(32, "big"), [b.key])
-        # B executes the block when it has it; its answer waits for that
+        # B executes private transactions of a block after importing the block, so wait until B has imported it
         while b.web3.eth.block_number < a.web3.eth.block_number:
             time.sleep(0.05)
         seen = [int(member.get(group, contract), 16) for member in (a, b)]

@@ -103,7 +103,7 @@ class Load:
         await watching
         step.mined_s = [watch.mined[one.hash] - watch.due[one.hash] for one in signed if one.hash in watch.mined]
         step.blocks = watch.blocks
-        # ignore refusals of mined transactions: an earlier step had sent them already
+        # ignore a refused transaction that was mined, because an earlier step had sent it already
         step.refused = Counter(words for hash, words in refusals.items() if hash not in watch.mined)
         if watch.is_waiting(refusals):
             self._senders.move_on()
