@@ -88,14 +88,14 @@ class ImportCore:
         self.bad_blocks = BadBlocks()
         self._clock = clock
         self._keeps_revert_data = keeps_revert_data
-        # the head after the batch that is being written; `chain.head` follows when the change is published
+        # the chain head after the batch that is being written; `chain.head` follows when the batch is published
         self._tip = chain.tip
-        # the head after all staged blocks are committed
+        # the chain head after all staged blocks are committed
         self._best = chain.tip
         self._staged: dict[Hash32, Staged] = {}
-        # executed blocks that were handed to the writer; some are possibly not in the database yet
+        # executed blocks that the writer thread stores now; some may be missing in the database
         self._writing: dict[Hash32, Staged] = {}
-        # ancestor hashes of the block after `_window_end`, newest first, for `BlockEnv`
+        # hashes of the ancestors of the block after `_window_end`, newest hash first, as `BlockEnv` needs them
         self._window = b""
         self._window_end: Hash32 = b""
         self._has_rewound = False
@@ -182,14 +182,14 @@ class ImportCore:
             (verify or self.chain.engine.verify)(header, parent, self, int(self._clock.now()))
         except InvalidBlock as error:
             located = error.at(header.number, header.hash)
-            # a BFT block hash does not cover the seals: after bad seals, another block with this hash may be valid
+            # another block with this hash but valid seals may exist, because a BFT block hash does not cover the seals
             if not error.transient and keccak256(header.header.encode()) == header.hash:
                 self.bad_blocks.add(header, body, located)
             raise located from error
         try:
             validation.check_belongs(header.header, body)
         except InvalidBlock as error:
-            # do not add the block to `bad_blocks`: the right body for this header may still arrive
+            # only the body is wrong: do not add the block to `bad_blocks`, because the right body may still arrive
             raise error.at(header.number, header.hash) from error
         try:
             return self._checked(header, parent, body, execution, limit_s)
@@ -250,7 +250,8 @@ class ImportCore:
         except InvalidBody as error:
             raise InvalidBlock(str(error)) from error
         except TimedOut as error:
-            raise InvalidBlock(str(error), transient=True) from error  # a faster machine may have the time
+            # the timeout is transient, because a faster machine may execute the block in time
+            raise InvalidBlock(str(error), transient=True) from error
         except NativeError as error:
             raise as_ophion_error(error) from error
 

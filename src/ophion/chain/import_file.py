@@ -218,7 +218,7 @@ class BlockFileImport:
                     yield _Chunk(blocks, None, is_last=False)
                     blocks, transactions, size = [], 0, 0
         except OphionError as error:
-            # import the blocks that precede the error first
+            # yield the blocks before the error, so that they are imported before the error is raised
             yield _Chunk(blocks, error, is_last=True)
             return
         yield _Chunk(blocks, None, is_last=True)
@@ -256,7 +256,7 @@ class BlockFileImport:
             stored = chain.store.block(block_hash)
         if stored is None:
             return False
-        # headers with one hash may differ in their seals; but if the body differs, the file is damaged
+        # two headers with the same hash may differ in their seals, but a different body means that the file is damaged
         if _after_header(stored) != _after_header(raw):
             raise DecodeError(f"the body does not belong to block {number}, which is known already")
         return True

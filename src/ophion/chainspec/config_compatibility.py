@@ -70,8 +70,8 @@ def check_rules(record: bytes, given: Rules, head: Header) -> None:
     if head.number == 0:
         return
     stored = {name: Rule(*fields) for name, fields in json.loads(record).items()}
-    # compare all transitions; compare other settings only if both records have them, because versions record different
-    # settings
+    # compare all transitions. Compare another setting only if both records have it, because program versions record
+    # different settings.
     names = [
         name
         for name in dict.fromkeys((*given, *stored))
@@ -163,7 +163,7 @@ def _bft(spec: ChainSpec, name: str, parameters: BftParameters, first: int) -> R
             "validatorselectionmode": None if selection is None else selection.value,
             "validatorcontractaddress": _text(transition.validator_contract),
             "blockreward": transition.block_reward,
-            # an empty beneficiary clears the earlier one
+            # an empty beneficiary in a transition clears the beneficiary of earlier transitions
             "miningbeneficiary": (_text(transition.mining_beneficiary) or "")
             if transition.sets_mining_beneficiary
             else None,

@@ -130,7 +130,8 @@ class _Reader:
             elif self.result.command is not None:
                 self.result.problems.append(f"Unmatched argument: '{word}'")
             elif not self._has_unknown_word:
-                self._has_unknown_word = True  # do not report later words: they may belong to the unknown word
+                # report only the first unknown word, because later words may be its arguments
+                self._has_unknown_word = True
                 self.result.problems.append(_unknown(word, self._siblings))
 
     def _enter(self, chosen: Family | Command) -> None:
@@ -141,7 +142,7 @@ class _Reader:
             own = commands.get(chosen.name)
             if isinstance(own, Command):
                 self._enter(own)
-                # a later word may still choose another command of the family
+                # the next word may still choose another command of the family
                 self._siblings = {name: command for name, command in commands.items() if command is not own}
         else:
             self.result.command = chosen

@@ -84,7 +84,8 @@ async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | N
     clock = SystemClock()
     endpoint = JsonRpcEndpoint(options.url, token)
     node = await endpoint.connect()
-    chain_id = int(await node.call("eth_chainId"), 16)  # the error of this call explains why the node does not answer
+    # the connection to the node is checked here: the error of this first call is the clearest
+    chain_id = int(await node.call("eth_chainId"), 16)
     subject = Subject(
         options.url,
         await _client(node),

@@ -88,7 +88,7 @@ class DevOptions(Options):
     def tokens(self) -> list[str]:
         """Return the node options that are equivalent to these options."""
         state_in = self.load_state or (self.state if self.state is not None and self.state.exists() else None)
-        # a forked chain follows current rules, so use the defaults of anvil, a current tool
+        # a forked chain usually follows current rules, so use the defaults of anvil, which are current too
         preset = DevPreset.ANVIL if self.preset is None and self.fork_url is not None else self.preset
         plain = (
             ("--dev-preset", None if preset is None else preset.value),
@@ -140,7 +140,7 @@ def start(options: DevOptions, session: CommandSession) -> int:
     if options.print_command:
         print(command_line(loaded.given.values()))
         return 0
-    # suppress the warning that the preset itself causes
+    # suppress this warning, because the preset and not the user causes it
     unexpected = (warning for warning in warnings_of(loaded) if warning != PERM_WITHOUT_PERMISSIONS)
     for warning in (*misspelt_variables(os.environ, specs_of(NodeConfig)), *session.warnings, *unexpected):
         print(f"Warning: {warning}", file=sys.stderr)

@@ -136,7 +136,7 @@ def _report(error: BaseException, with_traceback: bool) -> int:
             print(escape_text(str(error)), file=sys.stderr)
         return EXIT_FAILURE
     if isinstance(error, OSError) and error.filename is not None:
-        # a system error that names a file, such as a missing permission or a name that is too long
+        # the system error names a file: the file may be missing, too long in its name, or not permitted
         if not with_traceback:
             print(f"Unable to use {error.filename}: {error.strerror}", file=sys.stderr)
         return EXIT_FAILURE

@@ -41,7 +41,7 @@ def up(options: UpOptions, session: CommandSession) -> int:
     path, plan = options.place, options.plan
     if not (path / PLAN).exists():
         with Claims() as claims:
-            lay_out(plan, installed(), claims.take)  # report a port in use before creating anything
+            lay_out(plan, installed(), claims.take)  # report a port that is in use before this command creates files
     prepare(path)
     lock = Lock.take(path)
     if lock is None or (path / PLAN).exists():
@@ -292,7 +292,7 @@ def _show_log(path: Path, position: int, prefix: str) -> int:
     try:
         with path.open("rb") as file:
             if position > os.fstat(file.fileno()).st_size:
-                position = 0  # the file was replaced
+                position = 0  # the log file was replaced by a shorter file, so read it from its start
             file.seek(position)
             for line in file:
                 if not line.endswith(b"\n"):

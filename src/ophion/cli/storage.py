@@ -81,7 +81,7 @@ def backup(options: BackupOptions, session: CommandSession) -> int:
     seconds = time.monotonic() - began
     print(f"Copied {show_size(copied.size)} in {seconds:.1f} s{' and found no damage' if options.checks else ''}.")
     print(f"{options.target} holds the chain up to block {copied.number} (0x{copied.hash.hex()}).")
-    # the key file may be elsewhere: this command does not read the node's --node-private-key-file
+    # name the key file only if it is in the data directory, because this command does not read --node-private-key-file
     key = data.key_file if data.key_file.exists() else "it"
     print(f"The node's key is not part of it: store {key} separately in a safe place.")
     enclave_key = data.data_path / DEFAULT_KEY_FILE

@@ -179,7 +179,7 @@ class CliqueEngine:
         signers = self._snapshots.after(header, chain).signers
         author = self.author(header)
         if author not in signers:
-            # the block removed its own author from the signers, so the author has the greatest distance
+            # the block's own vote removed the author from the signers, so the author gets the greatest distance
             return len(signers)
         return (header.number - signers.index(author)) % len(signers)
 

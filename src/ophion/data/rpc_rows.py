@@ -298,7 +298,7 @@ def diff_rows(dataset: str, number: int, index: int, replayed: Json, rows: Rows,
             continue
         before, after = _delta(diff[key], "0x" if key == "code" else "0x0")
         if key == "code" and before == after:
-            continue  # the code of an account without code does not change when the account appears or disappears
+            continue  # creating or deleting an account that has no code is not a code change
         if key == "balance":
             yield {**place, **_wide("from_value", _number(before)), **_wide("to_value", _number(after))}
         elif key == "nonce":

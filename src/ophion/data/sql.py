@@ -91,7 +91,7 @@ def _scanned(chain: ChainTables, dataset: Dataset) -> Any:
         wanted = None if columns is None else tuple(named.union(columns))
         return _scan(chain, dataset, wanted or None, columns, filter, text)
 
-    # Arrow can only make datasets from files, but DuckDB needs no more than `schema` and `scanner`.
+    # Arrow makes datasets only from files, so imitate the two members that DuckDB uses: `schema` and `scanner`.
     kind: Any = type("ChainDataset", (arrow.Dataset,), {"schema": property(lambda _: whole), "scanner": scanner})
     return kind.__new__(kind)
 
@@ -117,7 +117,7 @@ def _scan(
     if bounds.first <= bounds.last and bounds.rows == Rows():
         batches = read_ahead(reader.ranges(dataset, bounds.first, bounds.last), read, os.cpu_count() or 1)
     elif bounds.first <= bounds.last:
-        # find blocks for addresses and topics by an index, which is faster than planning ranges
+        # conditions on addresses or topics use the log index, which is faster than reading block ranges
         batches = reader.batches(dataset, selected, bounds.first, bounds.last, bounds.rows, False)
     return arrow.Scanner.from_batches(batches, schema=schema, columns=columns, filter=filter)
 

@@ -173,7 +173,7 @@ class RemoteTarget:
         protocols = {self._files.protocol} if isinstance(self._files.protocol, str) else {*self._files.protocol}
         if not protocols & _OBJECT_STORES:
             self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
-        # autocommit is off until the whole file is uploaded
+        # the transaction publishes the file only after the whole upload
         with self._files.transaction, self._files.open(place, "wb") as remote:
             while chunk := file.read(_CHUNK_BYTES):
                 remote.write(chunk)

@@ -62,7 +62,7 @@ class DevEngine(PowEngine):
         if self._dev_spec.fork_of(header).has(Milestone.SHANGHAI):
             changes["mix_hash"] = asked.prev_randao or self._randomness(parent)
         if self._is_merged and parent.number == 0:
-            # Block 1 has the base fee of the genesis block, as in other development nodes.
+            # Block 1 repeats the base fee of the genesis block, because other development nodes do the same.
             changes["base_fee_per_gas"] = parent.header.base_fee_per_gas
         if asked.base_fee is not None and header.base_fee_per_gas is not None:
             changes["base_fee_per_gas"] = asked.base_fee

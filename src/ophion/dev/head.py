@@ -103,7 +103,7 @@ class HeadControl:
         """Make an earlier block the head again, with this edited state."""
         chain = self._chain
         if head.hash == chain.head.hash and edited_root == self.edited_root:
-            chain.rewind(chain.tip)  # fast path: the database already has this head and this state
+            chain.rewind(chain.tip)
             return
         total_difficulty = chain.total_difficulty(head.hash)
         if total_difficulty is None:
@@ -172,7 +172,7 @@ class HeadControl:
         chain, builder = self._chain, self._builder
         parent = chain.head
         drafts = EmptyDrafts(self._engine, preferences, interval, core)
-        idle: BuiltBlock | None = None  # the last executed block; None if that block changed the state
+        idle: BuiltBlock | None = None  # the last executed block, or None if that block changed the state
         try:
             state, root = core.state_after(parent), chain.root_after(parent.header)
             for _ in range(count):

@@ -353,7 +353,8 @@ class DevNode:
             core.rewind(chain.tip)
             return None
 
-        self.sealer.write_lane = None  # a block may wait for the fork source, so the event loop builds no blocks
+        # a block may have to wait for the fork source, so do not build blocks on the event loop
+        self.sealer.write_lane = None
         await self.head.run(job)
         self.fork = fork
         if before is not None:

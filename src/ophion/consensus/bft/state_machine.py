@@ -294,7 +294,7 @@ class BftStateMachine:
         if isinstance(event, VoteStored):
             height.on_stored(event)
         elif event.stored.height > event.order.height:
-            # another node with this key has a later head: send nothing until the blocks up to that head arrive
+            # another node with the same validator key has a later chain head: send no messages until its blocks arrive
             self._stop()
         else:
             height.on_refused(event.stored, now)
