@@ -146,7 +146,7 @@ class Intake:
                 )
                 if refusals[-1] is None and not self.has(parcel.label.id):
                     records[parcel.label.id] = self._unwritten[parcel.label.id] = parcel.body
-        # even if nothing changes, wait for the commit of parcels that are already known
+        # write even without changes, to wait for the commit of parcels that an earlier call accepted
         await self._write(changes, records, made, arrived)
         return refusals
 
@@ -154,7 +154,7 @@ class Intake:
 
     async def _judge(self, records: list[bytes], proven: frozenset[bytes] | None) -> list[SealedRecord | None]:
         if proven is not None:
-            # check only senders that have proven their key: computing a shared secret is expensive
+            # check only payloads of senders that have proven their key, because computing a shared secret is expensive
             records = [record if _sender(record) in proven else b"" for record in records]
         if len(records) <= _JUDGED_AT_ONCE and sum(map(len, records)) <= 64 * 1024:
             return self._keyring.judge(records)
@@ -240,7 +240,7 @@ class Intake:
         if len(members) > MAX_MEMBERS:
             return "its group is too large"
         group = GroupRecord.legacy(members, sealed.sender)
-        # this node is no member, but gets a copy through --privacy-always-send-to
+        # this node is no member of the group, and gets a copy through --privacy-always-send-to
         if not self._own.intersection(members):
             return None if self._groups.accepts_maker(sealed.sender) else NOT_ACCEPTED
         return self._add_foreign_group(group, changes, made)
@@ -272,7 +272,8 @@ class Intake:
         if known is not None:
             record = known.deleted()
         else:
-            # count the group against the peer that sends it, so that the peer cannot use up another member's limit
+            # count the group against the peer that delivers it, so that the peer cannot use up the limit of another
+            # member
             maker = record.maker if record.maker in proven else min(proven.intersection(record.members))
             return self._add_foreign_group(replace(record, maker=maker), changes, made)
         made.append(record)

@@ -63,7 +63,7 @@ class StoreWriter:
         self._waiting.append(_Waiter(waiter, settled))
         if not self._is_busy:
             self._is_busy = True
-            # commit in the next iteration of the event loop, together with all writes of this iteration
+            # commit in the next iteration of the event loop, so that all writes of this iteration share the commit
             loop.call_soon(self._commit)
         await waiter
 
@@ -82,7 +82,7 @@ class StoreWriter:
         self._changes, self._waiting = [], []
         try:
             working = self._lanes.write.submit(lambda: self._write(changes))
-        except RuntimeError:  # the node is stopping and its lanes are closed
+        except RuntimeError:  # the node is stopping, and its worker threads have ended
             _tell(waiting, asyncio.CancelledError())
             return
         working.add_done_callback(lambda done: self._finished(done, waiting))
@@ -95,7 +95,7 @@ class StoreWriter:
     def _finished(self, done: asyncio.Future[None], waiting: list[_Waiter]) -> None:
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
         if error is not None:
-            # later writes rely on the failed write, so the node acknowledges none of them
+            # later writes rely on the failed write, so they fail too
             waiting = [*waiting, *self._waiting]
             self._changes, self._waiting = [], []
         self._note(error)

@@ -179,8 +179,8 @@ class EnclaveApplication:
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 async with self._turn:
-                    # opening or sealing a payload takes milliseconds on the event loop, so handle one payload per
-                    # iteration
+                    # opening or sealing a payload blocks the event loop for milliseconds, so handle one payload per
+                    # loop iteration
                     await asyncio.sleep(0)
                 return await self._posts[request.path](request)
         except BadRequestBody as error:

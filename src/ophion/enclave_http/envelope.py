@@ -96,7 +96,7 @@ def _sealed(
 def _opened(keyring: EnclaveKeyring, envelope: Envelope, tag: bytes) -> bytes | None:
     sender, recipient, nonce, boxed = envelope
     if recipient not in keyring.public_keys or sender in keyring.public_keys:
-        return None  # the envelope has another recipient, or comes from this enclave
+        return None  # the envelope is for another recipient, or this enclave sent it
     text = keyring.unbox(recipient, sender, nonce, boxed)
     expected = tag + sender + recipient
     return text[len(tag) + 2 * KEY_SIZE :] if text is not None and text.startswith(expected) else None

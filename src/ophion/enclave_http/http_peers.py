@@ -143,7 +143,7 @@ class HttpEnclaveLine:
                 acks = await self._ask(PATHS[kind], sender, messages.encode_bodies(sent), messages.read_acks)
                 self._pushes.acknowledged(acks)
                 if not {ack.label for ack in acks} >= {parcel.label for parcel in sent}:
-                    self.lost.set()  # the remaining acknowledgements will not arrive
+                    self.lost.set()  # the connection is lost, so no more acknowledgements arrive
 
     def _sender(self, parcel: Parcel) -> bytes:
         """Return the local key that sends a parcel."""

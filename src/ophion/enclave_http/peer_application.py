@@ -108,7 +108,7 @@ class PeerApplication:
                     return Response(403, (b"it does not open",), TEXT)
                 if is_known:
                     # Charge a known sender only after its envelope decrypts, because any sender can write a member's
-                    # key on an envelope. With a cached secret, decryption is as cheap as decoding.
+                    # key on an envelope.
                     await self._pay(envelope.sender, cost)
                 text = await self._posts[request.path](envelope.sender, asked)
         except TimeoutError:
@@ -147,7 +147,7 @@ class PeerApplication:
         lines = self._enclave.directory.lines(sender)
         orphans = [one for one, refusal in zip(parcels, refusals, strict=True) if refusal == UNKNOWN_GROUP]
         if orphans and lines:
-            # fetch the unknown groups from the sender of the payloads
+            # the groups of these payloads are unknown, so fetch the groups from the sender of the payloads
             labels = dict.fromkeys(Label(Kind.GROUP, read_sealed(one.body).group) for one in orphans)
             with suppress(LineLost):
                 await self._enclave.take(await lines[0].fetch(list(labels)), proven, is_peer=False)

@@ -62,7 +62,9 @@ class NodeStatus:
                 self._open_checks[name] = reply
                 reply.deliver = partial(self._answered, name)
             else:
-                self._is_up[name] = service is not None  # a node with a full request queue is online
+                # the check was answered at once, which means that the node is online, possibly with a full request
+                # queue
+                self._is_up[name] = service is not None
         if not self._open_checks:
             self._timer.cancel()
             self._timer = self._loop.call_later(0, self._publish)

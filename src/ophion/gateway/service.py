@@ -52,7 +52,7 @@ class GatewayService(Listener["HttpConnection | Tunnel"]):
         self._limits = limits
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Paths, Callable[[], GatewayConnection]]:
-        # lazy import at the first client: most web interfaces are never opened
+        # import this module at the first client, because most web interfaces are never opened
         from ophion.gateway.connection import GatewayConnection
         from ophion.gateway.routing import Paths
         from ophion.gateway.tunnel import Openings

@@ -137,7 +137,8 @@ class AnswerReader:
             self._parser.feed_data(data)
         except httptools.HttpParserCallbackError as error:
             raise error.__context__ or error from None
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade):  # the gateway requests no upgrade
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            # an upgrade is an error too, because the gateway never requests an upgrade
             return False
         return self._has_head or self._head_bytes <= _MAX_HEAD_BYTES
 

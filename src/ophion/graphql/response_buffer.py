@@ -51,7 +51,7 @@ class ResponseBuffer:
                 with contextlib.suppress(ValueError):
                     self._waiting.remove(turn)
             else:
-                self.leave(None)  # the request was admitted and cancelled in the same event loop step
+                self.leave(None)  # the request got its slot and was cancelled in the same iteration of the event loop
             raise
 
     def leave(self, text: GraphqlText | None) -> None:
@@ -64,8 +64,8 @@ class ResponseBuffer:
         self._admit()
 
     def _is_gone(self, text: weakref.ref[GraphqlText]) -> None:
-        # use the thread-safe call, because a lane thread may drop the last reference
-        with contextlib.suppress(RuntimeError):  # ignore a closed event loop
+        # the last reference may be dropped in a worker thread, so use the thread-safe call
+        with contextlib.suppress(RuntimeError):  # the event loop may be closed
             self._loop.call_soon_threadsafe(self._give_back, text)
 
     def _give_back(self, text: weakref.ref[GraphqlText]) -> None:

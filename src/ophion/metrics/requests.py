@@ -139,7 +139,7 @@ class _Timed(Struct):
         self.arrival.fail(error)
 
     def _note(self, errors: Sequence[Exception]) -> None:
-        if not self.is_recorded:  # `Intake` may report a failure after the response
+        if not self.is_recorded:  # record a request only once, because `Intake` may report a failure after the response
             self.is_recorded = True
             self.durations.record(perf_counter() - self.began)
             for error in errors:

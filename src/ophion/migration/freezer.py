@@ -46,9 +46,9 @@ class FreezerTable:
         entries = self._index.read(2 * _ENTRY_BYTES)
         start_file, start = int.from_bytes(entries[:2], "big"), int.from_bytes(entries[2:6], "big")
         end_file, end = int.from_bytes(entries[6:8], "big"), int.from_bytes(entries[8:], "big")
-        if not place:  # entry 0 holds the number of removed items instead of an offset
+        if not place:  # index entry 0 holds the number of removed items instead of an offset
             start_file, start = self._first_file, 0
-        if start_file != end_file:  # items never span files, so this item begins its file
+        if start_file != end_file:  # an item never spans two files, so this item is at the start of its file
             start = 0
         try:
             file = self._files.get(end_file)

@@ -24,9 +24,9 @@ def check_contract() -> None:
     try:
         contract = (place.parent / "_native.pyi").read_text("utf-8")
     except FileNotFoundError:
-        # without stubs this is an installed package, whose extension matches its sources
+        # an installed package has no stubs, and its extension always matches its sources
         return
-    # very old extensions lack `keeps`
+    # very old extensions have no function `keeps`
     keeps = getattr(_native, "keeps", None)
     if keeps is None or not keeps(contract):
         raise ExtensionError(

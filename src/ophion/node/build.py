@@ -151,7 +151,7 @@ def build_core(
         clique = engine.clique if isinstance(engine, MigrationEngine) else engine
         assert isinstance(clique, CliqueEngine)
 
-        # the seed is no secret: it only varies how long out-of-turn signers wait
+        # the seed need not be secret, because it only varies how long out-of-turn signers wait
         randomness = Random(entropy.token(16))
         parameters = spec.clique or CliqueParameters()
         last = None if spec.migration_block is None else spec.migration_block - 1

@@ -90,5 +90,5 @@ def _chosen(given: Iterable[Given]) -> Compat | None:
     if not found:
         return None
     text = min(found, key=lambda item: item.source.value).texts
-    # return None for an unknown name, which the loader reports
+    # return None for an unknown name, because the option loader reports unknown names
     return next((one for one in Compat if text and one.value == text[0].lower()), None)

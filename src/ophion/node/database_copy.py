@@ -167,7 +167,8 @@ def _pour(store: Store, target: Path, bytes_a_second: int, on_bytes: Callable[[i
     with ThreadPoolExecutor(1, thread_name_prefix="copy") as executor:
         with open(
             read_end, "rb", buffering=0
-        ) as pipe:  # close the pipe before the executor waits, so that a failure ends reader and writer
+        ) as pipe:
+            # close the pipe before the executor waits for its thread, so that a failure ends both reader and writer
             pouring = executor.submit(_read, store, write_end)
             with open(target, "xb", opener=_for_its_owner) as file:
                 _write(pipe, file, bytes_a_second, on_bytes)
@@ -204,7 +205,7 @@ def _force(file: BinaryIO, start: int, end: int) -> None:
     file.flush()
     os.fsync(file.fileno())
     if hasattr(os, "posix_fadvise"):
-        # the node needs the page cache, so drop the pages of the copy
+        # drop the pages of the copy from the page cache, because the node needs that cache
         os.posix_fadvise(file.fileno(), start, end - start, os.POSIX_FADV_DONTNEED)
 
 

@@ -282,7 +282,7 @@ def forget_compaction(database: Path) -> None:
     folder = compaction_of(database)
     for name in (DATA_FILE, LOCK_FILE):
         (folder / name).unlink(missing_ok=True)
-    with suppress(OSError):  # the directory is missing, or contains other files
+    with suppress(OSError):  # the directory is missing, or contains files of the user
         folder.rmdir()
 
 

@@ -94,7 +94,7 @@ def with_dev_preset(loaded: Loaded[NodeConfig]) -> Loaded[NodeConfig]:
     """Add the options of the preset that are not given."""
     options = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
     given = dict(loaded.given)
-    # enable cheat codes only on chains that no other node follows
+    # the preset enables cheat codes only on chains without other nodes
     has_peers = any(name in given for name in _LEFT_OUT_WITH["p2p-enabled"])
     if "p2p-enabled" in given:
         has_peers = loaded.config.peers.enabled

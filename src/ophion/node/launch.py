@@ -53,7 +53,7 @@ def launch(loaded: Loaded[NodeConfig], attach: Attach | None = None) -> int:
     if problems:
         raise ConfigError(problems)
     for number in stop_signals():
-        # before the services run, a signal has the same effect as Ctrl-C
+        # until the services run, each stop signal has the same effect as Ctrl-C
         signal.signal(number, _interrupt)
     _configure_logs(config)
     log.info("Setting logging level to %s", config.logs.level.name)
@@ -128,7 +128,7 @@ def _check_ports(loaded: Loaded[NodeConfig]) -> None:
         check_ports(loaded.config)
     except PortsTaken:
         if not _is_temporary(loaded):
-            # a second node with the same options finds all ports in use, so report the locked data directory instead
+            # ports are also in use if this node runs already, so check the lock of the data directory first
             refuse_in_use(loaded.config.data.data_path)
         raise
 

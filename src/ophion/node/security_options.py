@@ -72,7 +72,7 @@ class AuthConfig(Options):
         try:
             found = doubts(read_users(self.credentials_file))
         except OphionError:
-            return  # `problems` has reported this already
+            return  # `problems` has reported the unreadable file already
         for doubt in found:
             yield f"{self.credentials_file}: {doubt}."
 

@@ -284,7 +284,7 @@ def _listeners(
         # lazy import: few nodes need this module
         from ophion.node.web_interface import page_port
 
-        # build this service last, because the service reads the ports of the other services
+        # build the web interface last, because it reads the ports of the other services
         listening["page"] = page_port(config, genesis, shared, listening, context.peers)
     for one in listening.values():
         one.waits_to_open = True

@@ -54,7 +54,7 @@ class RemoteEnclave:
         sealed: Callable[[bytes], None] | None = None,
     ) -> bytes:
         """Send a payload. The remote enclave chooses the payload key and decides when the payload counts as sent."""
-        # send base64 of base64, like Besu: the other members expect this form
+        # encode the payload as base64 twice like Besu, because the other members decode it twice
         form: dict[str, Any] = {"payload": base64_text(b64encode(payload)), "from": base64_text(sender)}
         if group_id is not None:
             form["privacyGroupId"] = base64_text(group_id)
@@ -183,7 +183,7 @@ class RemoteEnclave:
             group = read_key(content.get("privacyGroupId"))
             return Received(payload, group, read_key(sender) if sender else _named_sender(payload))
         except ValueError:
-            # another tool stored this payload, or the payload has no group: no member executes it
+            # another tool stored this payload, or the payload has no group, so no member executes it
             return None
 
     async def _asked(self, path: str, form: dict[str, Any]) -> Any:

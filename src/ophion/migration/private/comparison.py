@@ -96,7 +96,7 @@ class PrivateComparison:
 
     def _compare(self, group: GroupResult, call: Call, old: Any, new: Any) -> None:
         group.compared += 1
-        # a refusal proves nothing about private state, even if both nodes refuse the request
+        # an error response proves nothing about private state, even if both nodes return an error
         is_refused = isinstance(old, Failure) or isinstance(new, Failure)
         found = ("", str(old), str(new)) if is_refused else find_difference(old, new, "", MethodResult())
         if found is None:

@@ -95,7 +95,8 @@ class SortedDatabase:
                 self._tables.pop(next(iter(self._tables))).close()
             names = [self._path / f"{file.number:06}{suffix}" for suffix in _SUFFIXES]
             table = SortedTable(next((name for name in names if name.exists()), names[0]))
-        self._tables[file.number] = table  # insert at the end, because the least recently used table is closed first
+        # append the table, because the least recently used table is at the front and is closed first
+        self._tables[file.number] = table
         return table
 
     def _unreadable(self, error: Exception) -> CommandError:

@@ -83,7 +83,7 @@ class SortedTable:
                 return None
             index = self._block(_handle(index.values[place]))
         place = bisect_left(index.keys, key)
-        # if the key equals a block's index key, the entries of the key may begin in the next block
+        # a key may equal the index key of one block and have its entries in the next block
         while place < len(index.keys):
             block = self._block(_handle(index.values[place]))
             found = bisect_left(block.keys, key)
