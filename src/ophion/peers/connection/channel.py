@@ -150,14 +150,14 @@ class Channel:
         sent.
         """
         assert self.transport is not None
-        # keep reading, so that this node notices when the remote node closes the connection
+        # keep reading, because this node must notice when the remote node closes the connection
         self.resume_reading()
         has_keys = self.session.stage in (Stage.HELLO, Stage.OPEN)
         if not by_us or not has_keys or self.is_remote_closed:
             self.transport.close()
             return False
-        # read and discard data until the remote node closes. Closing with unread bytes would send a TCP reset, which
-        # could destroy the Disconnect.
+        # keep the socket open until the remote node closes: closing with unread bytes sends a TCP reset, which could
+        # destroy the Disconnect
         self.write_handshake()
         if can_send:
             self.write(self.session.seal_disconnect(reason))

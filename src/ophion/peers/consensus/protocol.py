@@ -83,7 +83,7 @@ class ConsensusPeer:
             return
         messages, size = self._validator_limits if is_validator else self._unknown_limits
         now = validators.now()
-        # a refused `take` consumes no quota, so a validator that relayed a flood may send again at once
+        # a refused `take` consumes no quota, so a validator above its limit may send again as soon as quota is left
         if not (messages.take(1, now) and size.take(len(payload), now)):
             validators.dropped += 1
             return

@@ -167,7 +167,7 @@ class Validators:
 
     def _relay(self, raw: RawMessage, exclude: Collection[Address | None]) -> None:
         for address in self._driver.validators:
-            # several nodes may share one key, and only one of them has sent the message
+            # several nodes may share one validator key, and only one of these nodes has sent the message
             if address not in exclude or len(self._of(address)) > 1:
                 self._send(raw, address, may_drop=True)
 

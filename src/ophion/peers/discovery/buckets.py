@@ -82,8 +82,7 @@ class Buckets:
             return
         for waiting_id in reversed(tuple(bucket.waiting)):
             if self._is_rare(bucket.waiting[waiting_id], bucket):
-                # the most recently seen node is most likely alive; put it at the front of the bucket, which is checked
-                # first
+                # replace by the most recently seen node, and check it before the other nodes of the bucket
                 bucket.nodes[waiting_id] = bucket.waiting.pop(waiting_id)
                 bucket.nodes.move_to_end(waiting_id, last=False)
                 return

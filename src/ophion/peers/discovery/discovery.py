@@ -192,12 +192,13 @@ class Discovery:
     async def _lookup_loop(self) -> None:
         for wait in chain(_FIRST_INTERVALS_S, repeat(None)):
             self._update_record()
-            # ping each bootnode that is not in the table, even if its endpoint proof is valid: it may be online again
+            # ping bootnodes outside the table even while their endpoint proofs are valid, because they may be online
+            # again
             absent = [node for node in self._bootnodes if self.buckets.get(node.node_id) is None]
             await asyncio.gather(*(self.ping(node) for node in absent))
             await self.lookup(self._own_id)
             if wait is None:
-                # a lookup of a random target fills the other buckets
+                # a lookup of a random target fills buckets that are far from this node's own id
                 await self.lookup(self._random.randbytes(NODE_ID_LENGTH))
             interval = _LOOKUP_INTERVAL_S if self._context.wants_more() else _IDLE_INTERVAL_S
             await asyncio.sleep(interval if wait is None else wait)
@@ -230,7 +231,7 @@ class Discovery:
         request = self._ask_for_pong(enode)
         if request is None:
             return False
-        # the open Ping may be a reply to the remote node's Ping; from now on, count it against `_MAX_OPEN`
+        # the open Ping may be an answer to a Ping of the remote node; from now on it counts against `_MAX_OPEN`
         self._returned.leave((enode.node_id, enode.ip, Kind.PONG))
         return await asyncio.shield(request.answer)
 
@@ -285,7 +286,7 @@ class Discovery:
             return
         walk.failed(enode.node_id)
         known = self.buckets.get(enode.node_id)
-        # count failures only at the known address, because a Neighbors packet may name a wrong address
+        # count a failure only at the known address, because a Neighbors packet may contain a wrong address
         if known is not None and (known.ip, known.udp_port) == (enode.ip, enode.udp_port):
             self._failures[enode.node_id] += 1
             if self._failures[enode.node_id] >= _MAX_FAILURES:
@@ -490,7 +491,7 @@ class Discovery:
 
     async def _learn(self, enode: Enode, learning: set[bytes]) -> None:
         try:
-            # let the remote node finish its own requests first
+            # wait, so that the remote node can finish its own requests first
             await asyncio.sleep(_PING_BACK_S)
             record = await self.request_record(enode)
             if record is not None and record.chain is not None and not self._context.chain.is_ours(record.chain):

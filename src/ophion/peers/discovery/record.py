@@ -105,7 +105,7 @@ class LocalRecord:
             encoded = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
             record = Record.read(encoded)
         except (OSError, ValueError, binascii.Error, WireError):
-            return  # without a usable file, the next sequence number comes from the clock
+            return  # without a readable record file, the next sequence number comes from the clock
         if record.node_id == self._key.public_key:
             self.encoded, self.seq = encoded, record.seq
             self._pairs = {name: value for name, value in record.pairs.items() if name not in _IDENTITY}

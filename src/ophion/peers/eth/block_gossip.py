@@ -94,7 +94,7 @@ class BlockGossip:
         self._clock = clock
         self._random = random
         self._is_final = chain.engine.finality is Finality.IMMEDIATE
-        # after the merge, announce no blocks: nodes disconnect peers that announce them
+        # a network with a merge announces no blocks, because merged nodes disconnect peers that announce blocks
         self._is_open = chain.spec.terminal_total_difficulty is None
         self._held = HeldBlocks(is_member)
         self._orphans: dict[Hash32, list[ChainBlock]] = {}
@@ -117,20 +117,20 @@ class BlockGossip:
         peer.known_blocks.add(header.hash)
         weight = total_difficulty if peer.version.has_total_difficulty else None
         if block.number > 0:
-            # the peer has the parent, but may not have imported the block yet
+            # a peer that sends a block has imported the parent, but possibly not yet the block itself
             before = None if weight is None else weight - block.difficulty
             peer.raise_head(PeerHead(block.parent_hash, before, block.number - 1))
         if not self._is_near(block.number) or self._is_settled(header.hash):
             return
         if header.hash in self._held:
-            # the copy in progress may have a wrong body; in that case the fetcher asks this peer
+            # another copy is being verified; if its body is wrong, the fetcher asks this peer
             self._fetcher.want(header.hash, block.number, peer)
             return
         if self._held.add(peer, header.hash, encoded.size):
             if self._tasks.spawn(self._take_full(peer, encoded, header), peer):
                 return
             self._held.remove(header.hash)
-        # the peer does not send a dropped block again, so synchronisation must fetch it
+        # the peer does not send this block again, so synchronisation must fetch the dropped block
         self.dropped += 1
         peer.raise_head(PeerHead(header.hash, weight, block.number))
 
@@ -202,7 +202,7 @@ class BlockGossip:
         try:
             block = await self._lane.run(peer.peer, lambda: self._decoded(encoded))
         except OphionError as error:
-            # only this body is wrong, and another peer may send the right body
+            # the header is valid and only the body is wrong, so another peer may send the right body
             log.warning("announced block ignored peer=%r block=%s error=%s", peer, header, error)
             self._held.remove(header.hash)
             return
@@ -226,7 +226,8 @@ class BlockGossip:
         header = block.header
         parent = self._chain.header(header.parent_hash)
         if parent is None and not peer.peer.is_open:
-            self._held.remove(header.hash)  # `left` has already run for this peer, so remove the orphan here
+            # the peer has disconnected and `left` has already run, so remove the block here
+            self._held.remove(header.hash)
             return
         if parent is None:
             self._orphans.setdefault(header.parent_hash, []).append(block)
@@ -268,7 +269,7 @@ class BlockGossip:
         try:
             imported = await self._importer.import_block(block)
         except (InvalidBlock, UnknownParent) as error:
-            # do not blame the peer, because peers verify only the header before they relay
+            # do not blame the peer, because peers relay a block after verifying only its header
             log.warning("announced block not imported block=%s error=%s", header, error)
             return
         if imported.outcome is not Outcome.KNOWN:

@@ -279,7 +279,7 @@ class EthPeer:
         try:
             value = read(body) if len(body) <= _SMALL else await self._host.lane.run(self.peer, lambda: read(body))
         except (DecodeError, NativeError, PeerMisbehaved) as error:
-            # disconnect here, because the caller may not be a task of this connection
+            # disconnect here, because the caller may be a task of another connection
             self.peer.disconnect(DisconnectReason.BREACH, f"{ANSWERS[code].label}: {error}")
             raise RequestFailed(code.label, str(error)) from error
         self._timeouts = 0
