@@ -165,9 +165,7 @@ def _pour(store: Store, target: Path, bytes_a_second: int, on_bytes: Callable[[i
     """Write the database into a file through a pipe, which counts bytes and limits the rate."""
     read_end, write_end = os.pipe()
     with ThreadPoolExecutor(1, thread_name_prefix="copy") as executor:
-        with open(
-            read_end, "rb", buffering=0
-        ) as pipe:
+        with open(read_end, "rb", buffering=0) as pipe:
             # close the pipe before the executor waits for its thread, so that a failure ends both reader and writer
             pouring = executor.submit(_read, store, write_end)
             with open(target, "xb", opener=_for_its_owner) as file:

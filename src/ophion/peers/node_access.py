@@ -82,7 +82,7 @@ class NodeAccess:
         if refusal is None:
             self._refused_static.discard(enode.node_id)
         elif self._plan.is_static(enode.node_id) and enode.node_id not in self._refused_static:
-            # warn once per static peer, until the rules permit the peer
+            # log one warning per refused static peer, until the rules permit the peer again
             self._refused_static.add(enode.node_id)
             hint = _CATCH_UP if self._rules.contract is not None and not self._rules.has_bootnodes else ""
             log.warning("static node not dialled enode=%s reason=%s%s", enode, refusal, hint)

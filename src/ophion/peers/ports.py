@@ -35,7 +35,7 @@ async def open_ports(
                 await _bind(udp, settings.interface, server)
             return server, udp
         except OSError as error:
-            # a port that is free for TCP may be in use for UDP
+            # without a fixed port, try again, because a port that is free for TCP may be in use for UDP
             if not attempts:
                 raise listen_error(settings.interface, settings.port, error) from None
 

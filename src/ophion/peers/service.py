@@ -81,7 +81,7 @@ class PeerService:
         self.peers = Peers() if peers is None else peers
         self.traffic = Traffic()
         self.bans = Bans()
-        # randomness for jitter and lookup targets need not be unpredictable
+        # this randomness only chooses delays and lookup targets, so it need not be unpredictable
         random = Random(entropy.token(16))
         bootnodes = {enode.node_id for enode in settings.bootnodes}
         self.plan = DialPlan(
@@ -241,7 +241,7 @@ class PeerService:
                 self._tasks = tasks
                 background = [tasks.create_task(self._dialer.run(tasks), name="dialler")]
                 if self.discovery is not None:
-                    # start discovery after the listener, because nodes connect as soon as they discover this one
+                    # start discovery after the listener, because other nodes connect as soon as they discover this node
                     background.append(tasks.create_task(self.discovery.run(), name="discovery"))
                 mapping = PortMapping(self._settings.interface, port)
                 if self._settings.asks_router:
@@ -316,7 +316,7 @@ class PeerService:
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await self._context.loop.connect_accepted_socket(lambda: connection, accepted)
         except OSError:
-            self.pending.leave(connection)  # the remote node has closed the connection
+            self.pending.leave(connection)  # the remote node has already closed the connection
             accepted.close()
             return
         if received:
@@ -359,7 +359,7 @@ class PeerService:
             replaced = self._admission.judge(peer, self._clock.monotonic())
         except OphionError:
             if present is not None:
-                # probe the existing connection: it may be dead, and the node may be reconnecting
+                # probe the existing connection: it may be dead, because the remote node tries to connect again
                 self._by_peer[present].probe()
             raise
         if replaced is not None:

@@ -166,7 +166,8 @@ async def _read_description(answer: bytes, sender: str) -> Gateway | None:
         return None
     try:
         url = urlsplit(location.group(1).decode("ascii"))
-        # accept only URLs at the router's own address: a router must not make this node send requests to third parties
+        # accept only URLs at the router's own address, because the router could make this node send requests to other
+        # hosts
         if url.scheme != "http" or url.hostname != sender:
             return None
         description = await _request(url, "GET", "", b"")

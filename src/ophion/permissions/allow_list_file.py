@@ -117,7 +117,7 @@ class RulesFile(Generic[T]):
         if self.is_read_only():
             raise NotPersisted(f"{self.path} is read-only")
         try:
-            # read bytes, so that line ends stay as they are
+            # read bytes instead of text, so that line ends do not change
             after = content_of(self.path).decode()
             if removed:
                 after = self._found(after).without(lambda text: vocabulary.read(text) in removed)

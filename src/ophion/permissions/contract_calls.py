@@ -83,7 +83,8 @@ class ContractCalls:
         known = [given[question] if question in given else answers[question] for question in questions]
         given = {question: refusal for question, refusal in given.items() if refusal is None or not refusal.is_late}
         if len(answers) + len(given) > _ANSWERS:
-            self._answers[header.hash] = given  # another thread may still read the previous dictionary
+            # replace the dictionary instead of clearing it, because another thread may still read it
+            self._answers[header.hash] = given
         else:
             answers.update(given)
         return known

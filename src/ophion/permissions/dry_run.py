@@ -109,7 +109,7 @@ class _ConnectionCheck:
         by_contract = rules.contract_refusal_of(remote, action)
         if self._listed is not None:
             is_listed = remote.node_id == rules.local.node_id or listener(remote) in self._listed
-            # the change affects only the list, so the answer of the contract stays the same
+            # a change of the list does not change the answer of the contract
             return not is_listed or by_contract is not None
         if rules.contract is None:
             return False

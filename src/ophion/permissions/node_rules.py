@@ -149,7 +149,7 @@ class NodeRules:
         if listed is None:
             return None
         for end in (source, destination):
-            # this node is always permitted, whatever its address
+            # the rules always permit this node itself, whatever its address is
             if end.node_id != self.local.node_id and listener(end) not in self._listeners:
                 return self.list_verdicts.note(
                     f"node {end.url} is not in the list of permitted nodes ({listed.file.path})"

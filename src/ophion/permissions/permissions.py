@@ -93,7 +93,7 @@ class Permissions:
     def _unlisted(self) -> Iterator[str]:
         """Yield a problem for bootnodes and static nodes that the list does not permit."""
         named = frozenset(enode.node_id for enode in self._nodes or () if enode.host)
-        # compare an address with a name later, when the name is resolved
+        # skip a node that the list gives by host name, because its address is compared after the name is resolved
         fixed = [enode for enode in self._fixed if enode.host or enode.node_id not in named]
         refused = [enode.url for enode in fixed if self.node_rules.refusal_of(enode, Action.DIAL) is not None]
         if refused and self._nodes is not None:
@@ -225,7 +225,7 @@ class Permissions:
         task = asyncio.get_running_loop().create_task(self._change(lane, prepare), name="change of permissions")
         self._changes.add(task)
         task.add_done_callback(self._changed)
-        # unlike asyncio.shield, this code retrieves the exception even if the caller is cancelled at the same time
+        # unlike asyncio.shield, `wait` leaves the exception to `_changed` if this caller is cancelled
         await asyncio.wait({task})
         task.result()
 

@@ -64,15 +64,14 @@ class TomlList(Struct, frozen=True):
         if not 0 <= line_end < self.closing:
             between = ", " if len(self.entries) > 1 and text[self._gap()].startswith(" ") else ","
             return text[: last.end] + "".join(between + one for one in quoted) + text[last.end :]
-        # in a list with one entry per line, insert after the line of the last entry, so that the entry keeps its
-        # comment
+        # the list has one entry per line: insert after the line of the last entry, so that its comment stays beside it
         start = text.rfind("\n", 0, last.start) + 1
         indent = text[start : last.start] if not text[start : last.start].strip() else "  "
         comma = "," if last.comma is None else ""
         rest = text[last.end : line_end]
         lines = ",".join(f"\n{indent}{one}" for one in quoted) + ("" if last.comma is None else ",")
         if last.comma is not None and last.comma > line_end:
-            # the list has the comma at the beginning of the next line
+            # in this list, each comma stands at the beginning of the next line
             return text[: last.end] + "," + ",".join(quoted) + text[last.end :]
         return text[: last.end] + comma + rest + lines + text[line_end:]
 

@@ -115,7 +115,7 @@ def _bounds(head: PoolHead, rank: int, least: tuple[int, int], fee_cap: int) -> 
     return Bounds(
         fork=head.fork,
         chain_id=head.chain_id,
-        # set-code transactions take the slow path, which also checks their authorities
+        # the fast path excludes set-code transactions, because only the slow path checks their authorities
         last_type=max(type for type, since in enumerate(_TYPE_FROM[:SET_CODE_TYPE]) if rank >= since),
         max_gas=min(head.gas_limit, TRANSACTION_GAS_CAP) if _is_capped(head, rank) else head.gas_limit,
         base_fee=head.base_fee,
@@ -265,7 +265,7 @@ def nonce_is_possible(applicant: Applicant, context: AdmissionContext) -> PoolRe
 
 def init_code_fits(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
     limit = context.head.init_code_limit
-    # creation code costs more than 1 gas per byte, so a transaction with less gas than `limit` cannot exceed the limit
+    # each byte of init code costs more than 1 gas, so a transaction with less gas than `limit` has shorter init code
     if limit is None or applicant.gas_limit < limit or applicant.transaction.to is not None:
         return None
     if len(applicant.transaction.input) > limit:
@@ -347,7 +347,7 @@ def judge(
         refusal = check(applicant, context)
         if refusal is not None:
             if check is price_reaches_floor and context.head.state is not None:
-                # as in Besu, the error "nonce too low" precedes the price error
+                # Besu reports "nonce too low" before a price error, so check the nonce here
                 return nonce_is_new(applicant, account_of(applicant.sender)) or refusal
             return refusal
     account = account_of(applicant.sender)

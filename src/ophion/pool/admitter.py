@@ -100,7 +100,7 @@ class Admitter:
             nonce, balance = (0, 0) if found is None else found[:2]
             account = (nonce, balance, self.refusal_of(sender))
             if len(self.accounts) >= self._config.max_size:
-                self.accounts.clear()  # bound the memory, because a peer can sign with any number of keys
+                self.accounts.clear()  # bound the memory of this cache, because a peer can sign with any number of keys
             self.accounts[sender] = account
         return account
 

@@ -62,7 +62,7 @@ class Journal:
             self._merge()
             entries = list(_read(self._path))
             self._replace(entries)
-            # skip the flush of an empty journal
+            # an empty journal need not be flushed
             self._is_dirty = bool(entries)
             self.sync()
         except OSError as error:
@@ -79,7 +79,8 @@ class Journal:
             _write(self._file, data)
         except OSError as error:
             failure = self._failed(error)
-            if not self._is_torn:  # log only the first failure: clients get an error each time
+            if not self._is_torn:
+                # log only the first failure, because each failed request returns an error to its client
                 log.error("local transactions refused: journal not writable error=%s", failure)
             self._is_torn = True
             raise failure from error
@@ -104,14 +105,14 @@ class Journal:
         if self._file is None or not (self._is_dirty or self._is_beside):
             return None
         is_dirty, self._is_dirty, is_beside = self._is_dirty, False, self._is_beside
-        # use a duplicate handle, because the file may be closed while the job runs
+        # use a duplicate descriptor, because the journal may be closed while the job runs
         handle = os.dup(self._file)
 
         def sync() -> None:
             try:
                 if is_dirty:
                     os.fdatasync(handle)
-                if is_beside:  # rename only the file that was flushed, because a newer file is not on disk yet
+                if is_beside:  # rename only the file that was flushed, because a newer file may not be on disk yet
                     self._settle()
             except OSError as error:
                 raise self._failed(error) from error
@@ -139,7 +140,8 @@ class Journal:
             return
         file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            _write(file, b"\n" + self._beside.read_bytes())  # end a line that may be torn
+            # a line feed ends the last line, which may be incomplete after a crash
+            _write(file, b"\n" + self._beside.read_bytes())
             os.fdatasync(file)
         finally:
             os.close(file)
@@ -162,7 +164,7 @@ class Journal:
 
     def _settle(self) -> None:
         """Rename the new file over the old file, after the new file is on disk."""
-        with suppress(FileNotFoundError):  # another thread renamed the file while the node stopped
+        with suppress(FileNotFoundError):  # another thread renamed the file while the node was stopping
             os.replace(self._beside, self._path)
         self._is_beside = False
 

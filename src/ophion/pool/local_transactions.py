@@ -63,7 +63,7 @@ class LocalTransactions:
 
     def compact(self) -> None:
         """Rewrite the journal when most of its lines belong to transactions that have left the pool."""
-        # check a cheap estimate first: a journal line is about twice as long as the raw bytes
+        # a cheap estimate with a typical line length often shows that no compaction is needed
         if not self.journal.is_wasteful(self._queue.local_count * _COMMON_LINE_BYTES):
             return
         live = self._live_entries()

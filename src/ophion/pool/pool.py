@@ -122,7 +122,8 @@ class TxPool:
             if self._local is not None:
                 self._local.append(entered, now)
         except Exception:
-            # the journal failed: remove the batch, because unjournaled transactions must not be acknowledged
+            # the journal write failed: remove the batch, because the node must not acknowledge transactions that a
+            # restart loses
             self._admitter.undo(batch)
             self._forget_blobs()
             self.version += 1
@@ -138,7 +139,7 @@ class TxPool:
                 continue
             try:
                 arrival.answer(answer)
-            except Exception:  # catch the exception, so that the other callers still get their results
+            except Exception:  # catch every exception, so that the other callers still get their results
                 log.exception("caller failed to process its result")
 
     def _admit_with_blobs(
@@ -335,7 +336,8 @@ class TxPool:
                     del self._mined[-_RELEASED_PER_STEP:]
                     await asyncio.sleep(0)
                 if self._local is not None:
-                    self._local.compact()  # compact even without blocks: replacement leaves unused lines
+                    # compact the journal even without new blocks, because replaced transactions leave unused lines
+                    self._local.compact()
                     sync = self._local.journal.sync_job()
                     if sync is not None:
                         await self._lanes.files.run(sync)

@@ -79,7 +79,7 @@ class SenderQueue(Struct, eq=False):
 
     def move(self, start: int) -> list[PooledTransaction]:
         """Set the account's nonce. Removes and returns the transactions with lower nonces."""
-        # walk the nonces between the old and the new start, or all transactions if these are fewer
+        # visit the nonces between the old and the new start, or all transactions, whichever are fewer
         if start - self.start <= len(self.by_nonce):
             stale = [item for nonce in range(self.start, start) if (item := self.by_nonce.get(nonce)) is not None]
         else:
@@ -87,7 +87,7 @@ class SenderQueue(Struct, eq=False):
         for item in stale:
             del self.by_nonce[item.nonce]
             self.bytes -= item.size
-        # the run of consecutive nonces is empty if no transaction has the account's nonce
+        # no transaction has the account's nonce, so the run of consecutive nonces is empty
         if start < self.start or start > self.end or start not in self.by_nonce:
             self.end = start
         self.start = start
@@ -146,7 +146,7 @@ class Queue:
             self.bytes -= replaced.size
             queue = self.senders[item.sender]
             queue.bytes -= replaced.size
-            del queue.by_nonce[item.nonce]  # the replacement fills the same nonce at once
+            del queue.by_nonce[item.nonce]  # leave the entry empty for a moment, because `add` fills the same nonce
         self.add(item, account_nonce)
         return replaced
 
@@ -192,7 +192,7 @@ class Queue:
         mined = [item for item in map(by_hash.pop, hashes, repeat(None)) if item is not None]
         self.bytes -= sum([item.size for item in mined])
         self.local_count -= sum([item.is_local for item in mined])
-        # if most transactions of a sender are mined, rebuild the sender's dictionary; otherwise delete single entries
+        # if most transactions of a sender are mined, rebuild the sender's dictionary instead of deleting single entries
         rich: set[Address] = set()
         for sender, count in Counter([item.sender for item in mined]).items():
             queue = self.senders[sender]
@@ -296,7 +296,8 @@ class Queue:
         while self.bytes > self.limit_bytes:
             noted, sender = heaviest[0]
             queue = self.senders.get(sender)
-            if queue is None or queue.bytes > -noted:  # the entry is outdated: the sender is gone, or queued again
+            if queue is None or queue.bytes > -noted:
+                # the entry is outdated, because the sender has no transactions left or was queued again
                 heappop(heaviest)
                 continue
             if queue.bytes == -noted:

@@ -60,12 +60,12 @@ class RequestHandler:
         """Respond to a request at once, or queue it."""
         request_id, body = decode_get(payload, code)
         if code is Code.GET_POOLED_TRANSACTIONS:
-            # read the pool here and not in a lane, because the event loop owns the pool
+            # answer here and not in a worker thread, because the event loop owns the transaction pool
             hashes = [] if self._peer.waiting_bytes > MAX_UNREAD_BYTES else list_of_hashes(body, code.label)
             self._send(code, request_id, self._answers.pooled(hashes))
             return
         if code is Code.GET_NODE_DATA:
-            # the response is always empty, because this node does not store trie nodes by hash
+            # this node does not store trie nodes by hash, so its response is always empty
             self._send(code, request_id, rlp.EMPTY_LIST)
             return
         read, is_short = self._reader(code, body)

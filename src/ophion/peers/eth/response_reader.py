@@ -39,7 +39,7 @@ class ResponseReader:
         while True:
             head = self._store.head()
             found = _bounded(self._headers(request, 0 if head is None else head[1]), min(request.limit, MAX_HEADERS))
-            # if the head changed during the read, the headers may not be linked: read them again
+            # if a reorganisation replaced the head during the read, the headers may not be linked: read them again
             if head is None or self._store.canonical_hash(head[1]) == head[0]:
                 return found
 

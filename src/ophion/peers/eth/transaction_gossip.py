@@ -199,7 +199,7 @@ class TransactionGossip:
         peers = list(self._peers)
         if not peers or not fresh:
             return
-        # take a new random sample each time, so that over time each peer gets transactions in full
+        # choose the peers that get whole transactions at random, so that over time every peer gets some
         self._random.shuffle(peers)
         in_full = max(1, isqrt(len(peers)))
         makers = [peer for peer in peers if peer.peer.validator_address in self._makers][:MAX_MAKERS]

@@ -151,7 +151,7 @@ class TransactionIntake:
             known.add(hash)
             self._came(hash)
             if hash not in seen and pool.get(hash) is None:
-                # from here on, the node ignores copies from other peers
+                # copies of this transaction from other peers are ignored from now on
                 seen.add(hash)
                 self._waiting.append(raw)
                 self._hold(len(raw))
@@ -177,7 +177,7 @@ class TransactionIntake:
         if share is not None:
             share.leave()
         if answer.cancelled() or answer.exception() is not None:
-            # the pool is closing or failed to write, so do not blame this peer
+            # the pool is closing, or the journal write failed, so do not blame the peer
             self._hold(-sum(map(len, self._waiting)))
             self._waiting.clear()
             return
@@ -190,7 +190,8 @@ class TransactionIntake:
             if admission.error.reason not in _HARMLESS:
                 self._invalid.spend(1, now)
                 if admission.error.reason == "malformed":
-                    # submit the queued transactions anyway, because copies from other peers were ignored
+                    # disconnect the peer, but still submit its other transactions, because copies from other peers were
+                    # ignored
                     self._peer.peer.disconnect(DisconnectReason.BREACH, f"transaction: {admission.error}")
         self.submit()
 

@@ -109,7 +109,7 @@ class DialPlan:
         if aim is None:
             self._found[enode.node_id] = _Aim(enode, now)
             if len(self._found) > _MAX_CANDIDATES:
-                # evict the oldest node that is not a validator
+                # evict the oldest discovered node that is not a validator
                 others = (found_id for found_id in self._found if not self._is_member(found_id))
                 del self._found[next(others, enode.node_id)]
         else:
@@ -156,7 +156,7 @@ class DialPlan:
             return
         found.failures = found.failures + 1 if outcome is Outcome.FAILED else 0
         if found.failures >= _MAX_FAILURES:
-            # forget the node, because discovery offers it again once it responds
+            # forget the node, because discovery offers the node again once it responds
             del self._found[node_id]
         else:
             pause = min(PAUSE_S * 2 ** max(found.failures - 1, 0), _MAX_PAUSE_S)

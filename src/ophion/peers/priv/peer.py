@@ -185,7 +185,7 @@ class PrivPeer:
                 match code:
                     case Code.PUSH_PAYLOAD:
                         parcels = await self._payloads(payload)
-                        # merge queued payloads into one database commit
+                        # take all queued payloads together, so that they share one database commit
                         size = len(payload)
                         while self._inbox and self._inbox[0][0] is code and size < _BATCH_BYTES:
                             _, payload = self._inbox.popleft()
@@ -224,7 +224,7 @@ class PrivPeer:
     async def _take(self, parcels: list[Parcel]) -> None:
         refusals = await self._enclave.take(parcels, self.keys)
         orphans = [one for one, refusal in zip(parcels, refusals, strict=True) if refusal == UNKNOWN_GROUP]
-        # use a separate task, so that this node can answer the peer's requests, for example for groups, meanwhile
+        # fetch the unknown groups in a separate task, so that this task still answers requests of the peer
         if orphans and self._peer.spawn(self._take_orphans(orphans)):
             settled = [
                 (one, refusal) for one, refusal in zip(parcels, refusals, strict=True) if refusal != UNKNOWN_GROUP

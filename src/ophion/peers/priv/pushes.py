@@ -51,7 +51,7 @@ class Pushes:
         self._waiting[parcel.label] = [push]
         self._queue.append(parcel)
         if not self._is_planned:
-            # send in the next loop iteration, so that parcels of the same iteration share a batch
+            # send in the next loop iteration, so that all parcels of this iteration share one message
             self._is_planned = True
             loop.call_soon(self._flush)
         return push
@@ -81,7 +81,8 @@ class Pushes:
             for push in pushes:
                 if not push.done():
                     push.set_exception(LineLost())
-                    push.exception()  # mark the exception as retrieved, because the caller may have stopped waiting
+                    # mark the exception as retrieved, because the caller may no longer wait for the push
+                    push.exception()
         self._queue.clear()
         self._waiting.clear()
         self._under_way.clear()

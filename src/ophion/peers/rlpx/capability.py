@@ -27,7 +27,8 @@ class Capability:
 
     def __post_init__(self) -> None:
         if not self.name.isascii() or not 0 <= self.version <= 255 or self.length < 1:
-            raise ValueError(f"not a capability: {self!r}")  # other clients read the version as one byte
+            # the version must fit into one byte, because other clients read it as one byte
+            raise ValueError(f"not a capability: {self!r}")
 
     def message_name(self, code: int) -> str:
         """Return the name of a message code, for logs and metrics."""
@@ -60,7 +61,7 @@ def negotiate(offered: Iterable[Capability], remote: Iterable[tuple[str, int]]) 
         if known is None or known.version < capability.version:
             best[capability.name] = capability
     shared, offset = [], BASE
-    for name in sorted(best, key=str.encode):  # names are sorted by bytes, so IBF comes before eth
+    for name in sorted(best, key=str.encode):  # the order is by bytes, so the capability IBF comes before eth
         shared.append(Shared(best[name], offset))
         offset = shared[-1].end
     return tuple(shared)

@@ -90,7 +90,8 @@ def _offers(item: rlp.Item) -> tuple[tuple[str, int], ...]:
             raise DecodeError("a capability is not a name and a version")
         name = _bytes(offer[0])
         if name.isascii() and (text := name.decode("ascii")).isprintable():
-            offers.append((text, _number(offer[1])))  # skip other names, which cannot match ours
+            # names that are not printable ASCII are skipped, because no own capability has such a name
+            offers.append((text, _number(offer[1])))
     return tuple(offers)
 
 

@@ -179,8 +179,8 @@ class Download:
             self._has_none(peer, stretch)
             return
         if len(headers) < stretch.count and peer is not self._target:
-            # reject a partial range: only a complete range ends at a known header, which proves that the helper is
-            # honest
+            # reject a partial range of a helper: only the last header of a full range is known and proves that the
+            # others are right
             peer.useless("it sent only a part of the requested headers")
             self._plan.give_back(stretch)
             return
@@ -219,7 +219,7 @@ class Download:
     def _has_none(self, peer: EthPeer, stretch: Stretch) -> None:
         sure = self._target.head.height or 0
         if peer is self._target and stretch.first > sure and stretch.first == self._plan.last.number + 1:
-            # the target has fewer blocks than estimated
+            # the target peer has fewer blocks than its announcement suggests
             self._plan.end_here()
             peer.has_no_more_than(self._plan.last.number)
             return

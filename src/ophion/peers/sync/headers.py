@@ -97,7 +97,7 @@ class HeaderPlan:
         Raises `DoesNotLink` when headers do not link to the previous headers or to the skeleton.
         """
         if len(headers) < stretch.count:
-            # the response was short: request the missing headers again
+            # the response has fewer headers than requested, so request the missing headers again
             self.give_back(Stretch(stretch.first + len(headers), stretch.count - len(headers), stretch.last_hash))
             stretch = Stretch(stretch.first, len(headers))
         elif stretch.last_hash is not None and headers[-1].hash != stretch.last_hash:

@@ -180,7 +180,8 @@ class Synchroniser:
         # prefer members, because unknown peers can claim any height
         allowed = [peer for peer in allowed if self._eth.is_member(peer)] or allowed
         if self._ignores_claims:
-            target = min(allowed, key=self._failures)  # the oldest connection wins a tie
+            # of several peers with the same number of failures, the oldest connection is chosen
+            target = min(allowed, key=self._failures)
         else:
             target = max(allowed, key=lambda peer: (peer.head.total_difficulty or 0, peer.height, peer.peer.score))
         if self._is_urgent or target.height - self._chain.head.number > NEWEST:
@@ -201,7 +202,7 @@ class Synchroniser:
             return peer.height > tip.header.number
         if peer.head.total_difficulty > tip.total_difficulty:
             return True
-        # the peer's announced total difficulty may be outdated, so compare heights
+        # the total difficulty that the peer announced may be outdated, so compare heights too
         return peer.height > max(peer.head.height or 0, tip.header.number + NEWEST)
 
     def _not_before(self, peer: EthPeer) -> float:
