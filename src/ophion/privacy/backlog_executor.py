@@ -70,7 +70,7 @@ class BacklogExecutor:
         if not payloads or batch is None or block is None:
             return []
         await self._executor.run_payloads(self._lanes.private_backlog, batch, block, payloads)
-        if behind.batch is not batch:  # a reorganisation has discarded this block
+        if behind.batch is not batch:  # a reorganisation has discarded the block during the execution
             return payloads
         del behind.todo[: len(payloads)]
         if behind.todo:

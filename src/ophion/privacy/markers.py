@@ -79,7 +79,7 @@ class Markers:
         nonce = self._next_nonce(self._key.address)
         raw = self._signed([(self._key.secret(), nonce, draft.request)])[0]
         try:
-            # do not await between nonce and submission, so that markers reach the pool in nonce order
+            # do not await between choosing the nonce and submitting, so that markers reach the pool in nonce order
             return await self._pool.send(raw)
         except BaseException:
             self._next = None
@@ -90,8 +90,7 @@ class Markers:
         if known is None:
             known = self._account_nonce(address)
         nonce = known if self._next is None else max(known, self._next)
-        # after a refusal, the next nonces may belong to accepted markers: skip these nonces, so that no marker is
-        # replaced
+        # skip nonces of markers that are already in the pool, so that the new marker replaces none of them
         while self._pool.by_sender_nonce(address, nonce) is not None:
             nonce += 1
         self._next = nonce + 1

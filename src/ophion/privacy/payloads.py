@@ -122,7 +122,7 @@ class Payloads:
             try:
                 transaction, version, group = decode_versioned(received.payload)
             except NativeError:
-                pass  # the group has another type, or the payload is not a transaction
+                pass  # the payload belongs to a group of another type, or is not a transaction
             else:
                 sender, sealed_for = received.sender, received.group_id
                 return Read(received.payload, transaction, group, sender, sealed_for, version, recipients)
@@ -133,8 +133,8 @@ class Payloads:
         if self._enclave.tells_late or found.version is not None:
             return await self._members_of(found.sealed_for)
         if _names_recipients(found.transaction):
-            return None  # the group id is computed from the recipients, and a remote enclave may not know the group
-        # a remote enclave forgets the members of a deleted group, but still opens payloads of the group for all members
+            return None  # the recipients determine the group id, and a remote enclave may not know the group
+        # a remote enclave forgets the members of a deleted group, so only the sender counts as a member
         return await self._members_of(found.sealed_for) or [found.sender]
 
     async def _members_of(self, group_id: bytes) -> list[bytes] | None:

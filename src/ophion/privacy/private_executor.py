@@ -124,7 +124,7 @@ class PrivateExecutor:
                 return False
             if self._moved is None:
                 self._moved = loop.create_future()
-            # `asyncio.timeout` does not work here, because requests start outside of a task
+            # wait with `asyncio.wait`, because `asyncio.timeout` needs a task, and requests start outside of a task
             await asyncio.wait({self._moved}, timeout=left)
         return True
 
@@ -154,14 +154,14 @@ class PrivateExecutor:
         await warn_of_missed_markers(store, write, self._precompile, self.payloads.is_flexible, has_followed)
         if self._enclave.tells_late:
             if has_new_keys(store, self._enclave.keys):
-                # read the markers of past blocks again with the keys that are new in the enclave
+                # the enclave has new keys, so read the markers of past blocks again with these keys
                 await self.late.look_again()
                 await store_keys(store, write, self._enclave.keys)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.backlog_executor.run(), name="private backlog")
                 tasks.create_task(self._follow(), name="private transactions")
             return
-        # retry payloads that were missing before this start, too
+        # also retry payloads that were already missing before this start of the node
         unread, _ = await self._lanes.private.run(partial(self.ledger.unread, b"", MAX_REMEMBERED))
         self._retries.missed(unread)
         async with asyncio.TaskGroup() as tasks:
@@ -177,7 +177,7 @@ class PrivateExecutor:
             await self.late.settle()
             if not self._wake.is_set():
                 await self._wake.wait()
-            await asyncio.sleep(0)  # let block import continue first
+            await asyncio.sleep(0)  # give block import a turn before the next step
 
     async def _step(self) -> None:
         """Advance private execution to the head, or by one batch of blocks."""
@@ -187,7 +187,7 @@ class PrivateExecutor:
         if not blocks:
             return
         if markers and self.payloads.is_flexible and await self.hand_overs.take(block.hash for block in blocks):
-            # execute handed-over transactions before the transaction that added this member
+            # execute earlier transactions of a group before the transaction that added this member to the group
             await self.late.settle()
         executed: list[Executed] = []
         if markers:
@@ -199,10 +199,11 @@ class PrivateExecutor:
             last = blocks[-1]
             await self.write(batch, (last.hash, last.number))
             await self._note_deferred(markers)
-            # queue retries after the write: the database marks a payload as late only if it knows the marker
+            # queue retries after the write, because the database marks a payload as late only if it stores the marker
             self._retries.missed(self._missed)
             self._missed.clear()
-            # take hand-overs again: payloads that arrived between the first read and the write were not marked as late
+            # read again which earlier transactions new members got: payloads that arrived during the write were not
+            # marked as late
             await self.hand_overs.take(place.block for place in handed)
         else:
             self._mark = (blocks[-1].hash, blocks[-1].number)
@@ -254,7 +255,7 @@ class PrivateExecutor:
         parent, head = self._mark[0], self._chain.head.number
         for number in range(self._mark[1] + 1, min(head, self._mark[1] + _BLOCKS_AT_ONCE) + 1):
             header = self._chain.canonical(number)
-            # a reorganisation has begun, and the next step handles it
+            # a reorganisation has begun, so stop here and let the next step handle it
             if header is None or header.header.parent_hash != parent:
                 break
             parent = header.hash

@@ -61,7 +61,8 @@ class Retries:
                 del self._missed[next(iter(self._missed))]
             one = self._missed[key] = _Missed(now)
             heapq.heappush(self._due, (one.due, key))
-        if len(self._due) > 2 * MAX_REMEMBERED:  # rebuild the heap when most of its entries are evicted
+        if len(self._due) > 2 * MAX_REMEMBERED:
+            # evicted payloads leave outdated entries in the heap, so rebuild the heap when most entries are outdated
             self._due = sorted((one.due, key) for key, one in self._missed.items())
         self._changed.set()
 
@@ -97,7 +98,7 @@ class Retries:
             _, key = heapq.heappop(self._due)
             one = self._missed.get(key)
             if one is None or one.due > now:
-                continue  # the entry is outdated: evicted, found, or scheduled again
+                continue  # the entry is outdated, because its payload was evicted, found or scheduled again
             if now - one.since > GIVE_UP_S:
                 del self._missed[key]
                 continue

@@ -71,7 +71,7 @@ class TenantAuthorizer:
         if members is None:
             group = await self._enclave.group(group_id)
             if group is None and group_id == legacy_id([key]):
-                return True  # the group contains only this key, and has no transaction yet
+                return True  # the legacy group contains only this key, and has no transaction yet
             members = named if group is None else group.members
         return key in members
 

@@ -286,7 +286,7 @@ class BftDriver:
         except DecodeError:
             self.malformed(peer)
             return
-        if protocol is self._protocol:  # the network may have moved to QBFT in the meantime
+        if protocol is self._protocol:  # the network may have moved to QBFT while the message was decoded
             self._hand_on(message, peer)
 
     def _is_wanted(self, fingerprint: Hash32, peer: Address | None) -> bool:
@@ -339,7 +339,7 @@ class BftDriver:
                 while True:
                     await self._next_item()
         except BaseExceptionGroup as failures:
-            # the first failure has cancelled the other tasks, so raise the first failure
+            # the first failure has cancelled the other tasks, so raise only the first failure
             raise failures.exceptions[0] from None
         finally:
             ignore_chain()
@@ -358,7 +358,7 @@ class BftDriver:
         self._timers.cancel_all()
 
     def _on_chain_event(self, event: ChainEvent) -> None:
-        # before a migration is final, the head may go back to a block that Clique extends
+        # ignore heads below the migration block, because Clique makes the next block there
         if event.head.number + 1 >= self.engine.schedule.first:
             self._post(event.head)
 
@@ -375,7 +375,7 @@ class BftDriver:
         if isinstance(event, BlockTimer):
             event = replace(event, is_pool_empty=not self._assembler.pool.has_executable)
         if isinstance(event, Connected):
-            # the new peer may run another client, so choose the message encoding again before the next proposal
+            # the new peer may run another client, so choose the message encoding again
             self._choose_forms(list(self._gossip.clients()))
         effects = self._machine.handle(event, self._clock.now())
         for effect in effects:
@@ -394,7 +394,8 @@ class BftDriver:
         clients = list(self._gossip.clients())
         protocol = self.engine.protocol(head.number + 1)
         if protocol is not self._protocol:
-            # the network has moved from IBFT 2.0 to QBFT: start without votes, because votes belong to one height
+            # the network has moved from IBFT 2.0 to QBFT: start without votes, because stored votes belong to an
+            # earlier height
             self._protocol = protocol
             self._rest()
             self._factory, self._machine = self._enter(protocol, None)
@@ -407,7 +408,7 @@ class BftDriver:
             if self._problem is None:
                 log.error("consensus paused height=%d reason=%s", head.number, error)
             self._problem = f"The validators of block {head.number + 1} cannot be found out: {error}"
-            # retry without a new head, because a contract call that timed out may succeed later
+            # try again without waiting for a new chain head, because a contract call that timed out may succeed later
             asyncio.get_running_loop().call_later(_RETRY_S, self._ask_again, head)
             return Suspended()
         self._problem = None
@@ -555,7 +556,8 @@ class BftDriver:
             started_at = self._clock.monotonic()
             try:
                 decoded = await self._lanes.write.run(lambda: self._with_own_body(block))
-                # the round timeout bounds the execution of a proposal; the validator refuses a slower proposal
+                # the round timeout bounds the execution of a proposal, so the validator refuses a proposal that takes
+                # longer
                 limit_s = None if self._timing is None else self._timing.timeout(proposal.round)
                 execution = await self._importer.check(decoded, self.engine.verify_proposal, limit_s)
                 self._executed.add(
@@ -586,7 +588,7 @@ class BftDriver:
         header = self.engine.attach(Header.decode(rlp.split_list(block.encoded, MAX_BLOCK_ITEMS)[0]), order.seals)
         try:
             if kept is not None and len(self.validators) == 1:
-                # a single validator also makes the next block: build it while this block is written
+                # a single validator also makes the next block, so build that block while this block is written
                 self._begin_early(self.engine.hashed(header), kept.execution.state)
             if kept is not None and kept.built is not None:
                 await self._assembler.commit(header, kept.built, kept.started_at)
@@ -608,7 +610,7 @@ class BftDriver:
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
-            # after consensus has stopped, finish the block that is being written
+            # consensus has stopped: finish writing the block before this task ends
             await task
             raise
         log.info("Imported #%d / %d tx / (0x%s)", block.height, body.transaction_count, hashed.hash.hex())

@@ -137,7 +137,7 @@ class Assembler:
         if growing.plan.parent.hash != parent.hash or preferences.timestamp > planned + _SLACK_S:
             growing.close()
             return None
-        # keep the planned timestamp, even if the next second has begun
+        # keep the timestamp of the early build, even if the next second has begun
         draft = self._builder.draft(parent, replace(preferences, timestamp=planned))
         filled = await growing.finish(draft, self._earner(draft))
         self._unfinished = growing.unfinished
@@ -159,7 +159,7 @@ class Assembler:
             draft = self._builder.draft(parent, preferences)
             state = self.chain.store.state(self.chain.root_after(parent.header))
             filled = await self._fill(parent, draft, state, deadline_s, self._lanes.build)
-        # keep these transactions if the parent is not the head: they may still fit a block on the head
+        # drop skipped transactions only if the parent is still the head, because they may fit a block on another head
         if self.chain.head.hash == parent.hash:
             self._drop(filled.skipped, DropReason.INVALID)
             self._drop(filled.refused, DropReason.NOT_PERMITTED)
@@ -203,7 +203,7 @@ class Assembler:
         try:
             await asyncio.shield(importing)
         except asyncio.CancelledError:
-            # after mining has stopped, finish the block that is being written, so that the chain knows its head
+            # mining has stopped: finish writing the block, so that the chain knows its head
             await importing
             raise
         self._report_produced(hashed, built, started_at)
@@ -268,7 +268,7 @@ class Assembler:
 
     def _filling(self, parent: HashedHeader, draft: Header, state: State, deadline_s: float) -> Callable[[], Filled]:
         """Choose candidates from the pool, and return the job that executes them."""
-        # the gas limit bounds the number of transactions in a block, so offer at most that number of candidates
+        # offer at most as many transactions as the gas limit admits in one block
         most = draft.gas_limit // _MIN_TRANSACTION_GAS + 1
         free_bytes = MAX_BLOCK_SIZE - HEADER_BYTES
         candidates: list[Transaction] = []

@@ -182,7 +182,7 @@ class CliqueSealer:
             snapshot,
             snapshot.in_turn(number) == self._me,
             period,
-            # with period 0, a block is due only when there is a transaction
+            # with period 0, a block is due only when the pool has a transaction
             period > 0 and self._parameters.creates_empty_blocks_at(number),
         )
 
@@ -205,7 +205,7 @@ class CliqueSealer:
         if not turn.may_be_empty and not built.body.transaction_count:
             return False
         if not self._is_overtaken(turn):
-            # check again, because a peer may have connected while this block was built
+            # check the peer rules again, because a peer may have connected while this block was built
             self.guard.check_rules(turn.parent.number, turn.snapshot.signers)
             await self._commit(built, started_at)
         return True
@@ -237,7 +237,7 @@ class CliqueSealer:
         except InvalidBlock as error:
             if not error.transient:
                 raise
-            # the clock was set back, so the next attempt waits until the clock has caught up
+            # the clock was set back, so the block is in the future; the next attempt waits for the clock
             log.warning("block not imported number=%d error=%s", built.header.number, error)
 
     async def _sealed(self, header: Header) -> Header | None:
@@ -263,7 +263,7 @@ class CliqueSealer:
             self._note_store(None)
             if answer.claim is Claim.OURS:
                 return True
-            # wait for the block of the other node, which may have stopped
+            # wait for the block of the other node with this key, because that node may have stopped
             await self._wake_up(_PARTNER_WAIT_S)
             if answer.claim is Claim.PARTNER and self._chain.head.hash == header.parent_hash:
                 await self._adopt(shared, header.parent_hash, answer.digest)

@@ -88,7 +88,7 @@ class EtcdVotes:
         for _ in range(_MAX_RACES):
             stored = self._stored
             record = replacement(stored, wanted)
-            # send the message if this record is already stored, because the same votes were promised before
+            # a stored record that is equal needs no write, because it already promises the same votes
             if record is not None and (record == stored or await self._swap(record, block)):
                 return None
             if record is None and await self._is_current():
@@ -100,7 +100,7 @@ class EtcdVotes:
             client.close()
 
     async def block(self) -> bytes | None:
-        """Return the block of the stored record, or None if it was too large to store."""
+        """Return the block that is stored with the vote record, or None if the block was too large to store."""
         body = {"success": [{"requestRange": {"key": self._block_key}}]}
         reply = await self._request(msgspec.json.encode(body))
         found = reply.responses[0].response_range if reply.responses else None

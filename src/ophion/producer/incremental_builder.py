@@ -163,7 +163,7 @@ class IncrementalBuilder:
         self._block: DraftBlock | None = None
         self._in: dict[Hash32, PooledTransaction] = {}
         self._running: set[Hash32] = set()
-        # transactions that need no second check, because they are included, permanently excluded or about to run
+        # transactions that need no second check: they are included, permanently excluded, or queued to run
         self._known: set[Hash32] = set()
         self._skipped: dict[Hash32, str] = {}
         self._refused: dict[Hash32, str] = {}
@@ -174,7 +174,7 @@ class IncrementalBuilder:
         self._unsettled = 0
         self._arrived: list[PooledTransaction] = []
         self._ready: deque[PooledTransaction] = deque()
-        # look into the pool only after the parent is published: before, the parent may contain transactions of the pool
+        # read the pool only after the parent is published, because the pool may still hold transactions of the parent
         self._must_look = self._is_published
 
     def close(self) -> None:
@@ -273,7 +273,7 @@ class IncrementalBuilder:
             return
         for one in arrived:
             if one.hash not in known:
-                # the transaction may have closed a nonce gap, so the next transactions of its sender can follow
+                # the transaction may fill a nonce gap, so also add the next transactions of its sender
                 for item in pool.run_from(one, base_fee):
                     if item.hash in known:
                         break
@@ -312,13 +312,13 @@ class IncrementalBuilder:
             self._release()
             return
         if job.cancelled() or job.exception() is not None:
-            # the full build reports the same error to its caller, so log it only at debug level
+            # log this error only at debug level, because the full build reports the same error to its caller
             log.debug("incremental block build failed error=%s", None if job.cancelled() else job.exception())
             self.close()
             return
         self._note(job.result(), had_whole_time)
         if self._ready:
-            # one batch did not hold all arrivals
+            # transactions are left, because one batch did not hold all new transactions
             self._feed()
         elif self._arrived or self._must_look or self._is_spoiled or self._is_contested:
             self._schedule()
@@ -336,7 +336,7 @@ class IncrementalBuilder:
         for position, reason in taken.skipped:
             self._skipped[offered[position].hash] = reason
         for position in taken.early:
-            # forget the transaction, so that it is queued again after the transaction it waits for
+            # forget the transaction, so that it is queued again after the transaction with the previous nonce
             self._known.discard(offered[position].hash)
         for position in taken.unfit:
             self._leave_out(offered[position])
@@ -395,7 +395,7 @@ class IncrementalBuilder:
             if self._is_outbid():
                 return None
         finally:
-            # from now on, only the lane uses the block
+            # from now on, only the worker thread uses the block
             self.close()
         built = await self._lane.run(partial(self._complete, batch, draft))
         if built is None and not self._is_outbid():
@@ -406,7 +406,7 @@ class IncrementalBuilder:
         """Run the last batch in the lane, then finish. Returns None if the block must be built again."""
         assert self._block is not None, "something has been run already"
         if batch:
-            # skip the state hash here, because `complete` hashes the whole state
+            # run the batch without hashing the state, because `complete` hashes the whole state
             self._note(self._run(batch, _LAST_S, sys.maxsize), False)
         built = None if self._is_contested else self._block.complete(draft)
         self._block_priority.begin()

@@ -141,7 +141,7 @@ class WorkPackages:
         except InvalidBlock as error:
             if not error.transient:
                 raise
-            # the clock was set back, so the block is still in the future
+            # the clock was set back, so the timestamp of the block is in the future
             log.warning("block not imported number=%d error=%s", header.number, error)
             return False
         return True
@@ -192,7 +192,7 @@ class PowMiner:
             lambda: ethash_search(candidate.seal_hash, header.number, header.difficulty, nonce, count, self._threads)
         )
         took = max(clock.monotonic() - started_at, 1e-6)
-        # nonces are tried in order, so the position of the valid nonce gives the number of attempts
+        # the miner tries nonces in order, so the valid nonce shows the number of attempts
         tried = count if found is None else found[0] - nonce + 1
         self.hashrate = int(tried / took)
         if found is None:

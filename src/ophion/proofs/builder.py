@@ -71,7 +71,7 @@ def _bundle(
     is_checkpoint: bool,
     is_stopped: Callable[[], bool],
 ) -> ProofBundle:
-    votes_of(chain)  # raises an error for a consensus protocol without validators
+    votes_of(chain)  # `votes_of` raises an error for a consensus protocol without validators
     if sum(1 + len(slots) for slots in accounts.values()) > MAX_SLOTS:
         raise ProofError(f"A proof has at most {MAX_SLOTS} accounts and slots.")
     engine = chain.engine

@@ -28,7 +28,7 @@ class Child:
 
     def start(self) -> None:
         """Start the process. Its output goes to the log."""
-        # remove variables that set options, so that only the command line sets them
+        # remove environment variables that set options, so that only the command line sets options
         environment = {name: text for name, text in os.environ.items() if not name.startswith(PREFIXES)}
         descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         try:
@@ -39,7 +39,7 @@ class Child:
                 stderr=subprocess.STDOUT,
                 env=environment,
                 cwd=self._here,  # make the path absolute, because an import path may be relative
-                start_new_session=True,  # only the supervisor gets Ctrl-C; it stops its children in order
+                start_new_session=True,  # only the supervisor gets Ctrl-C, because it stops its children in order
                 preexec_fn=_tied_to(os.getpid()),
             )
         finally:
@@ -76,6 +76,6 @@ def _tied_to(parent: int) -> Callable[[], None] | None:
     def tie() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
-            os._exit(1)  # the parent has ended before this call
+            os._exit(1)  # the parent process ended before this call of prctl
 
     return tie

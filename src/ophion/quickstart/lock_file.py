@@ -101,7 +101,7 @@ def holder(directory: Path) -> Running | None:
 
 def _read(data: bytes) -> Running:
     try:
-        # ignore bytes after the JSON value, which an older, longer text has left
+        # ignore bytes after the JSON value, because an older and longer text may have left them
         found: Any
         found, _ = json.JSONDecoder().raw_decode(data.decode())
         processes = {str(name): int(pid) for name, pid in found["processes"].items()}

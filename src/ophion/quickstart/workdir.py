@@ -91,7 +91,7 @@ class Workdir:
 
     def _make(self, entropy: Entropy) -> None:
         path, plan = self.path, self.plan
-        # write this file first, so that a later command recognises the files of an interrupted run
+        # write the plan before all other files, so that a later command recognises an interrupted run
         write_text(path / UNFINISHED, plan.text())
         (path / LOGS).mkdir()
         keys = {node.name: new_key(entropy) for node in plan.nodes}
@@ -105,7 +105,7 @@ class Workdir:
             members = [keys[node.name].address for node in plan.nodes if node.role is Role.VALIDATOR]
             genesis = genesis_document(plan, members, [key.address for key in markers.values()])
             write_text(path / "genesis.json", json.dumps(genesis, indent=2) + "\n")
-        # write this file last, because it marks the network as complete
+        # rename the plan after all other files are written, because its final name marks the network as complete
         os.replace(path / UNFINISHED, path / PLAN)
         force_directory(path)
 
