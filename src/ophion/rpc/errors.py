@@ -183,7 +183,7 @@ def _itself(error: RpcError) -> RpcError:
     return error
 
 
-# the first matching entry applies, so subclasses come before their base class
+# the first matching entry applies, so each subclass precedes its base class
 _TABLE: Final[tuple[tuple[type[Exception], Callable[..., RpcError]], ...]] = (
     (RpcError, _itself),
     (PoolRejected, _pool_rejected),

@@ -45,7 +45,8 @@ class Batch:
         notification.
         """
         self._request = request
-        # the requests run as the client's principal (runtime/principal.py), even after they wait for a lane
+        # all requests of the batch run as the client's principal (runtime/principal.py), even after a wait for a worker
+        # thread
         self._context = copy_context()
         self._context.run(WAITS_FOR_SLOT.set, True)
         self._id_text = id_text

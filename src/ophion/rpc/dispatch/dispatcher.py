@@ -11,7 +11,7 @@ its first wait; only then the coroutine becomes a task. For an unfinished reques
 back once (transport/replies.py).
 
 A long message is outlined before it is parsed (native/messages.py): the outline counts its values and finds its id and
-parameters. Only the parameters are parsed, in a batch one member at a time. Very long messages are parsed and decoded
+parameters. Only the parameters are parsed, in a batch one request at a time. Very long messages are parsed and decoded
 in a lane.
 
 The dispatcher catches every exception of a handler and answers with an error, so that a handler cannot stop the node.
@@ -180,7 +180,8 @@ class Dispatcher:
         try:
             message = orjson.loads(body)
         except orjson.JSONDecodeError:
-            # orjson rejects integers beyond 64 bits, but a request id may be such an integer
+            # take the slow path, because orjson rejects integers beyond 64 bits, and a request id may be such an
+            # integer
             return self._outlined(body, json_outline(body, self._limits.max_batch), caller)
         if type(message) is dict:
             return self._request(message, caller, body)
@@ -236,7 +237,7 @@ class Dispatcher:
         try:
             method = orjson.loads(name)
         except orjson.JSONDecodeError:
-            return _NOT_JSON  # the text contains a lone surrogate, which the outline does not detect
+            return _NOT_JSON  # the method name contains a lone surrogate, which the outline does not detect
         bound = self._table.get(method)
         if bound is None:
             return self._failed(METHOD_NOT_FOUND(reason_declined(method)), method, written)
@@ -268,11 +269,11 @@ class Dispatcher:
             if isinstance(reply, Pending):
                 pending.follow(reply, heavy.leave)
             else:
-                # resolve in the next loop iteration, because the caller has not set `deliver` yet
+                # deliver the reply in the next loop iteration, because the caller has not set `deliver` yet
                 self._loop.call_soon(heavy.leave)
                 self._loop.call_soon(pending.resolve, reply)
 
-        # the request runs as the same principal when it starts later (runtime/principal.py)
+        # a request that starts later runs as the same principal (runtime/principal.py)
         begin_later = partial(copy_context().run, begin)
         heavy.enter(begin_later)
         return pending

@@ -37,7 +37,7 @@ def add_peer(ctx: RpcContext, enode: TextParam) -> Boolean:
     peers = require_p2p(ctx)
     remote = _remote(enode, peers)
     rules = ctx.permissions.node_rules
-    # a host name that is not resolved yet is checked later, before each dial
+    # the rules check an unresolved host name later, before each dial
     is_known = bool(rules.resolve(remote).ip)
     refusal = rules.refusal_of(remote, Action.DIAL) if is_known else None
     if refusal is not None:
@@ -102,7 +102,7 @@ def node_info(ctx: RpcContext) -> NodeInfoResult:
     """Returns the identity of this node and its chain."""
     queries = ctx.queries
     if ctx.peers is None and ctx.dev is not None:
-        # development nodes have no peers and no address, but tools call this method on them too
+        # a development node has no peers and no address, but tools call this method on it too
         service, enode = None, Enode(ctx.node.node_id, "127.0.0.1", 0, 0)
     else:
         service = require_p2p(ctx)

@@ -29,7 +29,7 @@ async def get_signers_at_hash(ctx: RpcContext, block_hash: HashParam) -> Address
 async def _signers(ctx: RpcContext, header: HashedHeader | None) -> list[str]:
     if header is None:
         raise INTERNAL_ERROR("there is no such block")
-    # run in a lane: computing the signers of an old block reads earlier headers, which is too slow for the event loop
+    # use a worker thread, because the signers of an old block need many earlier headers
     queries = ctx.queries
     found = await ctx.lanes.read.run(lambda: queries.engine.members(header, queries.chain))
     return [data(signer) for signer in found]

@@ -92,7 +92,7 @@ async def _search(
     deadline = time.monotonic() + ctx.limits.timeout_s
     found: list[tuple[int, list[str]]] = []
     total = 0
-    # a search by recipient does not find the creation of a contract, because its trace entry has no recipient
+    # add the creation of the contract, because a search by recipient does not find it
     creation = await creation_of(ctx, address)
     created = None if creation is None else ctx.queries.transaction_position(Hash32(bytes.fromhex(creation[0][2:])))
     left = iter(numbers)

@@ -136,7 +136,7 @@ class Filters:
 
     def on_chain_event(self, event: ChainEvent) -> None:
         """Record the blocks of a chain event."""
-        self._expire()  # clients that are gone never poll, so expire filters here too
+        self._expire()  # expire filters here too, because clients that have disconnected never poll
         if not self._filters:
             return
         removed, added = (event.removed, event.added) if isinstance(event, Reorged) else ((), event.blocks)
@@ -232,7 +232,8 @@ class Filters:
         found = self._filters.get(filter_id)
         if found is not None:
             found.used_at = self._clock.monotonic()
-            # keep the filters ordered by last use, so that expiry checks only the first filters
+            # move the filter to the end, so that the filters are ordered by last use and expiry checks only the first
+            # filters
             self._filters[filter_id] = self._filters.pop(filter_id)
         return found
 

@@ -69,7 +69,8 @@ class PrivateFilters:
             found = await lane.run(lambda: self._read(query, changes))
             delivered = len(changes.blocks)
         except RpcError:
-            delivered = len(changes.blocks)  # skip these blocks, because the next poll would exceed the limit again
+            # count the blocks as delivered, because the next poll of the same blocks would exceed the limit again
+            delivered = len(changes.blocks)
             raise
         finally:
             self._filters.delivered(changes, delivered)

@@ -128,7 +128,8 @@ class PrivateSubscriptions:
         """Check membership again before a delivery. If the subscriber is no longer a member, end the subscription."""
         try:
             is_member = one.tenant is None or await self._tenants.is_member(one.tenant, one.query.group)
-        except EnclaveError as error:  # refuse: the remote enclave is offline, so membership is unknown
+        except EnclaveError as error:
+            # the remote enclave is offline, so the membership is unknown: refuse the subscription
             log.warning("private log not delivered: membership is unknown subscription=%#x error=%s", one.id, error)
             return False
         if not is_member and self._by_id.get(one.id) is one:

@@ -219,7 +219,8 @@ class Subscriptions:
         if count > self._most or not fits:
             raise TOO_MANY_SUBSCRIPTIONS()
         if not self._by_id:
-            self._unfinished = None  # build no notifications while the event has no subscribers
+            # until now no subscription existed, so no notification of an earlier event is unsent
+            self._unfinished = None
         quotas.keep(one.client, one.weight)
         self.subscribed[wanted] += 1
         self._last_id = one.id
@@ -243,7 +244,7 @@ class Subscriptions:
 
     def drop(self, caller: Caller) -> None:
         """Remove the subscriptions of a closed connection."""
-        # this must be cheap without subscriptions, because thousands of connections may close together
+        # a connection without subscriptions must close fast, because thousands of connections may close together
         for found in list(self._of_caller.get(caller, {}).values()):  # type: ignore[call-overload]
             self._remove(found)
 
@@ -295,7 +296,7 @@ class Subscriptions:
         try:
             text = self._head(event.blocks[0], False)
         except NativeError:
-            return  # `_on_chain_event` notifies clients of the head
+            return  # `_on_chain_event` sends this head to the clients later
         for one in heads:
             one.send(text)
         self._heads_sent_for = event

@@ -32,7 +32,7 @@ _CACHE_LANE: Final = InlineLane("trace cache")
 TraceResult = Annotated[bytes | Streamed, spliced_result("trace", "trace in the requested format", {})]
 
 
-class Nothing(Exception):  # this is no error: the method returns null
+class Nothing(Exception):  # this exception is not an error for the client: the method returns null
     """Raised when the block is unknown or its state is pruned."""
 
 

@@ -83,7 +83,7 @@ async def filled(ctx: RpcContext, request: TransactionRequest) -> UnsignedTransa
         priced = replace(call, nonce=None, **prices)
         state, gas_limit = ctx.queries.head_state, following.header.gas_limit
         gas = await run_estimate(ctx, state, following.env, gas_limit, priced, None)
-    # before Spurious Dragon, signatures with a chain id are invalid
+    # signatures with a chain id are invalid before Spurious Dragon
     names_chain = kind != LEGACY or _next_fork(ctx).has(Milestone.SPURIOUS)
     return UnsignedTransaction(
         type=kind,

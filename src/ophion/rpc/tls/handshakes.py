@@ -159,7 +159,8 @@ class _PendingHandshake(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._client = _address(transport)  # save the address now, because it may be unavailable after a failure
+        # save the client address now, because it may be unavailable after a failed handshake
+        self._client = _address(transport)
         self._timer = asyncio.get_running_loop().call_later(_HANDSHAKE_TIMEOUT_S, self.drop, _SILENT)
         self._handshakes.begin(self)
 
@@ -204,7 +205,7 @@ class _PendingHandshake(asyncio.Protocol):
             self._timer.cancel()
             self._timer = None
         loop = asyncio.get_running_loop()
-        # `start_tls` needs one loop iteration before its protocol can receive the first message
+        # `start_tls` needs one loop iteration before its protocol can receive the first TLS message
         self._task = driven(self._run_handshake(), loop)
         loop.call_soon(self._feed_first)
 
@@ -220,7 +221,7 @@ class _PendingHandshake(asyncio.Protocol):
             secured = await self._handshakes.secured(self._transport, self)
         finally:
             self._handshakes.end(self)
-        # the event loop may report an aborted handshake as finished
+        # the event loop may report an aborted handshake as finished, so check the connection too
         if secured is None or not self.is_connected:
             return
         protocol = self._handshakes.protocol()

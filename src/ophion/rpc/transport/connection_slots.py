@@ -61,7 +61,9 @@ class ConnectionSlots(Generic[HolderT]):
         return iter(tuple(self._holders))
 
     def admit(self, holder: HolderT) -> bool:
-        """Give a slot to a new connection; evict the idlest connection if needed. Returns False if all are busy."""
+        """Give a slot to a new connection; evict the idlest connection if needed. Returns False if all connections are
+        busy.
+        """
         if len(self._holders) >= self._limit:
             victim = self._next_victim()
             if victim is None:
@@ -87,7 +89,7 @@ class ConnectionSlots(Generic[HolderT]):
                     return victim
             count = len(self._holders) // _EVICTION_FRACTION + 1
             scored = [(score, holder) for holder in self._holders if (score := holder.idleness()) > BUSY]
-            # `nlargest` is stable, so of equally idle connections the oldest is evicted first
+            # `nlargest` is stable, so among equally idle connections the oldest is evicted first
             self._victims = heapq.nlargest(count, scored, key=lambda pair: pair[0])[::-1]
         return None
 

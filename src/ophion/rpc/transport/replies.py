@@ -69,7 +69,7 @@ class Pending(Struct, Generic[T], eq=False):
         if not self.is_done:
             self.is_done = True
             self.forget(self)
-            # drop the callbacks: they form a reference cycle that would keep the reply in memory
+            # drop the callbacks, because they form a reference cycle that keeps the reply in memory
             deliver, self.deliver, self.weighed, self._abandon = self.deliver, _ignore, _nothing, _nothing
             deliver(reply)
 

@@ -289,7 +289,7 @@ class Pump:
                 piece = await answer.body.next()
             self._transport.writelines(self._frame(answer.tail, True))
         except (OphionError, NativeError) as error:
-            # log at debug level, because a transient error can hit many streams at once
+            # log a transient error only at debug level, because it can hit many streams at once
             level = logging.DEBUG if getattr(error, "transient", False) else logging.WARNING
             logger.log(level, "streamed answer aborted error=%s", error)
             self._transport.abort()

@@ -110,7 +110,8 @@ class HttpConnection(asyncio.Protocol):
         self.activity.was_active = True
         begun = perf_counter()
         if self.state is READY and (begun < self.scheduler.ends_at or self.scheduler.has_time()):
-            # first compare with the last head, because that is faster than searching for the end of the head
+            # compare with the last HTTP request head first, because a comparison is faster than a search for the end of
+            # the head
             heads = self.heads
             is_same = len(data) == heads.size and data.startswith(heads.head)
             end = heads.end if is_same else heads.whole(data)
@@ -122,7 +123,7 @@ class HttpConnection(asyncio.Protocol):
                     self._answer_plain(reply, len(data) - end, begun)
                 return
             if self._forwarder is None and heads.is_head(data):
-                # handle a head without its body, because many clients send both in two pieces
+                # accept an HTTP request head without its body, because many clients send head and body separately
                 self._lone_head, self.state = data, AWAITING_BODY
                 self.activity.quiet_s = 0.0
                 return
@@ -150,14 +151,16 @@ class HttpConnection(asyncio.Protocol):
         A disconnect looks the same, so the client's requests are cancelled after a short time.
         """
         if self._rest:
-            self.work()  # some transports report the end of input even while reading is paused
+            # handle the unread requests now, because some transports report the end of input while reading is paused
+            self.work()
         self._end()
         if self.answers:
             asyncio.get_running_loop().call_later(_HALF_CLOSED_TIMEOUT_S, self._abort_half_closed)
         return bool(self.answers)
 
     def _abort_half_closed(self) -> None:
-        if self.answers and not self.answers.is_streaming:  # if the client is gone, the next write of a stream fails
+        if self.answers and not self.answers.is_streaming:
+            # leave a stream alone: if the client is gone, its next write fails
             self.transport.abort()
 
     def pause_writing(self) -> None:
@@ -184,7 +187,7 @@ class HttpConnection(asyncio.Protocol):
             self.transport.abort()
             return
         if (self.answers or self._rest) and not self.is_paused:
-            return  # the client waits for a response, so it is not idle
+            return  # the client waits for a response, so the connection is not idle
         activity, limits = self.activity, self._policy.limits
         is_busy = self._in_message or self.is_paused or self.is_ending
         if not is_busy and activity.tick_idle():
@@ -217,7 +220,7 @@ class HttpConnection(asyncio.Protocol):
         """Close this idle connection in favour of a new connection."""
         self._end()
         if self.transport.get_write_buffer_size():
-            self.transport.abort()  # abort: otherwise a slow reader would keep the connection open
+            self.transport.abort()  # abort the connection, because a slow reader would keep it open
         else:
             self.transport.close()
 
@@ -290,7 +293,7 @@ class HttpConnection(asyncio.Protocol):
     def _let_go(self) -> None:
         self._policy.shared.budget.settle(self)
         self._rest = self._lone_head = b""
-        self._forwarder = None  # breaks a reference cycle
+        self._forwarder = None  # this assignment breaks a reference cycle with the forwarder
         self.answers.abandon()
         if self._reader is not None:
             self._reader.close()
@@ -342,10 +345,10 @@ class HttpConnection(asyncio.Protocol):
             request.address = address_of(self.transport)
             return policy.application.respond(request)
         if policy.guard is not None:
-            # create a session per request, because a proxy may send requests of many clients over one connection
+            # set the session for each request, because a proxy may send requests of many clients over one connection
             self.use_session(cast(Session, reader.session))
             if len(request.body) < reader.body_bytes:
-                return policy.guard.refusal  # the reader has dropped the body, so refuse the request
+                return policy.guard.refusal  # the reader has dropped the body of a refused request
         session = self.session
         if session is None:
             return policy.application.respond(request)
@@ -376,14 +379,15 @@ class HttpConnection(asyncio.Protocol):
         self.answers.add(reply, size=size, takes_gzip=accepts_gzip)
         if isinstance(reply, Pending) and size < _LIGHT_BYTES and not reply.weight:
             if self.state is READY:
-                self.state = OPEN  # wait: nothing can be sent before the request is answered
+                self.state = OPEN  # a small pending request leaves nothing to send until its answer is ready
         else:
             self._flush()
-            if begun and type(reply) is Response:  # charge the time: an immediate response can take much work
+            if begun and type(reply) is Response:
+                # charge the time of an immediate response to the client, because it can take long
                 self.scheduler.end(begun, self._share)
 
     def _answer_known(self, data: bytes, position: int) -> int:
-        """Answer a pipelined request if its head is known. Returns the length of the request, or 0 if the head is
+        """Answer a pipelined request if its HTTP head is known. Returns the length of the request, or 0 if the head is
         unknown.
         """
         heads = self.heads
@@ -491,7 +495,7 @@ class HttpConnection(asyncio.Protocol):
         answers = self.answers
         is_held_up = self._rest or self.is_ending or self.is_paused or self._is_in_budget
         if self._is_reading and not (is_held_up or answers or self._in_message):
-            self.state = OPEN if self.session is None else READY  # common case
+            self.state = OPEN if self.session is None else READY  # in the common case, no data and no answers wait
             return
         if self.state is DETACHED:
             return

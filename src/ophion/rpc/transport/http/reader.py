@@ -151,8 +151,8 @@ class RequestReader:
         return Request(self._parser.get_method(), path, query, self.headers, body)
 
     def is_plain(self, target: bytes | None = None) -> bool:
-        """Return whether the fast path may store the head. `target` is the expected request target; the default is the
-        path of calls.
+        """Return whether the fast path may store the HTTP request head. `target` is the expected request target; the
+        default is the path of calls.
         """
         expected = self._policy.call_path if target is None else target
         is_plain = self.keep_alive and not self.is_old and not self.extra and self._target == expected
@@ -160,7 +160,9 @@ class RequestReader:
 
     @property
     def has_unused_token(self) -> bool:
-        """Return whether the head has a secret that this service does not use. Connections do not share such a head."""
+        """Return whether the HTTP request head has a secret that this service does not use. Connections do not share
+        such a head.
+        """
         return self._policy.guard is None and b"authorization" in self.headers
 
     def on_url(self, url: bytes) -> None:
@@ -192,7 +194,7 @@ class RequestReader:
         self.keep_alive = parser.should_keep_alive()
         self.is_old = parser.get_http_version() == "1.0"
         headers, policy = self.headers, self._policy
-        # do not compress: a compressed answer is chunked, which HTTP/1.0 does not support
+        # an HTTP/1.0 client gets no compressed answer, because a compressed answer is chunked
         self.takes_gzip = not self.is_old and takes_gzip(headers.get(b"accept-encoding"))
         self.is_bare = parser.get_method() == b"HEAD"
         origin = headers.get(b"origin")
@@ -250,7 +252,7 @@ class RequestReader:
 
     def _is_target_allowed(self) -> bool:
         """Strip the host from a target in absolute form; return whether that host is allowed."""
-        if self._target[:1] == b"/":  # common case
+        if self._target[:1] == b"/":  # the common case is a path without a host
             return True
         absolute = _ABSOLUTE.fullmatch(self._target)
         if absolute is None:
@@ -264,17 +266,17 @@ class RequestReader:
         self._release_head()
 
     def _release_head(self) -> None:
-        """Release the head, so that an idle connection holds no data of past requests."""
+        """Release the HTTP request head, so that an idle connection holds no data of past requests."""
         self.headers, self._target = {}, b""
         self._head_bytes = self._fed_bytes = 0
 
     def _without_upgrade(self) -> bytes:
-        """Return the head without `Upgrade`, which a server may ignore; some clients always send it.
+        """Return the HTTP request head without `Upgrade`, which a server may ignore; some clients always send it.
 
         The parser treats all bytes after such a head as another protocol. So a new parser reads the request again.
         """
         assert self._parser is not None
-        # keep the `Connection` header, because it may contain `close`
+        # keep the `Connection` header, because it may ask to close the connection
         lines = b"".join(b"%b: %b\r\n" % header for header in self.headers.items() if header[0] != b"upgrade")
         method, version = self._parser.get_method(), self._parser.get_http_version().encode()
         self._parser = httptools.HttpRequestParser(self)

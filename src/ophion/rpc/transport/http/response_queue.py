@@ -53,11 +53,11 @@ class _Slot(Struct, eq=False):
     kept: Whole | None = None
     """The part of a complete answer that is not compressed yet."""
     is_bare: bool = False
-    """Whether only the head is sent, because the request is a `HEAD`."""
+    """Whether only the response head is sent, because the request is a `HEAD`."""
 
     @property
     def is_plain(self) -> bool:
-        """Return whether `json_head` is the right head for this answer."""
+        """Return whether the HTTP head that `json_head` returns fits this answer."""
         return self.keep_alive and not (self.is_old or self.extra or self.is_bare)
 
     @property
@@ -79,7 +79,7 @@ class _Slot(Struct, eq=False):
                 return
             response = Response(200, (result,), JSON if result else None)
         elif type(result) is StreamedAnswer:
-            # an answer that the gateway relays from another server (with a shape) is already encoded
+            # do not compress an answer with a shape, because it comes from another server and is already encoded
             if self.takes_gzip and result.shape is None:
                 self._compress(Response(200, (), JSON), Made(result), lane)
                 return
@@ -184,11 +184,11 @@ class Answers:
     def weight(self) -> int:
         """Return the memory that unwritten answers hold, in bytes."""
         queue = self._queue
-        if len(queue) == 1:  # common case: the queue holds one answer
+        if len(queue) == 1:
             return queue[0].weight
         if self._direct is not None:
             return self._direct_bytes * WEIGHT_OF_A_BYTE
-        # `_Slot.weight` is inlined for speed: this runs for each request of clients with many open requests
+        # this code repeats `_Slot.weight` inline, because it runs for each request of clients with many open requests
         return sum(
             [
                 slot.weight if slot.pending is None else slot.pending.weight or slot.size * WEIGHT_OF_A_BYTE
@@ -208,7 +208,8 @@ class Answers:
     ) -> None:
         """Add the result of the next request, whose body had `size` bytes; the next `flush` sends it.
 
-        With `is_bare`, only the head is sent (for a `HEAD` request); the answer is neither streamed nor compressed.
+        With `is_bare`, only the response head is sent (for a `HEAD` request); the answer is neither streamed nor
+        compressed.
         """
         if self._direct is not None:
             self.queue_direct()
@@ -269,7 +270,8 @@ class Answers:
             if len(out) == 1:
                 self._transport.write(out[0])
             elif self._turns is not None:
-                self._transport.write(b"".join(out))  # join the parts: a copy costs less than another TLS record
+                # join the parts, because a copy costs less than another TLS record
+                self._transport.write(b"".join(out))
             else:
                 self._transport.writelines(out)
             self._out = []
@@ -301,7 +303,7 @@ class Answers:
             elif slot.stream is not None:
                 slot.stream.body.close()
         self._queue.clear()
-        # break the reference cycle with the connection
+        # remove the references to the connection, which form a reference cycle
         self._settle = self._weighed = _do_nothing
 
     def _receive(self, slot: _Slot, reply: Complete | Response) -> None:
@@ -312,7 +314,7 @@ class Answers:
         slot.pending = None
         if type(reply) is bytes and len(self._queue) == 1 and not self._out and slot.is_plain:
             size = len(reply)
-            if 0 < size < WORTH_BYTES:  # common case: the queue holds one short answer
+            if 0 < size < WORTH_BYTES:  # in the common case, the queue holds one short answer
                 self._queue.clear()
                 self._transport.write(json_head(size) + reply)
                 self._settle()
@@ -321,7 +323,7 @@ class Answers:
         if len(self._queue) == 1:
             self._flush_and_settle()
         elif not self._is_flush_scheduled:
-            # write in the next loop iteration, because more answers may complete in this one
+            # write in the next loop iteration, because more answers may complete in this iteration
             self._is_flush_scheduled = True
             asyncio.get_running_loop().call_soon(self._flush_and_settle)
 

@@ -133,7 +133,7 @@ class WebSocketConnection(asyncio.Protocol):
             if not self._scheduler.is_over:
                 self.work()
             elif not self._is_scheduled:
-                # schedule handshakes, because a burst of them would block the loop
+                # let handshakes wait for the scheduler, because a burst of handshakes would block the event loop
                 self._is_scheduled = True
                 self._set_reading(False)
                 self._scheduler.wait(self, self._share.rank(len(data)))
@@ -173,7 +173,8 @@ class WebSocketConnection(asyncio.Protocol):
         self._idle_s = 0.0
         if unread > self._policy.unread_capacity():
             logger.warning("websocket client disconnected reason=unread-notifications unread_bytes=%d", unread)
-            self._is_open, self._is_closed = False, True  # later notifications must not close the connection again
+            # mark the connection as closed, so that later notifications do not close it again
+            self._is_open, self._is_closed = False, True
             self._transport.abort()
             return
         self._send(message)
@@ -197,7 +198,8 @@ class WebSocketConnection(asyncio.Protocol):
         self._unread_s += seconds
         self._controls = 0
         if self._is_paused and self._reader_check.has_read_enough(self._transport.get_write_buffer_size()):
-            before = self._unread_s = self._silent_s = 0.0  # unread data delays pongs, so do not count this silence
+            # unread data delays the pongs of a client, so do not count its silence as a timeout
+            before = self._unread_s = self._silent_s = 0.0
         if self._is_paused and self._unread_s > limits.write_timeout_s:
             logger.warning("websocket client disconnected reason=slow-reader unread_s=%.0f", self._unread_s)
             self._transport.abort()
@@ -222,7 +224,7 @@ class WebSocketConnection(asyncio.Protocol):
     def evict(self) -> None:
         """Close this idle connection in favour of a new connection."""
         if self._transport.get_write_buffer_size() or not self._is_open:
-            self._transport.abort()  # abort: otherwise a slow reader would keep the connection open
+            self._transport.abort()  # abort the connection, because a slow reader would keep it open
         else:
             self.close(Closing.TRY_AGAIN_LATER)
 
@@ -326,7 +328,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._http.data_received(first)
 
     def _left_http(self, closed: HttpConnection) -> None:
-        self._http = None  # breaks a reference cycle
+        self._http = None  # this assignment breaks a reference cycle with the HTTP connection
         self._policy.closed(self)
 
     def _refuse(self, response: Response) -> None:
@@ -403,7 +405,7 @@ class WebSocketConnection(asyncio.Protocol):
         if not self._is_open:
             return
         if self._pump is not None:
-            # queue this message, because fragments of two messages must not interleave
+            # queue the reply, because the fragments of two messages must not interleave
             self._behind.append(reply)
             self._behind_bytes += _size_of(reply)
             return
@@ -419,7 +421,7 @@ class WebSocketConnection(asyncio.Protocol):
         elif size <= PORTION_BYTES:
             self._transport.write(b"".join((text_head(size), *parts)))
         else:
-            # send the message in fragments, so that control frames can be sent between them
+            # send a large message in fragments, so that control frames can pass between the fragments
             self._pump = self._pump_for(Bare(Portions(parts, self._scheduler)))
 
     def _pump_for(self, answer: Flow) -> Pump:
