@@ -142,7 +142,7 @@ class JsonRpcClient:
             return [self._result(self._post(_request(call, 1))) for call in calls]
         replies = self._post([_request(call, index) for index, call in enumerate(calls)])
         if isinstance(replies, dict):
-            # a node that does not support batches answers with a single error
+            # the node answers a batch with a single error, so it does not support batches
             self._takes_batches = False
             return self._share(calls)
         by_id = {reply["id"]: reply for reply in replies if isinstance(reply, dict) and type(reply.get("id")) is int}

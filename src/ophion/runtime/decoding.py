@@ -149,7 +149,8 @@ class ThreadDecoding:
             self._loop.remove_reader(self._decoder.fd)
         self._loop = None
         self._single = None
-        self._is_starting, self._held_at = False, 0.0  # reset the hook, because no signal reaches an ended loop
+        # reset the state, because an ended event loop gets no more wake-ups
+        self._is_starting, self._held_at = False, 0.0
 
 
 class InlineDecoding:

@@ -38,7 +38,8 @@ def _resume(started: Coroutine[Any, Any, Any], waited_for: Any) -> Generator[Any
             advance = partial(started.throw, error)
         else:
             advance = partial(started.send, sent)
-        # drop the traceback: it refers to this frame and would keep the coroutine's objects alive
+        # clear the reference, because the previous exception refers to this frame and would keep the coroutine's
+        # objects alive
         waited_for = None
         try:
             waited_for = advance()

@@ -171,7 +171,8 @@ class FairScheduler:
         waiting, line, first = self._waiting, self._line, self.ends_at
         for _ in range(len(waiting)):
             heapq.heappop(waiting)[2].work()
-            if perf_counter() - now + first - self.ends_at > SHARE_S:  # includes the time that `spend` charged
+            if perf_counter() - now + first - self.ends_at > SHARE_S:
+                # the moved end of the time slice shows the time that `spend` has charged
                 break
         end = perf_counter() + SHARE_S
         while line and perf_counter() < end:

@@ -142,7 +142,8 @@ class ThreadLane:
     def _finished(self, cancellation: Cancellation | None, in_batch: bool, future: asyncio.Future[T]) -> None:
         self._slots.leave(in_batch)
         if not future.cancelled():
-            future.exception()  # mark the exception as retrieved: the job is abandoned and no caller waits for it
+            # mark the exception as retrieved, because the job is abandoned and no caller waits for it
+            future.exception()
         elif cancellation is not None:
             cancellation.cancel()
 

@@ -80,7 +80,7 @@ class _Later(ModuleType):
         with _LOCK:
             spec: Any = self.__spec__
             if isinstance(spec.loader, _Loader):
-                # from now on, this thread gets AttributeError for missing names, and other threads wait for the import
+                # set the real loader before the import, so that this thread gets AttributeError for missing names
                 self.__loader__ = spec.loader = spec.loader.loader
                 spec.loader.exec_module(self)
                 self.__class__ = ModuleType  # type: ignore[assignment]

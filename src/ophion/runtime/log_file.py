@@ -94,7 +94,7 @@ class LogFile(logging.Handler):
         if (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino):
             self._drop()
         else:
-            self._size = there.st_size  # logrotate's copytruncate shortens the file
+            self._size = there.st_size  # read the size again, because logrotate's copytruncate shortens the file
 
     def _rotate(self) -> None:
         self._drop()
@@ -109,7 +109,7 @@ class LogFile(logging.Handler):
         return self._path if number == 0 else self._path.with_name(f"{self._path.name}.{number}")
 
     def _open(self) -> None:
-        # write unbuffered, so that a logged line is in the file even after a crash
+        # open without a buffer, so that a logged line is in the file even after a crash
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._file = os.fdopen(descriptor, "ab", buffering=0)
         self._size = os.fstat(descriptor).st_size

@@ -141,7 +141,7 @@ def configure(
         old.close()
     root.addHandler(handler)
     root.propagate = False
-    # do not look up the calling line: no log format shows it, and the lookup takes longer than the rest of the record
+    # no log format shows the process, so do not look up its name and id for each record
     logging.logMultiprocessing = False
     logging.logProcesses = False
     set_level(level)

@@ -43,7 +43,7 @@ class Trimming:
         """Check until cancelled."""
         ready()
         keep_freed(_KEPT_BYTES)
-        # start the thread now; later, its heap would lie between the heaps of requests
+        # start the worker thread now: a later thread would place its heap between the heaps of requests
         await asyncio.to_thread(give_back)
         least = resident_bytes()
         rested_s = 0.0

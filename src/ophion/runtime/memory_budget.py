@@ -36,7 +36,8 @@ class Budget:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._most = max_bytes
-        # order of eviction: large without a token, large with a token, small without a token, small with a token
+        # connections are evicted in this order: large without token, large with token, small without token, small with
+        # token
         self._classes: tuple[dict[Holder, int], ...] = ({}, {}, {}, {})
         self._place: dict[Holder, dict[Holder, int]] = {}
         self.held = 0

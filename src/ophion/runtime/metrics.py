@@ -136,7 +136,7 @@ class Durations:
         """Record a sampled duration, weighted by the events that were skipped."""
         self._add(seconds, self._share - self.untimed + 1)
         self._last = seconds
-        # measure each event that follows a long event: for long events, the cost of reading the clock does not matter
+        # time every event after a long event, because the cost of reading the clock does not matter for long events
         self._share = self.untimed = _UNTIMED if seconds <= BUCKETS[0] else 0
 
     @property
@@ -195,7 +195,7 @@ class Timer:
         for labels, durations in self.values.items():
             count = 0
             if not durations.total:
-                continue  # the metric is declared, but has no value
+                continue  # the metric is declared, but has no samples yet
             for bound, count in durations.cumulative():
                 yield "_bucket", labels, f'le="{bound}"', count
             yield "_sum", labels, "", durations.total
@@ -282,7 +282,8 @@ class MetricsRegistry:
                     place = below
                 value = metric.nested(labels)
                 if isinstance(value, int) and value > _WIDEST:
-                    value = float(value)  # JSON clients do not read larger integers exactly
+                    # a larger integer becomes a float, because JSON clients do not read it exactly
+                    value = float(value)
                 place[(category.value, name, *labels)[-1]] = value
         return tree
 

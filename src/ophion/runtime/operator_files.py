@@ -37,12 +37,12 @@ def content_of(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
 
     Raises `OSError` when the file cannot be read, `NotRegularFile` when it is too large or a pipe that does not end.
     """
-    # open without blocking: a pipe without a writer would block the process and ignore signals
+    # open without blocking, because a pipe without a writer would block the process and ignore signals
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         found = os.fstat(descriptor)
         if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
-            max_bytes = min(max_bytes, MAX_BYTES)  # a device has no size to check beforehand
+            max_bytes = min(max_bytes, MAX_BYTES)  # limit the bytes that are read, because a device has no size
         size, parts = 0, list[bytes]()
         deadline = time.monotonic() + _PATIENCE_S
         while found.st_size <= max_bytes and size <= max_bytes:
@@ -81,7 +81,7 @@ def refuse_unusual(path: Path) -> None:
 def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
     """Write a small file atomically and durably. Raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # do not use `tempfile`, which imports many modules that a node does not need
+    # choose the name here, because `tempfile` imports many modules that a node does not need
     temporary = path.parent / f".{path.name}.{SystemEntropy().token(8).hex()}"
     descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:

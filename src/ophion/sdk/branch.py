@@ -148,7 +148,7 @@ class Branch:
         if number == position.header.number:
             return position.header, position.state
         if self._first < number < position.header.number:
-            # the state before the next block includes the edits after this block
+            # the parent state of the next block includes the edits that were made after this block
             state = position.blocks[number - self._first].parent
             assert state is not None, "set for each block"
             return position.blocks[number - self._first - 1].header, state
@@ -198,7 +198,7 @@ class Branch:
             input=spec.data,
             gas_price=_PRIORITY_FEE,
         )
-        # this signature is not real: it contains the sender, so that transactions of different senders have different
+        # the signature is not real: it contains the sender, so that transactions of different senders have different
         # hashes
         signature = sender.rjust(32, b"\0") + b"\1".rjust(32, b"\0") + b"\0"
         return Transaction.impersonated(unsigned.with_signature(signature), sender)

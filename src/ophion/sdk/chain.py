@@ -248,7 +248,7 @@ class Chain(BlockAccess):
     def _failure(self, spec: CallSpec, receipt: Receipt, output: bytes, what: str) -> Reverted:
         outcome: CallResult = PlainResult("reverted", output, receipt.gas_used)
         if not output:
-            # a halt has no revert data: repeat the transaction as a call on the previous block to get the reason
+            # an out-of-gas or other halt has no revert data, so repeat the transaction as a call to get the reason
             again = self.backend.call(spec, receipt.block_number - 1)
             if again.kind == "halted":
                 outcome = again

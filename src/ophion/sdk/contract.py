@@ -160,14 +160,14 @@ class Contract:
         """Receipt of the deployment. None for a contract that already existed."""
         for name in abi.functions:
             if hasattr(Contract, name):
-                # if names are equal, the contract's function hides the attribute of this class
+                # if a contract function has the name of an attribute of this class, the function wins
                 self.__dict__[name] = self._method(name)
 
     def __getattr__(self, name: str) -> ContractMethod:
         if name.startswith("__"):
             raise AttributeError(name)
         method = self._method(name)
-        # store the function, so that the next access does not call `__getattr__`
+        # store the function, so that the next access does not call `__getattr__` again
         self.__dict__[name] = method
         return method
 

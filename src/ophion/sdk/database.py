@@ -21,7 +21,7 @@ def open_database(path: Path | None) -> tuple[Store, Any]:
     from ophion.node.datadir import DataDirectory
     from ophion.node.storage_options import StorageConfig
 
-    # do not change the umask, because it belongs to the program that uses this library
+    # change the umask only for the opening, because the umask belongs to the program that uses this library
     mask = os.umask(0o077)
     try:
         directory = DataDirectory.open(path)

@@ -64,7 +64,7 @@ def embedded_node(
             gas_limit=gas_limit,
             fork_url=fork,
             fork_block=fork_block,
-            # a fixed block never changes, so a later run can use the fetched state
+            # the state of a fixed block never changes, so a later run can use the cached state
             fork_cache=fork_block is not None,
         ),
         http=HttpConfig(enabled=True, groups=_GROUPS, port=0),
@@ -86,7 +86,7 @@ def embedded_node(
     from ophion.node.dev_fork import opened_fork
 
     with _FORKING:
-        # do not share forks: the fork block may be the latest, and closing a chain closes its fork
+        # open a fork for each chain, because closing a chain closes its fork, and the latest block may differ
         opened_fork.cache_clear()
         try:
             return _built(config, None, None, timestamp, interval)
@@ -123,6 +123,7 @@ def own_genesis(source: Mapping[str, Any] | str | os.PathLike[str], overrides: t
             raise ChainError(f"{source} is not JSON: {error}") from None
     config = document.get("config") if isinstance(document, dict) else None
     if isinstance(config, dict) and not _ENGINES & config.keys():
-        # the file names no consensus protocol; any protocol is valid, because this chain makes all blocks itself
+        # the genesis file names no consensus protocol; any protocol is valid, because this chain makes all blocks
+        # itself
         document = {**document, "config": {**config, "ethash": {}}}
     return parse_genesis(orjson.dumps(document).decode(), is_dev=True, overrides=overrides)

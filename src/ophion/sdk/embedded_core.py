@@ -127,7 +127,7 @@ class EmbeddedCore:
     def dispatch(self) -> RpcDispatch:
         """The methods of the node; created at first use."""
         self.runner.check()
-        # use a separate lock: the helper thread that this thread waits for may need the runner's lock
+        # use a separate lock, because a helper thread that this thread waits for may need the runner's lock
         with self._creation:
             if self._dispatch is None:
                 # lazy import: a chain that is used only through its own methods starts faster
@@ -145,7 +145,7 @@ class EmbeddedCore:
         if fork is not None:
             fork.close()
         self._finalizer()
-        # break the reference cycle now; otherwise states keep the database open until the garbage collector runs
+        # break the reference cycles now, because states would keep the database open until the garbage collector runs
         for part in ("core", "dev", "lanes", "_blocks"):
             self.__dict__.pop(part, None)
         if self._is_on_disk:

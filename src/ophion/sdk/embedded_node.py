@@ -88,7 +88,7 @@ class EmbeddedNode(EmbeddedCore):
         self.runner.check()
         with self._lock:
             sent = self._send_directly(spec) if self._is_direct else None
-        # a transaction that cannot be included takes the slow path, which reports the reason
+        # the slow path reports why a transaction cannot be included
         return self.run(self._send(spec)) if sent is None else sent
 
     def _send_directly(self, spec: CallSpec) -> SentTransaction | None:
@@ -128,7 +128,7 @@ class EmbeddedNode(EmbeddedCore):
                 return SentTransaction(
                     transaction.hash, created, succeeded, gas_used, output, position, head.header.number
                 )
-        # the transaction was not mined: add it to the pool, which stores it or raises the reason
+        # the transaction was not mined, so add it to the pool, which stores it or raises the reason
         try:
             await pool.send_decoded(transaction)
         except PoolRejected as error:
@@ -310,7 +310,8 @@ class EmbeddedNode(EmbeddedCore):
         self.runner.check()
         with self._lock:
             saved = self.dev.saved(snapshot)
-            # fast path: the event loop has not run since the snapshot, so only blocks and clock can have changed
+            # take the fast path if the event loop has not run since the snapshot, because then only blocks and clock
+            # have changed
             is_unchanged = self._saved_runs.pop(snapshot, None) == self._runs
             if saved is not None and is_unchanged and self._is_direct and self._blocks.revert(snapshot, saved):
                 return True

@@ -40,5 +40,5 @@ class Reverted(ChainError):
         self.receipt = receipt
         """The receipt of a mined transaction; None for a call."""
         self.gas_used = gas_used
-        # bound the text: a contract chooses its revert reason, and tests print the message
+        # shorten the text, because a contract chooses its revert reason and tests print it
         super().__init__(escape_line(f"{what}: {self.reason}" if what else self.reason))

@@ -73,7 +73,7 @@ class OphionBackend(BaseChainBackend):
         self.revert_to_snapshot(self._genesis)
 
     def time_travel(self, to_timestamp: int) -> int:
-        # mine a block one second earlier, so that the pending block gets the requested time
+        # mine a block one second before the requested time, so that the pending block gets the requested time
         self.chain.time = max(to_timestamp - 1, self.chain.time)
         self.chain.mine()
         return to_timestamp
@@ -120,7 +120,7 @@ class OphionBackend(BaseChainBackend):
             return as_receipt(found, is_pending=False)
         if chain.rpc("eth_getTransactionByHash", transaction_hash) is None:
             raise TransactionNotFound(f"there is no transaction 0x{transaction_hash.hex()}")
-        # eth-tester expects a receipt of a pending transaction: mine the transaction and revert that block
+        # eth-tester expects a receipt for a pending transaction, so mine the transaction in a snapshot and revert
         with chain.snapshot():
             chain.mine()
             return as_receipt(chain.rpc("eth_getTransactionReceipt", transaction_hash), is_pending=True)
@@ -191,7 +191,7 @@ class OphionBackend(BaseChainBackend):
         nonce = fields.get("nonce")
         return UnsignedTransaction(
             type=kind,
-            # eth-tester accepts no legacy signature with a chain id
+            # eth-tester accepts no chain id in legacy signatures
             chain_id=None if kind == LEGACY else self.chain.chain_id,
             nonce=self.get_nonce(fields["from"]) if nonce is None else nonce,
             gas=fields.get("gas") or self._gas_limit(),

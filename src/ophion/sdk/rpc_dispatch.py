@@ -71,7 +71,7 @@ class RpcDispatch:
     async def _resolved(self, pending: Pending[Complete]) -> Complete:
         done: asyncio.Future[Complete] = self._runner.loop.create_future()
         pending.deliver = done.set_result
-        # check repeatedly, because a request may do other steps before it adds its transaction to the pool
+        # mine repeatedly, because a request may take several steps before it adds its transaction to the pool
         while not done.done():
             await self._node.dev.mine_pending()
             await asyncio.sleep(0)

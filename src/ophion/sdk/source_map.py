@@ -91,7 +91,7 @@ def location_at(source_map: str, code: bytes, position: int) -> tuple[int, int] 
     try:
         found = decode(source_map)[counters.index(position)]
     except (IndexError, ValueError):
-        # the position is after the code or inside of an instruction, or the source map is invalid
+        # the position is after the code, inside of an instruction, or not covered by the source map
         return None
     return (found.start, found.file) if found.start >= 0 and found.file >= 0 else None
 

@@ -119,7 +119,7 @@ class _Search:
         if name == "address":
             return checksum_address(random.choice(self.addresses))
         if name == "bool":
-            return random.random() < 0.5  # this generator has a seed
+            return random.random() < 0.5  # the random generator has a fixed seed
         if name.startswith(("uint", "int")):
             return self._number(name)
         if name == "string":
@@ -254,7 +254,7 @@ def _searched(
             with chain.snapshot():
                 while name is None and len(steps) < depth:
                     steps.append(search.step())
-                    # a failed call does not change the state, so it cannot break an invariant
+                    # check the invariants only after a successful call, because a failed call does not change the state
                     name = search.broken() if search.apply(steps[-1]) else None
             if name is not None:
                 calls, reverts = search.calls, search.reverts

@@ -265,7 +265,7 @@ class TestNetwork:
             for node in self.nodes:
                 node.start()
         except BaseException:
-            # close here, because `__exit__` does not run after an error in `__enter__`
+            # close here, because Python does not call `__exit__` after an error in `__enter__`
             self.close()
             raise
         return self

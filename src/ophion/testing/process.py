@@ -108,7 +108,7 @@ class NodeProcess:
         try:
             self._wait_for_ports(self._process)
         except BaseException:
-            # kill the process here, because the caller gets no object to stop it with
+            # kill the process here, because after an error the caller gets no object to stop
             if self.is_running:
                 self.kill()
             raise

@@ -102,7 +102,8 @@ class ValidatorNetwork:
         for node in nodes:
             self._world.restart(node, keeps_disk)
             if not keeps_disk:
-                # a node without its vote store may contradict its earlier votes, which is no error of the protocol
+                # do not check the votes of this node, because a node without its vote store may contradict its earlier
+                # votes
                 checker = self._world.checker
                 checker.dishonest, checker.forgetful = checker.dishonest | {node}, checker.forgetful | {node}
 

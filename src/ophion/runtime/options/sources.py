@@ -60,7 +60,7 @@ def read_flag(token: str, rest: deque[str], options: Mapping[str, OptionSpec], w
     spec = options.get(flag)
     if spec is None:
         if rest and "=" not in token and not rest[0].startswith("-") and rest[0] not in words:
-            rest.popleft()  # drop the value of the unknown option, so that one mistake gives one message
+            rest.popleft()  # also drop the value of the unknown option, so that one mistake gives one error message
         raise ConfigError(unknown_flag(flag, options))
     label = f"option '{flag}'"
     if attached is not None:

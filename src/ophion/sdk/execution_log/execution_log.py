@@ -199,5 +199,5 @@ def _newest(folder: Path) -> tuple[int, int]:
         try:
             times.append(path.stat().st_mtime_ns)
         except OSError:
-            continue  # the compiler has just removed the file
+            continue  # the compiler has removed the file in the meantime
     return len(times), max(times, default=0)

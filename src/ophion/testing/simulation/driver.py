@@ -178,7 +178,7 @@ class Driver:
         member.timers.pop(effect.kind, None)
 
     def _fire(self, member: SimulatedMember, effect: SetTimer) -> None:
-        # a timer that was set again has a new number, so ignore the old number
+        # a timer that was set again has a new number, so ignore the event with the old number
         if member.timers.get(effect.kind) == self._event_queue.current:
             del member.timers[effect.kind]
             event = effect.event

@@ -188,7 +188,7 @@ class Checker:
             )
         elif claims:
             best = max(claims, key=lambda claim: claim.round)
-            # a fake digest is the hash with the round in the last four bytes
+            # compare without the last four bytes, because a simulated digest stores the round there
             if best.digest[:-4] != proposal.block.hash[:-4]:
                 self._broken(
                     now,

@@ -162,7 +162,7 @@ class SimulatedNetwork:
             return
         message, peer = payload
         if isinstance(message, RoundChange) and message.block is not None and has_other_body(message.block):
-            return  # drop the message: a real node could not decode it either (`MessageCodec.prepared_block`)
+            return  # drop the message, because a real node cannot decode it either (`MessageCodec.prepared_block`)
         self.driver.handle(member, MessageReceived(message, peer))
         if member.liar is not None:
             member.liar.hear(message)

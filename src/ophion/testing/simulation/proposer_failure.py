@@ -43,7 +43,7 @@ def later_turns_s(seed: int, options: SeedOptions, turns: int = 3) -> list[float
         before = world.now
         if not world.run(before + 100 * options.timing.request_timeout_s, lambda: witness.height > height):  # noqa: B023
             return [math.inf]
-        # if a proposer crashed after its proposal, validators may still decide its block
+        # skip the case that the proposer crashed after its proposal, because validators may still decide its block
         if is_its_turn and witness.head.builder != victim.address:
             count += 1
             if count > 1:
@@ -59,7 +59,7 @@ def _with_dead_proposer(seed: int, options: SeedOptions) -> tuple[SimulatedNetwo
         NetworkSettings(rules, options.validators, options.timing, passes_over=options.passes_over), seed
     )
     world.mail.link = LinkQuality(0.001, rng.choice((0.005, 0.02, 0.1)))
-    world.mail.gossips = False  # do not relay messages: no message is lost, so relaying would only take time
+    world.mail.gossips = False  # do not relay messages, because no message is lost and relaying takes time
     world.start()
     world.run(_SETTLING_S + rng.random() * options.timing.period_s * options.validators)
     machine = world.members[rng.randrange(options.validators)].machine

@@ -132,7 +132,7 @@ def run_seed(seed: int, options: SeedOptions, trace: Trace | None = None) -> See
 
 
 def _describe(trace: Trace, conditions: FaultPlan) -> None:
-    """Write Byzantine nodes and faults to the head of the trace."""
+    """Write Byzantine nodes and faults to the start of the trace."""
     for member, kinds in sorted(conditions.misconduct.items()):
         trace.note(0.0, f"V{member} misbehaves: {', '.join(kind.value for kind in kinds)}")
     for outage in conditions.outages:
@@ -172,7 +172,7 @@ def _heal(world: SimulatedNetwork, options: SeedOptions) -> float:
     world.driver.slow_work_s = min(world.driver.slow_work_s, 0.05)
     if world.trace is not None:
         world.trace.note(world.now, "the faults end")
-    # messages, outages and restarts in progress belong to the fault phase, so wait for their end
+    # wait for the end of messages, outages and restarts that began in the fault phase
     world.run(world.now + 2.0)
     for member in world.members:
         world.restart(member.index)
