@@ -112,7 +112,7 @@ def main() -> None:
 
 
 def line(name: str, one: Measured) -> str:
-    """Return a row of the table."""
+    """Return a line of the result table."""
     return (
         f"{name:<12} {one.blocks:>7,} blocks"
         f"  import {one.import_s:6.2f} s ({one.blocks / one.import_s:7,.0f}/s)"

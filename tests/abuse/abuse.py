@@ -93,7 +93,7 @@ USUAL_CLIENTS, USUAL_BLOCKS = 20, 20
 
 @dataclass(frozen=True)
 class Attack:
-    """One row of the table."""
+    """One attack, which gives one row of the result table."""
 
     scene: str
     run: Callable[[Target], Awaitable[None]]

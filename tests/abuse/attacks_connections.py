@@ -100,7 +100,7 @@ async def unread_answers(target: Target) -> None:
 
 
 async def header_bombs(target: Target) -> None:
-    """Attack with heads that are too long: many headers, one long header, a long path."""
+    """Attack with HTTP request heads that are too long: many headers, one long header, a long path."""
     for place in (target.http, target.ws):
         for piece in (b"X-%d: y\r\n", b"y" * 4096, b"/%d" * 100):
             async with opened(place) as (reader, writer):
@@ -116,7 +116,7 @@ async def header_bombs(target: Target) -> None:
 
 
 async def short_headers(target: Target) -> None:
-    """Attack with 1,000 connections whose heads have 16,000 headers of two letters."""
+    """Attack with 1,000 connections whose request heads have 16,000 headers of two letters."""
     head = b"POST / HTTP/1.1\r\nHost: localhost\r\n" + b"a:b\r\n" * 12_000
 
     async def once() -> None:
@@ -129,8 +129,8 @@ async def short_headers(target: Target) -> None:
 
 
 async def wide_heads(target: Target) -> None:
-    """Attack with 4,000 connections whose heads have thousands of header names or one long line. The connections stay
-    open.
+    """Attack with 4,000 connections whose request heads have thousands of header names or one long line. The
+    connections stay open.
     """
     first, rest = b"POST / HTTP/1.1\r\nHost: localhost\r\n", b"Content-Length: 2\r\n\r\n{}"
     names = b"".join(b"%x:\r\n" % number for number in range(9000))
@@ -159,7 +159,7 @@ async def wide_heads(target: Target) -> None:
 
 
 async def pipelined_upgrades(target: Target) -> None:
-    """Attack with thousands of pipelined heads that request another protocol."""
+    """Attack with thousands of pipelined request heads that request another protocol."""
     head = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
     plain = 201 if target.http.path == b"/" else 200  # a gateway serves its page at `/`
     for _ in range(3):
@@ -171,8 +171,8 @@ async def pipelined_upgrades(target: Target) -> None:
 
 
 async def pipelined_pages(target: Target) -> None:
-    """Attack with thousands of pipelined short heads, each of which requests a whole page, and heads with thousands of
-    fields.
+    """Attack with thousands of pipelined short request heads, each of which requests a whole page, and request heads
+    with thousands of fields.
     """
     line = b"GET %b HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n"
     wanted = [
@@ -197,7 +197,7 @@ async def pipelined_pages(target: Target) -> None:
 
 
 async def odd_heads(target: Target) -> None:
-    """Attack with heads that different servers could read differently."""
+    """Attack with HTTP request heads that different servers could read differently."""
     body = call("eth_blockNumber")
     length = b"Content-Length: %d" % len(body)
     heads = {

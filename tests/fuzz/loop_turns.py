@@ -30,12 +30,12 @@ import uvloop
 
 EVERY_S = 0.001
 LONG_S = 0.03
-"""Iterations shorter than this are not examined."""
+"""Event loop iterations shorter than this many seconds are not examined."""
 DEPTH = 8
 STAT = Path("/proc/stat")
 TICKS = os.sysconf("SC_CLK_TCK")
 LOOK_EVERY = 32
-"""Number of iterations between two readings of the stolen time."""
+"""Number of event loop iterations between two readings of the stolen time."""
 THREAD_CPU_CLOCK = 3
 TO_THREAD = 4
 SIGNAL = signal.SIGPROF
@@ -83,7 +83,7 @@ class Alarm:
         self._libc.timer_settime(self._timer, 0, ctypes.byref(after), None)
 
     def seen(self) -> list[str]:
-        """Return the stack since the last call, innermost frame first."""
+        """Return the stack that was dumped since the last call, innermost frame first."""
         text = self._path.read_text()
         self._file.seek(0)
         self._file.truncate()
@@ -100,7 +100,7 @@ def stolen_s() -> list[float]:
 
 
 class Turns:
-    """Measures the longest iteration so far."""
+    """Measures the longest iteration of the event loop so far."""
 
     def __init__(self, path: Path, loop: Any) -> None:
         self._path = path
@@ -131,7 +131,7 @@ class Turns:
 
 
 def longest(path: Path) -> tuple[float, list[str]]:
-    """Return the longest recorded iteration and its stack."""
+    """Return the longest recorded iteration of the event loop and its stack."""
     lines = path.read_text().splitlines() if path.exists() else []
     if not lines:
         return 0.0, []

@@ -64,7 +64,7 @@ class Report:
     turn_s: float = 0.0
     """Longest iteration of the event loop, in processor time of its thread."""
     doing: list[str] = field(default_factory=list)
-    """Stack of that iteration, if it was long."""
+    """Stack of the longest iteration of the event loop, if that iteration was long."""
     wait_s: float = 0.0
     """Longest latency of an honest client."""
     peak_mb: float = 0.0

@@ -137,7 +137,7 @@ def call(method: str, *params: Any) -> bytes:
 
 
 async def request_of(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
-    """Return head and body of the next request."""
+    """Return HTTP head and body of the next request."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = next(
         (int(line.partition(b":")[2]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0

@@ -95,7 +95,7 @@ def met(node: NodeProcess, liar: Liar, story: Callable[[], Coroutine[Any, Any, N
 
 
 def memory(node: NodeProcess) -> int:
-    """Return the memory in bytes of a node that is not backed by a file."""
+    """Return the bytes of a node's memory that are not backed by a file."""
     lines = Path(f"/proc/{node.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
 

@@ -224,7 +224,9 @@ def test_a_block_with_a_forbidden_sender_counts_for_lists_and_not_for_contracts(
 
 
 def test_rules_of_the_second_interface(tmp_path: Path) -> None:
-    """The same commands work with the second contract interface, which also accepts host names for nodes."""
+    """The same commands work with interface version 2 of the node rules contract, which also accepts host names for
+    nodes.
+    """
     net = Network(tmp_path)
     done = ophion(
         *("permissions", "genesis", f"--from={net.genesis}", f"--to={net.genesis}", "--nodes"),

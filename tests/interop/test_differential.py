@@ -70,7 +70,7 @@ GETH_DEVIATIONS = {
     "too many parameters": "further parameters are ignored, as in Besu",
     "hash of no hexadecimal": "the text of invalid parameters",
 }
-"""Requests, with what the node does instead."""
+"""Requests whose answers differ from geth, with what the node does instead."""
 BESU_DEVIATIONS = {
     **_NEWER_FIELDS,
     **_PARAMETERS,

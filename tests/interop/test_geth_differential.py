@@ -122,7 +122,7 @@ DEVIATIONS = {
     "hash of no hexadecimal": "the text of invalid parameters",
     "fee history of no blocks": "an error of parameters",
 }
-"""Requests, with what the node does instead."""
+"""Requests whose answers differ from geth, with what the node does instead."""
 
 
 def test_answers_differ_only_where_it_is_listed(geth: int, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ fn claims(rlp: &[u8]) -> Option<(Key, Key)> {
     Some((from, group))
 }
 
-/// Split a list without trailing bytes into its encoded items.
+/// Split an RLP list without trailing bytes into its encoded items.
 fn split(encoded: &[u8]) -> Option<Vec<&[u8]>> {
     let mut rest = encoded;
     let header = Header::decode(&mut rest).ok()?;
@@ -94,7 +94,7 @@ fn split(encoded: &[u8]) -> Option<Vec<&[u8]>> {
     Some(items)
 }
 
-/// Return the bytes of a string.
+/// Return the bytes of an RLP string.
 fn content(encoded: &[u8]) -> Option<&[u8]> {
     let mut rest = encoded;
     let header = Header::decode(&mut rest).ok()?;
@@ -105,7 +105,7 @@ fn string(encoded: &[u8]) -> Option<Key> {
     content(encoded)?.try_into().ok()
 }
 
-/// Decode a number; a number beyond 64 bits becomes the maximum.
+/// Decode an RLP number; a number beyond 64 bits becomes the maximum.
 fn number(encoded: &[u8]) -> Option<u64> {
     let bytes = content(encoded)?;
     if bytes.len() > 8 {

@@ -1,4 +1,4 @@
-//! Outline of a JSON text: validity, number of values, and positions of a request's members.
+//! Outline of a JSON text: validity, number of values, and positions of a request's keys.
 //!
 //! A parser that builds objects needs up to thirty times the memory of the text. This parser builds no objects: it
 //! scans the text once (RFC 8259) and records a few positions. So the node checks a large text before it uses memory

@@ -4,9 +4,9 @@
 //! {"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["0x...","latest"]}
 //! ```
 //!
-//! Members may be in any order, with any whitespace. All other requests go to the slow path, the JSON parser of
-//! `rpc/dispatch/dispatcher.py`. Requests are not plain if they have other or repeated members, escapes, or ids that
-//! are not plain integers. The same holds for parameters other than strings, booleans and objects of strings.
+//! Keys may be in any order, with any whitespace. All other requests go to the slow path, the JSON parser of
+//! `rpc/dispatch/dispatcher.py`. Requests are not plain if they have other or repeated keys, escapes, or ids that are
+//! not plain integers. The same holds for parameters other than strings, booleans and objects of strings.
 //! `tests/unit/native/test_messages.py` compares both paths. The fast path decodes the parameter of
 //! `eth_sendRawTransaction` to bytes.
 
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Consume `expected` if it is the next character. Returns whether it was.
+    /// Consume `expected` if it is the next character. Returns whether a character was consumed.
     fn ends(&mut self, expected: u8) -> bool {
         self.space();
         let is_here = self.text.get(self.at) == Some(&expected);

@@ -80,7 +80,7 @@ pub fn private_cfg(env: &BlockEnv) -> CfgEnv {
     cfg
 }
 
-/// Convert a private transaction for revm.
+/// Convert a private transaction to revm's transaction type.
 pub fn private_tx_env(fields: &Unsigned, sender: Address) -> TxEnv {
     TxEnv {
         caller: sender,

@@ -91,7 +91,9 @@ class PayloadHandover:
         return found is None or not self._payloads.own_keys.isdisjoint(found[2])
 
     async def _new_rows(self, group: bytes, chunk: bytes, after: tuple[int, int]) -> list[tuple[str, bytes, bytes]]:
-        """Return rows of the transactions in a handover chunk that are after this position and not stored yet."""
+        """Return database rows of the transactions in a handover chunk that are after this position and not stored
+        yet.
+        """
         items = [
             (key, row)
             for key, row, payload in items_of(chunk)
@@ -158,7 +160,9 @@ def _group_of(payload: bytes) -> bytes | None:
 
 
 def items_of(chunk: bytes) -> list[tuple[bytes, bytes, bytes]]:
-    """Return keys, rows and payloads in a handover chunk. Empty if the data is not a chunk."""
+    """Return (payload key, database row, payload) of each transaction in a handover chunk. Empty if the data is not a
+    chunk.
+    """
     found: list[tuple[bytes, bytes, bytes]] = []
     try:
         items = rlp.decode_list(chunk)

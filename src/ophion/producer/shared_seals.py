@@ -30,7 +30,7 @@ class SealStore(Protocol):
         """
 
     async def block(self) -> bytes | None:
-        """Return the block of the stored record, if it was stored. Raises `VotesUnavailable`."""
+        """Return the block that is stored with the vote record, if any. Raises `VotesUnavailable`."""
 
     def close(self) -> None:
         """Close connections."""

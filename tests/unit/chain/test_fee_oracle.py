@@ -104,8 +104,8 @@ def test_history_has_one_entry_per_block_and_one_more_base_fee(tmp_path: Path) -
 
 
 def test_a_long_history_is_the_same_as_its_short_ones(tmp_path: Path) -> None:
-    """A short history equals the end of a long history. The event loop reads short histories, and a lane reads long
-    ones.
+    """A short history equals the end of a long history. The event loop reads short histories, and a worker thread reads
+    long histories.
     """
 
     async def story(core: TestCore) -> None:

@@ -27,7 +27,7 @@ COUNTER = b"\xcc" * 20
 
 
 class Make(Struct):
-    """Makes worlds whose databases write branches in full or as deltas."""
+    """Makes test chains whose databases write trie branches in full or as deltas."""
 
     writes_changes: bool
 
@@ -109,8 +109,8 @@ def test_old_states_go_and_the_others_stay(make: Make, tmp_path: Path, most: int
 
 
 def test_what_stays_is_packed(make: Make, tmp_path: Path) -> None:
-    """After pruning, the average entry takes less space, because large branches are deleted and the leaves fill their
-    pages.
+    """After pruning, the average trie node takes less space, because large branches are deleted and the leaves fill
+    their pages.
     """
 
     def bytes_each() -> float:

@@ -1,4 +1,4 @@
-"""The fold gives the same states from memory, from checkpoints and from headers alone."""
+"""`HeaderFold` gives the same states from memory, from checkpoints and from headers alone."""
 
 from __future__ import annotations
 
@@ -121,8 +121,8 @@ def test_a_checkpoint_that_cannot_be_read_is_folded_again() -> None:
 
 
 def test_a_block_at_which_the_fold_begins_anew_does_so_though_it_has_a_checkpoint() -> None:
-    """The fold restarts at a block with a transition even if the block has a checkpoint. The transition may have been
-    added to the genesis file after the checkpoint was stored.
+    """`HeaderFold` restarts at a block with a transition even if the block has a checkpoint. The transition may have
+    been added to the genesis file after the checkpoint was stored.
     """
     chain = Numbers(CHECKPOINT_DISTANCE)
     chain.keep(CHECKPOINT_DISTANCE)

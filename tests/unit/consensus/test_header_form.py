@@ -23,7 +23,7 @@ def ledger(times: bool = True) -> Ledger:
 
 
 def grown(form: HeaderForm | None, blocks: int = 20) -> list[Header]:
-    """Return headers of a chain whose producer requests this form."""
+    """Return headers of a chain whose producer requests this header form."""
     chain = ledger()
     for _ in range(blocks):
         preferences = BlockPreferences(timestamp=0, author=K1.address, header_form=form)

@@ -24,7 +24,7 @@ CONFIG = replace(
 
 
 def sealed(tmp_path: Path, story: Callable[[TestCore, DevSealer], Awaitable[None]]) -> None:
-    """Run a story while the sealer of a core with cheat codes runs."""
+    """Run a test scenario while the sealer of a core with cheat codes runs."""
 
     async def body(core: TestCore) -> None:
         dev = core.core.dev

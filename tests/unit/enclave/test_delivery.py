@@ -17,7 +17,7 @@ SECRET = b"47 pieces, and nobody else shall know"
 
 
 class Disk:
-    """The lanes of a member, with a write lane that the test can block."""
+    """The lanes (worker threads) of one enclave, with a write lane that the test can block."""
 
     def __init__(self) -> None:
         self.lanes = ThreadLanes()

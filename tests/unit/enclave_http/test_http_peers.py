@@ -40,7 +40,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def reached(member: Member, port: int = 0, shared: SharedResources | None = None) -> AsyncIterator[str]:
-    """Serve a member and yield its URL."""
+    """Serve the enclave of a member over HTTP and yield its URL."""
     service = peer_service(member.enclave, "127.0.0.1", port, CLOCK, ENTROPY, shared)
     is_ready = asyncio.Event()
     task = asyncio.create_task(service.run(is_ready.set))
@@ -54,7 +54,7 @@ async def reached(member: Member, port: int = 0, shared: SharedResources | None 
 
 @asynccontextmanager
 async def looking(member: Member, *urls: str) -> AsyncIterator[None]:
-    """Run a member that connects to other enclaves."""
+    """Run the enclave of a member, which connects to other enclaves over HTTP."""
     task = asyncio.create_task(HttpEnclavePeers(urls, member.enclave, CLOCK, ENTROPY).run(lambda: None))
     try:
         yield

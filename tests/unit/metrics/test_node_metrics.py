@@ -281,8 +281,8 @@ def _caster(dev: Interface) -> VoteCaster:
 
 
 def documented(text: str) -> Iterator[re.Pattern[str]]:
-    """Yield patterns for the names in the first column. A name that begins with `_` is a suffix of the first name in
-    its row.
+    """Yield patterns for the names in the first column of a documentation table. A name that begins with `_` is a
+    suffix of the first name in its row.
     """
     for row in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE):
         first, *others = re.findall(r"`(\w+)`", row)

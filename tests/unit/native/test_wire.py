@@ -44,7 +44,7 @@ def sessions() -> tuple[Session, Session]:
 
 
 def open_sessions() -> tuple[Session, Session]:
-    """Return both sides after both Hellos."""
+    """Return both sessions after both Hellos."""
     pair = sessions()
     for session in pair:
         session.is_compressed = True

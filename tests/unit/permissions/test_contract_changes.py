@@ -1,4 +1,4 @@
-"""Tests changes by transactions to permission contracts, for both interfaces."""
+"""Tests changes by transactions to permission contracts, in both interface versions."""
 
 from __future__ import annotations
 

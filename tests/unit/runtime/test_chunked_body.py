@@ -32,7 +32,7 @@ HELD_BYTES = 8 * PORTION_BYTES
 
 
 def use_up(scheduler: FairScheduler) -> None:
-    """Use up the time of this loop step."""
+    """Use up the time of this step of the event loop."""
     while not scheduler.is_over:
         pass
 

@@ -109,7 +109,7 @@ impl Row<'_> {
         self.maybe_bytes(value);
     }
 
-    /// Append a 256-bit number in its four forms.
+    /// Append a 256-bit number to its four columns: bytes, decimal text, floating point and decimal(38).
     pub fn wide(&mut self, value: U256) {
         self.with(|column| column.bytes(&value.to_be_bytes::<32>()));
         self.with(|column| column.bytes(value.to_string().as_bytes()));

@@ -33,7 +33,7 @@ use crate::evm::env::BlockEnv;
 use crate::evm::machine::{self, Evm};
 
 pub struct ExecutionData {
-    /// Rows that a commit writes.
+    /// Database rows that a commit writes.
     pub effects: Arc<Effects>,
     pub receipts_root: B256,
     pub logs_bloom: Bloom,
@@ -104,7 +104,7 @@ impl Refusal {
         })
     }
 
-    /// Convert to an error that names the position of the transaction in its block.
+    /// Convert the refusal to an error that names the position of the transaction in its block.
     pub fn at(self, index: usize) -> Error {
         match self.into_error() {
             Error::InvalidBody(reason) => Error::InvalidBody(format!("transaction {index}: {reason}")),

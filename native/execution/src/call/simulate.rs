@@ -322,7 +322,7 @@ fn unsigned(tx: &TxEnv, chain_id: u64) -> Result<Tx> {
     Ok(Tx { envelope, raw })
 }
 
-/// Encode with v, r and s set to zero.
+/// Encode a legacy transaction with v, r and s set to zero.
 fn unsigned_legacy(tx: &TxLegacy) -> Bytes {
     let mut payload = Vec::new();
     tx.nonce.encode(&mut payload);

@@ -81,7 +81,7 @@ fn is_prime(odd: u64) -> bool {
     (3..).step_by(2).take_while(|divisor| divisor * divisor <= odd).all(|divisor| !odd.is_multiple_of(divisor))
 }
 
-/// Prefetch a row. Hashing other rows meanwhile hides the memory latency.
+/// Prefetch a cache row. Hashing other rows meanwhile hides the memory latency.
 fn prefetch(row: &Row) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch hint on a valid reference only affects speed.

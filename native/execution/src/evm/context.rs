@@ -11,7 +11,7 @@ use revm::interpreter::{CreateInputs, Interpreter};
 use super::database::ExecDb;
 
 pub type EvmContext = Context<EvmBlock, TxEnv, CfgEnv, ExecDb, Journal<ExecDb>, ()>;
-/// Convert a transaction for revm.
+/// Convert a transaction to revm's transaction type.
 pub fn tx_env(tx: &Tx, sender: Address) -> TxEnv {
     let envelope = &tx.envelope;
     TxEnv {

@@ -244,7 +244,7 @@ impl Transaction {
     }
 }
 
-/// Hash, sender, nonce, gas limit, maximum fee and tip per gas, size, cost.
+/// Pool values of a plain transaction: hash, sender, nonce, gas limit, maximum fee and tip per gas, size, cost.
 type PlainTerms<'py> = (
     Bound<'py, PyBytes>,
     Bound<'py, PyBytes>,

@@ -149,7 +149,7 @@ impl PrivateLedger {
         Ok(to_bytes(py, root))
     }
 
-    /// Return nonce of an account in a group, in the latest written state.
+    /// Return the nonce of an account in a group, in the latest written state.
     #[pyo3(signature = (group, account, number, /))]
     fn nonce(&self, group: Hash, account: Addr, number: u64) -> Answer<u64> {
         let inner = self.store.get().inner()?;

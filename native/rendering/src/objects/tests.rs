@@ -176,7 +176,7 @@ fn mined(tx: &Tx) -> Value {
     parsed(|out| write_transaction(out, &tx.envelope, &known(), Some(&place())))
 }
 
-/// Convert to lower case, because the crate for expected values writes checksummed addresses.
+/// Convert the addresses to lower case, because the crate for expected values writes checksummed addresses.
 fn lower(value: Value) -> Value {
     serde_json::from_str(
         &value

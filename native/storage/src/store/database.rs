@@ -60,7 +60,7 @@ pub struct Database {
     /// Writer lock. After a failed write, it holds the reason.
     writer: Mutex<Option<String>>,
     closed: AtomicBool,
-    /// Whether to write branches as deltas (trie/branch_delta.rs). Readers support both forms.
+    /// Whether to write trie branches as deltas (trie/branch_delta.rs). Readers support both forms.
     writes_changes: AtomicBool,
 }
 
@@ -112,7 +112,7 @@ impl Database {
         self.state_cache.load(Ordering::Relaxed)
     }
 
-    /// Write branches as deltas from now on.
+    /// Write trie branches as deltas from now on.
     pub fn write_changes(&self) {
         self.writes_changes.store(true, Ordering::Relaxed);
     }

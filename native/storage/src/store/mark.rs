@@ -61,7 +61,7 @@ impl Reach {
         self.open.push((id, Kind::State));
     }
 
-    /// Return whether everything has been visited.
+    /// Return whether all reachable nodes have been visited.
     pub fn is_complete(&self) -> bool {
         self.open.is_empty()
     }

@@ -164,7 +164,8 @@ impl Snapshot {
         Ok(used)
     }
 
-    /// Add the canonical blocks from `first` to `last` that may hold a log with this fold to `blocks`.
+    /// Add the canonical blocks from `first` to `last` that may hold a log whose address or topic has this hash to
+    /// `blocks`.
     pub fn listed(&self, fold: u64, first: u64, last: u64, blocks: &mut Vec<u64>) -> Result<()> {
         let mut start = [0u8; 16];
         start[..8].copy_from_slice(&fold.to_be_bytes());

@@ -176,12 +176,12 @@ impl Table {
         Ok(self.0.rev_prefix_iter(txn, prefix)?.next().transpose()?)
     }
 
-    /// Return the entry with the greatest key up to and including `key`.
+    /// Return the table entry with the greatest key up to and including `key`.
     pub fn up_to<'t>(&self, txn: &'t RoTxn<'_>, key: &[u8]) -> Result<Option<(&'t [u8], &'t [u8])>> {
         Ok(self.0.get_lower_than_or_equal_to(txn, key)?)
     }
 
-    /// Return the entry with the greatest key below `key`.
+    /// Return the table entry with the greatest key below `key`.
     pub fn below<'t>(&self, txn: &'t RoTxn<'_>, key: &[u8]) -> Result<Option<(&'t [u8], &'t [u8])>> {
         Ok(self.0.get_lower_than(txn, key)?)
     }

@@ -89,7 +89,7 @@ fn save_below<V: Value>(node: &Node<V>, before: Option<&[u8]>, saver: &mut dyn S
     }
 }
 
-/// Return the id of the trie below the value of a leaf.
+/// Return the root id of the storage trie that the account in a stored leaf refers to; None if there is none.
 fn below_leaf<V: Value>(bytes: &[u8]) -> Result<Option<u64>> {
     let mut reader = Reader(bytes);
     if reader.byte()? != 0 {
@@ -206,8 +206,8 @@ pub fn stored_children<V: Value>(bytes: &[u8]) -> Result<(Vec<u8>, Vec<Link>)> {
     Ok((rlp, found))
 }
 
-/// Collect the ids to which a stored node refers: nodes of the same trie, and roots of tries below the node's values.
-/// The function does not decode values, because pruning calls it for every node.
+/// Collect the ids to which a stored node refers: nodes of the same trie, and roots of the storage tries of the node's
+/// accounts. The function does not decode values, because pruning calls it for every node.
 pub fn references<V: Value>(bytes: &[u8], own: &mut Vec<u64>, below: &mut Vec<u64>) -> Result<()> {
     let mut reader = Reader(bytes);
     match reader.byte()? {

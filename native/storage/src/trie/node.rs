@@ -26,9 +26,9 @@ pub trait Value: Clone {
     /// Write the trie below this value (an account's storage) before the value. `before` is the root of the trie's
     /// previous version.
     fn save(&self, before: Option<u64>, saver: &mut dyn Saver) -> Result<()>;
-    /// Evict the nodes up to the id `_last` from the trie below this value.
+    /// Evict the nodes up to the id `_last` from the trie below this value (an account's storage).
     fn evict(&mut self, _last: u64) {}
-    /// Return the id of the root of the trie below this value, once stored.
+    /// Return the id of the root of the trie below this value (an account's storage), once stored.
     fn below(&self) -> Option<u64> {
         None
     }

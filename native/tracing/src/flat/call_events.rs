@@ -51,7 +51,7 @@ pub enum CallEvent {
         child: Option<Child>,
         init: Bytes,
     },
-    /// CALLDATALOAD: the instruction at which an entry gets its value.
+    /// CALLDATALOAD. At this instruction, the open trace entry takes the value of the running frame, as in Besu 21.10.
     Load,
     /// RETURN or STOP. `refund` is the transaction's refund so far.
     Return {
@@ -78,7 +78,7 @@ pub struct Step {
     /// Cost of all instructions so far, including this instruction.
     pub spent: u64,
     pub recipient: Address,
-    /// Value of the frame.
+    /// Value in wei of the call or creation that opened this frame.
     pub value: U256,
     pub halt: Option<InstructionResult>,
 }
@@ -90,7 +90,7 @@ struct Live {
     gas: u64,
     input: Bytes,
     code: Bytes,
-    /// Index of the event that called this frame.
+    /// Index of the call event that called this frame.
     caller: Option<usize>,
     has_begun: bool,
     has_ended_well: bool,
@@ -99,9 +99,9 @@ struct Live {
 /// The last instruction that is not RETURN. If the code of a new contract is rejected, this instruction gets the halt.
 #[derive(Clone, Copy, Default)]
 struct Plain {
-    /// Number of events up to this instruction.
+    /// Number of call events up to this instruction.
     steps: usize,
-    /// Whether the instruction is the last event.
+    /// Whether the instruction is the last call event.
     is_event: bool,
     depth: usize,
     /// Index of the instruction's frame.

@@ -73,7 +73,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Write an entry. For a call outside of a block, the block fields are null.
+    /// Write a trace entry. For a call outside of a block, the block fields are null.
     fn write_entry(&mut self, entry: &Entry) {
         let out = &mut self.sink.out;
         if out.last() != Some(&b'[') {

@@ -10,7 +10,7 @@ use crate::output::sink::Sink;
 use crate::output::text::text;
 use crate::replay::block::Place;
 
-/// Action of an entry.
+/// Action of a flat trace entry.
 pub enum Action {
     Call {
         kind: Kind,
@@ -32,7 +32,7 @@ pub enum Action {
     },
 }
 
-/// Result of an entry.
+/// Result of a flat trace entry.
 pub struct Outcome {
     /// Gas used; negative in entries that were never closed.
     pub gas_used: i64,
@@ -96,8 +96,8 @@ impl Entry {
     }
 }
 
-/// Write an entry of trace_*. With `names_method`, a creation has a `creationMethod`. Only traces of mined transactions
-/// have this JSON key.
+/// Write a flat trace entry for trace_*. With `names_method`, a creation has a `creationMethod`. Only traces of mined
+/// transactions have this JSON key.
 pub fn write(out: &mut Vec<u8>, entry: &Entry, place: Option<&Place>, names_method: bool) {
     write_action(out, entry, names_method);
     match (&entry.error, &entry.outcome) {
@@ -183,7 +183,7 @@ pub fn write_outcome(out: &mut Vec<u8>, action: &Action, outcome: &Outcome) {
     out.push(b'}');
 }
 
-/// Write all entries of one transaction in brackets, without the transaction's position.
+/// Write all trace entries of one transaction in brackets, without the transaction's position.
 pub fn write_list(sink: &mut Sink, entries: &[Entry], names_method: bool) {
     let mut is_first = true;
     sink.out.push(b'[');
@@ -196,7 +196,7 @@ pub fn write_list(sink: &mut Sink, entries: &[Entry], names_method: bool) {
     sink.settle();
 }
 
-/// Write a comma before every entry but the first.
+/// Write a comma before every trace entry but the first.
 pub fn separate(sink: &mut Sink, is_first: &mut bool) {
     if !std::mem::replace(is_first, false) {
         sink.out.push(b',');

@@ -18,7 +18,7 @@ use crate::struct_logs::cost::CALL_STIPEND;
 /// Gas per byte of deployed code.
 const CODE_DEPOSIT: i64 = 200;
 
-/// An open entry.
+/// A flat trace entry that is not closed yet.
 struct Open {
     entry: usize,
     is_create_instruction: bool,
@@ -34,7 +34,7 @@ struct Listing<'a> {
     created: Option<Address>,
 }
 
-/// Return the entries of a finished transaction.
+/// Return the flat trace entries of a finished transaction.
 pub fn list(events: &CallEvents, tx: &TxEnv, result: &ExecutionResult) -> Vec<Entry> {
     let created = tx.kind.is_create().then_some(events.root.1);
     let gas_left = tx.gas_limit.saturating_sub(result.tx_gas_used());
@@ -198,7 +198,7 @@ impl Listing<'_> {
         self.close();
     }
 
-    /// List a call of a precompiled contract if the call transfers value.
+    /// Add a trace entry for a call of a precompiled contract if the call transfers value.
     fn list_precompiled(&mut self, step: &Step, kind: Kind, to: Address, precompiled: &Precompiled) {
         if precompiled.value.is_zero() {
             return;
@@ -220,7 +220,7 @@ impl Listing<'_> {
         self.events.first_end_reverts.get(depth).copied().flatten() == Some(true)
     }
 
-    /// Return the address that executes in the topmost entry.
+    /// Return the address that executes in the topmost open trace entry.
     fn calling_address(&self) -> Address {
         match &self.entries[self.open.last().expect("an open entry").entry].action {
             Action::Call { kind: Kind::DelegateCall | Kind::CallCode, from, .. } => *from,

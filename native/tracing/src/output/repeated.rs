@@ -1,7 +1,7 @@
 //! A list of words that is written repeatedly with few changes, such as stack and memory at every instruction.
 //!
-//! Formatting words takes most of the time of a row. So this type caches the text of the last list and formats only
-//! changed words again.
+//! Formatting words takes most of the time of a struct log row. So this type caches the text of the last list and
+//! formats only changed words again.
 
 use alloy_primitives::U256;
 

@@ -11,20 +11,20 @@ use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, In
 use super::block::{Ran, Tracer};
 use crate::output::sink::{Sink, halt};
 
-/// An inspector that records.
+/// An inspector that records a transaction.
 pub trait Recorder: Inspector<EvmContext> {
-    /// Discard the previous transaction.
+    /// Discard the record of the previous transaction.
     fn clear(&mut self);
 }
 
-/// Writes a record.
+/// Writes the record of a transaction.
 pub trait Report {
     type Recorder: Recorder;
 
     fn write(&mut self, sink: &mut Sink, recorder: &mut Self::Recorder, ran: &Ran);
 }
 
-/// A recorder and its writer.
+/// A recorder of transactions and the writer of its records.
 pub struct Recording<'s, R: Report> {
     sink: &'s mut Sink,
     recorder: R::Recorder,

@@ -1,7 +1,7 @@
 //! Struct logs in the form of Besu: one row per instruction, written as it runs (json-rpc.md 5.9).
 //!
-//! A row shows gas, stack and memory before its instruction, and storage after the instruction. `step` writes the first
-//! half and `step_end` the second half, so that only written slots must be stored.
+//! A struct log row shows gas, stack and memory before its instruction, and storage after the instruction. `step`
+//! writes the first half and `step_end` the second half, so that only written slots must be stored.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Struct logs in the form of geth, selected by geth's options (json-rpc.md 5.9 [M], 9 line 20).
 //!
-//! The form differs from Besu's (besu_struct_log.rs): empty members are omitted, stack numbers are short, only rows
-//! that access storage show it, and the cost of a call includes the gas passed to the callee.
+//! The form differs from Besu's (besu_struct_log.rs): empty keys are omitted, stack numbers are short, only rows that
+//! access storage show it, and the cost of a call includes the gas passed to the callee.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub struct StandardOptions {
     pub with_memory: bool,
     pub with_stack: bool,
     pub with_return_data: bool,
-    /// Maximum number of rows.
+    /// Maximum number of struct log rows.
     pub limit: Option<u64>,
     pub opcodes: Option<OpcodeSet>,
 }

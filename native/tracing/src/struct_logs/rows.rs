@@ -11,7 +11,7 @@ use super::cost::CALL_STIPEND;
 use crate::output::text::halt_name;
 use crate::replay::block::Ran;
 
-/// How an instruction in a row ended.
+/// How the instruction of a struct log row ended.
 #[derive(Default)]
 pub struct Ended {
     pub cost: u64,
@@ -57,7 +57,7 @@ impl Ended {
         ended
     }
 
-    /// Write the end of a row.
+    /// Write the end of a struct log row.
     #[inline]
     pub fn close(&self, out: &mut Vec<u8>) {
         if let Some(name) = self.error {

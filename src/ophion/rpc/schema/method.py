@@ -62,7 +62,7 @@ class MethodSpec(Struct, frozen=True, dict=True):
     alias_error: Callable[[OphionError], OphionError] | None = None
     """Rewords an error if the client has called the method by an alias."""
     latest_read: str | None = None
-    """Name of the native read that may answer plain requests at the latest block (rpc/dispatch/fast_path.py)."""
+    """Name of the Rust function that may answer plain requests at the latest block (rpc/dispatch/fast_path.py)."""
     sends_raw_transaction: bool = False
     """Whether the only parameter is a raw transaction for the pool and the result is its hash
     (rpc/dispatch/fast_path.py).

@@ -218,7 +218,7 @@ def encode_data(value: bytes) -> bytes:
 
 
 def encode_spliced(value: bytes) -> bytes:
-    """Return JSON text of the extension unchanged."""
+    """Return JSON text that the extension has rendered, unchanged."""
     return value
 
 

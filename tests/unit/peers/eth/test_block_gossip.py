@@ -26,7 +26,7 @@ KEYS = [PrivateKey(bytes([number]) * 32) for number in range(61, 91)]
 
 
 def gossip(wire: Wire) -> list[int]:
-    """Return the block announcements that one side has sent."""
+    """Return the block announcements that one end of the connection has sent."""
     return [code for code in wire.codes() if code in (Code.NEW_BLOCK, Code.NEW_BLOCK_HASHES)]
 
 

@@ -14,7 +14,7 @@ from tests.unit.peers.eth.scenarios import run_nodes, run_validator_nodes
 
 
 def ranges(wire: Wire) -> list[int]:
-    """Return the latest block numbers that one side has announced with BlockRangeUpdate."""
+    """Return the latest block numbers that one end of the connection has announced with BlockRangeUpdate."""
     return [BlockRange.decode(payload).latest for code, payload in wire.sent if code == Code.BLOCK_RANGE_UPDATE]
 
 

@@ -16,7 +16,7 @@ from tests.unit.peers.eth.scenarios import run_nodes
 
 
 def answers(wire: Wire, code: Code) -> list[tuple[int, int]]:
-    """Return request id and number of items of each response that one side has sent."""
+    """Return request id and number of items of each response that one end of the connection has sent."""
     found = [with_id(payload, "answer") for sent, payload in wire.sent if sent == code]
     return [(request_id, len(rlp.split_list(body, 1024))) for request_id, body in found]
 

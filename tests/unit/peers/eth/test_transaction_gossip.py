@@ -39,18 +39,18 @@ def announcement(*raws: bytes) -> bytes:
 
 
 def in_full(wire: Wire) -> list[bytes]:
-    """Return the transactions that one side has sent in full."""
+    """Return the transactions that one end of the connection has sent in full."""
     return [raw for code, payload in wire.sent if code == Code.TRANSACTIONS for raw in read_transactions(payload)]
 
 
 def by_hash(wire: Wire) -> list[bytes]:
-    """Return the transaction hashes that one side has announced."""
+    """Return the transaction hashes that one end of the connection has announced."""
     sent = [payload for code, payload in wire.sent if code == Code.NEW_POOLED_TRANSACTION_HASHES]
     return [hash for payload in sent for hash in TransactionHashes.decode(payload).hashes]
 
 
 def asked_for(wire: Wire) -> list[bytes]:
-    """Return the transaction hashes that one side has requested."""
+    """Return the transaction hashes that one end of the connection has requested."""
     sent = [payload for code, payload in wire.sent if code == Code.GET_POOLED_TRANSACTIONS]
     return [hash for one in sent for hash in list_of_hashes(decode_get(one, Code.GET_POOLED_TRANSACTIONS)[1], "hashes")]
 

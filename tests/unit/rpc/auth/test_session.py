@@ -39,7 +39,7 @@ class User:
 
 
 class Time:
-    """A loop that stores its timers, and the remaining time of a token."""
+    """An event loop that stores its timers, and the remaining time of a token."""
 
     def __init__(self) -> None:
         self.left_s = 10.0

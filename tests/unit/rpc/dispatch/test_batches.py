@@ -107,7 +107,7 @@ def test_requests_of_a_batch_run_as_the_client_in_every_time_slice() -> None:
 
 
 def test_batches_of_many_clients_wait_for_a_full_lane() -> None:
-    """Ten clients request ten traces each, in a lane for eight.
+    """Ten clients request ten traces each, in a lane (worker threads) that admits eight jobs.
 
     The node refuses no trace, and still admits a single trace.
     """

@@ -39,7 +39,7 @@ def text(raw: bytes, id: int | str = 1) -> bytes:
 
 
 async def turns() -> None:
-    """Run enough loop iterations."""
+    """Run some iterations of the event loop."""
     for _ in range(10):
         await asyncio.sleep(0)
 

@@ -21,7 +21,7 @@ def word(number: int) -> str:
 
 
 def rows(interface: Interface, options: dict[str, Any], codes: dict[str, str]) -> list[dict[str, Any]]:
-    """Return the rows of a call to FIRST."""
+    """Return the struct log rows of a traced call to the address FIRST."""
     overrides = {address: {"code": "0x" + code} for address, code in codes.items()}
     call = {"from": SENDER, "to": FIRST, "gas": "0xf4240"}
     result = interface.ask("debug_traceCall", call, "latest", {**options, "stateOverrides": overrides})

@@ -172,8 +172,8 @@ def machine(node: Interface, to: int) -> dict[str, Any]:
 
 
 def test_a_reverting_callee_shows_the_value_of_its_caller(istanbul: Interface) -> None:
-    """An entry shows its own value only if the callee runs CALLDATALOAD, RETURN or STOP, or halts. Otherwise the entry
-    shows the value of its caller.
+    """A trace entry shows its own value only if the callee runs CALLDATALOAD, RETURN or STOP, or halts. Otherwise the
+    entry shows the value of its caller.
     """
     _, silent = traced(istanbul, ASKS_REVERTS, value=7)
     _, loading = traced(istanbul, ASKS_LOADS, value=7)
@@ -190,8 +190,8 @@ def test_the_first_end_at_a_depth_speaks_for_all_calls_there(istanbul: Interface
 
 
 def test_gas_used_leaves_out_what_a_nested_return_costs(istanbul: Interface) -> None:
-    """The gas of a nested entry is counted up to its RETURN. So the memory cost of RETURN appears only in the outermost
-    entry.
+    """The gas of a nested trace entry is counted up to its RETURN. So the memory cost of RETURN appears only in the
+    outermost entry.
     """
     root, nested = traced(istanbul, ASKS_LONG)
     assert nested["result"]["gasUsed"] == hex(2 * PUSH)
@@ -243,8 +243,8 @@ def test_creations_inside_a_creation_come_from_the_outermost_contract(istanbul: 
 
 
 def test_a_rejected_creation_takes_the_end_of_its_creator(istanbul: Interface) -> None:
-    """A rejected creation runs no code. So the next RETURN closes the entry of the creation, and the creator's entry
-    stays open.
+    """A rejected creation runs no code. So the next RETURN closes the trace entry of the creation, and the creator's
+    entry stays open.
     """
     root, refused = traced(istanbul, OVERDRAWN_CREATE)
     assert root["result"] == {"gasUsed": "0x0", "output": "0x"}
@@ -254,7 +254,7 @@ def test_a_rejected_creation_takes_the_end_of_its_creator(istanbul: Interface) -
 
 
 def test_an_entry_that_nothing_closes_shows_what_was_spent_before_it(istanbul: Interface) -> None:
-    """An entry that no instruction closes shows the negative of the gas spent before it, as a 64-bit number."""
+    """A trace entry that no instruction closes shows the negative of the gas spent before it, as a 64-bit number."""
     _, invalid, first, second = traced(istanbul, TWICE_OVERDRAWN)
     assert (invalid["error"], first["traceAddress"], second["traceAddress"]) == ("Bad instruction", [1], [1, 0])
     spent = 7 * PUSH + CALL + POP + 5 * PUSH + 6 + CREATE
@@ -276,7 +276,7 @@ def test_a_creation_over_a_contract_is_an_illegal_state_change(istanbul: Interfa
 
 def test_code_that_is_not_accepted_ends_two_entries(cancun: Interface) -> None:
     """If created code is rejected, the last instruction before RETURN ends the creation, and RETURN ends the creator's
-    entry.
+    trace entry.
     """
     init = "60ef60005360016000f3"
     root, refused = traced(cancun, None, create(init) + "5000", gas=2 * GAS)

@@ -191,8 +191,8 @@ def test_a_long_trace_fits_into_a_batch(dev: Interface) -> None:
 
 
 def test_members_of_a_batch_are_put_together_one_at_a_time_and_within_its_limit() -> None:
-    """The node renders members one at a time. Sixteen members at once, each up to the size limit of an answer, would
-    take a gigabyte.
+    """The node renders the responses of a batch one at a time. Sixteen responses at once, each up to the size limit,
+    would take a gigabyte.
     """
     begun: list[int] = []
 

@@ -143,7 +143,9 @@ def test_a_head_seen_before_is_not_parsed_again_and_answers_the_same() -> None:
 
 
 def test_heads_with_and_without_gzip_are_distinguished() -> None:
-    """On one connection with known and unknown heads, the node compresses only answers to heads that accept gzip."""
+    """On one connection with known and unknown request heads, the node compresses only answers to requests that accept
+    gzip.
+    """
     ask, plain = b"Accept-Encoding: gzip", b"Accept-Encoding: identity"
 
     async def story(client: Client, context: Context) -> None:

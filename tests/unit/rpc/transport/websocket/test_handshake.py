@@ -1,4 +1,4 @@
-"""Tests valid handshakes, and many kinds of other heads."""
+"""Tests valid handshakes, and many kinds of other request heads."""
 
 from __future__ import annotations
 
