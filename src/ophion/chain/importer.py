@@ -1,4 +1,4 @@
-"""`Importer`: runs `ImportCore` in the write lane and publishes events on the event loop.
+"""`Importer`: runs `ImportCore` in the write lane (worker thread) and publishes events on the event loop.
 
 Every block of a running node passes through the importer: from a peer, from a validator, or built by this node. The
 lane runs one block at a time, so the core needs no lock. The head moves, and listeners are called, after the commit. If
@@ -109,8 +109,8 @@ class Importer:
     def import_built_inline(self, header: HashedHeader, body: Body, execution: Execution, encoded: bytes) -> None:
         """Import a block that was built on the head, in the calling thread: the event loop of a development node.
 
-        This saves two thread switches and checks no rule again. The write lane must be idle, because the core runs in
-        one thread at a time. `encoded` is the encoded header.
+        This saves two thread switches and checks no rule again. The write lane (worker thread) must be idle, because
+        the core runs in one thread at a time. `encoded` is the encoded header.
         """
         assert not self._lanes.write.waiting, "the write lane is idle"
         core = self._core
@@ -133,7 +133,9 @@ class Importer:
         )
 
     async def run(self, job: Callable[[ImportCore], HeadChange | None]) -> None:
-        """Run a job of a development node in the write lane. Publish the change of the head that the job returns."""
+        """Run a job of a development node in the write lane (worker thread). Publish the change of the head that the
+        job returns.
+        """
         await self._in_write_lane(lambda: job(self._core), lambda change: self._publish(change, {}))
 
     async def _import(self, header: HashedHeader, body: Body, execution: Execution | None) -> Imported:

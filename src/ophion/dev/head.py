@@ -60,7 +60,9 @@ class HeadControl:
         return self._chain.edited_roots.get((header.number, header.state_root))
 
     async def run(self, job: Callable[[ImportCore], HeadChange | None]) -> None:
-        """Run a job that replaces the chain, in the write lane. Edits of the previous chain are dropped."""
+        """Run a job that replaces the chain, in the write lane (worker thread). Edits of the previous chain are
+        dropped.
+        """
         self._edited.clear()
         await self._importer.run(job)
 

@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 _RANDOMNESS: Final = 80
 _MAX_SHOWN: Final = 1000
 _OPENED_AT_ONCE: Final = 4
-"""Maximum number of payloads that are opened on the event loop; more payloads are opened in a lane."""
+"""Maximum number of payloads that are opened on the event loop; more payloads are opened in a worker thread."""
 LOOK_AGAIN_S: Final = 60.0
 """Seconds between two requests to all peers for missed payloads."""
 

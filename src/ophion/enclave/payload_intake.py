@@ -39,7 +39,7 @@ BUDGET_EXCEEDED: Final = "too many payloads of its sender wait for their markers
 TOO_MANY_GROUPS: Final = "there are too many groups without a transaction"
 _EXPIRED_AT_ONCE: Final = 1000
 _JUDGED_AT_ONCE: Final = 8
-"""Maximum number of payloads that are opened on the event loop; more payloads are opened in a lane."""
+"""Maximum number of payloads that are opened on the event loop; more payloads are opened in a worker thread."""
 
 
 class Intake:
@@ -161,8 +161,8 @@ class Intake:
         return await self._lanes.peers.run(partial(self._keyring.judge, records))
 
     async def _validate_keys(self, parcels: Sequence[Parcel], judged: Sequence[SealedRecord | None]) -> None:
-        """Validate the member keys of new groups. Many keys are validated in a lane, because the peer chooses their
-        number.
+        """Validate the member keys of new groups. Many keys are validated in a worker thread, because the peer chooses
+        their number.
         """
         members: set[bytes] = set()
         for sealed in judged:

@@ -121,7 +121,7 @@ class PeerApplication:
         return Response(200, (answer.encode(),), JSON)
 
     async def _run(self, size: int, work: Callable[[], T]) -> T:
-        """Run work on the event loop, or in a lane when `size` is large."""
+        """Run work on the event loop, or in a worker thread when `size` is large."""
         return work() if size <= _SHORT_BYTES else await self._enclave.lanes.peers.run(work)
 
     async def _pay(self, sender: bytes, amount: int) -> None:

@@ -1,7 +1,7 @@
 """GraphQL over HTTP: paths, methods, request formats and status codes (graphql.md 1).
 
-A request runs on the event loop if the engine estimates that it is small. Otherwise it runs in the read lane, where the
-engine releases the GIL. The measured cost is stored with the plan.
+A request runs on the event loop if the engine estimates that it is small. Otherwise it runs in the read lane (worker
+threads), where the engine releases the GIL. The measured cost is stored with the plan.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ class GraphqlApplication:
             self._open_rounds -= 1
 
     async def _made(self, make: Callable[[], Made]) -> Made:
-        """Build a response in the read lane, after the response buffer has admitted it."""
+        """Build a response in the read lane (worker threads), after the response buffer has admitted it."""
         buffer = self._buffer
         await buffer.enter()
 

@@ -28,7 +28,7 @@ class _Job(NamedTuple):
 
 
 class PeerLane(Generic[Owner]):
-    """The lane of peers, with one queue per peer."""
+    """The lane (worker threads) of peers, with one job queue per peer."""
 
     def __init__(self, lane: Lane, is_member: Callable[[Owner], bool]) -> None:
         self._lane = lane

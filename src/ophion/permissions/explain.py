@@ -1,7 +1,7 @@
 """Explains which rules permit or refuse a transaction or a connection, and since which block.
 
 Checks every rule even after a refusal, so that the operator sees all rules that must change. The functions call
-contracts at many blocks to find where an answer began. So callers run them in a lane.
+contracts at many blocks to find where an answer began. So callers run them in a worker thread.
 """
 
 from __future__ import annotations

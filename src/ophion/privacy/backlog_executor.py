@@ -1,4 +1,4 @@
-"""`BacklogExecutor`: executes the groups of the backlog in a lane of its own, a slice at a time."""
+"""`BacklogExecutor`: executes the groups of the backlog in its own worker threads, a slice at a time."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """`PrivateExecutor`: executes private transactions behind the canonical chain.
 
 One task walks from the block it reached last to the head. It finds markers, reads their payloads from the enclave and
-executes the payloads in a lane. It writes states, receipts and its position together. A reorganisation undoes nothing,
-because results are stored under block hashes. The walk resumes at the common ancestor.
+executes the payloads in a worker thread. It writes states, receipts and its position together. A reorganisation undoes
+nothing, because results are stored under block hashes. The walk resumes at the common ancestor.
 
 While a remote enclave is offline, this task waits and retries; block import continues.
 """
@@ -249,7 +249,7 @@ class PrivateExecutor:
         return [MarkerPlace(*row) for row in rows]
 
     def _scan(self) -> tuple[list[HashedHeader], list[MarkerPlace]]:
-        """Return the next blocks and their markers. Runs in the lane."""
+        """Return the next blocks and their markers. Runs in a worker thread."""
         blocks: list[HashedHeader] = []
         markers: list[MarkerPlace] = []
         parent, head = self._mark[0], self._chain.head.number

@@ -275,7 +275,7 @@ class BftDriver:
             self.malformed(peer)
 
     async def _take_large(self, raw: RawMessage, peer: Address | None) -> None:
-        """Hash and decode a large message in a lane."""
+        """Hash and decode a large message in a worker thread."""
         lane, protocol = self._lanes.peers, self._protocol
         if not self._is_wanted(await lane.run(lambda: keccak256(raw.data)), peer):
             return

@@ -289,7 +289,7 @@ class IncrementalBuilder:
         self._left_out = max(self._left_out, item.tip(self._base_fee))
 
     def _run(self, batch: Sequence[PooledTransaction], deadline_s: float, settled: int) -> _BuildStep:
-        """Run a batch in the build lane. Hashes the state after every `settled` transactions."""
+        """Run a batch in the build lane (worker thread). Hashes the state after every `settled` transactions."""
         plan = self.plan
         if self._block is None:
             hashes = None if self._is_published else ancestor_hashes(self._chain.store, self._chain.header, plan.parent)
@@ -403,7 +403,9 @@ class IncrementalBuilder:
         return None if built is None else Filled(built, self._skipped, self._refused)
 
     def _complete(self, batch: Sequence[PooledTransaction], draft: Header) -> BuiltBlock | None:
-        """Run the last batch in the lane, then finish. Returns None if the block must be built again."""
+        """Run the last batch in the build lane (worker thread), then finish. Returns None if the block must be built
+        again.
+        """
         assert self._block is not None, "something has been run already"
         if batch:
             # run the batch without hashing the state, because `complete` hashes the whole state

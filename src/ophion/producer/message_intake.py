@@ -1,8 +1,8 @@
-"""`MessageIntake`: decodes large consensus messages in a lane, and keeps the messages of each peer in order.
+"""`MessageIntake`: decodes large consensus messages in a worker thread, and keeps the messages of each peer in order.
 
 A proposal or a round change holds a block of up to ten megabytes. Hashing and decoding it takes tens of milliseconds,
-so both run in a lane. Later messages of the same peer wait for the large message. Messages of other peers do not wait,
-so a validator that sends large messages delays only itself.
+so both run in a worker thread. Later messages of the same peer wait for the large message. Messages of other peers do
+not wait, so a validator that sends large messages delays only itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ophion.primitives.types import Address
 log = logging.getLogger(__name__)
 
 MAX_INLINE_BYTES: Final = 16 * 1024
-"""Size in bytes above which a message is decoded in a lane."""
+"""Size in bytes above which a message is decoded in a worker thread."""
 MAX_WAITING: Final = 1024
 MAX_WAITING_BYTES: Final = 32 * 1024 * 1024
 """Limit in bytes of the waiting messages of one peer: three blocks of the maximum size."""

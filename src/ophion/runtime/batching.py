@@ -16,7 +16,7 @@ B = TypeVar("B")
 
 
 class Batches(Generic[A, B]):
-    """Batches jobs of one kind and runs them in a lane."""
+    """Batches jobs of one kind and runs them in a worker thread."""
 
     def __init__(self, lane: Lane, work: Callable[[Sequence[A]], Sequence[B]], most: int = 512) -> None:
         """Create the batches. `work` returns one result per job; a result that is an exception is raised."""

@@ -180,8 +180,8 @@ def test_callers_share_one_build_of_the_pending_block(tmp_path: Path) -> None:
 
 
 def test_however_often_the_pool_changes_one_pending_block_is_built_at_a_time(tmp_path: Path) -> None:
-    """Each change of the pool invalidates the pending block. Many requests must not fill a lane with builds of pending
-    blocks.
+    """Each change of the pool invalidates the pending block. Many requests must not fill a worker queue with builds of
+    pending blocks.
     """
 
     async def story(core: TestCore) -> None:

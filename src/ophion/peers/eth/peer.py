@@ -47,7 +47,7 @@ _USELESS_S: Final = 60.0
 _KNOWN_BLOCKS: Final = 1024
 _KNOWN_TRANSACTIONS: Final = 32_768
 _SMALL: Final = 4096
-"""Responses below this size in bytes are decoded on the event loop, larger responses in a lane."""
+"""Responses below this size in bytes are decoded on the event loop, larger responses in a worker thread."""
 _HEAD_ATTEMPTS: Final = 2
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class Host(Protocol):
 
     @property
     def lane(self) -> PeerLane[Peer]:
-        """The lane that decodes responses."""
+        """The lane (worker threads) that decodes responses."""
 
     @property
     def max_block_bytes(self) -> int:

@@ -1,7 +1,7 @@
 """The request queue of one peer.
 
-Reads run in a lane, one at a time per peer, so a peer that floods requests delays only its own responses. After the
-deadline, an empty response is sent, because other clients treat a late response as unsolicited.
+Reads run in a worker thread, one at a time per peer, so a peer that floods requests delays only its own responses.
+After the deadline, an empty response is sent, because other clients treat a late response as unsolicited.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Responses to requests for headers, bodies, receipts and pooled transactions (networking.md 3.8).
 
-The functions only read the database and run in a lane. The number of items in a response is bounded, and so is its size
-(about 2 MiB). Bodies and receipts stop at the first missing block, because the requester matches the items of a
-response with its request by position.
+The functions only read the database and run in a worker thread. The number of items in a response is bounded, and so is
+its size (about 2 MiB). Bodies and receipts stop at the first missing block, because the requester matches the items of
+a response with its request by position.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decodes responses and checks them against their requests. The functions run in a lane.
+"""Decodes responses and checks them against their requests. The functions run in a worker thread.
 
 The functions raise `PeerMisbehaved` for responses that no honest node sends, such as unlinked headers or too many
 items.

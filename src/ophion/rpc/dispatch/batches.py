@@ -20,7 +20,9 @@ from ophion.runtime.fair_scheduler import FairScheduler
 from ophion.runtime.slots import WAITS_FOR_SLOT
 
 _BATCH_TASKS: Final = 16
-"""Maximum number of requests of one batch that wait in lanes at the same time; other clients use the lanes too."""
+"""Maximum number of requests of one batch that wait for worker threads at the same time; other clients use these
+threads too.
+"""
 _SMALL_BATCH: Final = 16
 """A batch of up to this size starts at once. A larger batch waits for a time slice while other batches run."""
 _SLICE_S: Final = 0.002

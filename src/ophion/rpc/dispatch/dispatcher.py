@@ -78,7 +78,7 @@ _NO_REQUEST: Final = failure(NULL, INVALID_REQUEST())
 _MAX_SHORT_BYTES: Final = 4 * 1024
 """A message of up to this size is parsed as a whole, which takes microseconds."""
 _MAX_LOOP_BYTES: Final = 64 * 1024
-"""Size in bytes above which a message is outlined in a lane instead of on the event loop."""
+"""Size in bytes above which a message is outlined in a worker thread instead of on the event loop."""
 _MAX_LOOP_VALUES: Final = 2048
 """Maximum values to parse and decode on the event loop, which takes about a millisecond."""
 _BYTES_OF_A_VALUE: Final = 72
@@ -279,7 +279,7 @@ class Dispatcher:
         return pending
 
     def _in_lane(self, job: Callable[[], T], then: Callable[[T], Reply], id_text: bytes, weight: int) -> Reply:
-        """Run a job in the lane. Then call `then` with its result on the event loop."""
+        """Run a job in a worker thread. Then call `then` with its result on the event loop."""
         try:
             future = self._limits.lane.submit(job)
         except LaneFull as error:

@@ -26,6 +26,6 @@ class DispatchLimits(Struct, frozen=True):
     scheduler: FairScheduler = field(default_factory=FairScheduler)
     """Divides the event loop between batches."""
     lane: Lane = field(default_factory=lambda: InlineLane("parse"))
-    """The lane that parses large requests."""
+    """The lane (worker thread) that parses large requests."""
     heavy: LargeRequests = field(default_factory=LargeRequests)
     """Limits the large requests that run at the same time."""

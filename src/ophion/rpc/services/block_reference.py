@@ -55,7 +55,9 @@ def read_at(ctx: RpcContext, block: BlockId, read: Callable[[BlockView], T]) -> 
 
 
 async def read_in_lane(ctx: RpcContext, block: BlockId, read: Callable[[BlockView], T]) -> T | None:
-    """Call `read` with a block in the read lane, because the read takes too long for the event loop."""
+    """Call `read` with a block in the read lane (worker threads), because the read takes too long for the event
+    loop.
+    """
     view = await ctx.queries.pending() if block is BlockTag.PENDING else view_at(ctx, block)
     return None if view is None else await ctx.lanes.read.run(lambda: _read(view, read))
 

@@ -1,4 +1,4 @@
-"""Log searches: their limits, and the choice between event loop and read lane.
+"""Log searches: their limits, and the choice between event loop and worker threads (read lane).
 
 Searches of a few small blocks run on the event loop. All others run in the read lane with the deadline of the request.
 The result is JSON text from the extension, which is copied into the response.

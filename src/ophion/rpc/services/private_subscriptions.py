@@ -65,7 +65,9 @@ class PrivateSubscriptions:
     name = "private subscriptions"
 
     def __init__(self, ledger: PrivateLedger, events: Topic[Followed], lane: Lane, tenants: TenantAuthorizer) -> None:
-        """Create the service. `lane` must be a lane that only the node uses, so that no notification is refused."""
+        """Create the service. `lane` must be a lane (worker thread) that only the node uses, so that no notification is
+        refused.
+        """
         self._ledger = ledger
         self._tenants = tenants
         self._lane = lane

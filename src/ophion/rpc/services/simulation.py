@@ -177,7 +177,7 @@ def in_order(blocks: Iterable[BlockRequest], base: Header) -> list[BlockRequest]
 
 
 class Simulator:
-    """Runs one simulation, in a lane."""
+    """Runs one simulation, in a worker thread."""
 
     def __init__(self, ctx: RpcContext, base: BlockView, simulation: Simulation) -> None:
         self._ctx = ctx

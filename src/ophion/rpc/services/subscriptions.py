@@ -363,7 +363,7 @@ class Subscriptions:
             await self._send(some, partial(named.text, places))
 
     async def _read(self, read: Callable[[], T]) -> T:
-        """Read in the lane. If the lane is full, read on the loop, because no notification may be lost."""
+        """Read in a worker thread. If its queue is full, read on the loop, because no notification may be lost."""
         try:
             return await self._lanes.read.run(read)
         except LaneFull:

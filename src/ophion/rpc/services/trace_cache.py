@@ -25,7 +25,9 @@ TraceKey: TypeAlias = tuple[Hash32, bytes]
 
 
 class TraceCache:
-    """Whole-block traces, each as the pieces in which it was streamed. Thread-safe, because lanes add entries."""
+    """Whole-block traces, each as the pieces in which it was streamed. Thread-safe, because worker threads add
+    entries.
+    """
 
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
         self.max_entry_bytes = max_bytes // _MAX_SHARE

@@ -1,7 +1,7 @@
 """`ExecutionLog`: shows console output, failed calls and failed transactions of a development node.
 
-The log traces executions again in the trace lane, after the reply, so requests do not wait. Only executions that have
-failed or have called the console are traced.
+The log traces executions again in the trace lane (worker threads), after the reply, so requests do not wait. Only
+executions that have failed or have called the console are traced.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def word(number: int) -> str:
 
 
 def trace(interface: Interface, codes: dict[str, str], options: dict[str, Any] | None = None, **call: Any) -> Any:
-    """Trace a call to FIRST with these codes."""
+    """Trace a call to the address FIRST, with these contract codes by address."""
     overrides = {address: {"code": "0x" + code} for address, code in codes.items()}
     asked = {"from": SENDER, "to": FIRST, "gas": "0xf4240", **call}
     return interface.ask("debug_traceCall", asked, "latest", {**(options or {}), "stateOverrides": overrides})

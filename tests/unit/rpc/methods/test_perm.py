@@ -89,7 +89,7 @@ def test_a_parameter_that_is_no_array_of_texts(node: Interface, params: list[obj
 
 
 class Gate(InlineLane):
-    """A lane whose jobs wait for the test."""
+    """A lane (job queue) whose jobs wait for the test."""
 
     def __init__(self) -> None:
         super().__init__("read")

@@ -23,7 +23,7 @@ CONTRACT = b"\xcc" * 20
 
 
 class CountingLane:
-    """A lane that counts its jobs."""
+    """A lane (job queue) that counts its jobs."""
 
     name = "read"
     waiting = 0
