@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# no deadline: the duration of an example depends on the machine, not on the code
+# set no deadline, because the duration of an example depends on the machine and not on the code
 settings.register_profile("ophion", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ophion")
 
 RECURSION_LIMIT = sys.getrecursionlimit()
 
-# A script in the background or nohup ignores these signals. Child processes would inherit that and could not be stopped
-# by Ctrl-C. Handlers are not inherited, so install a handler that does nothing.
+# A process in the background or under nohup ignores these signals, and its children inherit that. A handler is not
+# inherited, so install one that does nothing.
 for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
         signal.signal(number, lambda number, frame: None)

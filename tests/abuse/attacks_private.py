@@ -182,7 +182,7 @@ async def gas(target: Target) -> None:
         f"    {len(keys)} times {DEFAULT_MAX_GAS:,} gas: an honest group is at most {max(behind):.2f} s behind"
         f" (before {before:.2f} s)"
     )
-    for marker in markers:  # measure memory after the work is done
+    for marker in markers:  # wait until all payloads are executed, so that the memory is measured afterwards
         await polled(target, "priv_getTransactionReceipt", marker)
     expect(max(behind) <= MAX_BEHIND_S, f"an honest group is {max(behind):.1f} s behind")
 
@@ -249,7 +249,7 @@ async def tenants(target: Target) -> None:
     differing = []
     for name, params in REQUESTS.items():
         if name in ("priv_explain", "eea_sendRawTransaction", "priv_distributeRawTransaction"):
-            continue  # skip these methods: unit tests cover priv_explain and the submission of signed transactions
+            continue  # unit tests cover priv_explain and the submission of signed transactions, so skip these methods
         answers = [await asked_as(target, other, name, *params(NO_SIGNER, about)) for about in (seen, unseen)]
         if answers[0] != answers[1]:
             differing.append(f"{name}: {answers}")

@@ -144,7 +144,8 @@ async def full_pool(target: Target) -> None:
     """Attack with 300 MB of transactions with a nonce gap, and 50 connections that list all of them."""
     await wait_in_pool(target, target.count(300, 20))
     await at_once(target, call("eth_pendingTransactions"), target.count(50, 4))
-    # replace the large transactions by small ones, to show that the node frees the memory of the large ones
+    # replace the large transactions by small transactions, to show that the node frees the memory of the large
+    # transactions
     await wait_in_pool(target, 80, b"", 2)
 
 

@@ -87,7 +87,7 @@ async def attacked(
         yield
     finally:
         while pending:
-            # cancel again, because a timeout at the same moment may absorb a cancellation
+            # cancel repeatedly, because a timeout at the same moment may absorb a cancellation
             for attacker in pending:
                 attacker.cancel()
             _, pending = await asyncio.wait(pending, timeout=1)

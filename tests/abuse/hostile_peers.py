@@ -161,7 +161,7 @@ async def half_open(target: Target) -> None:
             try:
                 reader, writer = await held.enter_async_context(dialled(target.enode))
             except ConnectionError:
-                continue  # a refused connection counts like a disconnect
+                continue  # the node may also refuse the connection, which counts like a disconnect
             writer.write(b"\x01\xb3" + os.urandom(number % 400))
             readers.append(reader)
         await probe(target, "while handshakes are half open")
@@ -208,8 +208,8 @@ async def drip(writer: asyncio.StreamWriter, frame: bytes) -> None:
 
 async def endless_zeros(target: Target) -> None:
     """Attack with messages that decompress to zeros only."""
-    # the node drops messages just below the limit without reading them, and disconnects the peer after some hundred of
-    # them
+    # the node drops messages just below the size limit unread, and disconnects the peer after some hundred such
+    # messages
     for size in (2**24 - 1, 2**20, 10 * 2**20)[: 2 if target.scale < 1 else 3]:
         async with joined(target.enode) as peer:
             with contextlib.suppress(ConnectionError):

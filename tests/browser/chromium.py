@@ -30,7 +30,7 @@ _OPTIONS = (
     "--headless=new", "--disable-ipc-flooding-protection",
     "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0",
-    # make other hosts unreachable, because the page must work without them
+    # make other hosts unreachable, because the web page must work without them
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )  # fmt: skip
 

@@ -104,7 +104,7 @@ def test_values_are_read_and_written_as_others_do(page: Browser, case: tuple[lis
 def test_bad_data_is_an_error_or_what_others_read(page: Browser, types: list[str], data: bytes) -> None:
     decoded = page.value(f"decoded({json.dumps(types)}, '0x{data.hex()}')")
     if isinstance(decoded, dict):
-        return  # the page may refuse data that eth-abi accepts; it then shows raw data
+        return  # the page may refuse data that eth-abi accepts, and then shows the raw data
     try:
         expected = plain(eth_abi.decode(types, data))
     except eth_abi.exceptions.DecodingError as error:

@@ -97,7 +97,7 @@ def test_mistakes_are_shown_while_typing(page: Browser, document: str, mistake: 
     page.type(document)
     page.until(f"document.getElementById('mistakes').innerText.includes({json.dumps(mistake)})")
     assert page.value("document.querySelectorAll('.shade .wrong').length")
-    # the node reports the same error
+    # the node reports an error for the same document
     assert "errors" in run(page, document)
 
 

@@ -128,7 +128,7 @@ def test_blocks_appear_without_reloading(page: Browser, node: NodeProcess) -> No
     page.reads("1 ether")
     cards = "[...document.querySelectorAll('.card')]"
     latest = f"{cards}.find((one) => one.querySelector('h2')?.textContent === 'Latest transactions')"
-    # the rows are transactions of several blocks
+    # the list shows transactions of several blocks
     page.until(f"{latest}.querySelectorAll('tbody tr').length >= 3")
     page.go("#/blocks")
     send(node, "0x" + "22" * 20)
@@ -159,7 +159,7 @@ def test_a_transaction_is_explained(page: Browser, node: NodeProcess) -> None:
     text = page.reads("Reverted", "Calls", "CALL", "State changes", "nonce")
     assert "Function has been reverted." in text
     assert "No known ABI has this function" in text
-    # the page uses a dropped ABI at once and stores it
+    # the page uses an ABI file that the user drops on it at once, and stores the ABI
     artifact = {"contractName": "Reverts", "abi": data_of("revert")["abi"], "address": address}
     page.value(
         "(() => { const files = new DataTransfer();"
@@ -321,7 +321,8 @@ def test_contrast_and_labels(page: Browser, node: NodeProcess, is_dark: bool, wi
     source = axe_source()
     sent = send(node, "0x" + "22" * 20, value=1)
     page.look(width, 900, is_dark)
-    page.do("Page.setBypassCSP", enabled=True)  # lets the accessibility checker add its own elements
+    # this setting lets the accessibility checker add its own elements to the page
+    page.do("Page.setBypassCSP", enabled=True)
     try:
         page.open(base(node), "document.getElementById('live')?.dataset.state === 'live'")
         page.value(source + "; 1")

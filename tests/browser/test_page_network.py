@@ -147,7 +147,7 @@ class Flood(threading.Thread):
             ]
             connection.request("POST", "/", json.dumps(batch), {"Content-Type": "application/json"})
             if any("error" in one for one in json.loads(connection.getresponse().read())):
-                time.sleep(0.3)  # the pool is full: send the rejected transfers again
+                time.sleep(0.3)  # the pool is full, so wait and send the rejected transfers again
                 pending = {"jsonrpc": "2.0", "id": 1, "method": "eth_getTransactionCount"}
                 pending["params"] = ["0x" + key.address.hex(), "pending"]
                 connection.request("POST", "/", json.dumps(pending), {"Content-Type": "application/json"})
@@ -191,7 +191,7 @@ def test_a_node_that_is_down(page: Browser, network: TestNetwork, base: str) -> 
     page.reads("4 of 5", "validator2 is offline: the node is not running.")
     page.until("document.querySelector('.network .node.down text')?.textContent === 'validator2'")
     assert page.value("document.getElementById('live').dataset.state") == "live"
-    # the page may have sent a request while the node stopped; the browser logs this request as an error
+    # the browser logs an error for a request that the page sent while the node stopped, so ignore this error
     page.complaints[:] = [one for one in page.complaints if "502" not in one or "/validator2/" not in one]
     page.go("#/consensus")
     page.reads("offline")

@@ -22,10 +22,10 @@ DEV = (
     "--rpc-ws-port=0",
     "--graphql-http-enabled=false",
     "--logging=WARN",
-    # the tests expect the chain id of web3.py's own fixture, and expect a coinbase in genesis
+    # the tests of web3.py expect the chain id and the coinbase of web3.py's own test fixture
     "--override-genesis-config=chainId=131277322940537",
     f"--miner-coinbase=0x{'00' * 20}",
-    # the tests need a node with peers, and a development node has none by default
+    # the tests need a node with enabled peers, and a development node has peers disabled by default
     *("--p2p-enabled=true", "--p2p-host=127.0.0.1", "--p2p-interface=127.0.0.1", "--p2p-port=0"),
     "--discovery-enabled=false",
 )
@@ -57,7 +57,7 @@ NOT_APPLICABLE_WEBSOCKET = {"test_async_eth_wait_for_transaction_receipt_unmined
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "asyncio: a coroutine, run in the loop of its class")
-    # some batch cases of web3.py drop their requests, which causes this warning
+    # some batch cases of web3.py never send their requests, which causes this warning
     config.addinivalue_line("filterwarnings", "ignore:coroutine 'AsyncEth.get_block' was never awaited:RuntimeWarning")
 
 
@@ -88,7 +88,7 @@ def applicable(request: pytest.FixtureRequest) -> None:
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
     options = (*DEV, *getattr(request.cls, "OPTIONS", ()))
     with NodeProcess(tmp_path_factory.mktemp("node") / "data", *options, command=("dev",)) as started:
-        for _ in range(6):  # some cases request the first blocks by number
+        for _ in range(6):  # make some blocks, because some cases request the first blocks by number
             sent(started, to="0x" + "d0" * 20, value="0x1")
         yield started
 

@@ -237,7 +237,7 @@ def impersonation(node: Node) -> Any:
     seen.append(WHALE in node.ask("eth_accounts"))
     mined = node.ask("eth_getTransactionByHash", receipt["transactionHash"])
     seen += [mined["from"], mined["nonce"], mined["to"]]
-    # accounts with code can be impersonated too
+    # an account with code can be impersonated too
     node.ask("anvil_setCode", WHALE, CODE)
     seen.append(node.mined(node.ask("eth_sendTransaction", transaction))["status"])
     seen.append(node.ask("anvil_stopImpersonatingAccount", WHALE))

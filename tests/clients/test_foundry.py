@@ -140,7 +140,8 @@ def test_forge_creates_a_contract(node: NodeProcess, project: Path) -> None:
 def test_forge_broadcasts_a_script(node: NodeProcess, project: Path) -> None:
     forge = program("forge")
     command = [forge, "script", "script/Deploy.s.sol:Deploy", "--broadcast", "--private-key", KEY, "--slow"]
-    shown = run(node, [*command, "--rpc-url", url_of(node)], project)  # scripts ignore the environment variable
+    # forge scripts ignore the environment variable with the URL
+    shown = run(node, [*command, "--rpc-url", url_of(node)], project)
     assert "ONCHAIN EXECUTION COMPLETE & SUCCESSFUL" in shown
     assert int(node.rpc("eth_getTransactionCount", FIRST, "latest"), 16) == 2
     address = node.rpc("eth_getTransactionReceipt", node.rpc("eth_getBlockByNumber", "0x1", False)["transactions"][0])

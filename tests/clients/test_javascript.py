@@ -34,7 +34,7 @@ LIBRARIES = pytest.mark.parametrize("library", ["ethers", "viem"])
 
 def told(script: str, tmp_path: Path, *options: str, given: dict[str, Any] | None = None) -> dict[str, Any]:
     """Run a script against a new `ophion dev` and return its result."""
-    # the first blob takes seconds; half a minute was too short on a busy machine
+    # the first blob transaction takes seconds, and on a busy machine more than half a minute
     patient = "--http-timeout-seconds=90"
     dev = ("--rpc-ws-port=0", "--graphql-http-enabled=false", "--logging=WARN", patient, *options)
     with NodeProcess(tmp_path / "data", *dev, command=("dev",)) as node:
@@ -179,7 +179,7 @@ def test_types_are_what_they_are_with_geth(library: str, tmp_path: Path) -> None
 
     Types 3 and 4 are included if this geth has them.
     """
-    # geth 1.15 ignores the authorization when it estimates a type 4 transaction to an address without code
+    # set the gas, because geth 1.15 ignores the authorization when it estimates a type 4 transaction
     new = {"gas": "100000", "blob": blob()} if IS_THERE and has_prague() else {"delegates": False}
     theirs = told_by_geth(f"{library}-types.mjs", tmp_path, {**new, "fills": False})
     ours = told(f"{library}-types.mjs", tmp_path, "--dev-fork=prague", given={"blob": blob()})

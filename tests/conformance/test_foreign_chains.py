@@ -112,7 +112,7 @@ def check_validators(interface: Interface, expected: dict[str, Any]) -> None:
     ends = [span["from"] for span in spans[1:]] + [expected["head"] + 1]
     for span, end in zip(spans, ends, strict=True):
         for number in range(span["from"], end):
-            # GoQuorum returns the validators after a block (consensus.md 8), which are the validators of the next block
+            # GoQuorum lists for a block the validators of the next block (consensus.md 8), so ask for the next block
             listed = interface.ask(validators_method(interface), hex(number + 1 if is_goquorum else number))
             assert listed == sorted(span["validators"]), number
 

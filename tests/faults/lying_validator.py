@@ -152,7 +152,7 @@ class LyingGossip(GossipTap):
         return self._strategies[height % len(self._strategies)]
 
     def _send_all(self, raw: RawMessage) -> None:
-        # like the real gossip, send only the bytes of a message
+        # send the message to every validator like the real gossip
         for address in self._driver.validators:
             self.gossip._send(raw, address, may_drop=True)  # type: ignore[attr-defined]
 

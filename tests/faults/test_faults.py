@@ -174,7 +174,7 @@ def test_a_clock_is_five_seconds_off(tmp_path: Path, engine: str) -> None:
             ledger = begun(network)
             network.grow(8, 60, (0, 2, 3))
             ledger.note((0, 2, 3))
-            # a node whose clock is behind sees the newest blocks in the future and refuses them until their time
+            # a node with a slow clock refuses the newest blocks until its clock reaches their timestamps
             late = 2 + max(0, -seconds)
             network.wait(lambda: network.height(1) >= network.height(0) - late, 30, "the odd one keeping up")  # noqa: B023
             ledger.note(range(4))

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(ETCD is None, reason=REASON)
 def _network(path: Path, engine: str, store: str, relayed: bool = True) -> TestNetwork:
     """Return a network of four keys. Nodes 4 to 7 have their own node keys and share the validator keys of 0 to 3."""
     own = {KEYS + key: (f"--validator-private-key-file={path / f'node{key}' / 'key'}",) for key in range(KEYS)}
-    # the clocks of the partners differ
+    # two nodes have wrong clocks, so that nodes with the same key disagree about the time
     clocks = {1: 0.4, KEYS + 2: -0.4}
     launchers = {index: recording_command(path / f"signed{index}", clocks.get(index, 0.0)) for index in range(2 * KEYS)}
     return TestNetwork(
@@ -102,7 +102,7 @@ def test_random_faults_cause_no_conflicting_messages(tmp_path: Path, engine: str
 
         faults: list[Callable[[], None]] = [kill, freeze, partition, kill_member, freeze_cluster]
         for number in range(FAULTS):
-            # every kind of fault occurs at least once
+            # every kind of fault occurs once, and then faults are chosen at random
             (faults[number] if number < len(faults) else chance.choice(faults))()
             time.sleep(chance.uniform(0, 1))
             assert _conflicts(tmp_path) == [], f"after {number + 1} faults"

@@ -134,7 +134,7 @@ def body(random: Random) -> bytes:
         one = json.dumps(request(random))
         found = one.replace('"params"', '"params":[],"params"').encode()
     elif kind == 3:
-        # make the body long enough that the node outlines it before parsing
+        # make the body so long that the node scans its structure before parsing it
         one = json.dumps(request(random) | {"filler": random.choice(("x", "é", "\\", "\ud800")) * 5000})
         found = one.replace('"id": ', '"id": ' + random.choice(("1.5e", "-", "0", "1e999", ""))).encode()
     elif kind == 4:

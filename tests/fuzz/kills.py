@@ -83,14 +83,14 @@ def kill_imports(chain: ChainFiles, folder: Path, kills: int, seed: int) -> Kill
     head = _head_shown(_import(chain, folder / "whole"))
     data = folder / "0"
     last = -1
-    # a kill before the first write transaction tests little, so at least one kill must be later
+    # a kill before the first write transaction tests little, so repeat until one kill hits a later moment
     while done.kills < kills or (max(done.heads) <= 0 and done.kills < 5 * kills):
         if _killed(chain.command(data), source.uniform(0.02, reach)):
             done.kills += 1
             found = _checked_head(data)
             assert found >= last, f"the head was block {last} and is block {found}"
             done.heads.append(found)
-            # on a busy machine, this import takes longer than the first import
+            # the import made no progress before the kill, so allow more time until the next kill
             reach *= 1.2 if found == last else 1
             last = found
             continue
@@ -151,7 +151,7 @@ def _finish(chain: ChainFiles, data: Path, head: str) -> None:
     assert f"No damage found up to {head}." in ophion("storage", "check", f"--data-path={data}").succeeded().out
     exported = data.with_suffix(".rlp")
     ophion("blocks", "export", f"--to={exported}", f"--data-path={data}").succeeded()
-    # a chain file of another client may lack block 0
+    # the export begins with block 0, which a chain file of another client may lack
     wanted, got = chain.blocks.read_bytes(), exported.read_bytes()
     assert got == wanted or got == split_blocks(got)[0] + wanted
 

@@ -95,7 +95,7 @@ def test_packets(datagram: bytes, has_right_hash: bool) -> None:
     except WireError as error:
         assert is_clear(error)
     except rlp.RlpError:
-        pass  # check only the list here; the code that knows the type of the items checks them
+        pass  # `split_list` checks only the list, and the code that reads the items checks their form
 
 
 @target(300)

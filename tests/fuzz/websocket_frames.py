@@ -70,7 +70,7 @@ async def case(target: Target, random: Random) -> bytes:
         data = b"".join(frames(random) for _ in range(random.choice((1, 3, 10))))
         if random.randrange(6) == 0:
             data = edited(data, random)
-        # send everything in one write, or send the handshake first and the frames later
+        # send handshake and frames in one write, or the frames in a second write
         pieces = (hello + data,) if random.randrange(4) == 0 else (hello, data)
         for piece in pieces:
             sent += piece

@@ -126,10 +126,10 @@ def test_answers_take_as_long_for_unknown_users_as_for_wrong_passwords(node: Nod
         return time.perf_counter() - began
 
     seconds("ali")
-    # make fewer attempts than the login throttle allows (docs/security.md)
+    # four pairs are fewer attempts than the login throttle allows (docs/security.md)
     pairs = [(seconds("ali"), seconds("bob")) for _ in range(4)]
-    # the minimum excludes the effect of other load. If the node hashed nothing for unknown users, `unknown` would be
-    # far lower.
+    # the minimum excludes the effect of other load. Without a password hash for unknown users, `unknown` would be far
+    # lower.
     wrong, unknown = (min(column) for column in zip(*pairs, strict=True))
     assert 0.3 < unknown / wrong < 3
 

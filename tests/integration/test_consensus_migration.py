@@ -74,7 +74,7 @@ def test_clique_becomes_qbft_with_the_same_members(tmp_path: Path) -> None:
         assert nodes[4].rpc("eth_getBlockByNumber", "finalized", False) is not None
         times = _times(nodes[0], range(FIRST - 1, FIRST + 1))
         print(f"seconds between the last Clique and the first QBFT block: {times[1] - times[0]}")
-        # after restarts and on a new node, every block verifies from genesis under the new genesis file
+        # after a restart and on a node without data, every block verifies from genesis under the new genesis file
         network.kill(0, 4)
         network.wipe(4)
         nodes[0].start()
@@ -112,7 +112,7 @@ def test_a_signer_with_the_old_genesis_file_stops_before_the_block(tmp_path: Pat
 @only_long
 def test_ibft2_becomes_qbft_with_other_validators_at_the_same_block(tmp_path: Path) -> None:
     network = TestNetwork(tmp_path, "ibft2", validators=4, followers=2)
-    # the two followers replace the first two validators
+    # the new validators are the last two validators and the two followers
     chosen = sorted("0x" + key.address.hex() for key in network.keys[2:])
     _migrate(network, chosen)
     with _running(network):

@@ -72,14 +72,14 @@ def test_only_members_can_read_payloads(network: TestNetwork) -> None:
     key = a.send(PLANTED, b)
     assert (a.receive(key), b.receive(key), c.receive(key)) == (PLANTED, PLANTED, None)
 
-    # b is offline and gets the payload after its restart
+    # node b is offline and gets the payload after its restart
     network.nodes[1].stop()
     late = a.send(PLANTED + b" late", b)
     network.nodes[1].start()
     b = Tool(network.nodes[1])
     network.wait(lambda: b.receive(late) is not None, 60, "delivery from the outbox")
 
-    # b is killed and loses its disk; the other members restore its payloads
+    # node b loses its disk, and the other members send its payloads again
     network.kill(1)
     secret = (network.data_path(1) / "privacy").rename(network.path / "kept")
     network.wipe(1)
@@ -96,7 +96,7 @@ def test_only_members_can_read_payloads(network: TestNetwork) -> None:
         for index in range(3):
             assert text not in bytes_on_disk(network.data_path(index)), f"node {index}"
             assert text not in network.nodes[index].log.read_bytes(), f"log of node {index}"
-    # c holds no payload, neither sealed nor decrypted
+    # node c stores no payload, neither sealed nor decrypted
     digest = b64decode(key)
     assert digest in bytes_on_disk(network.data_path(0))
     assert digest not in bytes_on_disk(network.data_path(2))

@@ -27,7 +27,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     import s3fs
 
     s3fs.S3FileSystem.clear_instance_cache()
-    s3fs.S3FileSystem().makedirs("tables", exist_ok=True)  # buckets outlive the server
+    # create the bucket only once, because buckets outlive the server process
+    s3fs.S3FileSystem().makedirs("tables", exist_ok=True)
     yield server
     server.stop()
 
@@ -87,7 +88,8 @@ def test_a_server_that_fails_half_way_leaves_no_object(
     again = moto_server.ThreadedMotoServer(ip_address=host, port=port)
     again.start()
     try:
-        assert open_target(bucket).list("logs") == [first]  # objects outlive the server
+        # the first file is still there, because stored objects outlive the server
+        assert open_target(bucket).list("logs") == [first]
     finally:
         again.stop()
 

@@ -284,7 +284,7 @@ def test_pipelined_requests_after_fast_path_requests_are_answered_in_order() -> 
             client.sendall(one + b"x")
             assert client.recv(4096).endswith(b"xx")
         client.sendall(one + b"a")
-        time.sleep(0.1)  # the fast path is forwarding this request
+        time.sleep(0.1)  # wait, so that the gateway forwards this request on its fast path
         client.sendall(one + b"b" + one + b"c")
         found = b""
         while not found.endswith(b"cc"):
@@ -292,7 +292,7 @@ def test_pipelined_requests_after_fast_path_requests_are_answered_in_order() -> 
         assert [part[-2:] for part in found.split(b"HTTP/1.1 200 OK")[1:]] == [b"aa", b"bb", b"cc"]
         client.sendall(one + b"a")
         time.sleep(0.1)
-        client.shutdown(socket.SHUT_WR)  # the request is complete, and the client still waits for the answer
+        client.shutdown(socket.SHUT_WR)  # close only the sending direction: the client still waits for its answer
         assert client.recv(4096).endswith(b"aa")
 
 
@@ -432,7 +432,7 @@ def test_too_many_requests_for_one_node_are_refused(monkeypatch: pytest.MonkeyPa
         wait_for(lambda: node.connections == 1)
         for client in others:
             client.request("POST", "/jsonrpc", b"{}")
-        # one request waits and the other is refused; the order of acceptance decides which
+        # one of the two requests waits and the other is refused, depending on which connection is accepted first
         [[sent_away], _, _] = select.select([client.sock for client in others], [], [], 60)
         others.sort(key=lambda client: client.sock is sent_away)
         refused = others[1].getresponse()

@@ -48,7 +48,7 @@ class Liar:
 
     def received(self, code: int, payload: bytes) -> None:
         if code == Code.STATUS:
-            # this peer is in the same network, with a chain that the test chooses
+            # answer with the node's own Status, changed by the test
             self.send(Code.STATUS, ETH_68.write_status(self.change(ETH_68.read_status(payload))))
         else:
             self.asked.append((code, payload))
@@ -136,7 +136,7 @@ def test_a_million_announcements(node: NodeProcess) -> None:
 
 @pytest.mark.parametrize("kind", ["never linking", "endless", "empty", "garbage"])
 def test_a_better_chain_that_is_none(node: NodeProcess, kind: str) -> None:
-    # this peer claims a longer chain, and answers header requests at once
+    # the hostile peer claims a longer chain and answers header requests at once
     liar = Liar(lambda status: replace(status, total_difficulty=2**70, best_hash=b"\x07" * 32))
     mined: dict[str, str] = node.rpc("eth_getBlockByNumber", "latest", False)
 

@@ -81,7 +81,7 @@ def test_prometheus_reads_every_node_and_has_what_the_dashboard_asks_for(tmp_pat
         if promtool is not None:
             done = subprocess.run([promtool, "check", "config", config], capture_output=True, text=True, timeout=30)
             assert done.returncode == 0, done.stdout + done.stderr
-        # change only the interval, to save time
+        # shorten the scrape interval, to save time
         config.write_text(config.read_text().replace('"15s"', '"1s"'))
         printed = quickstart(path, "up", "--print-commands")
         command = shlex.split(printed.partition("# prometheus\n")[2].splitlines()[0])
@@ -105,7 +105,7 @@ def test_prometheus_reads_every_node_and_has_what_the_dashboard_asks_for(tmp_pat
             raw = legacy_transaction(DEV_KEYS[1], 0, chain_id=1337)
             for method, parameters in (
                 ("eth_sendRawTransaction", ["0x" + raw.hex()]),
-                ("eth_getBalance", ["0x12", "nonsense"]),  # make an error, so that the error counter is not zero
+                ("eth_getBalance", ["0x12", "nonsense"]),  # this request fails, so that the error counter is not zero
             ):
                 fetch(rpc, {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters})
             dashboard = path / "monitoring" / "grafana" / "dashboards" / "ophion.json"

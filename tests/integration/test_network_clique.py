@@ -17,7 +17,7 @@ def test_signers_take_turns_and_come_together_again(tmp_path: Path) -> None:
         number = int(nodes[1].receipt(sent)["blockNumber"], 16)
         network.wait(lambda: min(network.heights()) >= number + 2, 60)
         assert all(node.receipt(sent) for node in nodes)
-        # a single signer can make one block, and the other two continue; after healing, all agree
+        # signer 2 alone can make at most one block, while the other two signers continue
         network.divide((0, 1), (2,))
         stranded = nodes[2].send(legacy_transaction(DEV_KEYS[1], 0, gas_price=0, chain_id=1337))
         network.grow(6, 60, (0, 1))

@@ -54,7 +54,7 @@ class Load:
                     if receipt is not None:
                         self.mined[waiting.pop(0)] = receipt["blockHash"]
         except (OSError, ValueError, ConnectionError):
-            return  # the node was killed
+            return  # the node was killed while it answered
         finally:
             client._forget_connection()
 
@@ -75,7 +75,7 @@ def test_killing_the_node_under_load_loses_nothing_it_acknowledged(tmp_path: Pat
                 mined[hash] = node.receipt(hash)["blockHash"]
             for index, key in enumerate(SENDERS):
                 count = int(node.rpc("eth_getTransactionCount", "0x" + key.address.hex(), "latest"), 16)
-                # the node may have accepted a transaction whose answer was lost by the kill
+                # the node may have accepted a transaction without answering, because it was killed
                 assert count >= nonces[index]
                 nonces[index] = count
             load = Load(node.ports["json-rpc"], nonces)

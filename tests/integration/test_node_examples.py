@@ -54,7 +54,7 @@ def has_packages(folder: Path) -> bool:
     last.
     """
     complete = folder / "node_modules" / ".package-lock.json"
-    # several test processes run at once; one installs the packages and the others wait
+    # several test processes may install the packages at once, so a lock lets only one of them install
     with (folder / "package-lock.json").open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not complete.exists():

@@ -77,7 +77,7 @@ def test_a_long_trace_arrives_in_chunks(node: NodeProcess) -> None:
                 break
             parts.append(body[:count])
             body = body[count + 2 :]
-        # one read returns at most four chunks of 256 kB and one row; the first piece has two reads, the others have one
+        # a part holds at most two reads, and a read returns at most four chunks of 256 kB and one row
         assert max(map(len, parts)) < 9 * 262_144
         assert sum(map(len, parts)) > 5 * max(map(len, parts))
         check(json.loads(b"".join(parts)))

@@ -179,7 +179,7 @@ def test_the_unit_is_one_that_systemd_understands(tmp_path: Path) -> None:
     if analyze is None:
         pytest.skip("systemd-analyze is not here")
     text = (SYSTEMD / "ophion.service").read_text()
-    # systemd checks that the program exists, so replace the path of the program, which is not installed here
+    # systemd checks that the program exists, so replace its path, because the program is not installed here
     unit = tmp_path / "ophion.service"
     unit.write_text(text.replace("/opt/ophion/bin/ophion", sys.executable))
     done = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True, check=False)
@@ -194,7 +194,7 @@ def test_the_environment_file_holds_options_of_a_node() -> None:
     assert sorted(set(given) - known) == []
     active = dict(line.split("=", 1) for line in lines if line.startswith("OPHION_"))
     loaded = load(NodeConfig, read_environment(active, specs))
-    # the missing genesis file is the only problem
+    # the configuration has no problem except the missing genesis file
     assert [problem for problem in problems_of(loaded.config) if "genesis" not in problem] == []
     unit = (SYSTEMD / "ophion.service").read_text()
     assert active["OPHION_DATA_PATH"] == "/var/lib/ophion"

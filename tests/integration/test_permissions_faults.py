@@ -74,29 +74,29 @@ class Ruled(NodeProcess):
 def test_old_rules_stay_in_force_and_the_file_is_never_half_written(tmp_path: Path) -> None:
     with Ruled(tmp_path) as node:
         whole = written(MANY)
-        # the disk becomes full during a write
+        # a full disk makes the write of the rules file fail
         assert node.refused("perm_addAccountsToWhitelist", [NEW]) == NOT_PERSISTED
         assert node.refused("perm_removeAccountsFromAllowlist", MANY[1:2]) == LATER_WORDS
         assert [one.name for one in node.rules.parent.iterdir()] == ["rules.toml"]
         assert node.rules.read_text() == whole
         node.keeps(MANY, 0)
-        # the file is read-only
+        # make the rules file read-only
         node.rules.chmod(0o444)
         assert node.refused("perm_addAccountsToAllowlist", [NEW]) == LATER_WORDS
         assert node.rules.read_text() == whole
         node.keeps(MANY, 1)
         node.rules.chmod(0o644)
-        # the file contains invalid TOML at reload
+        # write invalid TOML to the rules file before the reload
         node.rules.write_text("accounts-whitelist=[")
         assert node.refused("perm_reloadPermissionsFromFile") == RELOAD_FAILED
         assert node.rules.read_text() == "accounts-whitelist=["
         node.keeps(MANY, 2)
-        # the list in the file and the list in memory differ
+        # make the list in the file differ from the list in memory
         node.rules.write_text(written(MANY[:1]))
         assert node.refused("perm_addAccountsToWhitelist", [NEW]) == OUT_OF_SYNC
         assert node.rules.read_text() == written(MANY[:1])
         node.keeps([*MANY, NEW], 3)
-        # the node accepts a valid file again
+        # after a valid reload, the node accepts changes again
         assert node.rpc("perm_reloadPermissionsFromFile") == "Success"
         assert node.rpc("perm_addAccountsToWhitelist", [NEW]) == "Success"
         assert json.loads(node.rules.read_text().splitlines()[1].partition("=")[2]) == [MANY[0], NEW]

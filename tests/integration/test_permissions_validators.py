@@ -116,7 +116,7 @@ def test_a_fifth_node_is_refused_let_in_and_closed_while_validators_keep_each_ot
         unlisted.rpc("admin_addPeer", network.enodes[1])
         wait_for(lambda: "peer refused" in network.nodes[1].output())
         assert all(STRANGER not in network.knows(index) for index in range(STRANGER)), "refused on TCP"
-        wait_for(lambda: network.knows(STRANGER) == set())  # for a moment, a refused peer counts as connected
+        wait_for(lambda: network.knows(STRANGER) == set())  # a refused peer counts as connected for a moment, so wait
         found = unlisted.rpc("debug_metrics")["network"]
         assert sum(found["discovery_messages_outbound_total"].values()) > 0
         assert found["discovery_nodes_current"] == 0, "refused in discovery: nobody answers it"
@@ -126,7 +126,7 @@ def test_a_fifth_node_is_refused_let_in_and_closed_while_validators_keep_each_ot
         wait_for(lambda: 1 in network.knows(STRANGER))
         goal = network.height(0) + 1
         wait_for(lambda: network.height(STRANGER) >= goal)
-        # a validator that is killed and restarted stays permitted, before and after it has synchronised
+        # a validator stays permitted after a kill and a restart, before and after it has synchronised
         network.nodes[3].kill()
         network.nodes[3].start()
         wait_for(network.are_complete)

@@ -57,7 +57,7 @@ def test_bad_extra_data(tmp_path: Path, engine: str, extra: str) -> None:
 def test_no_members(tmp_path: Path, engine: str, extra: str) -> None:
     values = example(engine)
     if engine != "clique":
-        # correct the RLP lengths
+        # correct the first byte, which holds the length of the RLP list
         body = bytes.fromhex(extra)[1:]
         extra = bytes([0xC0 + len(body)]).hex() + body.hex()
     values["extraData"] = "0x" + extra

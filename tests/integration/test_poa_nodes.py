@@ -191,7 +191,7 @@ def test_a_lone_validator_adds_another_and_the_status_says_what_is_missing(tmp_p
         wait_for_block(node, 1)
         wait_for(lambda: "The next block is due" in node.rpc(f"{prefix}_getStatus")["explanation"][0])
         assert node.rpc(f"{prefix}_proposeValidatorVote", OTHER, True) is True
-        # the validator first waits for the heights of its peers; then it knows that no quorum is reachable
+        # the validator waits for the heights of its peers, and then reports that no quorum is reachable
         wait_for(lambda: node.rpc(f"{prefix}_getStatus")["quorumReachable"] is False)
         status = node.rpc(f"{prefix}_getStatus")
         assert status["disconnected"] == [OTHER]

@@ -181,7 +181,7 @@ def test_replayed_payloads_under_another_group(story: Story) -> None:
         key, record = evil.seal(stolen, recipients)
         assert evil.push(story.b, record) == ["the transaction in it names another sender or group"]
         assert story.statuses(evil.mark(story.b.node, key)) == [None, None]
-    # another sender sends a second marker for an executed payload: all members refuse it, because its nonce is used
+    # an attacker sends a second marker for an executed payload; all members refuse it, because its nonce is used
     payload_key = story.a.node.rpc("eth_getTransactionByHash", story.created)["input"]
     again = evil.mark(story.b.node, bytes.fromhex(payload_key[2:]))
     assert story.statuses(again) == ["0x2", "0x2"]

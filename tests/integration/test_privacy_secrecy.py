@@ -173,7 +173,7 @@ def in_use(database: bytes) -> bytes:
         page = database[number * PAGE : (number + 1) * PAGE]
         flags, lower, upper = unpack_from("<HHH", page, 10)
         if flags & OVERFLOW:
-            number += lower | upper << 16  # number of overflow pages
+            number += lower | upper << 16  # the field holds the number of overflow pages
             continue
         if flags & LEAF:
             for place in unpack_from(f"<{(lower - HEAD) // 2}H", page, HEAD):
@@ -213,7 +213,7 @@ def test_every_message_that_c_receives_holds_nothing_private(story: Story) -> No
     assert bytes.fromhex(marker["input"][2:]) in received, "the markers did come this way, opened"
     assert story.b.enclave_key in received, "and so did what enclaves tell each other"
     assert found_in(received, story.planted) == []
-    # C does not get sealed payloads
+    # node C received no sealed payload
     assert all(record[-40:] not in received for record in story.sealed)
 
 
@@ -228,7 +228,7 @@ def test_the_public_tables_of_members_hold_nothing_private(story: Story, tmp_pat
     """Searches the public tables: blocks, receipts, logs, accounts, storage, trie nodes, code, preimages, names."""
     planted = story.planted
     for index, member in enumerate((story.a.node, story.b.node)):
-        # control: the same search finds texts in private tables, which store states and code unencrypted
+        # as a control, the same search finds the texts in private tables, which are not encrypted
         with at_rest(member):
             everything = copied(member, tmp_path / f"all{index}", only_public=False)
             public = copied(member, tmp_path / f"public{index}", only_public=True)
@@ -254,7 +254,7 @@ def test_graphql_shows_a_member_the_marker_and_nothing_private(story: Story) -> 
 
 
 def test_no_log_holds_anything_private(story: Story) -> None:
-    planted = [one for one in story.planted if one != story.group]  # members may see groups in their logs
+    planted = [one for one in story.planted if one != story.group]  # the logs of members may show group ids
     for node in story.network.nodes:
         assert found_in(node.log.read_bytes(), planted) == []
 
@@ -275,7 +275,7 @@ def test_a_node_without_privacy_follows_a_chain_full_of_markers(story: Story) ->
         receipts = [node.rpc("eth_getTransactionReceipt", marker) for node in (story.a.node, story.d)]
         assert receipts[0] == receipts[1]
         assert (receipts[1]["status"], receipts[1]["logs"]) == ("0x1", [])
-    # synchronise from genesis, only with the data of peers
+    # node D synchronises again from genesis, and only with data of its peers
     story.d.stop()
     network.wipe(3)
     story.d.start()

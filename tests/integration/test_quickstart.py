@@ -317,7 +317,7 @@ def test_stopping_and_resuming_keeps_the_chain_and_removing_leaves_nothing(tmp_p
     found = running(path)
     assert (found.address, ports_of(path)) == (address, ports), "where they were"
     assert call(f"http://{found.address}/jsonrpc", "eth_getBlockByNumber", "0x1", False) == block
-    # a frozen node can neither receive nor send
+    # stop the process of a validator, so that it can neither receive nor send
     os.kill(found.processes["validator1"], signal.SIGSTOP)
     assert succeeded(path, "remove") == f"Removed {path}.\n"
     assert_nothing_runs([found.pid, *found.processes.values()], ports)
@@ -428,7 +428,7 @@ def test_one_that_was_killed_while_it_was_made_is_made_anew_or_removed(tmp_path:
             assert done.returncode == 0, done.stderr
             assert ("was not finished" in done.stderr) == (writes > 1)
         elif writes == 1:
-            continue  # no file was written yet, so there is no network
+            continue  # the interrupted command has written no file, so no network exists
         else:
             assert "was not finished" in quickstart(path, "resume").stderr
         assert succeeded(path, "remove") == f"Removed {path}.\n"
@@ -443,7 +443,8 @@ def test_a_node_that_does_not_start_ends_everything_and_is_named(tmp_path: Path)
     assert done.returncode == 1
     assert "does not contain valid key pair" in done.stderr
     (path / "validator1" / "key").write_text("1".rjust(64, "0"))
-    (path / "rpcnode" / "database").write_text("no directory")  # only rpcnode cannot start
+    # a file in place of the database directory prevents only rpcnode from starting
+    (path / "rpcnode" / "database").write_text("no directory")
     done = quickstart(path, "resume")
     assert done.returncode == 1
     assert "rpcnode did not start (exit code 1): " in done.stdout

@@ -106,7 +106,7 @@ def test_wrong_lengths_in_the_second_of_two_files(tmp_path: Path) -> None:
 
 def test_everything_before_a_spoilt_block_stays(tmp_path: Path) -> None:
     content = bytearray(BLOCKS_FILE.read_bytes())
-    content[sum(map(len, blocks()[:20])) + 300] ^= 1  # this offset is in the header of block 20
+    content[sum(map(len, blocks()[:20])) + 300] ^= 1  # the changed byte is in the header of block 20
     bad = tmp_path / "bad.rlp"
     bad.write_bytes(content)
     data = tmp_path / "data"

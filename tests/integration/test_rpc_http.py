@@ -127,7 +127,7 @@ def test_long_answers_are_compressed_for_clients_that_ask(node: NodeProcess) -> 
         bodies, sizes = [], []
         for wanted in ("gzip", "identity"):
             connection = http.client.HTTPConnection("127.0.0.1", node.ports["json-rpc"], timeout=60)
-            for _ in range(2):  # for the second request, the cache has the head
+            for _ in range(2):  # the node answers the second request with the cached HTTP request head
                 connection.request("POST", "/", json.dumps(request), {"Accept-Encoding": wanted})
                 response = connection.getresponse()
                 encoding, body = response.headers.get("Content-Encoding"), response.read()

@@ -21,7 +21,7 @@ SENDER = "0x" + DEV_KEYS[0].address.hex()
 def _call(node: NodeProcess, method: str, *params: Any) -> tuple[int, dict[str, Any]]:
     connection = http.client.HTTPConnection("127.0.0.1", node.ports["json-rpc"], timeout=60)
     body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params, "id": 77})
-    # a signer forwards headers of the client as they are
+    # send the headers that a signer forwards from its client
     connection.request("POST", "/", body, {"Content-Type": "application/json", "Accept": "*/*"})
     response = connection.getresponse()
     answer = json.loads(response.read())

@@ -18,7 +18,7 @@ from ophion.data.sql import connect, run_queries
 from tests.integration.test_cli_export import TRANSFER, token_transfer
 
 SENDERS = DEV_KEYS[1:4]
-TOKEN_OWNER = DEV_KEYS[1].address  # `token_transfer` names this address as the previous owner
+TOKEN_OWNER = DEV_KEYS[1].address  # the log of `token_transfer` names this address as the previous owner
 
 
 class Rpc:
@@ -186,7 +186,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
                 last = running.send(failing)
             running.receipt(last)
         assert running.stop() == 0
-    with NodeProcess(data, "--rpc-http-api=ETH,NET,WEB3,DEBUG,TRACE") as running:  # this node makes no blocks
+    with NodeProcess(data, "--rpc-http-api=ETH,NET,WEB3,DEBUG,TRACE") as running:
+        # the node runs without mining, so it makes no blocks
         yield running
 
 

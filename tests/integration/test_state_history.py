@@ -66,7 +66,7 @@ def test_states_that_are_not_kept_are_answered_like_blocks_that_are_not_there(tm
         assert answer(node, "debug_traceTransaction", trace) is None
         assert answer(node, "debug_traceBlockByNumber", hex(39))
         assert answer(node, "trace_block", hex(39))
-        # pruning deletes only states
+        # pruning deletes old states, but no blocks
         assert node.rpc("eth_getBlockByNumber", old, True)["number"] == old
         assert node.rpc("eth_getTransactionReceipt", trace)["status"] == "0x1"
         assert node.stop() == 0
@@ -85,7 +85,7 @@ def test_a_whole_history_is_dropped_when_it_is_asked_for_later(tmp_path: Path) -
         grow(node, 61, 3)
         assert node.stop() == 0
     ophion("storage", "check", f"--data-path={tmp_path / 'data'}").succeeded()
-    # without the option, pruned states stay missing, and the node stores all later states
+    # without the option --state-history, pruned states stay missing and the node stores all later states
     with NodeProcess(tmp_path / "data", *MINING) as node:
         grow(node, 64, 20)
         assert node.rpc("eth_getBalance", ADDRESS, hex(5)) is None
@@ -113,7 +113,7 @@ def test_killing_an_import_that_drops_states_damages_nothing(tmp_path: Path) -> 
         running = subprocess.Popen(
             [*OPHION, *arguments], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        # kill the import in the middle; only the file size shows the progress
+        # the file size shows the progress of the import, so kill the import at a certain size
         wait_for(lambda least=megabytes << 20: database.exists() and database.stat().st_size > least)
         os.kill(running.pid, signal.SIGKILL)
         running.wait()
@@ -165,11 +165,11 @@ def test_private_states_are_not_begun_nor_forgotten_where_states_were_dropped(tm
     with DataDirectory.open_existing(data) as directory:
         # prune like earlier versions, which did not check for private states
         PruningRounds(directory.store(), 16).catch_up(40)
-    # the node does not delete states that it cannot rebuild
+    # the command refuses to delete private states that the node cannot rebuild
     ophion("privacy", "rebuild", f"--data-path={data}").failed("Nothing was changed", "--state-history")
     refused = ophion(*PRIVATE, f"--data-path={data}", "--p2p-enabled=false")
     refused.failed("--privacy-enabled needs the state of every block", "--state-history", "ophion blocks export")
-    # the public chain still works, and the private states can be read
+    # the public chain still works, and the private states are readable
     with NodeProcess(data, *BERLIN, HISTORY) as node:
         assert node.height == 40
         assert node.stop() == 0

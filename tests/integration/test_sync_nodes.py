@@ -49,7 +49,7 @@ def test_a_chain_comes_over_and_a_kill_in_the_middle_costs_nothing(chain: Path, 
             assert head(follower) == head(one)
             assert follower.rpc("eth_syncing") is False
             assert follower.rpc("eth_protocolVersion") == "0x45"
-            wait_for(lambda: "synchronised block=" in follower.output())  # the node logs this after the last block
+            wait_for(lambda: "synchronised block=" in follower.output())  # the node logs this line after the last block
             follower.stop()
     ophion("storage", "check", f"--data-path={tmp_path / 'two'}").succeeded()
 

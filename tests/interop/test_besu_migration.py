@@ -102,7 +102,7 @@ def test_four_validators_are_replaced_one_by_one_and_one_goes_back(tmp_path: Pat
         for nonce in range(3):
             raw = legacy_transaction(DEV_KEYS[0], nonce, chain_id=CHAIN_ID, gas_price=1)
             besus[3].rpc("eth_sendRawTransaction", "0x" + raw.hex())
-        # a new validator needs three votes: these are two, and the third comes from an Ophion node
+        # a new validator needs three votes: two come from Besu nodes, and the third comes from an Ophion node
         for one in besus[:2]:
             one.propose(candidate, True)
         first = besus[3].height
@@ -126,7 +126,7 @@ def test_four_validators_are_replaced_one_by_one_and_one_goes_back(tmp_path: Pat
         validators = "qbft_getValidatorsByBlockNumber"
         network.wait(lambda: candidate in network.nodes[3].rpc(validators, "latest"), LIMIT_S, "the third vote")
         assert network.agrees(range(4))
-        # one validator moves back: Besu continues with its old data
+        # one validator moves back to Besu, which continues with its old data
         network.nodes[0].kill()
         replaced.remove(0)
         besus[0].start()

@@ -19,7 +19,7 @@ LOCAL = (
     "--p2p-port=0",
     "--bootnodes",
     "--rpc-http-api=ETH,NET",
-    # the suites use a gas price of 1
+    # the test suites send transactions with a gas price of 1
     "--min-gas-price=0",
 )
 
@@ -130,7 +130,7 @@ def load(data_path: Path, *arguments: str) -> None:
 
 class _Anything(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
-        # the request is chunked, and its content does not matter
+        # the handler ignores the chunked request, because its content does not matter
         body = b'{"jsonrpc":"2.0","id":1,"result":{"payloadStatus":{"status":"VALID"}}}'
         self.send_response(200)
         self.send_header("Connection", "close")

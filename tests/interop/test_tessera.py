@@ -187,7 +187,7 @@ def test_members_agree_and_others_see_nothing(story: Story) -> None:
         wait_for(lambda marker=marker: story.c.node.rpc("eth_getTransactionReceipt", marker), LIMIT_S, "the block at C")  # type: ignore[misc]
         assert story.get(story.c) == "0x"
         assert story.receipt(story.c, marker) is None
-    # the other member sends too; its enclave did not know the group before
+    # the other member sends too, although its enclave has not seen the group before
     marker = story.b.send(set_number(5), to=story.contract, private_for=(story.a.enclave_key,))
     assert story.b.receipt(marker)["status"] == "0x1"
     story.agree(marker, 5)
@@ -227,7 +227,7 @@ def test_groups_are_made_found_used_and_deleted(story: Story) -> None:
     story.agree(story.a.send(set_number(7), to=contract, group=group), 7, group, contract)
     marker = story.b.send(set_number(8), to=contract, group=group)
     story.agree(marker, 8, group, contract)
-    # a member executes a transaction that was sent before the deletion of the group
+    # a member executes a transaction that was sent before the group was deleted
     story.b.node.stop()
     marker = story.a.send(set_number(11), to=contract, group=group)
     assert story.a.receipt(marker)["status"] == "0x1"
@@ -263,7 +263,7 @@ def test_foreign_payloads_in_the_enclave_stop_no_member(story: Story) -> None:
     status, answer = story.enclaves[0].ask("POST", "/send", json.dumps(form).encode(), Content_Type="application/json")
     assert status == 200, answer
     keys = [json.loads(answer)["key"]]
-    # any unknown enclave can push this payload: Tessera stores it without opening it
+    # Tessera stores a pushed payload without opening it, so an unknown enclave can push anything
     fields = [story.a.enclave_key, os.urandom(100), os.urandom(24), None, os.urandom(48), os.urandom(24)]
     body = b"".join((1 if one is None else len(one)).to_bytes(8, "big") + (one or b"") for one in fields)
     status, answer = story.enclaves[1].ask("POST", "/push", body, among=True, Content_Type="application/octet-stream")
@@ -294,7 +294,7 @@ def test_a_member_that_was_away_catches_up(story: Story) -> None:
     story.enclaves[1].wait()
     story.agree(marker, 99)
     assert story.b.node.rpc("priv_status")["waitsForEnclave"] is False
-    # rebuild private states from the start
+    # delete and rebuild the private states
     number = network.height(1)
     before = story.b.node.rpc("priv_debugGetStateRoot", text(story.group), hex(number))
     story.b.node.stop()

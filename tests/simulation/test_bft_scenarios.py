@@ -112,7 +112,7 @@ def test_i_04_two_crashed_of_four_halt_with_growing_timeouts_until_one_returns(r
     height = found.members[0].height
     found.crash(2)
     found.crash(3)
-    found.run(7.0)  # the block is due, and round 0 has begun in both protocols
+    found.run(7.0)  # wait until the next block is due, so that round 0 has begun in both protocols
     lengths = []
     for _ in range(5):
         state = found.members[0].machine
@@ -373,7 +373,7 @@ def test_i_22_a_late_joiner_synchronises_and_then_takes_part(rules: Rules) -> No
     behind = found.members[0].height
     found.restart(3)
     assert found.run(found.now + 1.0, reached(found, behind))
-    # the member has no stored votes, so it only follows until a new block is made
+    # the member has lost its votes, so it sends no votes until a new block is made
     machine = found.members[3].machine
     assert machine is not None
     assert machine.is_waiting_out
@@ -392,7 +392,7 @@ def test_a_validator_that_lost_its_disk_does_not_vote_at_the_height_of_its_resta
     found = world(rules, faulty=(2,))
     found.checker.forgetful = frozenset({2})
     found.run(9.0)
-    # the member votes, then loses its disk before the height is decided
+    # validator 2 votes, and then loses its disk before the height is decided
     found.mail.filter = lambda _sender, _receiver, letter: not isinstance(letter, Commit)
     found.run(13.0)
     stuck = found.members[2].height

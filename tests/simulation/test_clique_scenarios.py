@@ -238,8 +238,7 @@ def test_c_18_a_clock_behind_releases_late_and_others_fill_in() -> None:
     assert len(chain) > 30
     late = [block for block in chain[1:] if found.author(block) == 0]
     filled = [block for block in chain[1:] if block.number % 3 == 0 and found.author(block) != 0]
-    # the slow clock is behind the earliest allowed timestamp, so this signer's blocks have the earliest allowed
-    # timestamp
+    # the clock of signer 0 is slow, so its blocks have the earliest timestamp that the rules allow
     assert all(block.timestamp == chain[block.number - 1].timestamp + 1 for block in late)
     assert filled
     assert {block.header.difficulty for block in filled} == {OUT_OF_TURN}

@@ -86,7 +86,7 @@ def test_x_03_transactions_that_pay_nothing_are_included_where_the_base_fee_is_z
     async def story(node: TestCore) -> None:
         node.mining.floor.min_gas_price = 0
         async with running(sealer_of(node)):
-            # genesis has a base fee, but transactions are free from block 1 on
+            # genesis has a base fee, and from block 1 on the base fee is zero
             await asyncio.sleep(1.5)
             assert node.chain.head.header.base_fee_per_gas == 0
             hashes = await node.send(

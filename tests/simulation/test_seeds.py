@@ -108,7 +108,7 @@ def test_a_machine_that_believes_every_proposal_is_found_out(monkeypatch: pytest
 
 def test_a_machine_that_chases_the_others_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Height, "_needs_gathering", lambda _height: False)
-    # repeated messages at a reconnection would bring late validators into the round, so disable them
+    # disable repeated messages after a reconnection, because they would bring late validators into the round
     monkeypatch.setattr(Height, "on_connected", lambda _height, _peer: None)
     options = SeedOptions("ibft2", 4, passes_over=False)
     outcomes = [outcome for seed in (28, 788) for outcome in run_many(seed, 1, options)]
@@ -141,7 +141,7 @@ def test_later_turns_of_a_crashed_proposer_cost_at_most_a_quarter_of_a_timeout(p
     timing = RoundTiming(1.0, 2.0, 60.0)
     options = SeedOptions(protocol, validators, timing=timing)
     assert max(extra for seed in range(40) for extra in later_turns_s(seed, options)) <= 0.25 * timing.request_timeout_s
-    # if validators do not skip offline proposers, each offline proposer costs a full timeout
+    # without skipping, each offline proposer costs a full round timeout
     without = replace(options, passes_over=False)
     least = timing.request_timeout_s - (timing.period_s if protocol == "ibft2" else 0.0)
     assert min(extra for seed in range(3) for extra in later_turns_s(seed, without)) >= least - 0.2

@@ -86,7 +86,7 @@ class _Author:
             return legacy_transaction(
                 key, nonce, to=None, data=_DEPLOYMENT, gas=200_000, gas_price=price, chain_id=_CHAIN_ID
             )
-        if number % 7 == 3 and position == 1:  # the gas does not cover the storage: this call fails
+        if number % 7 == 3 and position == 1:  # the gas does not cover the storage change, so this call fails
             return self._call(key, nonce, word, 25_000)
         if (number + position) % 3 == 0:
             return self._call(key, nonce, word, 100_000)
@@ -129,7 +129,7 @@ def _genesis_block(chain: Chain) -> bytes:
 
 
 def _keeper_address() -> bytes:
-    # the address comes from the first transaction of the first account: RLP of [address, 0]
+    # the first transaction of the first account creates the contract, so hash the RLP list [account, nonce 0]
     return keccak256(b"\xd6\x94" + DEV_KEYS[0].address + b"\x80")[12:]
 
 
