@@ -19,7 +19,7 @@ GENERATED = frozenset({"target", "node_modules", "__pycache__"})
 
 HEADING = re.compile(r"^#{2,4} (\d+(?:\.\d+)?)\.? ", re.MULTILINE)
 
-# This matches a space, or a line end and the comment marker of the next line.
+# The pattern matches a space, or a line end with the comment marker of the next line.
 _GAP = r"(?:[ \t]+|[ \t]*\n[ \t]*(?:(?://[/!]?|#|\*)[ \t]*)?)"
 _NUMBER = r"\d+(?:\.\d+)?(?!\.?\d)(?![A-Za-z%])"
 _SEPARATOR = rf"(?:{_GAP}\[[A-Z]\])?(?:,{_GAP}(?:and{_GAP})?|{_GAP}(?:and|or|to){_GAP}|[-–])"

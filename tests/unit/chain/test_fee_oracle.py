@@ -160,7 +160,7 @@ def test_a_short_history_is_kept_until_head_or_prices_change(tmp_path: Path) -> 
         core.mining.floor.min_gas_price = 1000
         await core.mine()
         assert await fees.fee_history(5, head, [50.0]) is not first
-        for share in range(100):  # the cache of histories has a size limit
+        for share in range(100):  # a hundred different requests must not exceed the size limit of the cache
             await fees.fee_history(2, core.chain.head, [float(share)])
         assert len(fees._histories) <= 64
 

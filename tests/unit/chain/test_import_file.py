@@ -39,7 +39,8 @@ def test_a_public_chain_with_real_work_is_imported_to_its_head(tmp_path: Path) -
 def test_the_standard_chain_of_all_forks_is_imported_to_its_head(tmp_path: Path) -> None:
     folder = shared_path("fixtures", "rpc-standard")
     genesis = parse_genesis((folder / "genesis.json").read_bytes())
-    genesis = replace(genesis, spec=replace(genesis.spec, is_dev=True))  # early seals have no valid proof of work
+    # the first blocks have no valid proof of work, and a development network does not check it
+    genesis = replace(genesis, spec=replace(genesis.spec, is_dev=True))
     with workshop(tmp_path, genesis) as shop:
         assert run(shop, folder / "chain.rlp").blocks == 54
         assert shop.chain.head.hash.hex() == "d226371d0b1551adb03fb52b71f08e3e11247fe9b1af994768af8cdaa8e7dcd7"

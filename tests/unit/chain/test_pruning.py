@@ -95,7 +95,7 @@ def test_old_states_go_and_the_others_stay(make: Make, tmp_path: Path, most: int
     world.extend(*blocks)
     before = nodes(world.store)
     assert pruned(world.store, 10, most) == (29, before - nodes(world.store))
-    # versions that are the base of a delta stay for a while
+    # a stored delta keeps the node version that it refers to, so pruning frees fewer nodes
     assert nodes(world.store) < (before * 2 // 3 if make.writes_changes else before // 2)
     # the head, the ten blocks before it and genesis keep their states
     assert [is_there(world.store, block) for block in blocks] == [False] * 29 + [True] * 11
@@ -346,8 +346,8 @@ def test_what_was_dropped_is_counted(tmp_path: Path) -> None:
     world.extend(*blocks)
     before = nodes(world.store)
     steps = rounds.steps(20)
-    next(steps).take()  # this step begins the round
-    next(steps).take()  # this step removes old roots
+    next(steps).take()  # the step begins a pruning round
+    next(steps).take()  # the step removes old state roots
     next(steps)
     assert (rounds.dropped.rounds, rounds.dropped.sweeps, rounds.dropped.states) == (1, 0, 3), "a round that goes on"
     for step in steps:
@@ -411,7 +411,7 @@ def _has_state(chain: object, number: int) -> bool:
 def test_a_database_shows_whether_states_were_dropped(tmp_path: Path, make: Make) -> None:
     world = make(tmp_path)
     assert not has_dropped_states(world.store)
-    # blocks without changes have the state of genesis, which is always stored
+    # blocks without transactions have the state of genesis, which is always stored
     still = [world.block(world.genesis, [])]
     for _ in range(4):
         still.append(world.block(still[-1], []))

@@ -208,7 +208,7 @@ def test_however_often_the_pool_changes_one_pending_block_is_built_at_a_time(tmp
         gate.set()
         views = await asyncio.gather(*asking)
         assert (most, built) == (1, 2), "the one that ran, and one for all who came after"
-        # the gate opened after the last change, so all later builds include every transaction
+        # the later builds start after the last transaction was sent, so they include every transaction
         assert [view.body.transaction_count for view in views[1:]] == [10] * 9
 
     told(tmp_path, story)
@@ -266,7 +266,7 @@ def test_a_block_on_disk_is_not_shown_before_it_is_announced(tmp_path: Path) -> 
         seen: list[object] = []
 
         def in_between(event: object) -> None:
-            # this runs after the block is written and before `Queries` is notified
+            # the chain calls this function after it has written the block and before it notifies `Queries`
             seen.extend((core.queries.receipt_json(hash, False), core.queries.header(1), core.queries.head_number))
 
         core.chain.events._callbacks.insert(0, in_between)

@@ -76,8 +76,8 @@ def test_a_rule_of_blocks_that_exist_is_not_changed(before: dict[str, Any], chan
     [
         (_QBFT, {"londonBlock": 11}),
         (_QBFT, {"shanghaiTime": 1001}),
-        (_QBFT, {"byzantiumBlock": 0, "petersburgBlock": 0}),  # Berlin implies these forks
-        (_QBFT, {"muirGlacierBlock": 0}),  # this delay has no effect without a difficulty bomb
+        (_QBFT, {"byzantiumBlock": 0, "petersburgBlock": 0}),  # Berlin implies these two forks
+        (_QBFT, {"muirGlacierBlock": 0}),  # Muir Glacier only delays the difficulty bomb, which QBFT does not have
         (_QBFT, {"qbft": {"epochlength": 200, "blockreward": "5"}}),
         (_QBFT, {"qbft": {"epochlength": 100, "blockreward": "5", "blockperiodseconds": 9}}),
         (_QBFT, {"contractSizeLimit": 100_000}),

@@ -111,7 +111,7 @@ class CliqueStory:
             parent or self.chain.head, BlockPreferences(timestamp=0, author=address_of(author), vote=vote), self.chain
         )
         if vote is not None:
-            # the engine omits votes without effect, but some tests need such votes
+            # the engine omits votes without effect, but some tests need them in the header
             draft = replace(draft, coinbase=vote.target, nonce=(b"\xff" if vote.authorize else b"\x00") * 8)
         return self.signed(replace(draft, **changes), author)
 

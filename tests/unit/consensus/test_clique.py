@@ -142,7 +142,7 @@ def test_c_07_both_halves_of_four_make_a_couple_of_blocks_and_one_branch_wins_af
             made += 1
         assert made <= 2
         tips.append(tip(story, story.chain.head))
-    # every node prefers the same branch, no matter which branch it saw first
+    # every node prefers the same branch, whichever branch it saw first
     assert story.engine.prefers(tips[0], tips[1], story.chain) != story.engine.prefers(tips[1], tips[0], story.chain)
 
 
@@ -153,7 +153,7 @@ def test_c_08_three_of_five_continue_and_two_halt() -> None:
     story.play("A B C A B C A B C")
     assert not halted(story, "ABC")
     story.chain.head = split
-    # both signers of the smaller side have signed recently, so that side cannot continue
+    # both signers of the smaller partition have signed recently, so this partition cannot continue
     assert halted(story, "DE")
 
 
@@ -399,7 +399,8 @@ def test_on_equal_weight_the_shorter_branch_wins() -> None:
 def test_c_09_of_two_blocks_out_of_turn_the_one_whose_turn_was_last_wins() -> None:
     story = CliqueStory("ABCDE")
     order = sorted("ABCDE", key=address_of)
-    # at block 1 the signer order[1] is in turn. order[0] was in turn one block before, and order[2] four blocks before.
+    # signer order[1] is in turn at block 1. The turn of order[0] was one block before, and that of order[2] four blocks
+    # before.
     last = story.chain.extend(story.sealed(order[0], story.chain.genesis))
     other = story.chain.extend(story.sealed(order[2], story.chain.genesis))
     assert story.engine.prefers(tip(story, last), tip(story, other), story.chain)

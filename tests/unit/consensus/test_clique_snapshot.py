@@ -73,7 +73,8 @@ def test_c_13_scenario_that_ends_in_an_error(epoch: int, signers: str, blocks: s
 def test_c_13_scenario_24_recency_is_not_reset_on_an_epoch_block_by_a_restart() -> None:
     story = CliqueStory("ABC", epoch=3)
     story.play("A B A*")
-    story.engine = story.chain.engine = CliqueEngine(story.spec)  # a new engine knows only the headers
+    # a new engine has an empty cache and knows only the headers
+    story.engine = story.chain.engine = CliqueEngine(story.spec)
     with pytest.raises(InvalidHeader, match="recently signed"):
         story.play("A")
 

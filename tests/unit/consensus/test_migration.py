@@ -150,7 +150,7 @@ def test_votes_in_clique_count_until_the_migration_and_votes_in_qbft_after_it() 
     story.grow(4, Vote(new, True))
     assert story.engine.members(story.head, story.chain) == tuple(sorted((*ADDRESSES, new)))
     story.grow(9)
-    # three of five votes remove a validator; the epoch of three blocks counts from the last Clique block
+    # removing a validator needs three of five votes, and the epoch of three blocks counts from the last Clique block
     story.grow(12, Vote(new, False))
     assert new in story.engine.members(story.chain.in_order[8], story.chain)
 

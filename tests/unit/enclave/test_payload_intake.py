@@ -113,7 +113,7 @@ def test_a_stored_payload_cannot_be_replaced(tmp_path: Path) -> None:
     first = evil.seal(b"text", [member.key, evil.key])
     assert taken(member, first, proven=evil.proven) == [None]
     other_head = bytearray(first.body)
-    other_head[112] ^= 1  # the last byte of the group
+    other_head[112] ^= 1  # this byte is the last byte of the group id
     second = Parcel(first.label, bytes(other_head))
     assert taken(member, second, proven=evil.proven) == ["another record has its key"]
     assert member.store.row("payloads", first.label.id) == first.body
@@ -185,7 +185,7 @@ def test_very_many_groups_of_one_maker_are_refused(tmp_path: Path, monkeypatch: 
 
     refusals = taken(member, *groups(0, evil.key), proven=evil.proven)
     assert [one is None for one in refusals] == [True] * 20 + [False] * 10
-    # another creator, a restart or legacy groups do not raise the limit
+    # neither another creator, nor a restart, nor legacy groups raise the limit
     assert None not in taken(member, *groups(100, honest.key), proven=evil.proven)
     member.close()
     member.open()
@@ -208,8 +208,7 @@ def test_payloads_without_markers_are_bounded_until_a_marker_refers_to_them(
     refusals = taken(member, *parcels, proven=evil.proven)
     assert [one is None for one in refusals] == [True] * 100 + [False] * 150
     assert refusals[-1] == "too many payloads of its sender wait for their markers"
-    # markers refer to fifty payloads: from now on the sender is known, and the other fifty payloads count against its
-    # own budget
+    # after markers for fifty payloads, the sender is known, and its other fifty payloads count against its own budget
     assert None not in asyncio.run(member.enclave.receive_many([one.label.id for one in parcels[:50]]))
     refusals = taken(member, *parcels[100:], proven=evil.proven)
     assert sum(one is None for one in refusals) == 50
@@ -249,7 +248,7 @@ def test_a_million_groups_are_refused_and_bounded(tmp_path: Path) -> None:
     before, began, accepted = resident(), time.perf_counter(), 0
     makers = [EnclaveKeyring([bytes([0x80 + number]) * 32]).public_keys[0] for number in range(50)]
     for first in range(0, wanted, 1000):
-        # the first 21,000 groups come from one creator; then the creator changes every 1,000 groups
+        # the first 21,000 groups come from one creator, and then the creator changes every 1,000 groups
         maker = makers[max(0, first - 20_000) // 1000 % len(makers)]
         records = [
             GroupRecord(GroupType.PANTHEON, "n", "d", (member.key, maker), number.to_bytes(20, "big"), maker)
@@ -262,14 +261,14 @@ def test_a_million_groups_are_refused_and_bounded(tmp_path: Path) -> None:
     assert accepted == min(wanted, payload_quota.MAX_UNKNOWN_GROUPS)
     assert member.enclave.status()["groups"] == accepted
     assert growth_bytes < 256 << 20
-    # this member and the other members keep working
+    # after the attack, this member and an honest member can still create groups
     own = asyncio.run(member.enclave.create_group([member.key], member.key))
     assert asyncio.run(member.enclave.group(own.id)) == own
     theirs = GroupRecord(GroupType.PANTHEON, "", "", (member.key, honest.key), bytes(20), honest.key)
     parcel = Parcel(Label(Kind.GROUP, theirs.id), theirs.encode())
     is_full = accepted == payload_quota.MAX_UNKNOWN_GROUPS
     assert taken(member, parcel, proven=frozenset([honest.key])) == [TOO_MANY_GROUPS if is_full else None]
-    # a member with a marker on the chain has its own budget, even after a restart
+    # a sender with a marker on the chain has its own budget, even after a restart
     asyncio.run(marked(member, honest.key))
     member.close()
     member.open()

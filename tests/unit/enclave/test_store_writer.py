@@ -32,10 +32,10 @@ def test_a_cancelled_writer_leaves_the_commit_to_others(tmp_path: Path) -> None:
         writes[1].cancel()
         outcomes = await asyncio.gather(*writes, return_exceptions=True)
         assert [isinstance(one, asyncio.CancelledError) for one in outcomes] == [False, True, False, False]
-        # the writer stores all rows and reports them, even if no caller waits
+        # the writer stores and reports all rows, even for the caller that was cancelled
         assert settled == [1, 2, 3, 4]
         assert [store.row(PAYLOADS, bytes([n]) * 32) for n in range(1, 5)] == [b"x"] * 4
-        # every write of a failed commit gets the error, and the next commit works
+        # all writes of a failed commit get the error, and the next commit works
         failing = [writer.write([("nowhere", b"k", b"v")]), writer.write([(PAYLOADS, b"\x09" * 32, b"x")])]
         outcomes = await asyncio.gather(*failing, return_exceptions=True)
         assert all(isinstance(one, StorageError) for one in outcomes)

@@ -79,7 +79,7 @@ def test_payloads_and_groups_reach_a_member_that_is_no_peer(tmp_path: Path) -> N
                 [found] = await recipient.enclave.receive_many([key])
                 assert found is not None
                 assert (found.payload, found.sender) == (SECRET, sender.key)
-            # send many payloads at once from both keys of a, one of them large
+            # send 100 payloads at once from both keys of member a, then one payload of the maximum size
             keys = await asyncio.gather(*(a.enclave.send(SECRET, a.enclave.keys[n % 2], [b.key]) for n in range(100)))
             keys.append(await a.enclave.send(bytes(MAX_PAYLOAD_BYTES), a.key, [b.key]))
             assert None not in await b.enclave.receive_many(keys)
@@ -147,7 +147,7 @@ def test_a_peer_that_claims_a_key_without_proof_is_sent_nothing(tmp_path: Path) 
 
     async def story() -> None:
         async with at_work(a, evil), reached(evil) as url:
-            # the application claims the key of b without a proof
+            # the attacker claims the key of member b without a proof
             evil.enclave.keys = (b.key,)
             async with looking(a, url):
                 await asyncio.sleep(0.1)
@@ -175,7 +175,7 @@ def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
                     return answer.status, None
                 return 200, open_answer(ring, request, Envelope.decode(bytes(answer.body)))
 
-            # the node neither lists nor returns payloads of others
+            # the member lists and returns no payloads of other recipients
             status, text = await ask("/list", messages.encode_list(ListRequest(1, a.key, 0)))
             assert text is not None
             assert (status, messages.read_listing(text)[1].labels) == (200, [])
@@ -214,7 +214,7 @@ def test_what_others_send_in_the_name_of_a_member_does_not_use_up_its_share(tmp_
     a, b = Member(tmp_path, 1), Member(tmp_path, 2)
 
     async def story() -> None:
-        ample = SharedResources(Budget(1024 * 1024 * 1024))  # the memory budget must not evict payloads in this test
+        ample = SharedResources(Budget(1024 * 1024 * 1024))  # use a large memory budget, so that no payload is evicted
         async with (
             at_work(a, b),
             reached(a, shared=ample) as url_a,
@@ -224,7 +224,8 @@ def test_what_others_send_in_the_name_of_a_member_does_not_use_up_its_share(tmp_
         ):
             await until(lambda: knows(a, b) and knows(b, a))
             forged = Envelope(b.key, a.key, bytes(24), bytes(MAX_PAYLOAD_BYTES)).encode()
-            count = 100 * 1024 * 1024 // len(forged)  # four times as much as the rate limit admits in 15 seconds
+            # these requests are four times as many as the rate limit admits in 15 seconds
+            count = 100 * 1024 * 1024 // len(forged)
 
             async def send_forged() -> int:
                 client = HttpClient(url_a)

@@ -108,7 +108,7 @@ def test_both_paths_give_the_same_bytes(answer: bytes, event: Events, monkeypatc
     async def play(path: type[RelayPath]) -> tuple[bytes, list[bytes], bool, float]:
         monkeypatch.setattr(connection_module, "RelayPath", path)
         stage = Stage()
-        for _ in range(2):  # the first request stores the head
+        for _ in range(2):  # the first request fills the cache of HTTP request heads
             stage.add_node()
         stage.connection.data_received(REQUEST)
         stage.nodes[1][0].data_received(PLAIN)

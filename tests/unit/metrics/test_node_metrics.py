@@ -213,7 +213,7 @@ def test_the_tree_of_debug_metrics(dev: Interface) -> None:
     assert tree["blockchain"]["height"] == 0
     assert tree["process"]["cpu_seconds_total"] > 0
     assert tree["transaction_pool"]["transactions_added_total"] == {"local": 0, "remote": 0}
-    assert metrics.tree()  # a second call declares no metric twice
+    assert metrics.tree()  # a second call must not declare the metrics again
     json.dumps(tree)
 
 

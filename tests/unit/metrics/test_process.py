@@ -49,7 +49,7 @@ def test_the_start_of_the_process_does_not_depend_on_who_asks_when() -> None:
     call, possibly days later.
     """
     done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=True, timeout=60)
-    # the operating system counts in hundredths of a second
+    # the operating system counts processor time in hundredths of a second
     assert float(done.stdout) < 0.02
 
 

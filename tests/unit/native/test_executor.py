@@ -235,7 +235,7 @@ def test_an_access_list_is_given_up_in_the_middle_of_a_run(world: World) -> None
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
     loop = AccountOverride(address=COUNTER, code=bytes.fromhex("5b600056"))
     request = CallRequest(sender=ADDRESSES[0], to=COUNTER, gas=10**12)
-    # 10^12 gas would take minutes; without clock checks, the result would be "out of gas" instead of a timeout
+    # 10^12 gas would take minutes, so only a clock check during the run gives a timeout
     assert create_access_list(state, env, request, [loop], 0.0)[1].kind == "timeout"
 
 

@@ -206,7 +206,7 @@ def test_a_reorganisation_moves_index_and_flat_tables(tmp_path: Path) -> None:
     assert int.from_bytes(latest.storage(COUNTER, SLOT), "big") == 0
     assert latest.account(SUICIDE) is None
     assert world.store.check(10) == []
-    # switch back to a branch whose blocks are all stored
+    # switch back to the first branch, whose blocks are all stored
     a3 = world.block(a2, [], state=world.store.state(a2.execution.state_root))
     a4 = world.block(a3, [])
     world.store.commit(

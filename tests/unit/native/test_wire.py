@@ -83,7 +83,7 @@ def test_another_key_than_the_dialled_one_cannot_answer() -> None:
         Handshake.answer(DEV_KEYS[0].secret(), initiator.auth, entropy(2))
     ack, _, _ = Handshake.answer(B, initiator.auth, entropy(2))
     other = Handshake.initiate(A, public_key(B), entropy(3))
-    session = other.finish(ack)  # accepts the ack for another auth, but no later message can be decrypted
+    session = other.finish(ack)  # `finish` accepts the ack of another handshake, but no later message can be decrypted
     with pytest.raises(WireError, match="frame header"):
         session.feed(sessions()[1].seal([(0, b"hello")]))
 

@@ -147,7 +147,7 @@ def test_two_copies_to_one_target_are_refused(data: Path, tmp_path: Path) -> Non
 
 def test_a_damaged_database_makes_no_backup(data: Path, tmp_path: Path) -> None:
     file = data / "database" / "data.mdb"
-    # change the recipient of a transaction at every place that stores it
+    # change the recipient of a transaction everywhere in the database file
     file.write_bytes(file.read_bytes().replace(bytes([3]) * 20, bytes([3]) * 19 + bytes([4])))
     with pytest.raises(StorageError, match="The copy is not used, because it is damaged:\n"):
         back_up(data, tmp_path / "copy", 0, True, nothing)
@@ -177,7 +177,7 @@ def test_there_is_nothing_to_copy_where_there_is_no_chain(tmp_path: Path) -> Non
 def test_compaction_gives_pages_back(data: Path) -> None:
     world = World(data / "database")
     for _ in range(3):
-        # replace large values, which frees pages
+        # each replacement of the large value frees pages
         world.store.put_meta("large", os.urandom(1 << 20))
     world.store.put_meta("large", b"")
     world.store.close()

@@ -510,11 +510,11 @@ def test_unknown_peers_do_not_keep_a_validator_out() -> None:
         await until(lambda: a.count == b.count == 1)
         c = await town.node(9, static=(a.enode,))
         await until(lambda: a.count == 2 and c.count == 1)
-        # c is a member and uses no slot for unknown peers, so a can still dial d
+        # node c is a member and uses no slot for unknown peers, so node a can still dial node d
         d = await town.node(4)
         a.service.offer(d.enode)
         await until(lambda: a.count == 3)
-        # a node without free slots still dials members
+        # node a has no free slots, but still dials the member c
         a.service.remove_static(c.enode)
         await c.stop()
         await until(lambda: a.count == 2)
@@ -898,7 +898,8 @@ def open_descriptors() -> int:
 def test_many_connections_later_everything_is_as_it_was() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1)
-        first = await UnknownNode.dial(a)  # the first stream makes the event loop open a file, which stays open
+        # the first stream makes the event loop open a file that stays open, so open it before counting
+        first = await UnknownNode.dial(a)
         await first.greet()
         first.close()
         await until(lambda: a.service.traffic.disconnected["remote", "tcp_error"] == 1)
@@ -946,7 +947,7 @@ def test_a_node_that_is_not_permitted_is_refused_let_in_and_put_out(tmp_path: Pa
         guarded = await town.node(1, rules=NodeRules(key(1).public_key, listed))
         other = await town.node(2)
         other.service.add_static(guarded.enode)
-        # the node is refused with disconnect reason 0 after Hello, when it has proved its key
+        # after Hello has proved its key, the node is refused with disconnect reason 0
         await until(lambda: (DisconnectReason.REQUESTED, False) in other.gone())
         assert guarded.count == 0
         enode = replace(other.enode, udp_port=other.enode.tcp_port)
@@ -1027,7 +1028,7 @@ def test_a_refused_flood_is_not_answered_and_permitted_nodes_connect(tmp_path: P
         assert guarded.service.pending.refused == reasons.count(None)
         assert len(guarded.service.pending) == 0
         flood = asyncio.create_task(_forever(lambda: attempt(guarded, 5000)))
-        # a known node connects at once during the flood, from the same address
+        # during the flood, a known node connects at once from the same IP address
         other = await town.node(2)
         listed.add([replace(other.enode, udp_port=other.enode.tcp_port)])
         other.service.add_static(guarded.enode)

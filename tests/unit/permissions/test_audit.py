@@ -70,7 +70,8 @@ def test_changes_by_transactions(tmp_path: Path) -> None:
     async def story(core: TestCore) -> list[bytes]:
         await core.mine(legacy_transaction(LISTED, 0))
         _, first = await core.mine(change(0, "addAccount"))
-        await core.mine(change(1, "addAccount"))  # this transaction changes nothing
+        # the account is already in the list, so this transaction changes nothing
+        await core.mine(change(1, "addAccount"))
         _, second = await core.mine(change(2, "removeAccount"))
         return [*first, *second]
 

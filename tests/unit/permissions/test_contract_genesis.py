@@ -98,7 +98,8 @@ def test_storage_is_that_of_deployed_contracts(tmp_path: Path) -> None:
 
 def test_nodes_by_name_lie_where_deploying_would_put_them(tmp_path: Path) -> None:
     nodes, rules = created(0), created(1)
-    named = [*NODES, Enode(b"\7" * 64, "2001:db8:1111:2222:3333:4444:5555:6666", 7, 7)]  # longer than a word
+    # the IPv6 address as text is longer than 32 bytes
+    named = [*NODES, Enode(b"\7" * 64, "2001:db8:1111:2222:3333:4444:5555:6666", 7, 7)]
     steps: list[tuple[bytes | None, bytes]] = [
         (None, code("NodeIngress", "creation")),
         (None, code("NodeRulesByName", "creation") + nodes.rjust(32, b"\0")),

@@ -97,7 +97,7 @@ def test_a_thousand_changes_of_lists(tmp_path: Path) -> None:
                     tuple(one for one in senders if permissions.account_refusal(one) is not None),
                 )
                 assert prediction == happened, change
-                # dry runs also predict reachable validators: after the change, exactly these are reachable
+                # the dry run also predicts which validators stay reachable
                 members = [one.node_id[:20] for one in NODES[:7]]
                 staying = [one.address for one in connections if one not in prediction.closed]
                 left = [one.address for one in connections if may_stay(permissions, one)]
@@ -136,7 +136,7 @@ def test_changes_of_contracts(tmp_path: Path, version: int) -> None:
         assert contract is not None
         nonce = 0
         for _ in range(CONTRACT_CHANGES):
-            # the change may remove this node, which then has no connections
+            # the change may also remove this node, which then has no connections
             changed = random.sample([*NODES, *ACCOUNTS], random.randint(1, 4))
             verbs = {one: random.choice(["add", "remove"]) for one in changed}
             change = Change(

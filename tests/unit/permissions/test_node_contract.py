@@ -116,7 +116,7 @@ def test_node_ingress_without_rules_registered_denies(tmp_path: Path) -> None:
 
 def test_result_of_wrong_form_is_not_permitted(tmp_path: Path) -> None:
     async def story(core: TestCore, rules: NodeRules) -> None:
-        # the rules contract is invalid, and the ingress contract forwards its failure
+        # the new address is not a rules contract, so the call reverts and the ingress contract forwards the revert
         await core.mine(change(0, calldata("setContractAddress(bytes32,address)", RULES, ADMINISTRATION), NODE_INGRESS))
         refusal = rules.refusal_of(A, Action.DIAL)
         assert refusal is not None
@@ -212,7 +212,7 @@ def test_many_inbound_connections_do_not_cause_many_calls(tmp_path: Path) -> Non
 
 
 def test_a_revert_with_a_huge_reason_is_reported_in_one_line(tmp_path: Path) -> None:
-    # Error(string) of a million bytes: "no", a line feed, and zeros
+    # the code reverts with an Error(string) of a million bytes: "no", a line feed, and zeros
     code = "6308c379a060e01b600052" + "6020600452" + "620f4240602452" + "626e6f0a60e81b604452" + "620f42846000fd"
     made = keccak256(rlp.encode([ADMIN.address, b""]))[12:]
     create = bytes.fromhex(f"60{len(code) // 2:02x}80600b6000396000f3{code}")
@@ -280,5 +280,5 @@ def test_the_second_interface_is_asked_about_each_end(tmp_path: Path) -> None:
     with open_core(tmp_path, genesis=genesis()) as core:
         asyncio.run(deploy(core))
     del core
-    gc.collect()  # release the states of the first run, which would keep the database open
+    gc.collect()  # free the states of the first run, because they would keep the database open
     play(tmp_path, story, ruled(nodes_contract_version=2))

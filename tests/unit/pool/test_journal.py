@@ -135,7 +135,7 @@ def test_a_cut_journal_gives_back_a_beginning_of_what_was_written(
     path.write_bytes(whole[: min(cut, len(whole))])
     found = [entry.raw for entry in opened(path)[1]]
     complete = path.read_bytes().count(b"\n")
-    # the last line may end inside its hex digits, so that the pool cannot decode it
+    # a cut inside the hex digits leaves a last line that the pool cannot decode
     assert found[: complete - 1] == raws[: max(complete - 1, 0)]
     journal.close()
 
@@ -178,7 +178,7 @@ def test_a_line_that_did_not_fit_on_the_disk_spoils_no_other(
     for _ in range(3):
         with pytest.raises(StorageError, match="Cannot write .*: No space left on device"):
             journal.append(lines([Entry(b"\x01" * 4, 1.0)]))
-    # the operator sees the error only once
+    # the node logs the error only once
     assert [record.levelname for record in caplog.records] == ["ERROR"]
     assert "No space left on device" in caplog.text
     monkeypatch.undo()

@@ -391,7 +391,7 @@ def test_what_a_restart_refuses_for_now_is_kept_for_the_next(
     async def dear(bench: Bench) -> None:
         assert bench.pool.restore() == 0
         assert "kept for the next start count=2 reason=Gas price below" in caplog.text
-        # the journal stays complete, even if its file is rewritten at the same time
+        # rewriting the journal keeps the two transactions, although the pool does not hold them
         local = bench.pool._local
         assert local is not None
         local.journal.rewrite(local._live_entries())
@@ -403,7 +403,7 @@ def test_what_a_restart_refuses_for_now_is_kept_for_the_next(
     again = Bench(world, journal=Journal(path))
     assert again.pool.restore() == 2
     assert "kept for the next start" not in caplog.text
-    # after some hours, transactions below the fee floor leave the journal
+    # after some hours, transactions below the minimum price leave the journal
     late = Bench(world, journal=Journal(path), floor=FeeFloor(10**18, 0))
     late.clock.advance(14 * 3600)
     assert late.pool.restore() == 0

@@ -111,7 +111,7 @@ def test_a_group_is_made_used_locked_widened_and_narrowed(private: PrivateInterf
         -50100,
         "The privacy group is locked",
     )
-    # a member is added: the marker has two keys
+    # adding a member makes a marker with two keys
     receipt = group.send(add_members(THIRD))
     assert receipt["status"] == "0x1"
     assert len(private.ask("eth_getTransactionByHash", receipt["transactionHash"])["input"]) == 130
@@ -119,7 +119,7 @@ def test_a_group_is_made_used_locked_widened_and_narrowed(private: PrivateInterf
     assert group.read("0x0d8e6e2c") != version
     assert int(group.read("0x78b90337"), 16) == 1, "adding unlocks"
     assert group.send(set_number(48), to=CONTRACT)["status"] == "0x1"
-    # a member is removed
+    # member FOR is removed
     assert group.send(remove_member(FOR))["status"] == "0x1"
     assert set(group.members()) == {text(FROM), text(THIRD)}
     assert private.ask("privx_findOnchainPrivacyGroup", [text(FROM), text(FOR)]) == []
@@ -146,7 +146,7 @@ def test_only_the_creator_of_a_group_manages_it(private: PrivateInterface) -> No
     receipt = private.ask("priv_getTransactionReceipt", marker)
     assert receipt["status"] == "0x0"
     assert "Only whoever made the group may do this" in private.ask("priv_explain", marker)["reason"]
-    # calls that bypass the proxy also fail
+    # a call that bypasses the proxy contract also fails
     direct = group.send(LOCK, to=(0x7B).to_bytes(20, "big"))
     assert direct["status"] == "0x0"
     assert group.members() == [text(FROM), text(FOR)]
@@ -203,7 +203,7 @@ def test_a_payload_of_other_members_or_another_version_is_not_run(private: Priva
         marker = marked(private, payload, sender, to, nonce)
         explained = private.ask("priv_explain", marker)
         assert (explained["state"], explained["reason"]) == ("invalid", reason)
-    # the group gets new members, and the payload omits one of them
+    # the transaction adds a member, but its payload is not sent to this member
     assert group.send(LOCK)["status"] == "0x1"
     adding = bytes.fromhex(signed(private, add_members(THIRD), 2)[2:])
     explained = private.ask("priv_explain", marked(private, encode_versioned(adding, version), FROM, [FOR], 4))

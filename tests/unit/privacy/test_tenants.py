@@ -85,7 +85,7 @@ REQUESTS: dict[str, Callable[[PrivateInterface, About], list[Any]]] = {
     "privx_findFlexiblePrivacyGroup": lambda _, a: [[text(key) for key in a.members]],
     "privx_findOnChainPrivacyGroup": lambda _, a: [[text(key) for key in a.members]],
     "privx_findOnchainPrivacyGroup": lambda _, a: [[text(key) for key in a.members]],
-    # public methods that accept ids of private filters or hashes of markers
+    # these public methods accept ids of private filters or hashes of markers
     "eth_getFilterChanges": lambda _, a: [a.filter_id],
     "eth_getFilterLogs": lambda _, a: [a.filter_id],
     "eth_uninstallFilter": lambda _, a: [a.filter_id],
@@ -141,7 +141,7 @@ def differing(connection: Connection, private: PrivateInterface, foreign: About,
         answers = []
         for about in (foreign, unknown):
             answer = connection.ask(name, params(private, about))
-            if isinstance(answer.get("result"), dict):  # priv_explain shows public facts
+            if isinstance(answer.get("result"), dict):  # remove the public facts from the result of priv_explain
                 for member in ("marker", "payloadKey", "blockNumber", "blockHash"):
                     answer["result"].pop(member, None)
             answers.append(answer)

@@ -66,7 +66,7 @@ def open_network(
     path: Path, genesis: Genesis, keys: Sequence[PrivateKey], clock: ManualClock
 ) -> Iterator[list[TestCore]]:
     """Open one node per key, with one clock."""
-    gc.collect()  # databases of connected nodes close only when the garbage collector frees the nodes
+    gc.collect()  # free the nodes, because the databases of connected nodes close only then
     with ExitStack() as stack:
         yield [
             stack.enter_context(open_core(path / f"node{index}", NodeConfig(), genesis, key=key, clock=clock))

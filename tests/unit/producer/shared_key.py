@@ -72,7 +72,7 @@ class Machine:
         engine = node.chain.engine
         assert isinstance(engine, BftEngine)
         core = node.core
-        # blocks of two nodes differ, like blocks with different transactions
+        # give each node its own extra data, so that blocks of two nodes differ
         core.assembler.settings.extra_data = index.to_bytes(32)
         self.driver = BftDriver(
             core.assembler,

@@ -366,7 +366,7 @@ def test_i_18_a_time_out_that_does_not_exceed_the_period_is_warned_about_once(
     forks = {"transitions": {engine: [{"block": since, "blockperiodseconds": 6}]}} if since else None
     run_story(tmp_path, engine, story, forks=forks, blockperiodseconds=period, requesttimeoutseconds=6)
     warned = [record.getMessage() for record in caplog.records if "does not exceed" in record.getMessage()]
-    # QBFT needs no warning, because its timeout starts when the block is due
+    # QBFT gives no warning, because its round timeout starts when the block is due
     assert len(warned) == (1 if engine == "ibft2" else 0)
 
 
@@ -434,7 +434,7 @@ def test_q_08_empty_blocks_come_at_their_own_longer_period(tmp_path: Path) -> No
 
 def test_q_06_a_contract_names_the_validators(tmp_path: Path) -> None:
     contract = "cc" * 20
-    # this contract returns a list (address[]) with the address in slot 0
+    # this contract returns the address in slot 0 as a list (address[])
     code = "0x6020600052600160205260005460405260606000f3"
     slot = {"0x00": "0x" + KEYS[0].address.hex()}
     alloc = {contract: {"balance": "0x0", "code": code, "storage": slot}}
@@ -469,7 +469,7 @@ def test_q_06_a_validator_that_a_transaction_adds_takes_part_from_the_next_block
         )
         addition = bytes(12) + KEYS[1].address
         async with running(*map(driver_of, nodes)):
-            await asyncio.sleep(4.5)  # wait until the second node has seen a block made while it is online
+            await asyncio.sleep(4.5)  # wait until the second node has seen a block that was made while it is online
             assert first.queries.head_number == 2
             await first.send(
                 fee_transaction(DEV_KEYS[0], 0, max_fee=100 * GWEI, tip=GWEI, to=contract, gas=100_000, data=addition)
@@ -550,7 +550,7 @@ def test_what_is_no_message_is_an_error_of_the_peer(tmp_path: Path, engine: str)
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         driver = driver_of(nodes[0])
         junk = RawMessage(driver._protocol.signed_parts().style.codes[0], b"\xc0")
-        driver.received(junk, None)  # the driver does not run, so it ignores the message
+        driver.received(junk, None)  # the driver has not started, so it ignores the message
         async with running(driver):
             await asyncio.sleep(1)
             with pytest.raises(DecodeError):
@@ -626,7 +626,7 @@ def test_four_validators_keep_a_period_of_200_milliseconds(tmp_path: Path, engin
         nodes[0].chain.events.listen(lambda event: seen.append(clock.now() - START))
         async with running(*map(driver_of, nodes)):
             await asyncio.sleep(10)
-        # messages take 5 ms: a period begins when the proposal arrives, not when its block is imported
+        # 46 blocks in 10 seconds show that a period begins when the proposal arrives, not when its block is imported
         assert len(seen) >= 46
         assert set(rounds(nodes[0])) == {0}
         timestamps = [header.timestamp for header in blocks(nodes[0])]
@@ -701,7 +701,7 @@ def test_a_clock_that_is_set_back_does_not_keep_validators_in_a_round(tmp_path: 
             await asyncio.sleep(700)
         assert nodes[0].queries.head_number >= 5, "the chain goes on when the clock is where it was"
 
-    # in this scenario the first proposer is offline
+    # the first proposer of this scenario is offline
     run_story(tmp_path, engine, story, nodes=4, keys=(1, 2, 3, 0))
 
 
@@ -817,7 +817,7 @@ def test_i_24_transitions_take_effect_at_their_blocks(tmp_path: Path, engine: st
         assert (state.balance(KEYS[0].address), state.balance(friend)) == (100, 5 * 100)
         assert second.chain.head.hash == first.chain.head.hash
 
-    # genesis lists an offline validator; the transition at block 1 takes precedence
+    # genesis lists an offline validator, but the transition at block 1 replaces it
     forks = {"transitions": {engine: transitions}}
     run_story(tmp_path, engine, story, nodes=2, forks=forks, members=KEYS[6:], requesttimeoutseconds=10)
 
@@ -868,7 +868,7 @@ def test_a_validator_without_memory_only_follows_until_a_block_was_made_since(tm
         late = nodes[3]
         async with running(*map(driver_of, nodes[:3])):
             await asyncio.sleep(9)
-            # the fourth validator starts with an empty disk and gets the chain from the others
+            # the fourth validator starts with an empty disk and gets the chain from the other validators
             wires += wired(nodes)
             for header in blocks(nodes[0]):
                 raw = nodes[0].chain.store.block(header.hash)

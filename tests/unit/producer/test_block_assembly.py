@@ -66,7 +66,7 @@ def test_a_chain_ahead_of_the_clock_goes_on_after_a_restart(tmp_path: Path) -> N
             return asyncio.run(story(core))
 
     first = run()
-    gc.collect()  # release the states of the first run, which would keep the database open
+    gc.collect()  # free the states of the first run, because they would keep the database open
     assert run() == first + 30
 
 

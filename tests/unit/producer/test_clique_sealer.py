@@ -173,7 +173,7 @@ def test_a_node_that_is_no_signer_waits_until_it_is_voted_in(tmp_path: Path) -> 
         made = blocks(signer)
         assert made[2].header.coinbase == KEYS[1].address
         assert made[2].header.nonce == ADD_NONCE
-        # the node keeps the proposal, but does not vote again, because the vote has no effect any more
+        # the node keeps the proposal, but does not vote again, because the candidate is a signer now
         assert all(header.header.coinbase == ZERO_ADDRESS for header in made[3:])
         authors = [signer.chain.engine.author(header) for header in made]
         assert set(authors[:3]) == {KEYS[0].address}

@@ -82,7 +82,7 @@ class Machine:
         assert isinstance(engine, CliqueEngine)
         self.node = node
         self.seals = SealStore(store, KEYS[key].address)
-        # blocks of two nodes differ, like blocks with different transactions
+        # give each node its own extra data, so that blocks of two nodes differ
         node.core.assembler.settings.extra_data = index.to_bytes(32)
         parameters = node.chain.spec.clique or CliqueParameters()
         self.sealer = CliqueSealer(

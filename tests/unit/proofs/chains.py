@@ -57,7 +57,7 @@ def voted_blocks(text: str, blocks: int, votes: dict[int, Vote]) -> Iterator[byt
         parent = headers.in_order[-1]
         members = engine.members(parent, headers)
         recent = authors[-(len(members) // 2) :]
-        # a Clique signer waits until other signers have signed
+        # a Clique signer must wait until enough other signers have signed
         author = next(one for one in (*members[number % len(members) :], *members) if one not in recent)
         authors.append(author)
         preferences = BlockPreferences(START + 100 + number, author, vote=votes.get(number))

@@ -70,7 +70,7 @@ def test_a_bundle_without_a_vote_or_with_forged_seals_is_refused(protocol: str, 
     text = genesis_text(protocol, 4)
     trust = read_trust(text.encode())
     with imported(tmp_path, text, 12, ADDED) as chain:
-        # this is the first block of the new validator
+        # this block is the first block of the new validator
         number = next(n for n in range(6, 9) if chain.engine.author(chain.canonical(n)) == NEW)  # type: ignore[arg-type]
         bundle = account_bundle(chain, number, {}, False)
     without = replace(bundle, votes=bundle.votes[1:])
@@ -105,7 +105,7 @@ def test_any_changed_byte_is_refused(protocol: str, tmp_path: Path) -> None:
         changed[position] ^= chance.randrange(1, 256)
         with pytest.raises(ProofError) as caught:
             verify_bundle(ProofBundle.decode(bytes(changed)), trust)
-        # only the checksum detects a change that turns an absent account or slot into another absent one
+        # the verifier can only detect by the checksum that an absent account was changed into another absent account
         assert position > where or not str(caught.value).startswith("digest")
         if attempt % 50 == 0:
             with pytest.raises(Refused):

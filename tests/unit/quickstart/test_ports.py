@@ -96,11 +96,11 @@ def test_a_network_that_is_resumed_has_the_ports_it_had(tmp_path: Path) -> None:
     last = Layout.read(file)
     assert last == first
     assert lay_out(replace(PLAN, port=0), ("grafana",), everything, last) == first
-    # a resumed network replaces ports in use, and a newly installed tool gets its default port
+    # a resumed network replaces only ports that are in use, and a newly installed tool gets its default port
     again = lay_out(PLAN, ("grafana", "prometheus"), lambda port: port != first.proxy, last)
     assert (again.nodes, again.tools) == (first.nodes, {**first.tools, "prometheus": 9090})
     assert again.proxy not in (first.proxy, 8080)
-    # an explicitly requested port takes precedence over the previous one
+    # an explicitly requested port takes precedence over the port of the last run
     assert lay_out(replace(PLAN, port=8081), (), everything, last).proxy == 8081
 
 

@@ -188,7 +188,7 @@ def open_interface(
             before(node)
             yield Interface(node, limits or RpcLimits(), loop, accounts)
     finally:
-        # cancel pending requests
+        # cancel the requests that are still pending
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()

@@ -105,7 +105,7 @@ def test_it_can_be_closed_before_and_after_its_loop() -> None:
 
     decoding = ThreadDecoding()
     with pytest.raises(RuntimeError):
-        asyncio.run(submit(decoding))  # `submit` fails without a listener
+        asyncio.run(submit(decoding))  # `submit` fails before `listen` is called
     decoding.listen(lambda: None)
     asyncio.run(submit(decoding))
     decoding.close()

@@ -159,7 +159,7 @@ def test_a_step_ends_by_wall_time() -> None:
     """
 
     async def main() -> None:
-        scheduler = FairScheduler(turn_s=0.5)  # the step takes longer than the delays on a busy machine
+        scheduler = FairScheduler(turn_s=0.5)  # the time slice is longer than the delays of a busy machine
         assert not scheduler.is_over
         sleep(0.6)  # noqa: ASYNC251  # the loop is busy with something
         assert scheduler.is_over

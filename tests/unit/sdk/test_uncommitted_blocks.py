@@ -52,7 +52,7 @@ def _history(chain: Chain, settle: Callable[[Chain], object]) -> list[Any]:
 
 def test_both_paths_make_the_same_chain() -> None:
     with Chain() as fast, Chain() as slow:
-        slow.node._is_on_disk = True  # a chain on disk has no fast path
+        slow.node._is_on_disk = True  # make the chain look like a chain on disk, which has no fast path
         expected = _history(slow, lambda chain: None)
         assert _history(fast, lambda chain: None) == expected
     with Chain() as committed:

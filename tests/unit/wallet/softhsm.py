@@ -40,7 +40,7 @@ class SoftHsm:
         self.pin_file = path / "pin"
         self.pin_file.write_text(f"{PIN}\n")
         self.environment = {**os.environ, "SOFTHSM2_CONF": str(self.config)}
-        # the package installs `softhsm2-util` beside the library
+        # the package that installs the library also installs `softhsm2-util`
         command = ["softhsm2-util", "--init-token", "--free", f"--label={TOKEN}", f"--pin={PIN}", "--so-pin=5678"]
         subprocess.run(command, env=self.environment, check=True, stdout=subprocess.DEVNULL)
         generate = [sys.executable, "-c", _GENERATE, LIBRARY, TOKEN, PIN, *labels]

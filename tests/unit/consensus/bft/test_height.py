@@ -212,7 +212,7 @@ def test_i_10_only_the_first_proposal_of_a_round_counts(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     stage.accept(stage.proposal())
-    assert stage.hear(stage.proposal(nonce=1)) == []  # the second proposal is neither checked nor relayed
+    assert stage.hear(stage.proposal(nonce=1)) == []  # the node neither checks nor relays the second proposal
     assert not stage.done(CheckProposal)
 
 
@@ -624,7 +624,7 @@ def test_the_first_missed_proposal_costs_a_timeout_and_the_next_one_none(rules: 
     silent_turn(stage)
     assert [message.round for message in stage.said(RoundChange)] == [1]
     stage.now += 3.0
-    # member 3 built block 1, so member 0 is the next proposer again
+    # validator 3 built block 1, so validator 0 is the next proposer again
     stage.start(Head(1, b"\1" * 32, int(stage.now), stage.hands[3].address))
     assert stage.machine.height is not None
     assert stage.timer(TimerKind.BLOCK) == int(stage.now) + 1

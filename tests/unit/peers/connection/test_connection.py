@@ -288,7 +288,7 @@ def test_silence_is_answered_with_a_ping_and_more_silence_with_goodbye() -> None
         await scene.begin()
         near, far = scene.meeting.transports
         begin = scene.clock.elapsed
-        far.is_frozen = True  # messages of b no longer reach a
+        far.is_frozen = True  # from now on, no message of node b reaches node a
         near.is_frozen = True
         await scene.meeting.over()
         assert scene.clock.elapsed - begin == pytest.approx(2 * TIMING.idle + TIMING.closing)
@@ -513,7 +513,7 @@ def test_a_flood_of_small_messages_pauses_reading_and_leaves_the_loop_its_turns(
 def test_a_flood_of_pings_is_not_answered_without_end() -> None:
     async def story(scene: Scene) -> None:
         await scene.begin()
-        scene.meeting.transports[1].is_frozen = True  # b does not read the responses
+        scene.meeting.transports[1].is_frozen = True  # node b does not read the responses
         for _ in range(40):
             scene.meeting.transports[0].write(scene.meeting.near._session.seal([(PING_ID, b"\xc0")] * 2_000))
             await asyncio.sleep(0.1)

@@ -60,7 +60,8 @@ def test_who_is_not_connected_directly_hears_by_others(tmp_path: Path, engine: s
 def test_a_peer_that_connects_late_gets_earlier_messages(tmp_path: Path, engine: str) -> None:
     async def story(parties: list[Party]) -> None:
         async with running(*(party.driver for party in parties)):
-            await asyncio.sleep(60)  # without peers, the rounds of each validator get longer and longer
+            # without peers, each validator changes rounds, and its rounds get longer and longer
+            await asyncio.sleep(60)
             assert all(party.node.queries.head_number == 0 for party in parties)
             meet(parties)
             await asyncio.sleep(8)

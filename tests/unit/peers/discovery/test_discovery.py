@@ -189,7 +189,7 @@ def test_unknown_nodes_do_not_keep_a_reserved_node_out(is_reserved: bool) -> Non
         if is_reserved:
             node.reserved.add(late.key.public_key)
         for number in range(10, 10 + _MAX_LEARNING):
-            # these nodes never answer the request for their record
+            # these nodes never send their record, so each keeps a slot for a record request
             await ether.stranger(number).bond(node)
         await late.bond(node)
         await asyncio.sleep(1.4)
@@ -220,7 +220,8 @@ def test_a_bootnode_that_was_away_for_long_is_found_again() -> None:
         receive = ether.places.pop(place)
         await asyncio.sleep(600)
         assert node.known() == set()
-        boot.discovery.forget(node.key.public_key)  # the bootnode was restarted, and has no bootnodes itself
+        # the bootnode has restarted: it has forgotten the node, and has no bootnodes itself
+        boot.discovery.forget(node.key.public_key)
         ether.places[place] = receive
         node.offered.clear()
         await asyncio.sleep(60)

@@ -57,7 +57,7 @@ def test_a_new_block_reaches_each_peer_once(tmp_path: Path) -> None:
 def test_a_block_produced_during_the_status_exchange_reaches_the_peer(tmp_path: Path) -> None:
     async def scenario(one: EthNode, two: EthNode) -> None:
         near, far = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
-        near.is_open = False  # the Status of the other side has not arrived
+        near.is_open = False  # the Status message of the other node has not arrived yet
         block, _ = await one.node.mine(legacy_transaction(DEV_KEYS[1], 0))
         near.is_open = True
         near.deliver(*far.sent[0])

@@ -144,7 +144,7 @@ def test_refused_payloads_are_requested_again(tmp_path: Path, monkeypatch: pytes
             meetings = await met(a, b)
             await until(lambda: len(b.late) == count)
             [line] = b.enclave.directory.lines(a.key)
-            await line.listing(b.key, 0)  # an answer to this request means that all earlier requests are answered
+            await line.listing(b.key, 0)  # when this request is answered, all earlier requests are answered too
             await part(meetings)
 
     keys = asyncio.run(fill())
@@ -241,7 +241,7 @@ def test_a_group_that_was_lost_is_asked_for_when_a_payload_comes(tmp_path: Path)
             b.store.clear_rows(["groups", "lookup", "arrivals"])
             b.close()
             b.open()
-        async with at_work(a):  # the service of b does not run, so b does not catch up by itself
+        async with at_work(a):  # the service of member b does not run, so b does not catch up by itself
             meetings = await met(a, b)
             assert await b.enclave.group(group.id) is None
             key = await a.enclave.send(SECRET, a.key, group_id=group.id)

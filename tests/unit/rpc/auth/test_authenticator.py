@@ -112,7 +112,7 @@ def result(answer: tuple[int, Any]) -> Any:
 
 def test_a_token_opens_what_it_permits(service: MethodAccess) -> None:
     token = service.token("eth:blockNumber")
-    for _ in range(4):  # from the second request on, the cache has the head
+    for _ in range(4):  # from the second request on, the HTTP request head is in the cache
         assert result(service.post(token)) == "0x20"
 
 

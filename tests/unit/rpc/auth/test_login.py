@@ -67,7 +67,7 @@ def test_a_token_or_none(tmp_path: Path) -> None:
 
 def test_the_line_is_short(tmp_path: Path) -> None:
     answers = run(tmp_path, *((wanted(f"guess{number}"), HERE) for number in range(40)))
-    # the node checks one login, and 32 logins wait
+    # of 40 logins, one is being checked, 32 wait and 7 are refused
     assert [answer.status for answer in answers].count(503) == 7
 
 

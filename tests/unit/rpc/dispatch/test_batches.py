@@ -87,7 +87,7 @@ def test_requests_of_a_batch_run_as_the_client_in_every_time_slice() -> None:
 
         def invoke(params: Any, caller: Any) -> int:
             received[params[0]].add(SUBJECT.get())
-            time.sleep(0.0005)  # a batch needs several time slices
+            time.sleep(0.0005)  # make each request slow, so that the batch needs several time slices
             return 1
 
         dispatch._table = {"eth_blockNumber": bound._replace(invoke=invoke)}

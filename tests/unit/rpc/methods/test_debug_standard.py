@@ -35,7 +35,7 @@ def test_members_without_anything_to_say_are_left_out(dev: Interface) -> None:
     row = {"pc": 0, "op": "STOP", "gas": 0, "gasCost": 0, "depth": 1, "stack": []}
     expected = {"gas": 21000, "failed": False, "returnValue": "0x", "structLogs": [row]}
     assert dev.ask("debug_traceTransaction", "0x" + hash.hex(), {"enableMemory": True}) == expected
-    # an empty tracer name counts as a name, so the response wraps each result of a block (json-rpc.md 9, line 19)
+    # an empty tracer name counts as a name, so each trace of the block is wrapped in an object (json-rpc.md 9, line 19)
     (named,) = dev.ask("debug_traceBlockByNumber", "latest", {"tracer": ""})
     assert named == {"txHash": "0x" + hash.hex(), "result": expected}
     assert dev.ask("debug_traceBlockByNumber", "latest", {"enableMemory": False}) == [expected]

@@ -214,7 +214,7 @@ def test_options_and_blocks_that_make_no_sense(dev: Interface) -> None:
     assert dev.ask("debug_traceTransaction", NOWHERE) is None
     assert dev.ask("debug_traceBlockByNumber", "0x0") is None
     genesis = dev.ask("eth_getBlockByNumber", "0x0")["hash"]
-    # only current releases of Besu and geth have these tracers, and both return an error
+    # Besu and geth return an error for named tracers at genesis
     refused = (-32000, "Genesis block is not traceable")
     assert dev.error("debug_traceBlockByNumber", "0x0", {"tracer": "callTracer"}) == refused
     assert dev.error("debug_traceBlockByHash", genesis, {"tracer": "callTracer"}) == refused

@@ -214,8 +214,9 @@ def test_precompiled_contracts_are_listed_when_they_are_paid(istanbul: Interface
     assert (root["subtraces"], paid["traceAddress"], paid["action"]["value"]) == (1, [0], "0x1")
     assert paid["result"] == {"gasUsed": hex(15 + 3), "output": ZERO_WORD}
     (direct,) = traced(istanbul, IDENTITY, "aa")
-    assert direct["result"] == {"gasUsed": hex(15 + 3), "output": "0x"}  # a direct call shows no output
-    # one gas is missing: Besu adds the price to the gas used and shows no error
+    # a precompiled contract that is called directly shows no output
+    assert direct["result"] == {"gasUsed": hex(15 + 3), "output": "0x"}
+    # the gas is one too little: Besu adds the price to the gas used and shows no error
     (poor,) = traced(istanbul, IDENTITY, "aa", gas=INTRINSIC + 16 + 17)
     assert (poor["action"]["gas"], poor["result"]["gasUsed"]) == (hex(17 + 18), hex(18))
     assert "error" not in poor
@@ -231,7 +232,7 @@ def test_a_creation_pays_for_its_code(istanbul: Interface) -> None:
         "from": at(CREATES),
     }
     assert "creationMethod" not in made["action"], "calls do not say it"
-    # the cost is two pushes and 200 gas per byte, without the memory of RETURN
+    # the gas used is two pushes and 200 gas per byte of code, without the memory of RETURN
     assert made["result"] == {"gasUsed": hex(2 * PUSH + 200), "address": made["result"]["address"], "code": "0x00"}
     assert root["result"]["gasUsed"] == hex(5 * PUSH + 6 + CREATE + 2 * PUSH + 3 + 200 + POP)
 
@@ -343,7 +344,8 @@ def test_a_callee_that_shows_nothing_hides_what_follows(istanbul: Interface) -> 
 def test_a_rejected_call_shows_its_caller(istanbul: Interface) -> None:
     refused = machine(istanbul, OVERDRAWS)["ops"][7]
     assert refused["sub"] == {"code": "0x" + CONTRACTS[OVERDRAWS], "ops": []}
-    assert refused["cost"] == CALL + VALUE_TRANSFER - STIPEND  # the caller gets the stipend back
+    # the call is rejected, so the caller gets the stipend back
+    assert refused["cost"] == CALL + VALUE_TRANSFER - STIPEND
     assert refused["ex"]["push"] == ["0x0"]
 
 

@@ -302,7 +302,7 @@ def test_notifications_wait_while_the_node_works_on_its_own_block(dev: Interface
         for one in counting:
             subscriptions.subscribe(one, "newHeads", None)
         priority = dev.context.lanes.block_priority
-        priority._longest_s = 60.0  # a long timeout, so that a slow machine does not close the connection
+        priority._longest_s = 60.0  # set a long limit, so that the block keeps its priority on a slow machine too
         await dev.node.seal()
         priority.begin()
         await settle()

@@ -306,7 +306,7 @@ def test_a_known_request_that_has_to_wait_for_its_turn_is_answered_then() -> Non
         client.shared.scheduler.spend(math.inf)
         assert client.post(WAIT) == b""
         await asyncio.sleep(0)
-        assert client.post() == b""  # this answer waits in the queue behind the first answer
+        assert client.post() == b""  # this answer waits behind the first answer
         assert context.gate is not None
         context.gate.set_result(1)
         for _ in range(20):
@@ -685,7 +685,7 @@ def test_a_client_that_never_reads_is_cut_off() -> None:
 def test_a_client_that_never_reads_is_cut_off_also_when_it_has_asked_for_more() -> None:
     def story(client: Client, context: Context) -> None:
         client.connection.pause_writing()
-        client.send(post() * 8)  # the node received these bytes before it paused reading
+        client.send(post() * 8)  # the client sends these requests before the node stops reading
         for _ in range(7):
             client.connection.tick(5.0)
         assert client.transport.is_aborted

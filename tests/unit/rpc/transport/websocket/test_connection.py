@@ -258,7 +258,7 @@ def test_an_evicted_client_is_logged_once(caplog: pytest.LogCaptureFixture) -> N
     def story(client: Client, context: Context) -> None:
         client.open()
         client.transport.unread = 1001
-        for _ in range(100):  # this sends one notification per subscription, before the loop handles the socket
+        for _ in range(100):  # send a hundred notifications before the event loop handles the socket
             client.server.notify(b"x")
 
     run(story, max_unread_bytes=1000)
