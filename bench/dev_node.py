@@ -31,7 +31,7 @@ ANVIL_PORT = 18549
 
 
 class Client:
-    """One keep-alive connection."""
+    """One keep-alive HTTP connection to a node."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
@@ -71,9 +71,9 @@ def pairs(client: Client, count: int) -> tuple[float, float]:
 
 
 TOKEN = (
-    "0x6fffffffffffffffffffffffffffffffff3355"  # the creator's token balance is 2^128 - 1
+    "0x6fffffffffffffffffffffffffffffffff3355"  # the code sets the creator's token balance to 2^128 - 1
     "604580601e6000396000f3"
-    "602435803354033355600435805482019055600052"  # this function moves an amount from the caller to an account
+    "602435803354033355600435805482019055600052"  # the code moves an amount from the caller to another account
     "7fddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef60206000a1"
     "600160005260206000f3"
 )

@@ -52,7 +52,7 @@ HEAD = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n
 
 
 class Clients:
-    """One service and its clients."""
+    """One measured service and its client connections."""
 
     def __init__(self, table: Mapping[str, BoundMethod], issuer: TokenIssuer | None) -> None:
         self._table = table

@@ -42,7 +42,7 @@ MAX_RATE = 14_000
 
 @dataclass(slots=True)
 class Figures:
-    """Results of one node."""
+    """Measured results of one node."""
 
     idle: list[float] = field(default_factory=list)
     """Delay of each block in seconds, without load."""

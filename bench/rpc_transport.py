@@ -41,7 +41,7 @@ BODIES = {
 
 
 class Context:
-    """A context with constant answers."""
+    """A method context with constant answers."""
 
     head = 0x4D2
 
@@ -51,7 +51,7 @@ class Context:
 
 @method("eth_blockNumber")
 def block_number(ctx: Context) -> Quantity:
-    """Return a constant."""
+    """Return a constant block number."""
     return ctx.head
 
 
@@ -62,7 +62,7 @@ def get_balance(ctx: Context, address: AddressParam, block: BlockParam = BlockTa
 
 
 class Service:
-    """A service with two methods."""
+    """A JSON-RPC service with two methods."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.plain: Callable[[bytes], Reply] | None = dispatcher.handle

@@ -65,7 +65,7 @@ def frames(payload: bytes, seconds: float) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    """Print a table."""
+    """Print a table of the measured rates."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=0.5, help="time for each figure")
     seconds = parser.parse_args().seconds

@@ -62,7 +62,7 @@ class Meter:
 
 
 class Reading(NamedTuple):
-    """Figures of a meter."""
+    """Figures that a meter has recorded."""
 
     blocked_s: float
     memory_mb: float

@@ -111,7 +111,7 @@ class RawPeer:
         return True
 
     async def greet(self) -> None:
-        """Exchange Hellos."""
+        """Exchange Hello messages with the node."""
         await self.send(HELLO, hello(self.key))
         await self.expect(HELLO)
         self.session.is_compressed = True

@@ -62,7 +62,7 @@ class Target:
     secret: bytes = b""
     """Secret that signs tokens, if the node requires them."""
     enclave: Place | None = None
-    """Port for other enclaves."""
+    """Address of the port for other enclaves."""
     enode: Enode | None = None
     """Enode URL of the node."""
     enodes: tuple[Enode, ...] = ()

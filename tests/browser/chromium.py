@@ -36,7 +36,7 @@ _OPTIONS = (
 
 
 class Browser:
-    """One tab."""
+    """One tab of a browser."""
 
     def __init__(self, socket: Any, process: subprocess.Popen[bytes]) -> None:
         self._socket = socket
@@ -125,7 +125,7 @@ class Browser:
             line = pid
             while line in parents and line != self.process.pid:
                 line = parents[line]
-            with suppress(OSError):  # the process has just ended
+            with suppress(OSError):  # the process may have ended in the meantime
                 if line == self.process.pid and b"--type=renderer" in Path(f"/proc/{pid}/cmdline").read_bytes():
                     memory = Path(f"/proc/{pid}/smaps_rollup").read_text().partition("\nPss:")[2].split()[0]
                     found.append((processor_s(pid), int(memory) * 1024))
@@ -143,7 +143,7 @@ class Browser:
 
     def go(self, view: str) -> None:
         """Go to another view of the open page."""
-        # wait until the page has handled the change
+        # wait until the page has handled the new value
         self.value(
             "new Promise((resolve) => { const before = location.href; addEventListener('hashchange', () => resolve(1),"
             f" {{ once: true }}); location.hash = {json.dumps(view)}; if (location.href === before) resolve(1); }})"
@@ -198,7 +198,7 @@ def chromium() -> Iterator[Browser]:
         )
         try:
             address = _debugger(Path(profile) / "DevToolsActivePort", process)
-            # read all events even while no test waits: a full queue would block the browser and its pongs
+            # read all events even while no test waits, because a full queue would block the browser and its pongs
             with client.connect(
                 address, max_size=None, max_queue=None, ping_interval=None, open_timeout=LIMIT_S
             ) as socket:

@@ -82,7 +82,7 @@ def test_transactions_and_receipts(interface: Interface) -> None:
 
 
 def price(transaction: dict[str, Any], block: dict[str, Any]) -> int:
-    """Return the effective gas price."""
+    """Return the effective gas price of a transaction."""
     if "maxFeePerGas" not in transaction:
         return int(transaction["gasPrice"], 16)
     tip = int(block["baseFeePerGas"], 16) + int(transaction["maxPriorityFeePerGas"], 16)

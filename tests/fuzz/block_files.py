@@ -35,7 +35,7 @@ _FOLLOWING = 2
 
 @dataclass(slots=True)
 class Spoiling:
-    """Results of a run."""
+    """Results of a run over all changed files."""
 
     files: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
@@ -104,7 +104,7 @@ def _judge(chain: Chain, file: Path, what: str, seen: Spoiling) -> None:
 
 
 def _kind(error: OphionError, file: Path) -> str:
-    """Return the broken rule. Raises AssertionError when the message does not name the position."""
+    """Return the rule that an import error names. Raises AssertionError if the error does not name the position."""
     message = str(error)
     assert message.isprintable(), message
     if isinstance(error, InvalidBlock):

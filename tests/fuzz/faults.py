@@ -19,7 +19,7 @@ SOURCE = Path(__file__).with_name("faults.c")
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """The built library."""
+    """The built fault injection library."""
 
     library: Path
 

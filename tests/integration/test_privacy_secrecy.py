@@ -33,7 +33,7 @@ LIMIT_S = 60.0
 PRECOMPILE = (126).to_bytes(20, "big")
 MARKERS = 150
 PAGE, HEAD, BRANCH, LEAF, OVERFLOW, LONG_VALUE = 4096, 16, 1, 2, 4, 1
-"""Constants of LMDB's page format."""
+"""Flags and sizes of LMDB's page format."""
 ENCLAVE_TABLES = ["payloads", "arrivals", "groups", "lookup", "outbox", "cursors", "handed"]
 
 CODE = b"planted: the code of a contract!"

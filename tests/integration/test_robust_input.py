@@ -52,7 +52,7 @@ def test_changes_and_cuts_all_over_a_block_file_are_noticed(tmp_path: Path) -> N
 
 
 def nested(depth: int) -> bytes:
-    """Return nested lists."""
+    """Return RLP lists nested to this depth."""
     heads = []
     size = 1
     for _ in range(depth):

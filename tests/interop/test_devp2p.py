@@ -124,7 +124,7 @@ def test_eth_after_the_merge(tmp_path: Path) -> None:
 
 
 def load(data_path: Path, *arguments: str) -> None:
-    """Import a suite's chain."""
+    """Import the chain of a conformance suite into a node."""
     ophion(f"--data-path={data_path}", *arguments[:1], "blocks", "import", *arguments[1:]).succeeded()
 
 

@@ -21,7 +21,7 @@ Graph = dict[Path, set[Path]]
 
 @cache
 def files(crate: str) -> dict[tuple[str, ...], Path]:
-    """Return files by module path."""
+    """Return the files of a crate by module path."""
     found = {}
     for path in (NATIVE / crate / "src").rglob("*.rs"):
         parts = path.relative_to(NATIVE / crate / "src").with_suffix("").parts

@@ -220,7 +220,7 @@ TOPICS = {
 
 
 def modules() -> list[str]:
-    """Return every module except packages."""
+    """Return every module of the package except `__init__` files."""
     return sorted(str(path.relative_to(SOURCES)) for path in SOURCES.rglob("*.py") if path.name != "__init__.py")
 
 

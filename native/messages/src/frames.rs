@@ -17,7 +17,7 @@ const CLOSE: u8 = 0x8;
 const PING: u8 = 0x9;
 const PONG: u8 = 0xA;
 
-/// A message or control frame.
+/// A WebSocket message or control frame that the reader has parsed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
     Text(Vec<u8>),
@@ -38,13 +38,13 @@ pub enum Fault {
     TooLarge = 1009,
 }
 
-/// Result of a read.
+/// Result of parsing the bytes of one socket read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     pub events: Vec<Event>,
     /// Number of bytes processed. The caller passes the remaining bytes again.
     pub consumed: usize,
-    /// Number of pings and pongs.
+    /// Number of pings and pongs in this read.
     pub controls: usize,
     pub fault: Option<Fault>,
 }

@@ -17,7 +17,7 @@ const ID_DIGITS: usize = 15;
 /// A plain request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Digits of the id.
+    /// Digits of the request id.
     pub id: &'a [u8],
     pub method: &'a [u8],
     pub params: Params<'a>,
@@ -25,7 +25,7 @@ pub struct Request<'a> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Params<'a> {
-    /// Parameter of eth_sendRawTransaction.
+    /// Parameter of eth_sendRawTransaction, decoded to bytes.
     Transaction(Vec<u8>),
     Plain(Vec<Param<'a>>),
 }

@@ -5,7 +5,7 @@
 
 use alloy_primitives::{Address, U256, hex};
 
-/// Append text unchanged.
+/// Append text to the buffer unchanged.
 #[inline]
 pub fn raw(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
@@ -24,7 +24,7 @@ pub fn data(out: &mut Vec<u8>, before: &str, bytes: impl AsRef<[u8]>) {
     out.push(b'"');
 }
 
-/// Append bytes, or null.
+/// Append bytes as DATA, or null.
 #[inline]
 pub fn data_or_null(out: &mut Vec<u8>, before: &str, bytes: Option<impl AsRef<[u8]>>) {
     match bytes {

@@ -31,10 +31,10 @@ pub struct DynamicFee {
     pub max_priority_fee: u128,
 }
 
-/// The signed fields.
+/// The fields of a private transaction that the signature covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsigned {
-    /// None for a legacy transaction.
+    /// Fees of a type 2 transaction; None for a legacy transaction.
     pub dynamic_fee: Option<DynamicFee>,
     pub nonce: u64,
     /// Gas price; for type 2, the maximum fee per gas.

@@ -117,7 +117,7 @@ pub struct Multiples {
     /// beta times x of each entry. With y, these are the multiples of lambda times the point.
     x_beta: [Limbs; ENTRIES],
     y: [Limbs; ENTRIES],
-    /// The common Z of all entries.
+    /// The common Z coordinate of all entries in the table.
     pub scale: Field,
 }
 

@@ -42,7 +42,7 @@ const PREFIX: usize = 16;
 /// A message id and its content.
 pub type Message = (u8, Content);
 
-/// The payload of a message.
+/// The payload of an RLPx message.
 #[derive(Debug)]
 pub enum Content {
     Payload(Vec<u8>),
@@ -106,7 +106,7 @@ impl Egress {
         }
         let start = out.len();
         out.resize(start + snap::raw::max_compress_len(payload.len()), 0);
-        // compression fails only if the buffer is too small or the input has 4 GiB
+        // compression fails only if the output buffer is too small or the input has 4 GiB
         let size = snap::raw::Encoder::new().compress(payload, &mut out[start..]).unwrap_or(0);
         out.truncate(start + size);
     }
@@ -152,11 +152,11 @@ fn split_id(body: &[u8]) -> Result<(u8, &[u8])> {
 
 /// The part of a frame that is being read.
 enum Part {
-    /// The header and its tag.
+    /// The header of a frame and the tag of the header.
     Header { bytes: [u8; 32], filled: usize },
     /// The body of a frame. The session decrypts bytes as they arrive, but uses them only after the tag is verified.
     Body { body: Vec<u8>, size: usize },
-    /// The tag of a body.
+    /// The tag of a frame body, after the body.
     Tag { body: Vec<u8>, bytes: Tag, filled: usize },
     /// The part of a large compressed message after its prefix, or the tag of the message. The session decompresses
     /// bytes as they arrive, but uses them only after the tag is verified.
@@ -166,7 +166,7 @@ enum Part {
 /// A large compressed message.
 struct Large {
     id: u8,
-    /// The announced size after decompression.
+    /// The size after decompression that the message announces.
     size: usize,
     /// The decoder; None for a message above the size limit of its id, whose bytes are dropped.
     decoder: Option<Decoder>,
@@ -421,7 +421,8 @@ impl Ingress {
         if self.is_compressed() {
             match self.decompress(id, payload) {
                 Ok(content) => return Ok((id, content)),
-                // accept an uncompressed Disconnect: a peer that has not read our Hello yet does not compress
+                // accept an uncompressed Disconnect, because a peer that has not read our Hello yet does not compress
+                // messages
                 Err(_) if id == DISCONNECT => {}
                 Err(error) => return Err(error),
             }

@@ -126,7 +126,7 @@ class EventType:
         return f"<event {self.signature}>"
 
     def decode(self, topics: Sequence[bytes], data: bytes) -> dict[str, Any]:
-        """Return the arguments by name."""
+        """Return the arguments of a log by name."""
         names = [name or f"arg{position}" for position, name in enumerate(self.inputs.names)]
         return dict(zip(names, self.values(topics, data), strict=True))
 
@@ -201,7 +201,7 @@ class Abi:
 
     @cached_property
     def errors(self) -> dict[bytes, Function]:
-        """Errors by selector."""
+        """Custom errors of the contract by selector."""
         made = [Function(one) for one in self.entries if one.get("type") == "error"]
         return {one.selector: one for one in made}
 

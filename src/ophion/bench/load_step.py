@@ -41,7 +41,7 @@ class Step(Struct):
     shape: Shape
     sent: int = 0
     refused: Counter[str] = field(default_factory=Counter)
-    """Refusals by error text."""
+    """Number of refused transactions by error text."""
     mined_s: list[float] = field(default_factory=list)
     """Seconds from the scheduled time of a transaction until its block was seen, in sending order."""
     answer_s: list[float] = field(default_factory=list)
@@ -197,7 +197,7 @@ class Watch:
         self._next = int(await self._line.call("eth_blockNumber"), 16) + 1
 
     async def run(self) -> None:
-        """Watch until the step ends."""
+        """Watch new blocks until the load step ends."""
         while not self.is_over:
             head = int(await self._line.call("eth_blockNumber"), 16)
             seen = self._clock.monotonic()

@@ -30,7 +30,7 @@ RunStep = Callable[[float, float, Shape], Awaitable[Step]]
 
 
 class Found(Struct):
-    """Result of a search."""
+    """Result of a search for the highest sustained rate."""
 
     steps: list[Step] = field(default_factory=list)
     best: Step | None = None

@@ -45,7 +45,7 @@ class BadBlocks:
         self._known: OrderedDict[Hash32, BadBlock] = OrderedDict()
 
     def add(self, header: HashedHeader, body: Body, error: InvalidBlock) -> None:
-        """Remember a block."""
+        """Remember an invalid block and the rule that it breaks."""
         self._known[header.hash] = BadBlock(header, body, type(error), error.rule, error.got, error.expected)
         if len(self._known) > _MAX_BAD_BLOCKS:
             self._known.popitem(last=False)

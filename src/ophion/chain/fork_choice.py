@@ -17,7 +17,7 @@ class HeadChange(Struct, frozen=True):
     added: tuple[HashedHeader, ...]
     """Blocks that enter the canonical chain, oldest first. The last block is the new head."""
     tip: Tip
-    """The new head."""
+    """The new head with its total difficulty."""
 
 
 def head_change(tip: Tip, head: HashedHeader, chain: HeaderReader) -> HeadChange:

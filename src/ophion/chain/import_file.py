@@ -52,7 +52,7 @@ class ImportProgress(Struct):
     transactions: int = 0
     gas: int = 0
     number: int = 0
-    """Number of the last block."""
+    """Number of the last block that the import has processed."""
     bytes_done: int = 0
     bytes_total: int = 0
 
@@ -63,7 +63,7 @@ class _Ready(Struct, frozen=True):
     block: ChainBlock | None
     number: int
     end: int
-    """Position after the block."""
+    """Position in the source after the block."""
 
 
 class _Chunk(Struct, frozen=True):
@@ -237,7 +237,7 @@ class BlockFileImport:
             block = decode_block(raw, engine)
         except DecodeError as error:
             raise DecodeError(f"not a block: {error}", locate(offset)) from error
-        # ignore an invalid signature here: execution reports it, after the header is verified
+        # ignore an invalid signature here, because execution reports it after the header is verified
         with suppress(InvalidBody):
             block.body.recover()
         return _Ready(block, header.number, end)
@@ -283,5 +283,5 @@ def _ahead(chunks: Iterator[_Chunk]) -> Generator[_Chunk, None, None]:
 
 
 def _next(chunks: Iterator[_Chunk]) -> _Chunk:
-    # after the last chunk, `next` returns its default, which the caller does not read
+    # after the last chunk, `next` returns its default value, which the caller does not read
     return next(chunks, _Chunk([], None, is_last=True))

@@ -54,7 +54,7 @@ class ImportedBatch(Struct, frozen=True):
     """Result for several blocks that are in the database."""
 
     count: int
-    """Number of new blocks."""
+    """Number of new blocks in the database."""
     change: HeadChange | None
     failure: OphionError | None
     """Error of the first block that was not imported: `InvalidBlock` or `UnknownParent`."""
@@ -196,7 +196,7 @@ class Importer:
         try:
             change = core.commit()
         finally:
-            # discard all staged blocks after a failed commit (a full disk): otherwise a later commit would write them
+            # discard all staged blocks after a failed commit, because a later commit would write them
             core.discard()
         if change is None:
             return Imported(header, Outcome.SIDE)

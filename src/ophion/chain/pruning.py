@@ -61,7 +61,7 @@ class Dropped(Struct):
     """Pruning totals since the start of the node."""
 
     rounds: int = 0
-    """Number of rounds started."""
+    """Number of pruning rounds started."""
     sweeps: int = 0
     """Number of rounds that deleted nodes."""
     marked: int = 0

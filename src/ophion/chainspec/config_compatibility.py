@@ -60,7 +60,7 @@ def lasting_rules(spec: ChainSpec) -> Rules:
 
 
 def encode_rules(rules: Rules) -> bytes:
-    """Encode rules for the database."""
+    """Encode consensus rules for the database."""
     fields = {name: (rule.value, rule.block, rule.time) for name, rule in rules.items()}
     return json.dumps(fields, separators=(",", ":")).encode()
 

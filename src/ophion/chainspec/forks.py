@@ -53,7 +53,7 @@ _EVM_RULES: Final = {
     Milestone.BPO4: "osaka",
     Milestone.BPO5: "osaka",
 }
-# delay of the difficulty bomb in blocks (EIP-649, 1234, 2384, 3554, 4345, 5133)
+# this table gives the delay of the difficulty bomb in blocks (EIP-649, 1234, 2384, 3554, 4345, 5133)
 _BOMB_DELAYS: Final = {
     Milestone.BYZANTIUM: 3_000_000,
     Milestone.CONSTANTINOPLE: 5_000_000,
@@ -88,7 +88,7 @@ class Fork(Struct, frozen=True):
     bomb_delay: int
     """Delay of the difficulty bomb in blocks."""
     blobs: BlobParameters | None
-    """Blob parameters; None before Cancun."""
+    """Blob parameters of the fork; None before Cancun."""
 
     def has(self, milestone: Milestone) -> bool:
         """Whether a milestone is active under these rules."""

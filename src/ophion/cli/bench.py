@@ -111,7 +111,7 @@ async def _client(node: JsonRpcConnection) -> str:
     """Return the client version of the node."""
     try:
         return str(await node.call("web3_clientVersion"))
-    except CommandError:  # the node does not serve the API group WEB3
+    except CommandError:  # the node may not serve the API group WEB3
         return "a node of unknown version"
 
 
@@ -123,7 +123,7 @@ async def _published(node: JsonRpcConnection) -> PrivateKey | None:
 
 
 def _show(step: Step) -> None:
-    """Print a line of progress."""
+    """Print a line about a finished load step."""
     median = percentile(step.mined_s, 0.5)
     waited = "nothing mined" if median is None else f"mined after {median:.2f} s"
     verdict = "kept up" if kept_up(step) else "too much"

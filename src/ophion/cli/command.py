@@ -18,7 +18,7 @@ class CommandSession(Struct, frozen=True):
     """One run of a command, with global options, arguments and warnings."""
 
     settings: Loaded[Any]
-    """The global configuration."""
+    """The global configuration of the node."""
     words: tuple[str, ...] = ()
     """Arguments that are not options, such as files and folders."""
     config_file: Path | None = None

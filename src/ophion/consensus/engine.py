@@ -39,7 +39,7 @@ class BlockPreferences(Struct, frozen=True):
     timestamp: int
     """Minimum timestamp. The engine uses a later timestamp if its rules require one."""
     author: Address
-    """Address of the producer."""
+    """Address of the block producer."""
     extra_data: bytes = b""
     """Vanity data, which engines extend with their own data."""
     vote: Vote | None = None

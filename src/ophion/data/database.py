@@ -55,7 +55,7 @@ class DatabaseReader:
         self._engine = str(rules["consensus"][0])
 
     def head(self) -> BlockRef:
-        """Return the newest block."""
+        """Return number and hash of the newest block."""
         with translated():
             head = self._store.head()
         if head is None:
@@ -63,7 +63,7 @@ class DatabaseReader:
         return BlockRef(head[1], head[0])
 
     def block(self, number: int) -> BlockRef | None:
-        """Return a canonical block."""
+        """Return number and hash of the canonical block with this number."""
         with translated():
             found = self._store.canonical_hash(number)
         return None if found is None else BlockRef(number, found)

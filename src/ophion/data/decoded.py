@@ -37,7 +37,7 @@ def dataset_of(entry: AbiEntry) -> Dataset:
     taken = {*names, "chain_id", "is_decoded", "from"}
     columns = [column for name in names if (column := base.column(name)) is not None]
     for at, (given, codec) in enumerate(zip(entry.inputs.names, entry.inputs.codecs, strict=True)):
-        # make the name unique: a parameter may have the name of a column or of another parameter
+        # make the column name unique, because a parameter may have the name of a column or of another parameter
         name = re.sub(r"\W", "_", given or f"arg{at}")
         while name in taken:
             name += "_"
@@ -77,11 +77,11 @@ class DecodingReader:
         self.datasets = {dataset.name: dataset for dataset in map(dataset_of, entries)}
 
     def head(self) -> BlockRef:
-        """Return the newest block."""
+        """Return number and hash of the newest block."""
         return self._reader.head()
 
     def block(self, number: int) -> BlockRef | None:
-        """Return a canonical block."""
+        """Return number and hash of the canonical block with this number."""
         return self._reader.block(number)
 
     def finality(self) -> Finality:
@@ -89,7 +89,7 @@ class DecodingReader:
         return self._reader.finality()
 
     def ranges(self, dataset: Dataset, first: int, last: int) -> Sequence[tuple[int, int]]:
-        """Split blocks into ranges."""
+        """Split blocks into ranges of similar size."""
         return self._reader.ranges(dataset, first, last)
 
     def batches(

@@ -70,7 +70,7 @@ class ExportResult(Struct):
 
 
 class _Job(Struct, frozen=True):
-    """One file to write."""
+    """One export file to write."""
 
     dataset: Dataset
     first: int
@@ -107,7 +107,7 @@ class Export:
 
     @property
     def manifest(self) -> Manifest:
-        """The list of finished files."""
+        """The manifest: the list of finished files."""
         return self._manifest
 
     def run(self, first: int, last: int, verify: bool = True) -> ExportResult:

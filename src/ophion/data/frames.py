@@ -77,7 +77,7 @@ class ChainTables:
 
     @property
     def reader(self) -> TableReader:
-        """The source of the rows."""
+        """The source from which rows are read."""
         return self._reader
 
     def dataset(
@@ -158,7 +158,7 @@ class Selection:
 
     @property
     def schema(self) -> Any:
-        """The Arrow schema."""
+        """The Arrow schema of the selected columns."""
         return arrow_schema(self._dataset, self._columns, self._hex)
 
     def batches(self) -> Iterator[Any]:
@@ -177,14 +177,14 @@ class Selection:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_arrow(self) -> Any:
-        """Return a `pyarrow.Table`."""
+        """Return the selected rows as a `pyarrow.Table`."""
         return require("pyarrow").Table.from_batches(list(self.batches()), self.schema)
 
     def to_pandas(self) -> Any:
-        """Return a `pandas.DataFrame`."""
+        """Return the selected rows as a `pandas.DataFrame`."""
         require("pandas")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
-        """Return a `polars.DataFrame`."""
+        """Return the selected rows as a `polars.DataFrame`."""
         return require("polars").from_arrow(self.to_arrow())

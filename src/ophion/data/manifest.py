@@ -16,7 +16,7 @@ MANIFEST_NAME: Final = "_manifest.json"
 
 
 class FileEntry(Struct, frozen=True):
-    """One finished file."""
+    """One finished export file."""
 
     path: str
     first: int
@@ -95,7 +95,7 @@ class Manifest(Struct):
         return entry
 
     def save(self, target: Target) -> None:
-        """Write the manifest."""
+        """Write the manifest to the target."""
         for entry in self.datasets.values():
             entry.files.sort(key=lambda file: file.first)
         content = msgspec.json.format(msgspec.json.encode(self), indent=1)

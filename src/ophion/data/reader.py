@@ -32,10 +32,10 @@ class TableReader(Protocol):
     chain_id: int
 
     def head(self) -> BlockRef:
-        """Return the newest block."""
+        """Return number and hash of the newest block."""
 
     def block(self, number: int) -> BlockRef | None:
-        """Return a canonical block."""
+        """Return number and hash of the canonical block with this number."""
 
     def finality(self) -> Finality:
         """Return the finality rule of the network."""

@@ -34,13 +34,13 @@ class RpcReader:
             self.chain_id = int(self._ask("eth_chainId"), 16)
 
     def head(self) -> BlockRef:
-        """Return the newest block."""
+        """Return number and hash of the newest block."""
         block = self._ask("eth_getBlockByNumber", "latest", False)
         with self._checking("the latest block"):
             return BlockRef(int(block["number"], 16), bytes.fromhex(block["hash"][2:]))
 
     def block(self, number: int) -> BlockRef | None:
-        """Return a canonical block."""
+        """Return number and hash of the canonical block with this number."""
         block = self._ask("eth_getBlockByNumber", hex(number), False)
         with self._checking(f"block {number}"):
             return None if block is None else BlockRef(number, bytes.fromhex(block["hash"][2:]))

@@ -144,7 +144,7 @@ class Enclave(Protocol):
         """
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Run background work until cancelled."""
+        """Run the background work of the enclave until cancelled."""
 
     def status(self) -> dict[str, Any]:
         """Return keys, peers by key, groups, payloads and outbox, for priv_status."""

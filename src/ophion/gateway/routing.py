@@ -82,7 +82,7 @@ class RouteTarget:
         return len(self._head) <= _MAX_HEAD_BYTES
 
     def handle(self, body: bytes, connection: ForwardingConnection) -> Any:
-        """Forward one request."""
+        """Forward one request to the service."""
         connection.spend(_FORWARD_CPU_S)
         return self.upstream.ask(with_body(self._head, body))
 
@@ -208,7 +208,7 @@ class Paths:
         upstream = self._tools.get(name)
         if upstream is None:
             return failure(None, 404, f"{name.decode().capitalize()} is not installed beside this network.")
-        # Prometheus expects the path prefix and Grafana does not; see their guides for reverse proxies
+        # Prometheus expects the path prefix, and Grafana does not (see their guides for reverse proxies)
         return upstream, path if name == b"prometheus" else path.removeprefix(b"/grafana") or b"/"
 
     def _file(self, request: Request) -> Response:

@@ -168,7 +168,7 @@ class Upstream:
 
 
 class _Waiting:
-    """A queued request."""
+    """A request that waits for a connection to the service."""
 
     __slots__ = ("_message", "_over", "is_given_up", "pending")
 

@@ -57,7 +57,7 @@ Made = TypeVar("Made")
 Guard = Callable[[bytes | None, str], bool]
 """Returns whether a request with this `Authorization` header may use a method."""
 Login = Callable[[Request], Result]
-"""Answers a login request."""
+"""A function that answers a login request."""
 
 
 class GraphqlApplication:
@@ -101,7 +101,7 @@ class GraphqlApplication:
                 return self._get(request)
         except STOPS:
             raise
-        except BaseException as error:  # noqa: BLE001  # an error must not stop the node
+        except BaseException as error:  # noqa: BLE001  # no error may stop the node
             return _failed(error)
         return Response(405, headers=b"Allow: GET, POST, OPTIONS\r\n")
 

@@ -59,7 +59,7 @@ class Network(Protocol):
 
 
 class Watched(Struct, frozen=True):
-    """Measured parts of a node."""
+    """Parts of a node that metrics measure."""
 
     chain: Chain
     queries: Queries

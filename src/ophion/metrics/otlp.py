@@ -95,7 +95,7 @@ def _pairs(variables: Mapping[str, str], name: str) -> dict[str, str]:
 
 
 class OtlpService:
-    """Exports until it is cancelled."""
+    """Exports metrics and spans until it is cancelled."""
 
     name = "OpenTelemetry export"
 

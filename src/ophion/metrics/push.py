@@ -23,7 +23,7 @@ _MAX_REPLY_BYTES: Final = 64 * 1024
 
 
 class PushService:
-    """Pushes until it is cancelled."""
+    """Pushes metrics until it is cancelled."""
 
     name = "metrics push"
 

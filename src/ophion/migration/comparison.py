@@ -42,7 +42,7 @@ class MethodResult(Struct):
     skipped: int = 0
     """Calls about states that the old node no longer has."""
     differences: list[Difference] = field(default_factory=list)
-    """The first few differences."""
+    """The first few differences between the replies of both nodes."""
     only_old: Counter[str] = field(default_factory=Counter)
     """JSON keys that only the old node sends. They do not count as differences."""
     only_new: Counter[str] = field(default_factory=Counter)

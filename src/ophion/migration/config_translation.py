@@ -16,7 +16,7 @@ from ophion.runtime.options import specs_of
 
 _DATA_PATH: Final = "data-path"
 _OWN_FILES: Final = frozenset(("node-private-key-file", "static-nodes-file"))
-"""Options that name files for which the data path has a default name."""
+"""Options that name a file. Without the option, a file with a default name in the data path is used."""
 
 
 class ConfigLine(Struct, frozen=True):
@@ -27,7 +27,7 @@ class ConfigLine(Struct, frozen=True):
 
 
 class TranslatedConfig(Struct, frozen=True):
-    """A translated file."""
+    """A configuration file translated to options of Ophion, with its report."""
 
     source: Path
     text: str

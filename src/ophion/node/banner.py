@@ -16,7 +16,7 @@ class Summary(Struct, frozen=True):
     """Values of a running node that the startup text shows."""
 
     endpoints: Mapping[str, str]
-    """URL of each service."""
+    """URL of each service, by service name."""
     network: str
     chain_id: int
     accounts: Sequence[DevAccount]

@@ -58,7 +58,7 @@ OnProgress = Callable[[CopyStep, int, int], None]
 
 
 class Copied(Struct, frozen=True):
-    """Result of a completed copy."""
+    """Result of a completed database copy."""
 
     number: int
     hash: bytes
@@ -107,7 +107,7 @@ def compact(directory: DataDirectory, on_progress: OnProgress) -> tuple[int, Cop
         try:
             copied = _copy(directory.store(read_only=True), new, 0, True, on_progress)
             directory.close_store()
-            # LMDB's lock file belongs to the old database, so delete it; the next process creates a new one
+            # delete LMDB's lock file, which belongs to the old database; the next process creates a new lock file
             (database / LOCK_FILE).unlink(missing_ok=True)
             (new / DATA_FILE).replace(database / DATA_FILE)
             force_directory(database)
@@ -150,7 +150,7 @@ def _forget_votes(folder: Path) -> None:
 
     A validator without votes waits until it cannot contradict its earlier votes. With outdated votes it would not wait.
     """
-    # lazy import, because this module imports all of consensus
+    # lazy import: this module imports all consensus modules
     from ophion.producer.vote_store import MEMORY_KEY, without_votes
 
     with closing(open_store(folder, create=False, read_only=True)) as copy, translated():

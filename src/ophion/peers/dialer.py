@@ -44,7 +44,7 @@ class Dialer:
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
-        """Number of attempts in progress."""
+        """Number of dial attempts in progress."""
         return len(self._under_way)
 
     def __contains__(self, node_id: object) -> bool:

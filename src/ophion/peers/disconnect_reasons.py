@@ -34,7 +34,7 @@ class DisconnectReason(IntEnum):
 
     @property
     def label(self) -> str:
-        """Name in logs and metrics."""
+        """Name of the reason in logs and metrics."""
         return self.name.lower()
 
 

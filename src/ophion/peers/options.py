@@ -59,7 +59,7 @@ class NatMethod(Enum):
 
 
 class SyncMode(Enum):
-    """Accepted sync modes."""
+    """Sync modes that the option accepts."""
 
     FULL = "FULL"
     FAST = "FAST"

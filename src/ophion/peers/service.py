@@ -69,8 +69,8 @@ class PeerService:
         is_member: Callable[[Address], bool] = lambda address: False,
         host_names: HostNames | None = None,
     ) -> None:
-        """`rules` decide which nodes are permitted (None permits all). `is_member` returns whether an address is a
-        validator.
+        """Create the peer service. `rules` decide which nodes are permitted (None permits all). `is_member` returns
+        whether an address is a validator.
 
         `host_names` resolves the host names of static nodes and bootnodes (None if all have IP addresses).
         """
@@ -293,7 +293,7 @@ class PeerService:
         external = await mapping.ask()
         if external is not None:
             self._host = external
-            # the permissioning contract lists this node with its external address
+            # use the external address, because the permissioning contract lists this node with it
             self._rules.local = Enode(self._key.public_key, external, port, port)
             self._rules.changed.publish(None)
             if self.discovery is not None:

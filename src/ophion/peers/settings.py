@@ -19,9 +19,9 @@ class PeerSettings(Struct, frozen=True):
     """Settings of the peer service."""
 
     host: str = "127.0.0.1"
-    """The advertised address."""
+    """The address that this node advertises to peers."""
     interface: str = "127.0.0.1"
-    """The address to listen on."""
+    """The local address on which this node listens for peers."""
     port: int = 0
     limits: PeerLimits = field(default_factory=PeerLimits)
     static: tuple[Enode, ...] = ()

@@ -10,7 +10,7 @@ from ophion.peers.rlpx.capability import Capability
 
 
 class Attached(Protocol):
-    """A sub-protocol on one connection."""
+    """A sub-protocol that runs on one connection."""
 
     def received(self, code: int, payload: bytes) -> None:
         """Handle one message on the event loop. Messages arrive in order; `code` starts at 0 for each capability.

@@ -31,7 +31,7 @@ class AllowList(Generic[T]):
     """
 
     def __init__(self, file: RulesFile[T]) -> None:
-        """Read the file. Raises `RulesError`."""
+        """Read the allow-list from its file. Raises `RulesError`."""
         self.file = file
         self.mark = file.mark()
         """Mark of the file content that was read; see `RulesFile.mark`."""

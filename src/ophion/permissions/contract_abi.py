@@ -10,26 +10,26 @@ from ophion.primitives.enode import Enode, EnodeError
 from ophion.primitives.types import Address
 
 _TRANSACTION_ALLOWED: Final = bytes.fromhex("936421d5")
-"""transactionAllowed(address,address,uint256,uint256,uint256,bytes)"""
+"""Selector of transactionAllowed(address,address,uint256,uint256,uint256,bytes)"""
 _CONNECTION_ALLOWED: Final = bytes.fromhex("3620b1df")
-"""connectionAllowed(bytes32,bytes32,bytes16,uint16,bytes32,bytes32,bytes16,uint16)"""
+"""Selector of connectionAllowed(bytes32,bytes32,bytes16,uint16,bytes32,bytes32,bytes16,uint16)"""
 _NODE_ALLOWED: Final = bytes.fromhex("45a59e5b")
-"""connectionAllowed(string,string,uint16), in interface version 2 of the node rules"""
+"""Selector of connectionAllowed(string,string,uint16), in interface version 2 of the node rules"""
 
 _ADD_ACCOUNT: Final = bytes.fromhex("e89b0e1e")
-"""addAccount(address)"""
+"""Selector of addAccount(address)"""
 _REMOVE_ACCOUNT: Final = bytes.fromhex("c4740a95")
-"""removeAccount(address)"""
+"""Selector of removeAccount(address)"""
 _ADD_NODE: Final = bytes.fromhex("3600f60d")
-"""addEnode(bytes32,bytes32,bytes16,uint16)"""
+"""Selector of addEnode(bytes32,bytes32,bytes16,uint16)"""
 _REMOVE_NODE: Final = bytes.fromhex("aab2f5eb")
-"""removeEnode(bytes32,bytes32,bytes16,uint16)"""
+"""Selector of removeEnode(bytes32,bytes32,bytes16,uint16)"""
 _ADD_NAMED: Final = bytes.fromhex("39d6dd01")
-"""addEnode(string,string,uint16), in interface version 2 of the node rules"""
+"""Selector of addEnode(string,string,uint16), in interface version 2 of the node rules"""
 _REMOVE_NAMED: Final = bytes.fromhex("28a4a078")
-"""removeEnode(string,string,uint16), in interface version 2 of the node rules"""
+"""Selector of removeEnode(string,string,uint16), in interface version 2 of the node rules"""
 _MANY_ACCOUNTS: Final = bytes.fromhex("ac71abde")
-"""addAccounts(address[])"""
+"""Selector of addAccounts(address[])"""
 _LONGEST_TEXT: Final = 256
 
 RULES: Final = b"rules".ljust(32, b"\0")

@@ -55,7 +55,7 @@ class ContractCalls:
         self._answers: OrderedDict[Hash32, dict[bytes, Refusal | None]] = OrderedDict()
 
     def is_there(self, state: State) -> bool:
-        """Whether the address has code."""
+        """Whether the contract's address has code in this state."""
         return bool(state.code(self.contract))
 
     def refusal(

@@ -44,7 +44,7 @@ _REGISTERED: Final = _topic("RegistryUpdated(address,bytes32)")
 
 
 class _Log(NamedTuple):
-    """One log of a block."""
+    """One log of a rules contract in a block."""
 
     position: int
     """Index of the transaction in the block."""

@@ -30,7 +30,7 @@ class Change(Struct, frozen=True):
 
 
 class PeerConnection(Struct, frozen=True):
-    """A connected peer."""
+    """A connected peer that a change may disconnect."""
 
     enode: Enode
     address: Address
@@ -38,12 +38,12 @@ class PeerConnection(Struct, frozen=True):
 
 
 class DryRun(Struct, frozen=True):
-    """Effects of a change."""
+    """Effects of a change of rules."""
 
     problem: str | None
     """Why the whole change would be refused, or None."""
     closed: tuple[PeerConnection, ...]
-    """Connections that would end."""
+    """Connections that the change would end."""
     shut_out: tuple[Address, ...]
     """Senders that may send now but not after the change."""
 

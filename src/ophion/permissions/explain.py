@@ -37,7 +37,7 @@ class Sending(Struct, frozen=True):
 
 
 class RuleAnswer(Struct, frozen=True):
-    """The answer of one rule."""
+    """The answer of one rule about a transaction or a connection."""
 
     source: str
     """Where the rule comes from: file or contract."""

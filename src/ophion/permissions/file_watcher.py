@@ -35,7 +35,7 @@ class RulesWatch:
         self._told: dict[int, str | None] = {}
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Check the files until cancelled."""
+        """Check the rules files until cancelled."""
         ready()
         while True:
             await asyncio.sleep(_EVERY_S)

@@ -95,7 +95,7 @@ class NodeRules:
 
     @property
     def is_on(self) -> bool:
-        """Whether any rules are configured."""
+        """Whether any node rules are configured."""
         return self._listed is not None or self.contract is not None
 
     def names(self, node_id: bytes) -> bool:

@@ -49,7 +49,9 @@ class Permissions:
         fixed: Sequence[Enode] = (),
         bootnodes: Sequence[Enode] = (),
     ) -> None:
-        """`fixed` holds the bootnodes and static nodes, which cannot be removed from the list of nodes."""
+        """Create the permission rules. `fixed` holds the bootnodes and static nodes, which cannot be removed from the
+        list of nodes.
+        """
         self._accounts = accounts
         self._nodes = nodes
         self._fixed = tuple(fixed)
@@ -192,12 +194,12 @@ class Permissions:
 
     @property
     def listed_accounts(self) -> AllowList[Address] | None:
-        """The account list, or None."""
+        """The account allow-list, or None if the node has none."""
         return self._accounts
 
     @property
     def listed_nodes(self) -> AllowList[Enode] | None:
-        """The node list, or None."""
+        """The node allow-list, or None if the node has none."""
         return self._nodes
 
     @property
@@ -232,7 +234,7 @@ class Permissions:
     def _changed(self, task: asyncio.Task[None]) -> None:
         self._changes.discard(task)
         if not task.cancelled():
-            task.exception()  # mark the exception as retrieved; the caller gets it from `result`
+            task.exception()  # mark the exception as retrieved, because the caller gets it from `result`
 
     async def _change(self, lane: Lane, prepare: Callable[[], Callable[[], None]]) -> None:
         async with self._turn:

@@ -45,9 +45,9 @@ class TomlList(Struct, frozen=True):
     text: str
     key: str
     opening: int
-    """Position after the opening bracket."""
+    """Position after the opening bracket of the list."""
     closing: int
-    """Position of the closing bracket."""
+    """Position of the closing bracket of the list."""
     entries: tuple[Entry, ...]
 
     def line_of(self, entry: Entry) -> int:
@@ -121,7 +121,7 @@ def find_list(text: str, keys: Collection[str]) -> TomlList | None:
                 statement = []
         elif kind == "sign" and token in "[{":
             if not statement and not depth:
-                return None  # a table begins, so the top level has ended
+                return None  # a TOML table begins here, so the top level has ended
             if statement[1:] == ["="] and not depth and _key(statement[0]) in keys:
                 return _read(text, _key(statement[0]), match.end(), tokens)
             depth += 1

@@ -53,8 +53,8 @@ class TxPool:
         refusal_of: Callable[[Address], str | None] = lambda sender: None,
         journal: Journal | None = None,
     ) -> None:
-        """`refusal_of` returns why an account may not send, or None. Callers call `forget_accounts` when the
-        results of `refusal_of` change.
+        """Create the pool. `refusal_of` returns why an account may not send, or None. Callers call `forget_accounts`
+        when the results of `refusal_of` change.
         """
         self.config = config
         self.events: Topic[PoolEvent] = Topic()

@@ -51,7 +51,7 @@ class PooledTransaction(Struct, eq=False, gc=False):
     """Size of the transaction in a block, in bytes."""
     is_local: bool
     added_at: float
-    """Wall time of arrival."""
+    """Wall time at which the transaction arrived."""
     sequence: int
     """Sequence number in the order of arrival."""
 

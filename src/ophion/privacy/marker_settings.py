@@ -24,7 +24,9 @@ _KEYS_KEY: Final = "enclave-keys"
 async def warn_of_missed_markers(
     store: Store, lane: Lane, precompile: Address, is_flexible: bool, has_followed: bool
 ) -> None:
-    """Warn if the options for markers have changed: markers that were skipped before are not executed now."""
+    """Warn if the options that identify markers have changed. Markers that the node skipped before are not executed
+    now.
+    """
     taken = precompile + bytes([is_flexible])
     known = store.meta(_MARKERS_KEY)
     if known == taken:

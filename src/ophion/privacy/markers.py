@@ -54,7 +54,7 @@ class Markers:
         key: PrivateKey | None,
         account_nonce: Callable[[Address], int],
     ) -> None:
-        """`account_nonce` returns the nonce of an account at the head."""
+        """Create the signer of markers. `account_nonce` returns the nonce of an account at the head."""
         self._pool = pool
         self._entropy = entropy
         self._precompile = precompile

@@ -28,13 +28,13 @@ _CHUNK_BYTES: Final = MAX_PAYLOAD_BYTES // 2
 _ALL_BLOCKS: Final = 1 << 62
 _READ_AT_ONCE: Final = 256
 _NOWHERE: Final = (-1, -1)
-"""Position before all markers."""
+"""Position before all markers of the chain."""
 _INVALID: Final = 2
 """`PrivateReceiptRecord.status` of a transaction that could not be executed."""
 
 
 class PayloadHandover:
-    """Sends and receives handovers."""
+    """Sends earlier transactions of a flexible group to new members, and receives them."""
 
     def __init__(self, store: Store, ledger: PrivateLedger, payloads: Payloads, lanes: Lanes) -> None:
         self._store = store

@@ -45,7 +45,7 @@ _MARKERS_AT_ONCE: Final = 4096
 
 
 class Counts(Struct):
-    """Counters since the start."""
+    """Counters of private execution since the start."""
 
     markers: int = 0
     executed: int = 0

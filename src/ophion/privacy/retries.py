@@ -41,7 +41,9 @@ class Retries:
     """Schedules the requests for missing payloads."""
 
     def __init__(self, look_for: Callable[[list[bytes]], Awaitable[list[bytes]]]) -> None:
-        """`look_for` asks the enclave, schedules the execution of found payloads, and returns their keys."""
+        """Create the schedule of retries. `look_for` asks the enclave, schedules the execution of found payloads, and
+        returns their keys.
+        """
         self._look_for = look_for
         self._missed: dict[bytes, _Missed] = {}
         """Missing payloads, in the order in which the executor missed them."""

@@ -57,8 +57,8 @@ class Submission:
         flexible: FlexibleGroups | None = None,
         max_gas: int = DEFAULT_MAX_GAS,
     ) -> None:
-        """`private_nonce` returns the nonce of an account in a group. `flexible` is None if flexible groups are
-        disabled.
+        """Create the submission. `private_nonce` returns the nonce of an account in a group. `flexible` is None if
+        flexible groups are disabled.
         """
         self._flexible = flexible
         self._max_gas = max_gas

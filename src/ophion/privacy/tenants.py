@@ -30,7 +30,9 @@ class TenantAuthorizer:
         is_shared: bool,
         flexible_members: Callable[[bytes], Sequence[bytes] | None] = lambda group: None,
     ) -> None:
-        """`flexible_members` returns the members of a flexible group from its contract, or None for another group."""
+        """Create the tenant authorizer. `flexible_members` returns the members of a flexible group from its contract,
+        or None for another group.
+        """
         self.is_shared = is_shared
         self._enclave = enclave
         self._flexible_members = flexible_members

@@ -136,7 +136,8 @@ class BftDriver:
         signs_in_thread: bool = False,
         running_since: float | None = None,
     ) -> None:
-        """`shared_votes` is the vote store that all nodes with this validator key share, or None.
+        """Create the BFT driver. `shared_votes` is the vote store that all nodes with this validator key share, or
+        None.
 
         `signs_in_thread` is set for a slow key in a security module. `running_since` is the start time of this node, if
         its chain may still be under another engine.
@@ -245,7 +246,7 @@ class BftDriver:
 
     @property
     def counts(self) -> MessageCounts:
-        """Counts of received messages."""
+        """Counts of received consensus messages."""
         return self._machine.counts
 
     def received(self, raw: RawMessage, peer: Address | None) -> None:

@@ -69,8 +69,8 @@ class Assembler:
         beneficiary: Callable[[Header], Address] | None = None,
         permissions: Permissions | None = None,
     ) -> None:
-        """`beneficiary` returns the address that earns the fees of a draft header, if that address is not the
-        coinbase.
+        """Create the assembler. `beneficiary` returns the address that earns the fees of a draft header, if that
+        address is not the coinbase.
         """
         self.chain = chain
         self.pool = pool

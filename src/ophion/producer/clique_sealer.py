@@ -93,8 +93,8 @@ class CliqueSealer:
         shared_seals: SharedSeals | None = None,
         last: int | None = None,
     ) -> None:
-        """`signs_in_thread` is set for a slow key in a security module. `shared_seals` is set if other nodes have the
-        same key.
+        """Create the Clique sealer. `signs_in_thread` is set for a slow key in a security module. `shared_seals` is set
+        if other nodes have the same key.
 
         `last` is the last Clique block of a chain that moves to QBFT.
         """

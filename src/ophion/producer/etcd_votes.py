@@ -71,7 +71,9 @@ class EtcdVotes:
         validator: Address,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`endpoints` are URLs of the etcd servers; `chain` is the hash of the genesis block."""
+        """Create the client of the vote store. `endpoints` are URLs of the etcd servers; `chain` is the hash of the
+        genesis block.
+        """
         path = "/".join(part for part in (prefix.strip("/"), f"0x{chain.hex()}", f"0x{validator.hex()}") if part)
         self.name = f"etcd {', '.join(endpoints)} key /{path}"
         self._key = b64encode(f"/{path}".encode()).decode()

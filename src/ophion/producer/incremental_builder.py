@@ -92,7 +92,7 @@ class Filled(Struct, frozen=True):
 
 
 class _BuildStep(Struct, frozen=True):
-    """Result of one batch."""
+    """Result of executing one batch of transactions."""
 
     offered: Sequence[PooledTransaction]
     taken: TakeResult
@@ -129,8 +129,8 @@ class IncrementalBuilder:
         clock: Clock,
         first: PooledTransaction | None = None,
     ) -> None:
-        """`first` is a transaction that did not finish in the previous block. This transaction gets the whole
-        build time.
+        """Create the incremental builder. `first` is a transaction that did not finish in the previous block. This
+        transaction gets the whole build time.
         """
         self.plan = plan
         self.unfinished: PooledTransaction | None = None
@@ -157,7 +157,7 @@ class IncrementalBuilder:
         self._schedule()
 
     def _begin(self) -> None:
-        """Start with an empty block."""
+        """Start the build with an empty block."""
         self._beginnings += 1
         self._is_spoiled = False
         self._block: DraftBlock | None = None
@@ -206,7 +206,7 @@ class IncrementalBuilder:
             if not self._must_look:
                 self._arrived.extend(event.transactions)
             self._schedule()
-        # transactions that the pool evicts remain valid in the block
+        # a transaction that the pool evicts or expires stays valid in the block
         elif event.reason is not DropReason.EVICTED and event.reason is not DropReason.EXPIRED:
             changed = (item.hash for item in event.transactions)
             self._is_spoiled |= any(hash in self._in or hash in self._running for hash in changed)

@@ -13,7 +13,7 @@ _BUILD_SHARE = 0.75
 
 
 class IntervalSealer:
-    """Seals on a fixed schedule."""
+    """Makes a block at a fixed interval."""
 
     hashrate = 0
     guard = None

@@ -43,7 +43,7 @@ class MessageIntake:
         take: Callable[[RawMessage, Address | None], None],
         take_large: Callable[[RawMessage, Address | None], Awaitable[None]],
     ) -> None:
-        """`take` and `take_large` decode a message and pass it to the state machine."""
+        """Create the message intake. `take` and `take_large` decode a message and pass it to the state machine."""
         self._take = take
         self._take_large = take_large
         self._waiting: dict[Address | None, _Waiting] = {}

@@ -27,7 +27,7 @@ class MigrationSealer:
     hashrate = 0
 
     def __init__(self, chain: Chain, first: int, clique: CliqueSealer, bft: BftDriver) -> None:
-        """`first` is the first QBFT block."""
+        """Create the migration sealer. `first` is the first QBFT block."""
         self._chain = chain
         self._first = first
         self._clique = clique

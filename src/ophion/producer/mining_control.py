@@ -183,7 +183,7 @@ class MiningControl:
 
     @property
     def extra_data(self) -> bytes:
-        """Extra data of every block."""
+        """Extra data of every block that this node produces."""
         return self._settings.extra_data
 
     def set_extra_data(self, extra_data: bytes) -> None:

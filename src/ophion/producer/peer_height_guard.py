@@ -36,7 +36,7 @@ class PeerHeightGuard:
         """Validators that reported a height and sent no block for one timeout. They cannot cause a second wait."""
 
     def watch(self, reported: ReportedHeights, announced: AnnouncedRules = lambda: ()) -> None:
-        """Set the peers to check."""
+        """Set the peers whose heights are checked."""
         self._reported = reported
         self._announced = announced
 

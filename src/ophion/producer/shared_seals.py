@@ -37,7 +37,7 @@ class SealStore(Protocol):
 
 
 class Claim(Enum):
-    """Answer to a claim."""
+    """Answer of the store to a claim."""
 
     OURS = "ours"
     PARTNER = "partner"
@@ -54,7 +54,7 @@ class ClaimResult(Struct, frozen=True):
 
 
 class SharedSeals:
-    """Claims of one signer."""
+    """Claims of the blocks that one Clique signer seals."""
 
     def __init__(self, store: SealStore) -> None:
         self._store = store

@@ -45,7 +45,9 @@ class VoteCaster:
         is_wanted: Callable[[CastVote], bool],
         signs_in_thread: bool = False,
     ) -> None:
-        """`is_wanted` returns whether the state machine is still in the round of a `CastVote` order."""
+        """Create the vote caster. `is_wanted` returns whether the state machine is still in the round of a `CastVote`
+        order.
+        """
         self.durations = Durations()
         """Time to store one vote, in seconds."""
         self.refused = 0

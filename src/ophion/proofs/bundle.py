@@ -121,7 +121,7 @@ class ProofBundle(Struct, frozen=True):
         }
 
     def encode(self) -> bytes:
-        """Return the canonical text."""
+        """Return the canonical JSON text of the bundle."""
         return _canonical(self.as_object())
 
     @staticmethod

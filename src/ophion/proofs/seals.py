@@ -28,7 +28,7 @@ ADD_NONCE = b"\xff" * 8
 
 
 class SealVerifier(Protocol):
-    """Accepts headers in ascending order."""
+    """Verifies the seals of headers in ascending order."""
 
     number: int
     """Number of the last accepted block."""

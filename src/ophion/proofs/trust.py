@@ -25,7 +25,7 @@ class Trust(Struct, frozen=True):
     engine: BftEngine | CliqueEngine
     number: int
     validators: tuple[Address, ...]
-    """Validators after the block."""
+    """Validators after the trusted block."""
     hash: Hash32 | None = None
     """Hash of the trusted block, for a checkpoint."""
 

@@ -80,7 +80,7 @@ class CliqueVotes:
         self._epoch = 1 if chain.spec.clique is None else chain.spec.clique.epoch_length
 
     def restarts(self, last: int) -> list[int]:
-        """Return the epoch blocks."""
+        """Return the epoch blocks up to `last`."""
         return list(range(0, last + 1, self._epoch))
 
     def validators(self, header: HashedHeader) -> tuple[Address, ...]:

@@ -49,7 +49,7 @@ class Role(Enum):
 
 
 class PlannedNode(Struct, frozen=True):
-    """One node of the plan."""
+    """One node of the planned network."""
 
     name: str
     role: Role

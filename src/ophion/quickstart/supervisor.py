@@ -37,7 +37,7 @@ class NetworkSupervisor:
     """Runs a network until it is stopped."""
 
     def __init__(self, work: Workdir, layout: Layout, lock: Lock, say: Callable[[str], object]) -> None:
-        """`say` prints a line on the terminal."""
+        """Create the network supervisor. `say` prints a line on the terminal."""
         self._work = work
         self._layout = layout
         self._lock = lock
@@ -176,7 +176,8 @@ class NetworkSupervisor:
         self._stop.set()
         for child in self._children.values():
             child.signal(signal.SIGTERM)
-            child.signal(signal.SIGCONT)  # a suspended process does not handle SIGTERM
+            # continue the process first, because a suspended process does not handle SIGTERM
+            child.signal(signal.SIGCONT)
         deadline = asyncio.get_running_loop().time() + _STOP_S
         while any(child.pid is not None for child in self._children.values()):
             if asyncio.get_running_loop().time() > deadline:

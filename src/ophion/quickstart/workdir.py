@@ -41,7 +41,7 @@ from ophion.runtime.clock import Entropy
 from ophion.runtime.operator_files import content_of, force_directory
 
 DEFAULT_DIRECTORY: Final = Path("ophion-quickstart")
-"""The default directory."""
+"""The default directory of a network."""
 CONTROL: Final = "control"
 ENCLAVE_KEY: Final = Path("privacy") / "nodeKey.pub"
 """File in which the embedded enclave writes its public key."""
@@ -152,7 +152,7 @@ class Workdir:
 
     @property
     def processes(self) -> tuple[str, ...]:
-        """Names of all processes."""
+        """Names of all processes of the network."""
         return (*(node.name for node in self.plan.nodes), PROXY)
 
     def remove(self) -> list[str]:

@@ -31,12 +31,12 @@ class BlockPriority:
         """Called in the thread that turns the priority on, for listeners that do not poll."""
 
     def begin(self) -> None:
-        """Turn the priority on."""
+        """Turn the priority of block work on."""
         self._until = perf_counter() + self._longest_s
         self.begun()
 
     def end(self) -> None:
-        """Turn the priority off."""
+        """Turn the priority of block work off."""
         self._until = 0.0
 
     @property

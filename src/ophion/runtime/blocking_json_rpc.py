@@ -16,7 +16,7 @@ from ophion.errors import CommandError
 from ophion.runtime.terminal_text import escape_line
 
 Call: TypeAlias = tuple[str, Sequence[Any]]
-"""A call: method and parameters."""
+"""A JSON-RPC call: method and parameters."""
 
 DEFAULT_TIMEOUT_S: Final = 60.0
 MAX_REPLY_BYTES: Final = 512 * 2**20

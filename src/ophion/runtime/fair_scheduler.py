@@ -42,7 +42,7 @@ class Worker(Protocol):
     """A connection that has work to do."""
 
     def work(self) -> None:
-        """Work for about `slice_s` seconds."""
+        """Work for one time slice of about `slice_s` seconds."""
 
 
 class Share:

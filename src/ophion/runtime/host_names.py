@@ -129,7 +129,7 @@ class HostNames:
 
 
 class _Work(Struct, frozen=True):
-    """One lookup in a thread."""
+    """One host name lookup in a thread."""
 
     name: str
     lookup: Lookup
@@ -143,7 +143,7 @@ class _Work(Struct, frozen=True):
             addresses = self.lookup(self.name)
         except (OSError, ValueError) as error:
             problem = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        with contextlib.suppress(RuntimeError):  # ignore a closed event loop
+        with contextlib.suppress(RuntimeError):  # the event loop may be closed
             self.loop.call_soon_threadsafe(self.finished, self.name, addresses, problem)
 
 

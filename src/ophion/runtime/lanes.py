@@ -81,7 +81,7 @@ class Lane(Protocol):
     rejected: int
     """Number of jobs refused because the lane was full."""
     threads: int
-    """Maximum number of running jobs."""
+    """Number of threads: the maximum number of running jobs."""
 
     @property
     def waiting(self) -> int:
@@ -167,7 +167,7 @@ class InlineLane:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         try:
             future.set_result(job())
-        except Exception as error:  # noqa: BLE001  # set on the future, as a thread would do
+        except Exception as error:  # noqa: BLE001  # the future gets the error, as from a thread
             future.set_exception(error)
         return future
 

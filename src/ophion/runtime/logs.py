@@ -45,7 +45,7 @@ class LogLevel(Enum):
 
 
 class LogFormat(Enum):
-    """Format of a line."""
+    """Format of a log line."""
 
     TEXT = "text"
     JSON = "json"

@@ -40,7 +40,7 @@ class Trimming:
         self._every_s = every_s
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Check until cancelled."""
+        """Check the size of the process until cancelled."""
         ready()
         keep_freed(_KEPT_BYTES)
         # start the worker thread now: a later thread would place its heap between the heaps of requests

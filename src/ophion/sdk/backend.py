@@ -53,7 +53,7 @@ class SentTransaction(Struct, frozen=True):
 
     hash: bytes
     created: bytes | None = None
-    """Address of the created contract."""
+    """Address of the contract that the transaction created."""
     succeeded: bool | None = None
     """Whether the transaction succeeded. None while the transaction is pending."""
     gas_used: int = 0

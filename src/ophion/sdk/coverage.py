@@ -54,7 +54,9 @@ class Coverage:
     """Collects what the transactions and calls of a chain have executed."""
 
     def __init__(self, artifacts: Iterable[tuple[Artifact, Path]], root: Path) -> None:
-        """`artifacts` come with the file they were read from. Artifacts without source map or source are left out."""
+        """Create the coverage record. `artifacts` come with the file they were read from. Artifacts without source map
+        or source are left out.
+        """
         self.contracts: list[ContractCoverage] = []
         self._known: dict[str, ContractCoverage | None] = {}
         for artifact, file in artifacts:

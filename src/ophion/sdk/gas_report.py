@@ -15,7 +15,7 @@ class GasReportError(OphionError):
 
 
 class GasUse(Struct):
-    """Gas of one function."""
+    """Gas figures of one contract function."""
 
     calls: int
     min: int

@@ -146,7 +146,7 @@ class Receipt:
 
     @cached_property
     def events(self) -> Events:
-        """Decoded logs."""
+        """Decoded logs of the transaction."""
         return self._chain.decode_logs(self.fields["logs"])
 
     def trace(self) -> CallTree:

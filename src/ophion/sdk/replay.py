@@ -27,9 +27,9 @@ class Replay(Struct, frozen=True):
     """The original run and the repeated run of a transaction."""
 
     before: CallTree
-    """The original run."""
+    """Call tree of the original run."""
     after: CallTree
-    """The run under other conditions."""
+    """Call tree of the run under other conditions."""
     chain: Chain
     """The branch after the second run."""
 

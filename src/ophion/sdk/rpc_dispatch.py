@@ -31,7 +31,7 @@ _TIMEOUT_S = 600.0
 
 
 class RpcDispatch:
-    """Methods of an embedded node."""
+    """JSON-RPC methods of an embedded node."""
 
     def __init__(self, node: EmbeddedCore) -> None:
         self._node = node

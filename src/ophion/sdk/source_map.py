@@ -64,7 +64,9 @@ class SourceMap:
     """Lines and branches of the instructions of one contract, in its own source file."""
 
     def __init__(self, runtime: bytes, source_map: str, source: str) -> None:
-        """`source_map` is compressed as Solidity and Vyper write it: `start:length:file:jump;...`."""
+        """Create the source map. `source_map` is compressed as Solidity and Vyper write it:
+        `start:length:file:jump;...`.1713=A call of a precompiled contract: gas, price, input, value, result and output.
+        """
         file = SourceFile("", source.encode())
         fragments = decode(source_map)
         own = _most_common([one.file for one in fragments])

@@ -38,7 +38,7 @@ class InvariantBroken(OphionError):
 
 
 class Step(Struct, frozen=True):
-    """One call of a sequence."""
+    """One call in a sequence of random calls."""
 
     contract: Contract
     function: Function
@@ -52,7 +52,7 @@ class Step(Struct, frozen=True):
 
 
 class InvariantResult(Struct, frozen=True):
-    """Result of a search."""
+    """Result of a search for a broken invariant."""
 
     calls: int
     """Number of calls, without the calls that shorten a sequence."""

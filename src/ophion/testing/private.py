@@ -109,5 +109,5 @@ def add_members(*keys: bytes) -> bytes:
 
 
 def remove_member(key: bytes) -> bytes:
-    """Encode removeParticipant(bytes)."""
+    """Encode the call removeParticipant(bytes) for the proxy of a flexible group."""
     return bytes.fromhex("1f52a8ee") + b"".join(word.to_bytes(32, "big") for word in (32, len(key))) + key

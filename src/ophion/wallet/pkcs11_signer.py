@@ -77,7 +77,7 @@ class Pkcs11Signer:
         return self._with_recovery(digest, raw)
 
     def close(self) -> None:
-        """Log out."""
+        """Log out of the security module."""
         with self._lock:
             self._forget()
 

@@ -30,7 +30,7 @@ OTHER = b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\ngone"
 
 
 class SlowPath(RelayPath):
-    """Declines every request."""
+    """A fast path that declines every request."""
 
     __slots__ = ()
 

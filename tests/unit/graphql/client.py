@@ -83,7 +83,7 @@ class Client:
 
 
 def parsed(response: Response) -> tuple[int, Any]:
-    """Return status and parsed body."""
+    """Return status and parsed body of a response."""
     assert response.content_type == b"application/json; charset=utf-8", response
     return response.status, json.loads(b"".join(response.body))
 

@@ -19,7 +19,7 @@ from tests.unit.native.worlds import KEYS, World, signed
 
 
 def nothing(step: CopyStep, done: int, total: int) -> None:
-    """Ignore progress."""
+    """Ignore progress reports of a copy."""
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_a_backup_holds_no_votes_of_the_validator(data: Path, tmp_path: Path) ->
         with DataDirectory.open_existing(path) as directory:
             store = directory.store(read_only=True)
             assert (store.meta(MEMORY_KEY), store.meta("another")) == (expected, b"kept")
-    # compaction changes no other data
+    # apart from the freed pages, compaction changes no data
     with DataDirectory.open_existing(data) as directory:
         compact(directory, nothing)
         assert directory.store(read_only=True).meta(MEMORY_KEY) == b"qbft\0something"

@@ -79,7 +79,7 @@ def key(number: int) -> PrivateKey:
 
 
 class Node:
-    """A running service."""
+    """A running peer service."""
 
     def __init__(
         self, number: int, settings: PeerSettings, rules: NodeRules | None = None, members: Container[bytes] = ()
@@ -170,7 +170,7 @@ def play(story: Callable[[Town], Awaitable[None]]) -> None:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110  # bounded by the time limit of the test
+    while not condition():  # noqa: ASYNC110  # the time limit of the test bounds this loop
         await asyncio.sleep(0.005)
 
 

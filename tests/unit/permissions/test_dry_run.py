@@ -36,7 +36,7 @@ def some(random: Random, items: list[Enode] | list[Address], most: int) -> list[
 
 
 def texts(items: list[Enode] | list[Address]) -> str:
-    """Return a list as TOML."""
+    """Return an allow-list as TOML text."""
     return json.dumps([item.url if isinstance(item, Enode) else f"0x{item.hex()}" for item in items])
 
 

@@ -95,7 +95,7 @@ def driver_of(node: TestCore) -> BftDriver:
 
 
 def wired(nodes: Sequence[TestCore], count: int | None = None) -> list[Wire]:
-    """Connect the first nodes."""
+    """Connect the first nodes with each other."""
     talking = {driver_of(node)._signer.address: driver_of(node) for node in nodes[:count]}
     wires = []
     for address, driver in talking.items():
@@ -454,8 +454,8 @@ def test_q_06_a_contract_names_the_validators(tmp_path: Path) -> None:
 
 def test_q_06_a_validator_that_a_transaction_adds_takes_part_from_the_next_block_on(tmp_path: Path) -> None:
     contract = bytes([0xCC]) * 20
-    # with 32 bytes of input, this contract stores them in slot 1. Without input, it returns the addresses in slots 0
-    # and 1 as address[], slot 1 only if set.
+    # given 32 bytes, this contract stores them in slot 1. Without input, it returns slots 0 and 1 as address[], slot 1
+    # only if set.
     code = (
         "0x36602014602d57602060005260015415156001018060205260005460405260015460605260051b6040016000f35b60003560015500"
     )
@@ -907,7 +907,7 @@ def test_messages_that_cannot_be_read_are_counted(tmp_path: Path, engine: str) -
 @BOTH
 def test_unknown_peers_fill_only_a_part_of_the_queue(tmp_path: Path, engine: str) -> None:
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
-        driver, key = driver_of(nodes[0]), PrivateKey(b"\x55" * 32)  # a public test key
+        driver, key = driver_of(nodes[0]), PrivateKey(b"\x55" * 32)  # this key is a public test key
         unknown, validator = KeyMessageFactory(driver._protocol, key), KeyMessageFactory(driver._protocol, KEYS[1])
         async with running(driver):
             await asyncio.sleep(1)

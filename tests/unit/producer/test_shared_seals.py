@@ -75,7 +75,7 @@ class _Signer:
 
 
 class Machine:
-    """One node of a signer."""
+    """One node that shares the key of a signer."""
 
     def __init__(self, node: TestCore, index: int, key: int, store: Store, signed: list[tuple[Address, bytes]]) -> None:
         engine = node.chain.engine

@@ -63,7 +63,7 @@ T = TypeVar("T")
 
 
 class Interface:
-    """A client of the interface."""
+    """A client of the RPC interface."""
 
     def __init__(
         self, node: TestCore, limits: RpcLimits, loop: asyncio.AbstractEventLoop, accounts: Keyring | None = None

@@ -2,16 +2,16 @@
 
 use alloy_primitives::{U256, hex};
 
-/// Physical type of a column.
+/// Physical Arrow type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     U32,
     U64,
     F64,
     Bool,
-    /// decimal128(38, 0).
+    /// Arrow type decimal128(38, 0).
     Decimal,
-    /// Byte strings of one length.
+    /// Arrow type of byte strings with one fixed length.
     Fixed(usize),
     Binary,
     Text,
@@ -44,7 +44,7 @@ const DECIMAL_END: u128 = 10u128.pow(38);
 pub struct Column {
     pub kind: Kind,
     pub is_wanted: bool,
-    /// Little-endian numbers, bits, or bytes.
+    /// Values of the column: little-endian numbers, bits, or bytes.
     pub values: Vec<u8>,
     /// Offset of the end of each value, after a leading 0. Only types of varying length have offsets.
     pub offsets: Vec<i32>,

@@ -50,7 +50,7 @@ pub struct IncrementalBuilder {
     content: Content,
 }
 
-/// Transactions of a block.
+/// Transactions of a block under construction.
 #[derive(Default)]
 struct Content {
     txs: Vec<Tx>,
@@ -125,7 +125,7 @@ impl IncrementalBuilder {
         Ok((self, result))
     }
 
-    /// Hash all changes so far.
+    /// Hash all state changes so far.
     pub fn settle(&mut self) -> Result<()> {
         self.run.settle()
     }

@@ -34,7 +34,7 @@ pub struct Terms {
     pub costs: Arc<CallCostCache>,
 }
 
-/// The latest block.
+/// State and call settings of the latest block.
 pub struct Latest {
     pub number: u64,
     state: StateData,

@@ -19,7 +19,7 @@ use crate::evm::overrides::overridden;
 
 pub struct Sandbox {
     env: BlockEnv,
-    /// None after a database failure.
+    /// The state of the sandbox; None after a database failure.
     db: Option<ExecDb>,
     saved: Vec<SavedEntries>,
 }

@@ -59,7 +59,7 @@ pub struct Rules<'a> {
     pub gas_left: u64,
 }
 
-/// Result of a call.
+/// Result of a simulated call.
 pub struct CallResult {
     pub result: ExecutionResult,
     /// Logs with their index in the block.

@@ -193,7 +193,7 @@ impl Cache {
     }
 }
 
-/// Result of one nonce.
+/// Ethash result of one nonce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     pub mix: B256,
@@ -221,7 +221,7 @@ impl Work {
 
 /// Return floor(2^256 / difficulty), for difficulties above 1.
 fn target(difficulty: U256) -> U256 {
-    // 2^256 - 1 and 2^256 have the same quotient, unless the difficulty divides 2^256
+    // dividing 2^256 - 1 or 2^256 gives the same quotient, unless the difficulty divides 2^256
     let quotient = U256::MAX / difficulty;
     if U256::MAX % difficulty == difficulty - U256::ONE { quotient + U256::ONE } else { quotient }
 }

@@ -36,11 +36,11 @@ pub struct Entry {
 #[derive(Clone)]
 struct SlotEntry {
     hash: B256,
-    /// Value before the block.
+    /// Value of the slot before the block.
     before: U256,
-    /// Value at the last `update_trie`.
+    /// Value of the slot at the last `update_trie`.
     synced: U256,
-    /// Current value.
+    /// Current value of the slot.
     now: U256,
 }
 
@@ -269,7 +269,8 @@ impl ExecDb {
         let new_code = entry.info.as_ref().is_none_or(|info| info.code_hash != account.info.code_hash);
         let code = account.info.code.as_ref().filter(|code| new_code && !code.is_empty()).cloned();
         let code_hash = account.info.code_hash;
-        // Before Spurious Dragon, revm also returns empty accounts that were not created. They count as deleted.
+        // Before Spurious Dragon, revm also returns empty accounts that were never created. Treat such accounts as
+        // deleted.
         let info = if account.info.is_empty() && !created { None } else { Some(account.info.without_code()) };
         if created || info != entry.info {
             entry.mark_changed();
@@ -301,8 +302,8 @@ impl ExecDb {
             let deleted = AccountInfo::default();
             let info = match (&entry.info, &view.fork) {
                 (Some(info), _) => info,
-                // Write an empty account instead of removing it. A removed account would show the account of the forked
-                // chain.
+                // Write an empty account instead of removing the entry, because without an entry the account of the
+                // forked chain appears.
                 (None, Some(_)) => &deleted,
                 (None, None) => {
                     trie.remove(&key, view)?;

@@ -17,7 +17,7 @@ use super::overrides::AccountOverride;
 
 pub struct Precompiles {
     mainnet: EthPrecompiles,
-    /// Original address by new address.
+    /// Original address of each moved precompiled contract, by its new address.
     moved: AddressMap<Address>,
     removed: AddressSet,
     /// Results of ecrecover that a development chain has set.

@@ -2,7 +2,7 @@
 
 use super::shape::line_and_column;
 
-/// Maximum listed errors.
+/// Maximum number of errors that a response lists.
 pub const MAX_ERRORS: usize = 50;
 const MAX_MESSAGE_LENGTH: usize = 1_000;
 
@@ -11,7 +11,7 @@ const MAX_MESSAGE_LENGTH: usize = 1_000;
 pub struct Entry {
     pub message: String,
     pub place: Option<(usize, usize)>,
-    /// The path as JSON text.
+    /// The path of the field that failed, as JSON text.
     pub path: Option<String>,
     pub code: Option<(i64, String)>,
     /// Output of a reverted call, or the position of a wrong parameter.

@@ -5,7 +5,7 @@ macro_rules! fields {
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Field {
             TypeName,
-            /// `__schema` and `__type`.
+            /// The introspection fields `__schema` and `__type`.
             Introspection,
             $($name,)*
         }

@@ -50,7 +50,7 @@ pub struct Variable {
     pub at: usize,
 }
 
-/// One field to write.
+/// One field of a plan that a run writes into the response.
 #[derive(Debug)]
 pub struct Node {
     pub field: Field,

@@ -191,13 +191,13 @@ fn holds(span: Option<SourceSpan>, at: usize) -> bool {
 /// Context of a position in a document.
 #[derive(Default)]
 struct Around<'d> {
-    /// Response keys from the root.
+    /// Response keys from the root to this position.
     path: Vec<&'d str>,
     /// Whether the innermost field has selections.
     has_selections: bool,
-    /// Arguments of the innermost field.
+    /// Arguments of the innermost field at this position.
     arguments: &'d [Shared<Argument>],
-    /// The argument at this position.
+    /// The argument of the innermost field at this position.
     argument: Option<&'d Shared<Argument>>,
 }
 

@@ -38,9 +38,9 @@ pub struct Receipts {
 #[derive(Clone, Copy)]
 pub struct LogPlace {
     pub transaction: usize,
-    /// Index in the transaction.
+    /// Index of the log in its transaction.
     pub inner: usize,
-    /// Index in the block.
+    /// Index of the log in its block.
     pub index: usize,
 }
 

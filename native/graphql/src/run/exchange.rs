@@ -17,7 +17,7 @@ pub struct Pooled {
 
 /// Data of the node besides the database.
 pub struct Inputs {
-    /// The announced head.
+    /// Hash and number of the announced head.
     pub head: (B256, u64),
     /// Oldest block with a state. The genesis state always exists.
     pub oldest_state: u64,
@@ -35,7 +35,7 @@ pub struct Inputs {
     pub named: Vec<Pooled>,
 }
 
-/// Cost limits of a run.
+/// Cost limits of one query run.
 #[derive(Clone)]
 pub struct Bounds {
     pub budget: u64,
@@ -47,7 +47,7 @@ pub struct Bounds {
     pub deadline: Instant,
 }
 
-/// A task for the node.
+/// A task that a query passes to the node: a call, an estimate or a transaction to send.
 pub enum Ask {
     /// A call at a block, or at the pending block.
     Call {
@@ -58,7 +58,7 @@ pub enum Ask {
     Send(Bytes),
 }
 
-/// Result of a task.
+/// Result of a task that the node has done for a query.
 #[derive(Clone)]
 pub enum Reply {
     /// The node has no result, because the state is missing.

@@ -134,7 +134,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Return a list index; None for a negative index, which is out of range.
+    /// Return the index argument of a list field; None for a negative index, which is out of range.
     fn position(&self, node: &Node) -> Option<usize> {
         match self.argument(node, 0) {
             Value::Int(position) => usize::try_from(*position).ok(),

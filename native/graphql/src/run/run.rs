@@ -208,7 +208,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Write a list of objects.
+    /// Write a list of objects into the JSON response.
     pub fn list<T>(
         &mut self,
         node: &'a Node,

@@ -2,10 +2,10 @@
 
 use alloy_primitives::{Address, B256, Bytes, U256, hex};
 
-/// An untyped scalar.
+/// An untyped input scalar of an argument or variable.
 #[derive(Clone, Copy, Debug)]
 pub enum Given<'a> {
-    /// Digits with an optional sign.
+    /// A number: digits with an optional sign.
     Number(&'a str),
     Text(&'a str),
 }

@@ -30,7 +30,7 @@ const LARGE: usize = 64 * 1024;
 /// Cost limit on the event loop, about 1 ms.
 const INLINE_BUDGET: u64 = 10_000;
 
-/// Settings of all requests.
+/// Settings of all GraphQL requests.
 #[derive(Clone, Copy)]
 pub struct Settings {
     pub chain_id: u64,

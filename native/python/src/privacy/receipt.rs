@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::chain::store::{PyTopics, log_filter};
 use crate::values::convert::Addr;
 
-/// Position, address, topics and data.
+/// A private log: position, address, topics and data.
 type PyLog<'a> = (usize, &'a [u8], Vec<&'a [u8]>, &'a [u8]);
 
 #[pyclass(frozen, module = "ophion._native")]

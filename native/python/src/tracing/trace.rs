@@ -26,7 +26,7 @@ use crate::execution::env::BlockEnv;
 use crate::values::convert::{Addr, Hash, Wide};
 use crate::values::errors::Answer;
 
-/// A running trace.
+/// A running trace, read as a stream of JSON text.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct TraceStream {
     pub stream: Stream,
@@ -83,7 +83,7 @@ impl TracedBlock {
     }
 }
 
-/// Kinds of traces.
+/// Kinds of traces that Python can request.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct TraceKind {
     kind: Kind,

@@ -41,7 +41,7 @@ impl LogFilter {
     }
 }
 
-/// Limits of a search.
+/// Limits of a log search.
 pub struct Limits {
     pub max_results: usize,
     pub max_bytes: usize,

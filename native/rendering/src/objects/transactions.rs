@@ -11,7 +11,7 @@ use ophion_storage::chain::body::{Envelope, Known};
 pub struct Place {
     pub block_hash: B256,
     pub number: u64,
-    /// Index in the block.
+    /// Index of the transaction in the block.
     pub index: u64,
     pub base_fee: Option<u64>,
     pub timestamp: u64,

@@ -24,7 +24,7 @@ pub type Envelope = EthereumTxEnvelope<TxEip4844>;
 /// A decoded transaction. Blob sidecars are verified on arrival and not stored.
 pub struct Tx {
     pub envelope: Envelope,
-    /// EIP-2718 encoding.
+    /// EIP-2718 encoding of the transaction.
     pub raw: Bytes,
 }
 

@@ -17,7 +17,7 @@ pub struct OrderedRoot {
 }
 
 impl OrderedRoot {
-    /// Add the next encoded item.
+    /// Add the next encoded item of the list.
     pub fn push(&mut self, item: &[u8]) {
         if self.count < SHORT {
             self.first_items.push(item.to_vec());

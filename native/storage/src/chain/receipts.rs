@@ -209,7 +209,7 @@ pub struct StoredLog<'a> {
     /// Index of the log in the block.
     pub index: u64,
     pub address: &'a [u8],
-    /// 32 bytes for each topic.
+    /// The topics of the log, 32 bytes each.
     pub topics: &'a [u8],
     pub data: &'a [u8],
 }

@@ -12,7 +12,7 @@ use super::records::Nodes;
 use super::tables::Tables;
 use crate::trie::{Account, FlatAccount, Slot, Trie};
 
-/// New value of an account.
+/// New value of an account in the flat tables.
 #[derive(Clone, Copy)]
 pub struct AccountChange {
     /// Address of the account; None if only the hash is known.

@@ -126,7 +126,7 @@ impl Fork {
         self.known.write().expect("no panic while locked").storage.insert((address, slot), value);
     }
 
-    /// Adds code; returns its hash.
+    /// Add contract code to the known state of the fork. Returns the hash of the code.
     pub fn add_code(&self, code: Bytes) -> B256 {
         if code.is_empty() {
             return KECCAK256_EMPTY;

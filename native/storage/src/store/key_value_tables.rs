@@ -30,7 +30,7 @@ const LATE: [usize; 2] = [0, 6];
 /// Table, key and value. The value None deletes the row.
 pub type Change<'a> = (&'a str, &'a [u8], Option<&'a [u8]>);
 
-/// A row: key and value.
+/// A database row: key and value.
 pub type Row<'t> = (&'t [u8], &'t [u8]);
 
 fn place(name: &str) -> Result<usize> {
@@ -39,7 +39,7 @@ fn place(name: &str) -> Result<usize> {
 }
 
 impl Database {
-    /// Change rows in one transaction.
+    /// Change rows of key-value tables in one database transaction.
     pub fn write_rows(&self, changes: &[Change<'_>]) -> Result<()> {
         self.write_alone(|txn, _| self.put_rows(txn, changes))
     }

@@ -5,7 +5,7 @@ use ophion_primitives::errors::Result;
 use super::records::Nodes;
 use crate::trie::{Account, Slot, references};
 
-/// Number of ids per chunk.
+/// Number of node ids per chunk.
 const CHUNK: u64 = 1 << 16;
 type Chunk = [u64; CHUNK as usize / 64];
 

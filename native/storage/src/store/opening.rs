@@ -17,7 +17,7 @@ const MIN_MAP_BYTES: usize = 1 << 30;
 /// Size of the two meta pages at the start of an LMDB file. A shorter file is incomplete.
 const TWO_PAGES: u64 = 8192;
 
-/// The environment with its tables.
+/// The open LMDB environment with its tables.
 pub type Opened = (Env<WithoutTls>, Tables, RowTables);
 
 /// Open the environment and its tables. With `create`, missing tables are created.
@@ -107,7 +107,7 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
                     None => lost.push(*name),
                 }
             }
-            // the program creates all tables together, so if only some exist, the others were lost
+            // the program creates all tables together, so a database with only some tables has lost the others
             if made.is_some() || (!lost.is_empty() && !databases.is_empty()) {
                 refuse_lost(&lost)?;
             }

@@ -61,7 +61,7 @@ pub struct GroupStates {
     pub number: u64,
     /// Marker of each transaction, and the state root after the transaction.
     pub roots: Vec<(B256, B256)>,
-    /// State after the last transaction.
+    /// State of the group after the last transaction.
     pub trie: Trie<Account>,
 }
 

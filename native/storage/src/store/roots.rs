@@ -13,7 +13,7 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::tables::Tables;
 
-/// Record of one state.
+/// Stored record of one state.
 pub struct RootRecord {
     /// Number of the last block with this root; None in records of older versions.
     pub number: Option<u64>,

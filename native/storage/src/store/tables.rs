@@ -196,7 +196,7 @@ impl Table {
 
 macro_rules! tables {
     ($($name:ident),* $(,)?) => {
-        /// The open tables.
+        /// The open LMDB tables.
         #[derive(Clone, Copy)]
         pub struct Tables { $(pub $name: Table,)* }
 

@@ -22,7 +22,7 @@ const INDEX_BITS: u32 = 24;
 /// Block number and index of a transaction.
 pub type Place = (u64, u32);
 
-/// Stored form of a position.
+/// Stored form of a transaction's position: block number and index in eight bytes.
 pub type Packed = [u8; 8];
 
 pub fn packed((block, index): Place) -> Packed {

@@ -92,13 +92,13 @@ impl TxIndexBuffer {
         Ok(Parts(parts))
     }
 
-    /// Drop written rows.
+    /// Drop buffered rows that are on disk.
     pub fn settle(&self, written: Parts) {
         written.0.into_iter().for_each(|part| locked(&self.parts[part as usize]).clear());
     }
 }
 
-/// Written partitions.
+/// Partitions whose rows were written.
 pub struct Parts(BTreeSet<u64>);
 
 fn locked(part: &Mutex<BTreeSet<Row>>) -> MutexGuard<'_, BTreeSet<Row>> {

@@ -90,7 +90,7 @@ fn shorten(child: &[u8], id: u64, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// A child in a delta.
+/// A changed child of a branch in a delta.
 #[derive(Clone, Copy)]
 enum Changed<'a> {
     Node { id: u64, hash: &'a [u8] },

@@ -13,7 +13,7 @@ use super::source::Saver;
 /// Root of a trie without entries: keccak(rlp("")).
 pub const EMPTY_ROOT: B256 = b256!("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421");
 
-/// Value of a leaf.
+/// Value in a leaf of a trie: an account, a slot or bytes.
 pub trait Value: Clone {
     /// Append the RLP that Ethereum hashes.
     fn encode(&self, out: &mut Vec<u8>);

@@ -8,7 +8,7 @@ pub(super) fn mask(reader: &mut Reader<'_>) -> Result<u16> {
     Ok(u16::from_be_bytes(reader.take(2)?.try_into().expect("two bytes")))
 }
 
-/// Skip a child.
+/// Skip a child reference of a stored branch.
 pub(super) fn skip_child(reader: &mut Reader<'_>) -> Result<()> {
     match reader.byte()? {
         0 => reader.take(6 + 32).map(drop),

@@ -22,7 +22,7 @@ use crate::replay::recording::{Recorder, Recording, Report};
 /// Maximum length in bytes of a recorded preimage, as in geth.
 const MAX_PREIMAGE_BYTES: usize = 1 << 20;
 
-/// Options of the tracer.
+/// Options of the erc7562Tracer.
 #[derive(Clone, Copy)]
 pub struct ValidationOptions {
     /// Opcodes that are not counted, with one bit per opcode.
@@ -167,7 +167,7 @@ impl AccessRecorder {
             if is_code_access(before) && !(before == op::EXTCODESIZE && opcode == op::ISZERO) {
                 access.code_accesses.push(Address::from_word(item.into()));
             }
-            // GAS is permitted only directly before a call
+            // the rules permit GAS only directly before a call
             if before == op::GAS && !is_call(opcode) {
                 *access.opcodes.entry(op::GAS).or_default() += 1;
             }

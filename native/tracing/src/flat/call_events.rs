@@ -29,7 +29,7 @@ pub struct Child {
     pub value: U256,
 }
 
-/// Result of a precompiled contract.
+/// Gas and result of a call to a precompiled contract.
 pub struct Precompiled {
     pub gas: u64,
     pub price: u64,
@@ -65,7 +65,7 @@ pub enum CallEvent {
         heir: Address,
         balance: U256,
     },
-    /// Any other instruction that halted.
+    /// Any other instruction, recorded because it halted.
     Other,
 }
 

@@ -24,7 +24,7 @@ pub enum Action {
         address: Address,
         is_create2: bool,
     },
-    /// SELFDESTRUCT.
+    /// A self-destruct.
     End {
         contract: Address,
         heir: Address,
@@ -64,7 +64,7 @@ pub struct Entry {
     /// Error text. An entry with an error has no result.
     pub error: Option<Cow<'static, str>>,
     pub revert_reason: Option<Bytes>,
-    /// Result; None for SELFDESTRUCT.
+    /// Result of the trace entry; None for SELFDESTRUCT.
     pub outcome: Option<Outcome>,
 }
 

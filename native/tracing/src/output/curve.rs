@@ -10,7 +10,7 @@ use crate::output::precompiles::halt_of;
 /// Modulus of the coordinate field. It is congruent to 3 modulo 4, so a square root takes one exponentiation.
 const FIELD: U384 =
     uint!(0x1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaab_U384);
-/// Order of the subgroup.
+/// Order of the BLS12-381 subgroup.
 const ORDER: U256 = uint!(52435875175126190479447740508185965837690552500527637822603658699938581184513_U256);
 
 type U384 = Uint<384, 6>;
@@ -132,7 +132,8 @@ fn is_short_point(encoded: &[u8]) -> Judgement {
     let mut bytes = encoded.to_vec();
     bytes[0] &= 0b0001_1111;
     match encoded[0] >> 5 {
-        0b000 | 0b010 => return Err("short buffer"), // the flag announces both coordinates, but one is missing
+        // the flag byte announces both coordinates of the point, but one coordinate is missing
+        0b000 | 0b010 => return Err("short buffer"),
         0b100 | 0b101 => {}
         0b110 if bytes.iter().all(|byte| *byte == 0) => return Ok(()),
         0b110 => return Err("invalid infinity point encoding"),

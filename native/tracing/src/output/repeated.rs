@@ -43,7 +43,7 @@ impl<T> Default for Repeated<T> {
 }
 
 impl<T: Word> Repeated<T> {
-    /// Append the list in brackets.
+    /// Append the list of words in brackets.
     pub fn write(&mut self, out: &mut Vec<u8>, list: &[T]) {
         let (kept, beyond) = list.split_at(list.len().min(MAX_WORDS));
         self.follow(kept);

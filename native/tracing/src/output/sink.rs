@@ -18,12 +18,12 @@ use revm::interpreter::{InstructionResult, Interpreter, InterpreterAction, Inter
 
 /// Chunk size in bytes. Several chunks exist at once: in the channel, in Python and in the socket's buffer.
 pub const CHUNK: usize = 256 * 1024;
-/// Steps between two clock checks.
+/// Number of traced instructions between two clock checks.
 const STEPS_PER_LOOK: u32 = 4096;
 /// Number of steps that a transaction without code counts as.
 const STEPS_PER_TRANSACTION: u32 = 256;
 
-/// A message of the channel.
+/// A message from the tracing thread to the reader.
 pub enum Message {
     Chunk(Vec<u8>),
     /// The trace is complete. If the channel closes without this message, the worker has died.
@@ -135,7 +135,7 @@ impl Sink {
         }
     }
 
-    /// Send the last message.
+    /// Send the last message to the reader: the end of the trace, or its error.
     pub fn finish(mut self, outcome: Result<()>) {
         let last = match outcome {
             Ok(()) if self.is_stopped => Message::Failed(self.reason()),

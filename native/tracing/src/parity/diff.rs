@@ -51,7 +51,7 @@ pub fn code_of(db: &mut ExecDb, info: &AccountInfo) -> Result<Bytes> {
     if info.code_hash == KECCAK256_EMPTY { Ok(Bytes::new()) } else { db.code_of(info) }
 }
 
-/// Write the changed accounts.
+/// Write the stateDiff of the changed accounts.
 pub fn write_state_diff(sink: &mut Sink, db: &mut ExecDb, changes: &EvmState) -> Result<()> {
     let mut comma = "";
     raw(&mut sink.out, "{");

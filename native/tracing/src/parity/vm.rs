@@ -20,7 +20,7 @@ use crate::output::sink::Sink;
 use crate::output::text::is_lack_of_gas;
 use crate::struct_logs::cost::{CALL_STIPEND, Costs};
 
-/// Memory offset and bytes.
+/// Bytes written to memory, with their offset.
 type Written = (usize, Bytes);
 
 /// The instruction after a call in the same frame.
@@ -43,10 +43,10 @@ struct Called {
     code: Bytes,
 }
 
-/// Results of the first run.
+/// Data that the first run of a transaction records for the second run.
 #[derive(Default)]
 struct Survey {
-    /// Number of instructions.
+    /// Number of instructions in the first run.
     count: u64,
     calls: Vec<Called>,
     /// By depth: index and output of every RETURN.
@@ -103,11 +103,11 @@ pub struct VmWriter {
     survey: Survey,
     frames: Vec<VmFrame>,
     open: Vec<OpenTrace>,
-    /// Number of instructions so far.
+    /// Number of executed instructions so far.
     index: u64,
-    /// Number of written instructions.
+    /// Number of instructions written to the trace.
     written: u64,
-    /// Number of calls.
+    /// Number of calls and creations so far.
     calls: usize,
     /// Depth of the last written instruction.
     last_depth: usize,
@@ -147,7 +147,7 @@ impl VmWriter {
         }
     }
 
-    /// Start the first run.
+    /// Start the first run of the transaction, which writes nothing.
     pub fn begin_survey(&mut self) {
         self.is_surveying = true;
         self.survey = Survey::default();
@@ -436,7 +436,7 @@ impl VmWriter {
 /// A call or creation by the current instruction.
 struct NewFrame {
     call: usize,
-    /// Gas that the callee gets.
+    /// Gas that the callee receives.
     gas: u64,
     /// Gas that the caller pays: the callee's gas without the stipend, which is free.
     handed: u64,

@@ -29,7 +29,7 @@ class Profile(Enum):
 
 
 class ProfileChoice(Enum):
-    """The configured wire profile."""
+    """The wire profile that an option configures."""
 
     CLASSIC = "classic"
     BAL = "bal"

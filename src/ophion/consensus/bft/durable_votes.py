@@ -37,7 +37,7 @@ class RecalledVotes(Protocol):
 
 
 class DurableVotes(Struct, frozen=True):
-    """The votes of one height."""
+    """The stored votes of one height."""
 
     height: int
     round: int = 0

@@ -81,7 +81,7 @@ def read_seals(item: rlp.Item) -> tuple[Signature, ...]:
 
 
 def read_vote(item: list[rlp.Item], drop_marks: tuple[bytes, ...]) -> Vote:
-    """Decode a vote: `[address, direction]`."""
+    """Decode a vote in extra data: `[address, direction]`."""
     if len(item) != 2:
         raise DecodeError(f"vote of {len(item)} items instead of 2", _PLACE)
     target, direction = item

@@ -34,16 +34,16 @@ class MessageCounts(Struct):
     """Counts of received messages since the start."""
 
     received: int = 0
-    """Decoded messages, both accepted and dropped."""
+    """Number of decoded messages, both accepted and dropped."""
     malformed: int = 0
     """Messages that are malformed or have no valid signature."""
     dropped: int = 0
     """Messages dropped without decoding because the queue was full."""
     duplicate: int = 0
     stale: int = 0
-    """Messages of decided heights."""
+    """Number of messages of decided heights."""
     early: int = 0
-    """Messages of later heights."""
+    """Number of messages of later heights."""
     too_early: int = 0
     """Messages of later heights that were dropped because they were too far ahead or too many."""
     foreign: int = 0

@@ -121,7 +121,7 @@ class SignedRoundChange:
 
     height: int
     round: int
-    """The requested round."""
+    """The round that the validator requests."""
     claim: PreparedClaim | None
     author: Address
     encoded: bytes = field(default=b"", repr=False)

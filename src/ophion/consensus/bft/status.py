@@ -86,7 +86,7 @@ class BftStatus(Struct, frozen=True):
     validators: tuple[Address, ...] = ()
     quorum: int = 0
     proposer: Address | None = None
-    """Proposer of this round."""
+    """Proposer of the current round."""
     proposal: Hash32 | None = None
     """Hash of the block that was proposed and accepted."""
     prepares: Ballot | None = None

@@ -33,7 +33,7 @@ class ForkCache:
         yield from _records(self._path)
 
     def add(self, record: dict[str, Any]) -> None:
-        """Append one record."""
+        """Append one record to the cache file."""
         text = orjson.dumps(record) + b"\n"
         with self._lock:
             if self._file is None:

@@ -121,7 +121,7 @@ class Channel:
         self.write(self.session.take_output())
 
     def write(self, data: bytes) -> None:
-        """Write encrypted bytes."""
+        """Write encrypted bytes to the socket."""
         if data and self.transport is not None and not self.transport.is_closing():
             self._traffic.bytes_sent += len(data)
             self.transport.write(data)
@@ -156,8 +156,7 @@ class Channel:
         if not by_us or not has_keys or self.is_remote_closed:
             self.transport.close()
             return False
-        # keep the socket open until the remote node closes: closing with unread bytes sends a TCP reset, which could
-        # destroy the Disconnect
+        # keep the socket open until the remote node closes: a TCP reset after unread bytes could destroy the Disconnect
         self.write_handshake()
         if can_send:
             self.write(self.session.seal_disconnect(reason))
@@ -173,7 +172,7 @@ class Channel:
                     if isinstance(event, Left) and event.reason is not None:
                         return event.reason
         except (PeerMisbehaved, WireError):
-            pass  # ignore the error, because the connection ends in any case
+            pass  # ignore the error, because the connection ends anyway
         return None
 
     def abort(self) -> None:

@@ -35,7 +35,7 @@ class ConnectionManager(Protocol):
 
 
 class Ending(NamedTuple):
-    """How a connection ended."""
+    """How a connection ended: the reason, and which node ended it."""
 
     reason: DisconnectReason
     by_us: bool

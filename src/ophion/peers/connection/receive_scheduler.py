@@ -36,7 +36,7 @@ class ReceiveScheduler:
         self._is_scheduled = False
 
     def __len__(self) -> int:
-        """Number of queued steps."""
+        """Number of queued receive steps."""
         return len(self._members) + len(self._unknown)
 
     def add(self, step: Callable[[], bool], is_member: bool = False) -> None:

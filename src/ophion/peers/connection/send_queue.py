@@ -14,13 +14,13 @@ SOFT_LIMIT: Final = 2 * 1024 * 1024
 HARD_LIMIT: Final = 16 * 1024 * 1024
 """Queued bytes above which a slow reader is disconnected. A queue with one single message may exceed this limit."""
 BATCH: Final = 128 * 1024
-"""Bytes encrypted per write."""
+"""Number of bytes that are encrypted per write."""
 _OVERHEAD: Final = 64
 """Bytes counted per message in addition to its payload, so that empty messages count too."""
 
 
 class Outbox:
-    """FIFO queue of messages."""
+    """FIFO queue of messages to one peer."""
 
     __slots__ = ("_messages", "size")
 

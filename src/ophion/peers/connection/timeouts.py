@@ -12,7 +12,7 @@ class Timing(Struct, frozen=True):
     """Timeouts in seconds; tests shorten them."""
 
     connect: float = 10.0
-    """Timeout of the TCP connect."""
+    """Timeout of the TCP connection attempt."""
     handshake: float = 5.0
     """Timeout of the RLPx auth and ack messages."""
     hello: float = 5.0

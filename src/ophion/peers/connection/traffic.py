@@ -11,7 +11,7 @@ _P2P_NAMES = ("Hello", "Disconnect", "Ping", "Pong")
 
 
 class Traffic:
-    """Counters since the node started."""
+    """Counters of messages and connections since the node started."""
 
     __slots__ = (
         "bytes_received",

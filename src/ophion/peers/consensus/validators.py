@@ -57,7 +57,7 @@ class Validators:
     # --- connections ----------------------------------------------------------------------------
 
     def now(self) -> float:
-        """Monotonic seconds, for rate limits."""
+        """Monotonic time in seconds, for rate limits."""
         return self._clock.monotonic()
 
     def is_validator(self, address: Address) -> bool:

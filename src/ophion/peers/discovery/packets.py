@@ -24,7 +24,7 @@ _MAX_ITEMS: Final = 256
 
 
 class Kind(IntEnum):
-    """Packet type byte."""
+    """Type byte of a discovery packet."""
 
     PING = 1
     PONG = 2
@@ -44,7 +44,7 @@ class Endpoint(Struct, frozen=True):
 
 
 class Ping(Struct, frozen=True):
-    """Liveness check."""
+    """A discovery packet that checks whether a node is alive."""
 
     sender: Endpoint
     receiver: Endpoint

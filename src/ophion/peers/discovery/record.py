@@ -79,7 +79,7 @@ class LocalRecord:
 
     @property
     def text(self) -> str:
-        """The record as text, `enr:…`."""
+        """The record as text that begins with `enr:`."""
         return _PREFIX + base64.urlsafe_b64encode(self.encoded).rstrip(b"=").decode()
 
     def update(self, ip: str, tcp_port: int, udp_port: int, chain: bytes | None) -> None:

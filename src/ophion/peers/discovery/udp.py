@@ -48,7 +48,9 @@ class UdpSocket(asyncio.DatagramProtocol):
         receive: Callable[[bytes, str, int], None],
         is_known: Callable[[str], bool] = lambda ip: False,
     ) -> None:
-        """`is_known` returns whether an IP belongs to a static node, a bootnode or a connected network member."""
+        """Create the UDP socket. `is_known` returns whether an IP belongs to a static node, a bootnode or a connected
+        network member.
+        """
         self._scheduler = scheduler
         self._clock = clock
         self._receive = receive

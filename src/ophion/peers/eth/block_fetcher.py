@@ -48,7 +48,7 @@ class _PendingBlock(Struct):
 
 
 class _Announcer(Struct):
-    """The announcements of one peer."""
+    """The block announcements of one peer."""
 
     tracked: int = 0
     passed_over: int = 0
@@ -67,8 +67,8 @@ class BlockFetcher:
         is_coming: Callable[[Hash32], bool],
         is_member: Callable[[EthPeer], bool],
     ) -> None:
-        """`is_here` returns whether a block needs no fetch. `is_coming` returns whether a copy of the block is being
-        verified or imported.
+        """Create the block fetcher. `is_here` returns whether a block needs no fetch. `is_coming` returns whether a
+        copy of the block is being verified or imported.
         """
         self._deliver = deliver
         self._is_here = is_here
@@ -178,7 +178,7 @@ class BlockFetcher:
             if block is not None and hash in self._pending:
                 self.came(hash)
                 self._deliver(peer, block)
-        except GeneratorExit:  # the event loop has ended, so start no other fetch
+        except GeneratorExit:  # the event loop has ended, so start no further fetch
             raise
         except BaseException:
             self._ended(peer, hash)

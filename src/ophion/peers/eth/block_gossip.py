@@ -79,8 +79,8 @@ class BlockGossip:
         random: Random,
         is_member: Callable[[EthPeer], bool],
     ) -> None:
-        """`is_member` returns whether a peer is a validator, a static node or a permitted node. Members have quotas of
-        their own.
+        """Create the block gossip. `is_member` returns whether a peer is a validator, a static node or a permitted
+        node. Members have quotas of their own.
         """
         self.sent = 0
         """Blocks sent in full, for metrics."""
@@ -195,7 +195,7 @@ class BlockGossip:
     async def _take_full(self, peer: EthPeer, encoded: EncodedBlock, header: HashedHeader) -> None:
         self._fetcher.came(header.hash)
         parent = self._chain.header(header.parent_hash)
-        # verify the seal before the body: an unknown peer can invent a body, but not a seal
+        # verify the seal before the body, because an unknown peer can invent a body but not a seal
         if parent is not None and not await self._is_good(peer, header, parent):
             self._held.remove(header.hash)
             return

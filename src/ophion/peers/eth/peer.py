@@ -89,7 +89,7 @@ class Host(Protocol):
 
 
 class EthPeer:
-    """A peer that speaks eth."""
+    """A peer that speaks the eth protocol."""
 
     def __init__(
         self, peer: Peer, version: EthVersion, host: Host, requests: RequestHandler, handlers: Mapping[Code, Handler]
@@ -132,7 +132,7 @@ class EthPeer:
     # --- Attached -------------------------------------------------------------------------------
 
     def received(self, code: int, payload: bytes) -> None:
-        """Check and dispatch one message."""
+        """Check one received message and pass it to its handler."""
         if code not in self.version.codes:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"eth/{self.version.number} has no message {code:#04x}")
         kind = Code(code)

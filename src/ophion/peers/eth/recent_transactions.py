@@ -17,7 +17,7 @@ AGAIN_S: Final = 60.0
 PASSING: Final = frozenset(
     {"base-fee", "gas-limit", "gas-price-too-low", "not-authorized", "syncing", "underpriced", "upfront-cost"}
 )
-"""Temporary reasons for a rejection."""
+"""Reasons for a rejection that may no longer apply later."""
 
 
 class RecentTransactions:

@@ -49,7 +49,7 @@ class _PendingTransaction(Struct):
 
 
 class _Announcer(Struct):
-    """The announcements of one peer."""
+    """The transaction announcements of one peer."""
 
     tracked: set[Hash32] = field(default_factory=set)
     allowance: TokenBucket = field(default_factory=lambda: TokenBucket(_MAX_AT_ONCE, _PER_S))
@@ -63,7 +63,7 @@ class TransactionFetcher:
     def __init__(
         self, is_new: Callable[[Hash32], bool], deliver: Callable[[EthPeer, list[tuple[Hash32, bytes]]], None]
     ) -> None:
-        """`is_new` returns whether a transaction is unknown to this node."""
+        """Create the transaction fetcher. `is_new` returns whether a transaction is unknown to this node."""
         self._is_new = is_new
         self._deliver = deliver
         self._pending: dict[Hash32, _PendingTransaction] = {}

@@ -45,7 +45,7 @@ MAX_MAKERS: Final = 8
 INTRODUCE_S: Final = 0.2
 """Seconds before the pool is announced to a new peer. Many inbound connections end earlier."""
 REMIND_S: Final = 10.0
-"""Seconds between repeated announcements."""
+"""Seconds between repeated announcements of old transactions."""
 MAX_REMINDED: Final = 1024
 LARGE: Final = 4096
 """Transactions above this size in bytes are announced by hash only."""
@@ -67,7 +67,7 @@ class TransactionGossip:
         is_accepting: Callable[[], bool],
         is_member: Callable[[EthPeer], bool],
     ) -> None:
-        """`makers` holds the addresses of the next block producers.
+        """Create the transaction gossip. `makers` holds the addresses of the next block producers.
 
         `is_accepting` returns whether this node is close enough to the head to validate transactions.
         """

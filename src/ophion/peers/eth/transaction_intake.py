@@ -90,7 +90,7 @@ class TransactionIntake:
         came: Callable[[Hash32], None],
         share: Callable[[], IntakeShare | None],
     ) -> None:
-        """`seen` holds the recently submitted transactions of all peers.
+        """Create the transaction intake. `seen` holds the recently submitted transactions of all peers.
 
         `came` is called for each transaction that arrives, so that the fetcher stops tracking it. `share` returns the
         limits that unknown peers share, or None for a network member.

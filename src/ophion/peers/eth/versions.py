@@ -35,11 +35,11 @@ _MAX_ITEMS: Final = 32
 
 
 class EthVersion(Struct, frozen=True):
-    """One version of the protocol."""
+    """One version of the eth protocol."""
 
     number: int
     length: int
-    """Number of reserved message codes."""
+    """Number of message codes that this version reserves."""
     codes: frozenset[Code]
     """Message codes that this version uses."""
     write_status: Callable[[Status], bytes]
@@ -47,14 +47,14 @@ class EthVersion(Struct, frozen=True):
     has_total_difficulty: bool
     """Whether Status and NewBlock carry the total difficulty."""
     write_hashes: Callable[[TransactionHashes], bytes]
-    """Encodes announcements of transactions."""
+    """Encodes announcements of transaction hashes."""
     read_hashes: Callable[[bytes], TransactionHashes]
     receipts_have_bloom: bool
     """Whether receipts have a bloom filter. In receipts without a bloom filter, the type is the first list item."""
 
     @property
     def capability(self) -> Capability:
-        """The capability for Hello."""
+        """The capability that this node lists in Hello for this version."""
         known = {int(code): code.label for code in self.codes}
         names = tuple(known.get(code, f"{code:#04x}") for code in range(self.length))
         limits = {int(code): MAX_BYTES[code] for code in self.codes}

@@ -28,7 +28,7 @@ _MAX_ITEMS: Final = 4 * MAX_PARCELS
 
 
 class Code(IntEnum):
-    """Message codes."""
+    """Message codes of priv/1."""
 
     ANNOUNCE = 0
     CHALLENGE = 1

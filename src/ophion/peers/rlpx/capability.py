@@ -19,7 +19,7 @@ class Capability:
     name: str
     version: int
     length: int
-    """Number of message codes."""
+    """Number of message codes that the sub-protocol uses."""
     messages: tuple[str, ...] = field(default=(), compare=False)
     """Message names by code, for metrics and logs. May be shorter than `length`."""
     max_bytes: Mapping[int, int] = field(default_factory=dict, compare=False)

@@ -47,7 +47,7 @@ class Hello(Struct, frozen=True):
 
     @property
     def caps(self) -> list[str]:
-        """Capabilities as text, `eth/68`."""
+        """Capabilities as text, such as `eth/68`."""
         return [f"{name}/{version}" for name, version in self.capabilities]
 
     def encode(self) -> bytes:

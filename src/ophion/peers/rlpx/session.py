@@ -114,8 +114,8 @@ class Session:
     )
 
     def __init__(self, identity: Identity, entropy: Entropy, remote_id: bytes | None = None) -> None:
-        """`remote_id` is the key of the dialled node, or None for an inbound connection. Raises `WireError` for an
-        invalid key.
+        """Create the session. `remote_id` is the key of the dialled node, or None for an inbound connection. Raises
+        `WireError` for an invalid key.
         """
         self._identity = identity
         self._random = entropy.token(wire.HANDSHAKE_ENTROPY)

@@ -24,7 +24,7 @@ _MIN_BYTES: Final = 64
 
 
 class Slot(Struct, eq=False):
-    """A block in the queue."""
+    """A block in the queue that waits for its body."""
 
     header: HashedHeader
     body: Body | None

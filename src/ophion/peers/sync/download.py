@@ -54,7 +54,9 @@ class Download:
         look_ahead: Callable[[list[HashedHeader]], Coroutine[Any, Any, None]],
         figures: SyncFigures,
     ) -> None:
-        """`helpers` are all usable peers, including the target. `look_ahead` precomputes header data before import."""
+        """Create the download. `helpers` are all usable peers, including the target. `look_ahead` precomputes header
+        data before import.
+        """
         self.imported = 0
         """Number of imported blocks."""
         self._target = target
@@ -179,8 +181,8 @@ class Download:
             self._has_none(peer, stretch)
             return
         if len(headers) < stretch.count and peer is not self._target:
-            # reject a partial range of a helper: only the last header of a full range is known and proves that the
-            # others are right
+            # reject a partial range: only the known last header of a full range proves that the helper's headers are
+            # right
             peer.useless("it sent only a part of the requested headers")
             self._plan.give_back(stretch)
             return

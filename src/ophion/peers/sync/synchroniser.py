@@ -57,7 +57,7 @@ class _TargetHistory(Struct):
     """The history of a peer as sync target."""
 
     strikes: int = 0
-    """Consecutive cycles with unlinked headers."""
+    """Consecutive sync cycles with unlinked headers."""
     failures: int = 0
     """Consecutive cycles without an imported block."""
     not_before: float = 0.0
@@ -177,7 +177,7 @@ class Synchroniser:
         allowed = [peer for peer in better if self._not_before(peer) <= now]
         if not allowed:
             return None, min(self._not_before(peer) for peer in better) - now
-        # prefer members, because unknown peers can claim any height
+        # prefer member peers, because unknown peers can claim any height
         allowed = [peer for peer in allowed if self._eth.is_member(peer)] or allowed
         if self._ignores_claims:
             # of several peers with the same number of failures, the oldest connection is chosen

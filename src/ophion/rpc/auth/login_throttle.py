@@ -51,7 +51,7 @@ class LoginThrottle:
         self._records: dict[_Key, _Record] = {}
 
     def __len__(self) -> int:
-        """Number of records."""
+        """Number of login records."""
         return len(self._records)
 
     def pause_s(self, address: str, name: str) -> float:

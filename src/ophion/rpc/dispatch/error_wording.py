@@ -9,7 +9,7 @@ class ErrorWording(Enum):
     """Values of `--rpc-error-wording`."""
 
     ORIGINAL = "original"
-    """The texts of json-rpc.md 2."""
+    """The error texts of json-rpc.md 2."""
     MODERN = "modern"
     """The texts of go-ethereum where client libraries match on them (geth_error_messages)."""
     GETH = "geth"

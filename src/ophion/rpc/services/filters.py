@@ -113,7 +113,7 @@ class _Filter(Struct):
     kept_from: int
     """Entries before this position are delivered and no longer needed."""
     deliveries: int = 0
-    """Number of searches in progress."""
+    """Number of log searches of this filter in progress."""
 
 
 class Filters:
@@ -151,7 +151,7 @@ class Filters:
             self._chain.append(change)
 
     def on_pool_event(self, event: PoolEvent) -> None:
-        """Record a pending transaction."""
+        """Record the transactions of a pool event."""
         if self._pending and isinstance(event, Added):
             for item in event.transactions:
                 self._pool.append(item.hash)

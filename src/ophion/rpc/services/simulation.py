@@ -65,7 +65,7 @@ _REFUSALS: Final[Mapping[str, int]] = {
 
 
 class BlockRequest(Struct, frozen=True):
-    """One block of the request."""
+    """One block of an eth_simulateV1 request."""
 
     overrides: EnvOverrides
     beacon_root: Hash32 | None
@@ -77,7 +77,7 @@ class BlockRequest(Struct, frozen=True):
 
 
 class Simulation(Struct, frozen=True):
-    """The decoded request."""
+    """A decoded eth_simulateV1 request."""
 
     blocks: Sequence[BlockRequest]
     with_transfers: bool

@@ -52,7 +52,7 @@ class Handshakes:
         most: int = MOST,
         service: str = "",
     ) -> None:
-        """`service` is the name of the service in the log."""
+        """Create the handshakes of one service. `service` is the name of the service in the log."""
         self._context = context
         self._factory = factory
         self._failures = FailedHandshakes(service)
@@ -121,7 +121,7 @@ class Handshakes:
                 ssl_handshake_timeout=_HANDSHAKE_TIMEOUT_S,
                 ssl_shutdown_timeout=_SHUTDOWN_TIMEOUT_S,
             )
-        except OSError as error:  # includes ssl.SSLError and a timeout
+        except OSError as error:  # OSError includes ssl.SSLError and a timeout
             handshake.drop(reason_of(error))
             return None
 

@@ -36,7 +36,7 @@ class Answer(Struct, frozen=True):
     parts: tuple[bytes, ...]
 
     def join(self) -> bytes:
-        """Return the whole body."""
+        """Return the whole body as one byte string."""
         return b"".join(self.parts)
 
 

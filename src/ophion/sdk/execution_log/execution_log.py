@@ -74,7 +74,7 @@ class ExecutionLog:
         return None if self._index is None else self._index.reason(output)
 
     def on_call(self, call: ObservedCall) -> None:
-        """Trace a call."""
+        """Trace a call that failed or wrote to the console."""
         if not log.isEnabledFor(logging.INFO):
             return
 

@@ -23,7 +23,7 @@ _MAX_NOTICE_S: Final = 1.0
 
 
 class Links:
-    """Reports connections to machines."""
+    """Reports opened and closed connections to the state machines."""
 
     def __init__(self, world: SimulatedNetwork, seed: int) -> None:
         self._world = world

@@ -32,7 +32,7 @@ from ophion.testing.simulation.trace import Trace
 
 
 class SimulatedNetwork:
-    """A network of nodes."""
+    """A simulated network of nodes."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class SimulatedNetwork:
                 self.syncing.introduce(member, other)
 
     def at(self, time: float, action: Callable[[], None]) -> None:
-        """Schedule an action."""
+        """Schedule an action at a virtual time."""
         self.event_queue.add(time, lambda _member, _payload: action(), self.members[0], None)
 
     def run(self, until: float, unless: Callable[[], bool] | None = None) -> bool:
@@ -135,7 +135,7 @@ class SimulatedNetwork:
 
     @property
     def now(self) -> float:
-        """Seconds since the start."""
+        """Virtual seconds since the start."""
         return self.event_queue.now
 
     @property
@@ -144,7 +144,7 @@ class SimulatedNetwork:
         return [member for member in self.members if member.index not in self.checker.dishonest]
 
     def heights(self) -> list[int]:
-        """Heights of all chains."""
+        """Heights of the chains of all nodes."""
         return [member.height for member in self.members]
 
     def validators_of(self, height: int, member: SimulatedMember) -> list[SimulatedMember]:

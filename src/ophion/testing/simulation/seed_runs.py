@@ -77,7 +77,7 @@ class SeedSummary(Struct):
     blocks: int = 0
     steps: int = 0
     failures: list[SeedOutcome] = field(default_factory=list)
-    """Seeds that broke a rule."""
+    """Outcomes of seeds that broke a rule."""
     slowest_healing_s: float = 0.0
     highest_round: int = 0
 

@@ -31,7 +31,7 @@ class Row(Struct, frozen=True):
 
 
 class Trace:
-    """Records a run."""
+    """Records the messages, blocks and notes of a simulation run."""
 
     def __init__(self, members: int) -> None:
         self.rows: list[Row] = []

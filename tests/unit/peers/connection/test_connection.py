@@ -59,7 +59,7 @@ class Echo:
 
 
 class Scene:
-    """Two connected hosts."""
+    """Two hosts with a connection between them."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock

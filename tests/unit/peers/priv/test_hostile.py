@@ -40,7 +40,7 @@ class Liar(PrivProtocol):
 
 
 class Deaf(PrivPeer):
-    """Records messages without reacting."""
+    """A peer that records messages without reacting."""
 
     def __init__(self, liar: Liar, peer: Peer) -> None:
         super().__init__(peer, liar.enclave, liar.node_id, liar.clock, liar.entropy, liar.lane)
@@ -185,7 +185,7 @@ def test_who_is_no_member_hears_nothing_of_it(tmp_path: Path) -> None:
     for text in planted:
         assert text not in capture
         assert text not in stored
-    # the members' databases hold sealed payloads, and unencrypted groups
+    # the databases of the members hold sealed payloads, and groups without encryption
     for member in (a, b):
         content = (member.path / "data.mdb").read_bytes()
         assert PLANTED not in content

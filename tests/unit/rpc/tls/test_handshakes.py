@@ -27,7 +27,7 @@ Run = Callable[[Awaitable[None]], None]
 
 
 class Echo(asyncio.Protocol):
-    """Answers in capitals."""
+    """A protocol that answers its input in capital letters."""
 
     made = 0
 
@@ -73,7 +73,7 @@ class Service:
         return answer
 
     async def settle(self, count: int) -> None:
-        while len(self.handshakes) != count:  # noqa: ASYNC110  # what is tested has no event for it
+        while len(self.handshakes) != count:  # noqa: ASYNC110  # the tested code gives no event
             await asyncio.sleep(0.001)
 
 

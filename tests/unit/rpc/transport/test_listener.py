@@ -15,7 +15,7 @@ CONNECTIONS = 1000
 
 
 class SlotHolder:
-    """A client that sends nothing."""
+    """A connection of a client that sends nothing."""
 
     def __init__(self, ticked: list[SlotHolder]) -> None:
         self._ticked = ticked
@@ -34,7 +34,7 @@ class SlotHolder:
 
 
 class Service(Listener[SlotHolder]):
-    """A port without clients."""
+    """A listening service without clients."""
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Closing, Callable[[], asyncio.BaseProtocol]]:
         raise AssertionError("nobody comes")
@@ -83,7 +83,7 @@ def test_time_does_not_pass_for_who_has_left_meanwhile(monkeypatch: pytest.Monke
     async def main() -> None:
         service, guests, ticked = crowded()
         async with serving(service):
-            while not ticked:  # noqa: ASYNC110  # the scheduler of the loop are what is tested
+            while not ticked:  # noqa: ASYNC110  # the test needs single steps of the loop
                 await asyncio.sleep(0)
             service.places.leave(guests[-1])
             while ticked.count(guests[0]) < 2:  # noqa: ASYNC110

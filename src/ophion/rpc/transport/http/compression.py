@@ -66,7 +66,7 @@ class Made:
 
 
 class Source(Protocol):
-    """Input of the compression."""
+    """Source of the pieces to compress."""
 
     async def next(self) -> bytes | None: ...
     def close(self) -> None: ...

@@ -47,7 +47,7 @@ parse.
 
 
 class Request(Struct):
-    """A complete request."""
+    """A complete HTTP request."""
 
     method: bytes
     path: bytes
@@ -115,7 +115,7 @@ def _reason(status: int) -> bytes:
 
 
 def _rare_reason(status: int) -> bytes:
-    from http import HTTPStatus  # lazy import: slow to load
+    from http import HTTPStatus  # lazy import: http is slow to load
 
     return HTTPStatus(status).phrase.encode() if status in set(HTTPStatus) else b"Unknown"
 
@@ -127,7 +127,7 @@ def _first_lines(shape: Shape) -> bytes:
 
 def preflight(requested: bytes = b"") -> Response:
     """Answer a CORS preflight that names these request headers (json-rpc.md 1.7)."""
-    # `*` does not include Authorization, so list Authorization by name
+    # the wildcard `*` does not include Authorization, so list Authorization by name
     has_token = b"authorization" in (name.strip().lower() for name in requested.split(b","))
     allowed = b"*,content-type,authorization" if has_token else b"*,content-type"
     lines = b"Access-Control-Allow-Headers: %b\r\nAccess-Control-Allow-Methods: GET, POST, OPTIONS\r\n" % allowed

@@ -47,7 +47,7 @@ class Reading(Protocol):
     """Whether the connection reads no more requests."""
 
     def on_request(self) -> None:
-        """Handle a complete request."""
+        """Handle a complete HTTP request."""
 
     def on_expectation(self) -> None:
         """Send `100 Continue`, for which the client waits before it sends the body."""
@@ -176,7 +176,7 @@ class RequestReader:
         self._header_count += 1
         if self._head_bytes > self._policy.limits.max_head_bytes or self._header_count > _MAX_HEADERS:
             self._refuse_head(connection)
-        elif self._in_head:  # ignore trailers of a chunked body
+        elif self._in_head:  # trailers of a chunked body come after the head and are ignored
             name = name.lower()
             if name in _LISTS and len(value) > _MAX_LIST_BYTES:
                 self._refuse_head(connection)
@@ -290,7 +290,7 @@ class RequestForwarder(Protocol):
     """Maximum number of requests that one client may have open."""
 
     def result(self, reader: RequestReader) -> Result:
-        """Answer a complete request."""
+        """Answer a complete HTTP request."""
 
     def upgrade(self, reader: RequestReader, rest: bytes) -> bool:
         """Hand the connection over to another protocol. Returns False if the request does not ask for another

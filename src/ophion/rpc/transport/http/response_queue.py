@@ -38,7 +38,7 @@ WEIGHT_OF_A_BYTE: Final = 8
 
 
 class _Slot(Struct, eq=False):
-    """One answer in the queue."""
+    """One answer in the response queue."""
 
     keep_alive: bool
     is_old: bool

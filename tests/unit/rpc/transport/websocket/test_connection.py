@@ -567,7 +567,7 @@ def test_with_many_waiting_a_long_message_waits_for_its_time_slice(has_many_wait
         while client.transport.is_reading_paused:  # noqa: ASYNC110
             await asyncio.sleep(0)
         client.server.data_received(data[50_000:])
-        while not client.transport.written:  # noqa: ASYNC110  # long messages are looked at beside the loop
+        while not client.transport.written:  # noqa: ASYNC110  # a worker thread reads long messages
             await asyncio.sleep(0)
         assert not client.transport.is_reading_paused
         (answer,) = client.received()
@@ -593,7 +593,7 @@ class Slow:
 
 
 class Streaming:
-    """Answers every request slowly."""
+    """Answers every request with a slow stream."""
 
     def __init__(self, body: Slow) -> None:
         self._body = body
