@@ -11,7 +11,7 @@ use crate::record::Key;
 pub fn group_id<M: AsRef<[u8]>>(members: &[M], seed: Option<&[u8]>) -> Key {
     let mut seen: HashSet<&[u8]> = HashSet::with_capacity(members.len());
     let mut items: Vec<&[u8]> = members.iter().map(AsRef::as_ref).filter(|member| seen.insert(*member)).collect();
-    // the sort is stable, so equal hashes keep their order
+    // the sort is stable, so members with equal hashes keep their order
     items.sort_by_key(|member| java_hash(member));
     items.extend(seed);
     let payload_length = items.iter().map(|item| item.length()).sum();

@@ -121,7 +121,7 @@ pub struct Versioned {
 pub fn encode_versioned(tx: &[u8], version: &B256) -> Vec<u8> {
     let is_list = tx.first().is_some_and(|first| *first >= 0xc0);
     let mut item = Vec::with_capacity(tx.len() + 4);
-    // wrap a typed transaction in a string, because it is not an RLP list
+    // a typed transaction is not an RLP list, so wrap it in an RLP string
     if is_list {
         item.extend_from_slice(tx)
     } else {

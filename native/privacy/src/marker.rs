@@ -33,7 +33,7 @@ pub fn signed_marker(
     U256::from_be_slice(&signature[..32]).encode(&mut payload);
     U256::from_be_slice(&signature[32..64]).encode(&mut payload);
     let raw = listed(&payload);
-    // cache the sender, which is known here, so that no later code recovers it from the signature
+    // cache the known sender, so that no later code recovers it from the signature
     sender_cache::sender_of(keccak256(&raw), || Ok(Address::from_raw_public_key(&keys::public_key(&key))))?;
     Ok(raw)
 }

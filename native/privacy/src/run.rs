@@ -85,8 +85,8 @@ pub fn private_tx_env(fields: &Unsigned, sender: Address) -> TxEnv {
     TxEnv {
         caller: sender,
         gas_limit: fields.gas_limit.min(MAX_PRIVATE_GAS),
-        // Only contracts can see the price, because no fees are paid. Cap the price, because revm's multiplication
-        // could overflow.
+        // Cap the gas price, because revm's multiplication could overflow. No fees are paid, so only contracts see the
+        // price.
         gas_price: fields.gas_price.min(u128::from(u64::MAX)),
         kind: fields.to.map_or(TxKind::Create, TxKind::Call),
         data: fields.data.clone(),

@@ -152,7 +152,7 @@ impl Field {
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn root(&self) -> Self {
-        // use an addition chain: the exponent has runs of 223, 22 and 2 ones
+        // the exponent has runs of 223, 22 and 2 one bits, so use an addition chain
         let ones_2 = self.squared().times(self);
         let ones_3 = ones_2.squared().times(self);
         let ones_6 = ones_3.squared_times(3).times(&ones_3);

@@ -29,7 +29,7 @@ pub fn limbs_of(n: &[u64; 4]) -> [u64; 5] {
 /// Return the number below p that the limbs of a `Field` represent.
 pub fn reduced(limbs: [u64; 5]) -> [u64; 4] {
     let [a, b, c, d, e] = limbs;
-    // reduce modulo p: fold the part above 2^256 once, then subtract p if the number is at least p
+    // reduce modulo p: multiply the part above 2^256 by 2^256 mod p, add it, and subtract p if needed
     let mut words = [0u64; 4];
     let high = e >> 48;
     let e = e & TOP_MASK;

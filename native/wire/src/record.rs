@@ -91,7 +91,7 @@ pub fn read(record: &[u8]) -> Result<Record<'_>> {
 fn verify(key: &PublicKey, signature: &[u8; 64], digest: [u8; 32]) -> Result<()> {
     let wrong = |_| Error::at("record signature", "it does not verify");
     let mut signature = Signature::from_compact(signature).map_err(wrong)?;
-    // the protocol also allows a high s, but the library accepts only a low s
+    // normalize s, because the library accepts only a low s, although the protocol also allows a high s
     signature.normalize_s();
     SECP256K1.verify_ecdsa(Message::from_digest(digest), &signature, key).map_err(wrong)
 }

@@ -73,7 +73,7 @@ pub fn append(
             }
         }
         Dataset::CodeDiffs => {
-            // An account without code that appears or disappears changes no code.
+            // Creating or deleting an account that has no code is not a code change.
             let hashes = [before, after].map(|info| info.map_or(KECCAK256_EMPTY, |info| info.code_hash));
             if hashes[0] != hashes[1] {
                 let (from, to) = code()?;

@@ -175,7 +175,7 @@ mod tests {
             (&call, "frontier", 21_000 + 40 + 30 * 68),
             (&call, "petersburg", 21_000 + 40 + 30 * 68),
             (&call, "istanbul", 21_000 + 40 + 30 * 16),
-            // EIP-7623 floor: 10 gas per zero byte, 40 per nonzero byte
+            // the EIP-7623 floor price is 10 gas per zero byte and 40 gas per nonzero byte
             (&call, "prague", 21_000 + 100 + 30 * 40),
             (&create, "frontier", 21_000 + 40 + 30 * 68),
             (&create, "homestead", 53_000 + 40 + 30 * 68),

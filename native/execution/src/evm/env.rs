@@ -150,7 +150,7 @@ impl BlockEnv {
             cfg.set_gas_params(eip1283_prices());
         }
         cfg.limit_contract_code_size = self.rules.contract_size_limit;
-        // This limit applies to one transaction. The limit of the block is checked over all transactions.
+        // `max_blobs_per_tx` limits one transaction. Other code checks the blob limit of the block.
         cfg.max_blobs_per_tx = self.max_blobs.map(|max| if self.fork.has(SpecId::OSAKA) { max.min(6) } else { max });
         cfg.blob_base_fee_update_fraction = self.blob_fee_fraction;
         if self.rules.is_relaxed {

@@ -232,7 +232,7 @@ fn check_preimages(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Result<(
 }
 
 fn check_state(snapshot: &Snapshot, root: B256, findings: &mut Findings<'_>) -> Result<()> {
-    // read the id from the database, not from the cache
+    // read the id of the root from the database, because the cache may hide damage
     let Some(id) = root_id(snapshot.tables(), snapshot.txn(), &root).ok().flatten() else {
         findings.add(format!("state {root} of the head is not listed"));
         return Ok(());

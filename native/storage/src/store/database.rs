@@ -427,7 +427,8 @@ impl Database {
     ) -> Result<HeadTrie> {
         let flat_root = self.tables.meta.get(txn, meta::FLAT_ROOT)?.map_or(EMPTY_ROOT, B256::from_slice);
         let straight = straight(fresh, added, flat_root);
-        // store the addresses of accounts that side blocks change, because their flat changes contain only hashes
+        // store the addresses of accounts that side blocks change, because the flat changes of side blocks contain only
+        // hashes
         for block in fresh.values().filter(|block| straight.is_none() || !added.contains(&block.hash)) {
             block.effects.flat.note_addresses(txn, &self.tables)?;
         }

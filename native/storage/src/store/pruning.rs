@@ -50,8 +50,8 @@ impl Pruning {
         let snapshot = database.snapshot()?;
         let mut kept = B256Set::default();
         let head = snapshot.head()?.map_or(0, |(_, number)| number);
-        // keep the genesis state and the states of recent blocks. List their roots here, because root records of older
-        // versions have no block number.
+        // keep the genesis state and the states of recent blocks. List their roots here: root records of older versions
+        // have no block number.
         for at in std::iter::once(0).chain(oldest.min(head)..=head) {
             kept.insert(state_root(&snapshot, at)?);
         }

@@ -305,7 +305,7 @@ impl PrestateTracer<'_> {
 
     /// Return the changed fields of an account, and whether any field changed.
     fn changed(&self, db: &mut ExecDb, was: &AccountInfo, now: &AccountInfo) -> Result<(Shown, bool)> {
-        // as in geth, a nonexistent account has no code hash, while an account without code has the hash of empty code
+        // as in geth, a nonexistent account has hash zero, while an account without code has the hash of empty code
         let code_hash = if now.is_empty() { B256::ZERO } else { now.code_hash };
         let shown = Shown {
             balance: (now.balance != was.balance).then_some(now.balance),
