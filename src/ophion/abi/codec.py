@@ -275,7 +275,7 @@ def tuple_codec(items: Sequence[Codec], names: Sequence[str] = (), type_name: st
 def _maker(names: Sequence[str], type_name: str) -> Callable[[list[Any]], tuple[Any, ...]]:
     cleaned = [one if one.isidentifier() and not iskeyword(one) else "" for one in names]
     title = type_name if type_name.isidentifier() and not iskeyword(type_name) else "Result"
-    made = namedtuple(title, cleaned, rename=True)  # type: ignore[misc]  # names come from the ABI
+    made = namedtuple(title, cleaned, rename=True)  # type: ignore[misc]  # the names come from the ABI
     return made._make
 
 

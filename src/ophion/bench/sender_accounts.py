@@ -58,7 +58,7 @@ class Senders:
         first, *spare = (keys[start : start + _SENDERS] for start in range(0, len(keys), _SENDERS))
         if price == 0:
             return cls(first, chain_id, 0, spare)
-        price *= 2  # a margin, because the base fee may rise during the run
+        price *= 2  # double the price as a margin, because the base fee may rise during the run
         if funder is None:
             raise CommandError(
                 "Transactions cost something on this network: set the key of an account that pays (--key-file)."

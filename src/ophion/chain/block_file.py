@@ -32,8 +32,8 @@ def split_blocks(file: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
     """
     size = file_size(path)
     buffer = b""
-    position = 0  # position of the next block in the buffer
-    offset = 0  # position of the next block in the file
+    position = 0  # `position` is the position of the next block in the buffer
+    offset = 0  # `offset` is the position of the next block in the file
     while offset < size:
         place = f"{path} at byte {offset}"
         needed = min(rlp.MAX_HEAD, size - offset)

@@ -87,7 +87,7 @@ class FeeOracle:
         newest = queries.head.header.base_fee_per_gas
         lowest = following if newest is None else min(newest, following)
         for _ in range(_HORIZON_BLOCKS):
-            lowest -= lowest // 8  # EIP-1559: an empty block lowers the base fee by an eighth
+            lowest -= lowest // 8  # an empty block lowers the base fee by an eighth (EIP-1559)
         return self._floor.required_tip(lowest)
 
     async def _medians(self) -> tuple[int | None, int | None]:
@@ -207,7 +207,7 @@ def rewards_at(tips: Sequence[tuple[int, int]], gas_used: int, percentiles: Sequ
 
 def cumulative_gas(receipt: bytes) -> int:
     """Return the cumulative gas of an encoded receipt, without decoding the other fields."""
-    at = 0 if receipt[0] > _RLP_LONG_STRING else 1  # skip the byte of the transaction type
+    at = 0 if receipt[0] > _RLP_LONG_STRING else 1  # a typed receipt starts with a type byte, which is skipped
     at += 1 + max(receipt[at] - _RLP_LONG_LIST, 0)
     at += 33 if receipt[at] == _RLP_LONG_STRING else 1
     first = receipt[at]

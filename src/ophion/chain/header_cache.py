@@ -35,6 +35,6 @@ class HeaderCache:
     def _read(self, block_hash: Hash32) -> HashedHeader:
         raw = self._store.header(block_hash)
         if raw is None:
-            # `lru_cache` does not cache exceptions, so a missing header is looked up again
+            # raise an exception, because `lru_cache` does not cache exceptions and looks up a missing header again
             raise KeyError(block_hash)
         return HashedHeader(Header.decode(raw), block_hash)

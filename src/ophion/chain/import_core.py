@@ -107,7 +107,7 @@ class ImportCore:
         staged = self._pending(block_hash)
         if staged is not None:
             return staged.header
-        # every imported block needs the head, so avoid a database read
+        # every imported block needs the chain head, so avoid a database read for it
         return self._tip.header if block_hash == self._tip.header.hash else self.chain.header(block_hash)
 
     def _pending(self, block_hash: Hash32) -> Staged | None:

@@ -42,7 +42,7 @@ def check_results(header: Header, execution: Execution) -> None:
     _same("gas used", execution.gas_used, header.gas_used)
     _same("receipts root", execution.receipts_root, header.receipts_root)
     if execution.logs_bloom != header.logs_bloom:
-        # do not print both blooms: 256 bytes each would make the message unreadable
+        # do not print the two blooms, because 256 bytes each would make the message unreadable
         raise InvalidBlock("logs bloom", "another bloom than the logs give")
     if header.requests_hash is not None:
         _same("requests hash", execution.requests_hash, header.requests_hash)

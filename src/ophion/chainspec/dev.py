@@ -131,7 +131,7 @@ DEV_ACCOUNTS: Final = (*MNEMONIC_ACCOUNTS, *ORIGINAL_ACCOUNTS)
 
 _BASE_FEE: Final = 7
 
-# maps the value of --dev-fork to the configuration key of the latest fork at genesis
+# this table maps the value of --dev-fork to the configuration key of the latest fork at genesis
 _FORK_KEYS: Final = {
     "frontier": None,
     "homestead": "homesteadBlock",
@@ -195,7 +195,7 @@ def _document(fork: str) -> dict[str, Any]:
         if name == fork:
             break
     if "eip158Block" in config:
-        config["eip155Block"] = 0  # this value has no effect, but admin_nodeInfo shows it
+        config["eip155Block"] = 0  # the key has no effect on rules, but admin_nodeInfo shows it
     config["daoForkBlock"] = 0
     config["contractSizeLimit"] = 2147483647
     config["ethash"] = {"fixeddifficulty": 100}

@@ -215,7 +215,7 @@ def _read_accounts(top: Members) -> tuple[GenesisAccount, ...]:
         value = alloc.get(key)
         if not isinstance(value, Folded):
             raise alloc.invalid(key, value, "must be an object")
-        # a separate `Members` per account, so that unknown keys of accounts (privateKey, comment) cause no warning
+        # use a separate `Members` per account, so that unknown keys of accounts (privateKey, comment) cause no warning
         accounts[address] = _read_account(address, Members(value, alloc.path(key)))
     return tuple(accounts.values())
 

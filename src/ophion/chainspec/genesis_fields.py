@@ -22,7 +22,7 @@ from ophion.primitives.types import ADDRESS_LENGTH, Address
 MAX_DEPTH: Final = 32
 """Maximum nesting depth. Deeper JSON is refused before parsing."""
 
-# an unterminated string or comment matches to the end, so that no text is scanned twice
+# an unterminated string or comment matches up to the end of the text, so that no text is scanned twice
 _TOKENS: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|//[^\n]*|/\*(?:.*?\*/|.*)|[\[\]{}]', re.DOTALL)
 _COMMENT_WARNING: Final = "The genesis file contains comments, which are not part of JSON; they are ignored."
 _DIGITS: Final = re.compile(r"[0-9]{1,100}")

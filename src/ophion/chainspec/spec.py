@@ -57,7 +57,7 @@ TIME_FORKS: Final = (
     ("bpo5Time", Milestone.BPO5),
 )
 _UNSUPPORTED_FORKS: Final = ("amsterdamTime", "futureEipsTime", "experimentalEipsTime")
-# keys that only other clients read, or that have no effect: listed here to avoid a warning
+# these keys have no effect, or only other clients read them, so they cause no warning
 _WITHOUT_EFFECT: Final = ("eip150Hash", "eip155Block", "terminalTotalDifficultyPassed")
 
 
@@ -280,7 +280,7 @@ def _refuse_what_cannot_be(config: Members, spec: ChainSpec) -> None:
     if spec.zero_base_fee and spec.fixed_base_fee:
         raise config.invalid("fixedBaseFee", True, "zeroBaseFee is set too")
     if spec.engine is EngineKind.CLIQUE and spec.forks.times and spec.terminal_total_difficulty is None:
-        # a Clique header has no fields for withdrawals and for later forks (consensus.md 1.3)
+        # Clique headers have no fields for withdrawals and for later forks (consensus.md 1.3)
         first = next(key for key, milestone in TIME_FORKS if milestone in spec.forks.times)
         raise config.invalid(first, config.get(first), "Clique networks end with London")
     _check_migration(config, spec)

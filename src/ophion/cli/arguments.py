@@ -109,7 +109,7 @@ class _Reader:
 
     def _besu_flag(self, token: str, rest: deque[str]) -> bool:
         """Read an option that only Besu has, with its value. Returns False if Besu does not have the option either."""
-        from ophion.node.besu.settings import read_besu_setting  # lazy import: only for options of Besu
+        from ophion.node.besu.settings import read_besu_setting  # lazy import: only options of Besu need this module
 
         flag, has_value, text = token.partition("=")
         setting = read_besu_setting(flag[2:], (text,) if has_value else (), OptionSource.FLAG, f"option '{flag}'")
@@ -152,7 +152,7 @@ class _Reader:
 
 
 def _unknown(word: str, known: Iterable[str]) -> str:
-    import difflib  # lazy import: only for errors
+    import difflib  # lazy import: only error messages need difflib
 
     close = difflib.get_close_matches(word, list(known), n=2)
     hint = f" (did you mean {' or '.join(close)}?)" if close else ""

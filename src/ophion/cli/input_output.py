@@ -70,7 +70,7 @@ def parse_json(text: str, failure: str) -> Any:
 
 
 def _integer(digits: str) -> int:
-    # check the length here, because the error message of Python's own integer limit is less useful
+    # check the length here, because this error message is clearer than the message of Python's own limit
     if len(digits) > _MAX_DIGITS:
         raise ValueError(f"A number of {len(digits)} digits")
     return int(digits)

@@ -93,7 +93,7 @@ def list_keys(options: Options, session: CommandSession) -> int:
                 line = _described(file)
             except KeyFileError:
                 if is_folder:
-                    continue  # skip other files of a data directory
+                    continue  # skip the other files of a data directory
                 raise
             print(line)
             found += 1

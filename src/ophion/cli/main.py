@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("Interrupted.", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # the reader of our output has closed the pipe
+        # the reader of the program's output has closed the pipe
         _abandon_output()
         return EXIT_FAILURE
     except SystemExit:
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _prepare_streams() -> None:
     """Make the standard streams usable with any locale, and replace streams that were closed before the start."""
-    # stdout is None if its descriptor is closed
+    # stdout is None if the file descriptor of stdout is closed
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
     if sys.stderr is None:
@@ -87,7 +87,7 @@ class _Misused(ConfigError):
 
 
 def _run(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
-    is_besu = tokens[:1] == [_BESU]  # the rest is a whole command line of Besu
+    is_besu = tokens[:1] == [_BESU]  # after the word besu, the rest is a whole command line of Besu
     arguments = read_arguments(tokens[is_besu:], NodeConfig)
     if is_besu:
         environ = {"OPHION_BESU_CONVENTIONS": "true", **environ}

@@ -62,7 +62,7 @@ def read_sources(
     warnings: list[str] = []
 
     def is_besu_key(key: str, texts: tuple[str, ...], label: str) -> bool:
-        from ophion.node.besu.settings import read_besu_setting  # lazy import: only for keys of Besu
+        from ophion.node.besu.settings import read_besu_setting  # lazy import: only keys of Besu need this module
 
         setting = read_besu_setting(key, texts, OptionSource.FILE, label)
         if setting is not None:

@@ -179,7 +179,7 @@ def rebuild(options: NoOptions, session: CommandSession) -> int:
                 "Nothing was changed: private states could not be made again, because states that they are built on"
                 f" have been dropped from this database (--state-history). {ANOTHER_DATABASE}"
             )
-        # clear cursors before payloads: an interruption in between only makes the node request some payloads again
+        # clear cursors before payloads, because an interruption in between only makes the node request payloads again
         store.clear_rows([CURSORS])
         damaged = damaged_payloads(store, _MAX_DAMAGED)
         store.write_rows([(PAYLOADS, key, None) for key in damaged])

@@ -62,7 +62,7 @@ def up(options: UpOptions, session: CommandSession) -> int:
 def _taken(path: Path) -> str:
     running = holder(path)
     if running is None:
-        Workdir.open(path)  # raise an error for a network that can be neither resumed nor removed
+        Workdir.open(path)  # `open` raises an error for a network that can be neither resumed nor removed
         return (
             f"There is a network in {path} already, which does not run: `ophion quickstart resume{where(path)}` starts"
             f" it again, `ophion quickstart remove{where(path)}` takes it away."
@@ -78,7 +78,8 @@ def resume(options: RunOptions, session: CommandSession) -> int:
     path = options.place
     work = Workdir.open(path)
     os.umask(0o077)
-    work.log(SUPERVISOR_LOG).parent.mkdir(exist_ok=True)  # the log folder may have been deleted
+    # the log folder may be missing, because the user may have deleted it
+    work.log(SUPERVISOR_LOG).parent.mkdir(exist_ok=True)
     lock = Lock.take(path)
     if lock is None:
         raise CommandError(_taken(path))
@@ -150,7 +151,7 @@ def _detached(work: Workdir) -> int:
                 raise CommandError(log.read_text(errors="replace").strip() or "The network did not start.")
             time.sleep(0.05)
     except KeyboardInterrupt:
-        process.terminate()  # after an interrupt, do not leave the network in the background
+        process.terminate()  # end the network after an interrupt, because it would keep running in the background
         process.wait()
         raise
     raise CommandError(f"The network has not started in {_DETACHED_S:.0f} s: see {log}.")
@@ -160,7 +161,8 @@ def _print_commands(work: Workdir) -> int:
     """Print the commands that manage a network."""
     layout = work.layout
     if holder(work.path) is None or layout is None:
-        with Claims() as claims:  # hold port claims only while choosing ports, because this command starts nothing
+        with Claims() as claims:
+            # hold the port claims only while choosing ports, because this command starts no process
             layout = lay_out(work.plan, installed(), claims.take, layout)
         work.furnish(layout)
     for node in work.plan.nodes:

@@ -75,7 +75,7 @@ def _interact(names: dict[str, Any], banner: str) -> None:
             readline.set_completer(rlcompleter.Completer(names).complete)
             readline.parse_and_bind("tab: complete")
         except ImportError:
-            pass  # this Python has no line editing
+            pass  # this build of Python has no line editing
         code.interact(f"{banner}\nPython {sys.version.split()[0]}. Install IPython for more comfort.", local=names)
         return
     print(banner)

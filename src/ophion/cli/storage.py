@@ -74,7 +74,7 @@ class BackupOptions(Options):
 def backup(options: BackupOptions, session: CommandSession) -> int:
     """Copy the database. A node may use the database at the same time."""
     data = session.part(DataConfig)
-    os.nice(_NICENESS)  # the node has priority over the backup
+    os.nice(_NICENESS)  # lower the priority of the backup, so that the node runs first
     with _shown() as on_progress:
         began = time.monotonic()
         copied = back_up(data.data_path, options.target, options.max_rate << 20, options.checks, on_progress)

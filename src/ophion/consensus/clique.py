@@ -56,7 +56,7 @@ class CliqueEngine:
         self._spec = spec
         self._parameters = spec.clique if spec.clique is not None else CliqueParameters()
         self._snapshots = HeaderFold(self._fresh_snapshot, self._applied, Snapshot.encode, Snapshot.decode)
-        # a cache of authors: recovering an author costs more than all other rules together, and each block needs it
+        # cache the authors, because recovering an author costs more than all other rules, and each block needs it
         # several times
         self._authors: OrderedDict[Hash32, Address] = OrderedDict()
 
@@ -121,7 +121,7 @@ class CliqueEngine:
         if not self._parameters.creates_empty_blocks_at(block.number) and block.transactions_root == EMPTY_TRIE_ROOT:
             raise InvalidHeader("block without transactions", "empty", "at least one transaction")
         self._check_against(self._snapshots.after(parent, chain), header)
-        # check the timestamp last: a block that fails only this check comes from a signer
+        # check the timestamp last, because a block that fails only this check comes from a signer
         rules.check_not_future(block, now, FUTURE_LEAD_S)
 
     def _check_constants(self, block: Header) -> None:

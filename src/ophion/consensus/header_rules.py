@@ -188,7 +188,7 @@ def next_excess_blob_gas(parent: Header, fork: Fork, blobs: BlobParameters) -> i
     if excess + used < target:
         return 0
     if fork.has(Milestone.OSAKA):
-        # EIP-7918: the blob fee does not fall while execution gas costs more than blob gas
+        # the blob fee does not fall while execution gas costs more than blob gas (EIP-7918)
         price = blob_base_fee(excess, blobs.fee_fraction)
         if _BLOB_BASE_COST * (parent.base_fee_per_gas or 0) > GAS_PER_BLOB * price:
             return excess + used * (blobs.max - blobs.target) // blobs.max

@@ -131,5 +131,5 @@ class MergeEngine:
 
 
 def _is_merged(header: Header) -> bool:
-    # difficulty zero marks a merged header: before the merge, every formula and option has a higher minimum
+    # difficulty zero marks a header after the merge, because every earlier formula and option has a higher minimum
     return header.difficulty == 0

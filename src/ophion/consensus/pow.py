@@ -44,8 +44,8 @@ class PowEngine:
         self._spec = spec
         self._verifies_work = verifies_work
         self._fixed_difficulty = spec.ethash.fixed_difficulty if spec.ethash is not None else None
-        # The development network may seal hundreds of blocks a second. Their timestamps are equal or ahead of the
-        # clock; nodes accept both, and `equal_timestamps` chooses.
+        # The development network may seal hundreds of blocks a second, so their timestamps may be equal or ahead of the
+        # clock.
         self._is_time_free = spec.is_dev
         self._prepared_distance_s = 0 if spec.is_dev and equal_timestamps else 1
 

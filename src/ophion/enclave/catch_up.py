@@ -65,7 +65,7 @@ class CatchUp:
         for _ in range(_MAX_PAGES):
             listing = await line.listing(key, after)
             missing = [label for label in listing.labels if label.kind is Kind.GROUP or not self._intake.has(label.id)]
-            # fetch groups first, because payloads are validated against them
+            # fetch groups before payloads, because payloads are validated against their groups
             missing.sort(key=lambda label: label.kind is Kind.PAYLOAD)
             while missing:
                 parcels = await line.fetch(missing[:_FETCHED_AT_ONCE])
@@ -87,7 +87,8 @@ class CatchUp:
                     # keep the cursor, so that the next catch-up requests the refused parcels again
                     log.warning("budget for payloads without a marker is used up peer=%s", line.name)
                     return fetched
-            # store a cursor only for peers with a payload for this node, because any peer can invent a listing
+            # store a cursor only for peers that delivered a payload for this node, because any peer can invent a
+            # listing
             if listing.last > after and any(self._intake.has(label.id) for label in listing.labels):
                 await self._writer.write([(CURSORS, line.identity + key, listing.last.to_bytes(8, "big"))])
             if not listing.has_more or listing.last <= after:

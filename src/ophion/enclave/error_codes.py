@@ -30,7 +30,7 @@ WORDS: Final = frozenset(
         "PrivacyGroupNotFound",
         "PrivacyGroupQueryError",
         "MethodUnimplemented",
-        # error texts of Tessera with the keys removed
+        # these are the error texts of Tessera without the keys in them
         "Recipient not found for key:",
         "The list of members in a privacy group should include self",
     }

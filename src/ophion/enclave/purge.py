@@ -29,7 +29,7 @@ def purge_unmarked(store: Store, own: frozenset[bytes]) -> tuple[int, int]:
         if not has_marker:
             counts[one.is_group] += 1
             changes += deleted_rows(store, one)
-    for group_id, row in all_rows(store, GROUPS):  # older versions stored groups without a budget row
+    for group_id, row in all_rows(store, GROUPS):  # include groups without a budget row, which older versions stored
         record = GroupRecord.decode(row)
         if group_id not in tracked and record.maker not in own and not ledger.blocks(group_id, 0, 1):
             counts[1] += 1

@@ -14,7 +14,6 @@ class GraphqlLimits(Options):
     """Limits of GraphQL requests."""
 
     # The defaults admit a hundred full blocks with all transactions, and keep the slowest request well below a second.
-    # Introspection counts only towards tokens and depth.
 
     max_body_bytes: int = option(
         "--graphql-http-max-request-content-length",

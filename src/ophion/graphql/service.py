@@ -73,7 +73,7 @@ def graphql_service(context: RpcContext, settings: GraphqlSettings) -> HttpServi
     """Create the service for GraphQL over HTTP."""
 
     def application(loop: asyncio.AbstractEventLoop) -> GraphqlApplication:
-        # lazy import at the first client: most nodes have no GraphQL clients
+        # lazy import: most nodes have no GraphQL clients
         from ophion.graphql.http import GraphqlApplication
 
         engine = graphql_engine(context, settings.limits)

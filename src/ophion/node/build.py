@@ -272,7 +272,7 @@ def _etcd_votes(config: NodeConfig, chain: Chain, validator: Address) -> EtcdVot
     store = config.consensus.vote_store
     if store is None:
         return None
-    # lazy import: few validators share their key
+    # lazy import: few validators share their key with another node
     from ophion.producer.etcd_votes import EtcdVotes
 
     return EtcdVotes(store.endpoints, store.prefix, chain.genesis.hash, validator, config.consensus.vote_store_tls())

@@ -76,10 +76,10 @@ class DataConfig(Options):
         try:
             str(self.data_path).encode()
         except UnicodeEncodeError:
-            # refuse other paths, because LMDB accepts only paths that are text
+            # refuse a path that is not UTF-8, because LMDB accepts only text paths
             yield f"The data path {str(self.data_path)!a} cannot be used: its name is not UTF-8."
         else:
-            # use `os.path`, because `Path.is_file` raises an error without permission
+            # use `os.path`, because `Path.is_file` raises an error if a permission is missing
             if os.path.isfile(self.data_path):
                 yield f"The data path {self.data_path} cannot be used: {_IS_A_FILE}."
         if self.node_private_key_file is not None and os.path.exists(self.node_private_key_file):
@@ -208,7 +208,7 @@ def _close_to_others(path: Path) -> None:
 def _tighten(path: Path) -> None:
     mode = path.stat().st_mode
     if mode & _OTHERS:
-        # another user owns the file, so leave its mode unchanged
+        # if another user owns the file, leave its mode unchanged
         with suppress(PermissionError):
             path.chmod(mode & ~_OTHERS & 0o7777)
 
@@ -229,7 +229,7 @@ def _locked(path: Path, flags: int) -> int:
 
 
 def _taken(path: Path, flags: int) -> int:
-    # do not follow symbolic links, because this code truncates the file
+    # do not follow symbolic links, because this code truncates the lock file
     descriptor = os.open(path / "lock", flags | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -296,7 +296,7 @@ def _mark(metadata: Path) -> None:
     with temporary.open("w") as file:
         file.write(json.dumps({"version": LAYOUT_VERSION}, separators=(",", ":")))
         file.flush()
-        # flush the file: after a power failure, an empty file would make the database unusable
+        # flush the file, because after a power failure an empty file would make the database unusable
         os.fsync(file.fileno())
     temporary.replace(metadata)
 

@@ -34,7 +34,7 @@ def build_enclave(config: NodeConfig, store: Store, data_path: Path, lanes: Lane
 
 
 def _outside(chosen: EnclaveConfig, url: str) -> Enclave:
-    # lazy import: most nodes have the embedded enclave
+    # lazy import: few nodes have a remote enclave
     from ophion.enclave.remote.client import RemoteEnclave
     from ophion.enclave.remote.http import HttpClient
 

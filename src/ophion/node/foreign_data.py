@@ -64,7 +64,7 @@ def find_foreign_data(path: Path) -> tuple[ForeignLayout, Path] | None:
     """Find the data of another client by file names. Returns the client's layout and the file that matched."""
     try:
         names = os.listdir(path)
-    except OSError:  # the caller reports a path that is not a directory or not readable
+    except OSError:  # leave the error to the caller, which reports a path that is no directory or not readable
         return None
     for layout in FOREIGN_LAYOUTS:
         for pattern in layout.patterns:

@@ -68,7 +68,7 @@ def launch(loaded: Loaded[NodeConfig], attach: Attach | None = None) -> int:
 def _launch(loaded: Loaded[NodeConfig], attach: Attach | None) -> int | None:
     config = loaded.config
     if not _is_temporary(loaded):
-        # check foreign data before the ports, because the other client may still run and use them
+        # check for data of another client before the ports, because that client may still run and use the ports
         refuse_foreign_data(config.data.data_path)
     genesis = _checked_genesis(config)
     _check_ports(loaded)

@@ -46,7 +46,7 @@ def auth_setup_for(config: AuthConfig) -> AuthSetup | None:
     settings = config.settings()
     if settings is None:
         return None
-    # lazy import: cryptography is slow to import and few nodes need it
+    # lazy import: the package cryptography is slow to import, and few nodes need it
     from ophion.rpc.auth.auth_setup import AuthSetup
 
     return AuthSetup(settings)
@@ -118,7 +118,7 @@ def graphql_port(
     config: NodeConfig, context: RpcContext, shared: SharedResources, auth: AuthSetup | None
 ) -> HttpService:
     """Build the GraphQL service."""
-    # lazy import, because this module loads a schema and reads files
+    # lazy import: this module loads a schema and reads files
     from ophion.graphql.service import GraphqlSettings, graphql_service
 
     graphql, wanted, access, limits = config.graphql, config.graphql_limits, config.access, config.limits

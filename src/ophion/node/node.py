@@ -60,8 +60,7 @@ def run_node(
 
     `validator_key` signs blocks and consensus messages. With None, the node's key signs them.
     """
-    # worker threads run Python too; with Python's default switch interval of 5 ms, the event loop would wait 5 ms for
-    # each of them
+    # worker threads run Python too, and with the default switch interval the event loop would wait 5 ms for each thread
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(config, genesis, directory, key, validator_key, attach))

@@ -40,7 +40,7 @@ def check_key_file(path: Path, password_file: Path | None = None) -> None:
     if not is_encrypted(content):
         load_key(path)
         return
-    from ophion.wallet.keystore import check_form  # lazy import: loads OpenSSL
+    from ophion.wallet.keystore import check_form  # lazy import: this module loads OpenSSL
 
     try:
         check_form(content)
@@ -85,7 +85,7 @@ def _decrypted(content: bytes, path: Path, password_file: Path | None, option: s
         password = getpass(f"Password of {path}: ")
     else:
         raise KeyFileError(f"The key file {path} is encrypted. Name a file with its password: {option}.")
-    from ophion.wallet.keystore import decrypt  # lazy import: loads OpenSSL
+    from ophion.wallet.keystore import decrypt  # lazy import: this module loads OpenSSL
 
     try:
         return decrypt(content, password)
@@ -113,7 +113,7 @@ def load_or_create_key(
     path: Path, entropy: Entropy | None = None, password_file: Path | None = None
 ) -> tuple[PrivateKey, bool]:
     """Return the key in a file and False. If the file is missing, create a key and return it with True."""
-    # a dangling link points to a key on an unmounted disk, so create no new key
+    # a dangling symbolic link points to a key on an unmounted disk, so create no new key
     if path.exists() or path.is_symlink():
         return load_key(path, password_file), False
     key = new_key(entropy or SystemEntropy())

@@ -77,11 +77,11 @@ def _requested_ports(config: NodeConfig) -> Iterator[_RequestedPort]:
 def _is_taken(host: str, port: int) -> bool:
     """Whether the port is in use. Other problems are ignored, because the service reports them when it starts."""
     try:
-        # pass bytes, so that Python does not import the idna codec
+        # pass the host as bytes, so that Python does not import the idna codec
         places = socket.getaddrinfo(host.encode() or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, kind, protocol, _, address in places:
             with socket.socket(family, kind, protocol) as one:
-                # reuse addresses as the services do, so that closed connections of the last run do not count as in use
+                # reuse addresses like the services, so that closed connections of the last run do not count as in use
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 if family == socket.AF_INET6:
                     one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)

@@ -80,7 +80,7 @@ class SecurityModuleConfig(Options):
         """Log in to the security module. Returns None if the validator key is in a file. Raises `KeyFileError`."""
         if self.library is None or self.slot is None or self.key is None or self.pin_file is None or not self.is_used:
             return None
-        # lazy import: only validators with a security module need it
+        # lazy import: only validators with a security module need this module
         from ophion.wallet.pkcs11_signer import Pkcs11Key, Pkcs11Signer
 
         return Pkcs11Signer(Pkcs11Key(self.library, self.slot, self.key, read_password_file(self.pin_file)))

@@ -56,7 +56,7 @@ class AuthConfig(Options):
         if self.credentials_file is None and self.public_key_file is None:
             yield f"Unable to authenticate JSON-RPC {self.label} endpoint without a supplied credentials file"
             return
-        # lazy import: cryptography is slow to import
+        # lazy import: the package cryptography is slow to import
         from ophion.rpc.auth.auth_setup import check
 
         try:

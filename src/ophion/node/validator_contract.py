@@ -39,7 +39,7 @@ def read_contracts(chain: Chain, state_after: Callable[[HashedHeader], State]) -
         with translated():
             outcome = call(state_after(header), env, request, (), _DEADLINE_S)
         if outcome.kind != "returned":
-            # a timeout is transient: it depends on this machine, not on the block
+            # a timeout is transient, because it depends on this machine and not on the block
             text = f"0x{contract.hex()} did not answer: {outcome.kind} {outcome.reason}"
             raise InvalidHeader(_RULE, text, transient=outcome.kind == "timeout")
         try:

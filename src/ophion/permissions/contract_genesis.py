@@ -92,7 +92,7 @@ def _set_of_nodes(members: Sequence[Enode], slot: int) -> Storage:
         at = _array(slot) + 3 * position
         high, low, ip = enode.node_id[:32], enode.node_id[32:], packed_ip(enode.ip)
         storage[at], storage[at + 1] = _number(high), _number(low)
-        # port and address share one word, with the address in the lower half
+        # port and address share one storage word, with the address in the lower half
         storage[at + 2] = enode.tcp_port << 128 | _number(ip)
         key = keccak256(high + low + ip.ljust(32, b"\0") + enode.tcp_port.to_bytes(32, "big"))
         storage[_in_mapping(key, slot + 1)] = position + 1

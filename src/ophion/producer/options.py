@@ -162,7 +162,7 @@ class ConsensusConfig(Options):
             context = ssl.create_default_context(cafile=self.vote_store_ca_file)
             if self.vote_store_certificate_file is not None:
                 context.load_cert_chain(self.vote_store_certificate_file, self.vote_store_key_file)
-        except OSError as error:  # includes errors of OpenSSL
+        except OSError as error:  # the error may also be an error of OpenSSL
             raise ConfigError(f"The certificates of the vote store cannot be used: {error}") from error
         return context
 

@@ -38,7 +38,7 @@ class Child:
                 stdout=descriptor,
                 stderr=subprocess.STDOUT,
                 env=environment,
-                cwd=self._here,  # make the path absolute, because an import path may be relative
+                cwd=self._here,  # start in the supervisor's first directory, because import paths may be relative to it
                 start_new_session=True,  # only the supervisor gets Ctrl-C, because it stops its children in order
                 preexec_fn=_tied_to(os.getpid()),
             )

@@ -134,7 +134,7 @@ def lay_out(
     Raises `CommandError` if a requested port is in use. `take` claims a port and returns whether it succeeded.
     """
     used: set[int] = set()
-    # claim the requested port before other ports, because nodes accept any free port
+    # claim the requested port before the ports of nodes, because nodes accept any free port
     if plan.port and not take(plan.port):
         raise CommandError(f"Port {plan.port} is in use: choose another --port, omit it, or use 0 for a free one.")
     used.update((plan.port,) if plan.port else ())

@@ -91,7 +91,7 @@ class ThreadDecoding:
         if self._in_thread or len(raws) != 1 or raws[0][:1] == _BLOB_TYPE:
             return False
         self._single = (arrival, raws)
-        self._loop.call_soon(self._signal_single)  # type: ignore[union-attr]  # hooked
+        self._loop.call_soon(self._signal_single)  # type: ignore[union-attr]  # `_loop` is set here
         return True
 
     def _signal_single(self) -> None:
@@ -107,7 +107,7 @@ class ThreadDecoding:
             self._held_at = perf_counter()
             if not self._is_starting:
                 self._is_starting = True
-                self._loop.call_soon(self._start, self._decoder, 0)  # type: ignore[union-attr]  # hooked
+                self._loop.call_soon(self._start, self._decoder, 0)  # type: ignore[union-attr]  # `_loop` is set here
 
     def _start(self, decoder: Decoder, seen: int) -> None:
         """Submit the held transactions, unless more arrived in the last loop step."""

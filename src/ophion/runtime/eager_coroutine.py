@@ -34,7 +34,7 @@ def _resume(started: Coroutine[Any, Any, Any], waited_for: Any) -> Generator[Any
         except GeneratorExit:
             started.close()  # the coroutine may already be closed, because abandoned coroutines end in any order
             raise
-        except BaseException as error:  # noqa: BLE001  # cancellation travels into the handler
+        except BaseException as error:  # noqa: BLE001  # the handler gets the error
             advance = partial(started.throw, error)
         else:
             advance = partial(started.send, sent)

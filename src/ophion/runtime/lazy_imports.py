@@ -53,7 +53,7 @@ class _Finder:
     ) -> ModuleSpec | None:
         spec = PathFinder.find_spec(name, path) if name in self._known else None
         if spec is not None:
-            spec.loader = _Loader(spec.loader, self._known[name])  # type: ignore[assignment] # it has all that the import needs
+            spec.loader = _Loader(spec.loader, self._known[name])  # type: ignore[assignment] # the loader has all methods that an import needs
         return spec
 
 

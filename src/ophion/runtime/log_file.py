@@ -45,7 +45,7 @@ class LogFile(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             line = f"{self.format(record)}\n".encode(errors="backslashreplace")
-        except Exception:  # noqa: BLE001  # as everywhere in logging: a line that cannot be made is reported there
+        except Exception:  # noqa: BLE001  # logging reports the error
             self.handleError(record)
             return
         try:

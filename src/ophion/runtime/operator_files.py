@@ -109,7 +109,7 @@ def force_directory(path: Path) -> None:
 
 def table_of(path: Path) -> dict[str, Any]:
     """Return the content of a TOML file. Raises `OSError`, or `ValueError` with the reason."""
-    import tomllib  # lazy import: few nodes read such a file
+    import tomllib  # lazy import: few nodes read a TOML file
 
     try:
         text = content_of(path).decode("utf-8-sig")

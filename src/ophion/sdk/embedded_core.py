@@ -56,7 +56,7 @@ class EmbeddedCore:
         self._finalizer = finalize(self, close_database, self.runner, self.store, release)
         self.lanes = InlineLanes()
         self.clock = clock
-        self.node_key = PrivateKey(b"\1" * 32)  # a public test key: this node has no peers
+        self.node_key = PrivateKey(b"\1" * 32)  # this public test key is harmless, because the node has no peers
         self.core: Core = self.runner.run(self._build())
         dev = self.core.dev
         assert dev is not None, "the configuration enables the cheat codes"

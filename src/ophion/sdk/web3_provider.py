@@ -103,7 +103,7 @@ class RevertErrorMiddleware(Web3Middleware):
         async def request(method: Any, params: Any) -> Any:
             response = await make_request(method, params)
             if method == "eth_sendTransaction" and _is_reverted(response):
-                await self._w3.eth.estimate_gas(params[0])  # type: ignore[misc]  # this is an AsyncWeb3
+                await self._w3.eth.estimate_gas(params[0])  # type: ignore[misc]  # `_w3` is an AsyncWeb3
             return response
 
         return request

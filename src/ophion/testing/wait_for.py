@@ -13,7 +13,7 @@ T = TypeVar("T")
 async def until(condition: Callable[[], object], limit_s: float = 60.0) -> None:
     """Wait until other tasks make a condition true."""
     async with asyncio.timeout(limit_s):
-        while not condition():  # noqa: ASYNC110  # any condition, from anywhere: there is no event to wait for
+        while not condition():  # noqa: ASYNC110  # the condition has no event to wait for
             await asyncio.sleep(0.001)
 
 

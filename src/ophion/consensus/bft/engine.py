@@ -61,8 +61,7 @@ class BftEngine:
         self._recover_seal = recover_seal
         self.schedule = BftSchedule(spec)
         self.validators = ValidatorProvider(self.schedule)
-        # a cache of verified headers, because gossiped headers are verified twice. Hash and extra data together cover
-        # the whole header.
+        # cache verified headers, because a gossiped header is verified twice. The key covers the whole header.
         self._sealers: OrderedDict[tuple[Hash32, bytes], tuple[Address | None, ...]] = OrderedDict()
 
     @property
@@ -148,7 +147,7 @@ class BftEngine:
         """Check a sealed header with the full rules."""
         validators = self._verify_light(header, parent, chain)
         self._check_seals(header, validators)
-        # check the timestamp last: a block that fails only this check comes from a validator
+        # check the timestamp last, because a block that fails only this check comes from a validator
         rules.check_not_future(header.header, now, FUTURE_LEAD_S)
 
     def verify_proposal(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
@@ -180,7 +179,7 @@ class BftEngine:
         rules.check_no_ommers(block)
         if block.difficulty != DIFFICULTY:
             raise InvalidHeader("difficulty", block.difficulty, DIFFICULTY)
-        # other QBFT clients ignore the nonce, so do not check it (consensus.md 3.4)
+        # do not check the nonce of QBFT blocks, because other QBFT clients ignore it (consensus.md 3.4)
         if block.nonce != ZERO_NONCE and not isinstance(self.protocol(block.number), Qbft):
             raise InvalidHeader("nonce", block.nonce, ZERO_NONCE)
 
@@ -233,7 +232,8 @@ class BftEngine:
             except InvalidHeader:
                 continue  # ignore the error here, because `verify` reports it
             if len(pairs) + len(seals) > _MAX_SEALS_AHEAD:
-                break  # stop here, because a malicious peer can add any number of seals; `verify` recovers the rest
+                # stop at the limit, because a malicious peer can add any number of seals; `verify` recovers the rest
+                break
             pairs.extend((digest, seal) for seal in seals)
             counted.append((header, len(seals)))
         found = iter(recover_addresses(pairs))
@@ -308,7 +308,7 @@ class BftEngine:
         parameters = self.schedule.era(number).parameters
         before = self.schedule.settings(number, timestamp)
         due = self.schedule.settings(number, timestamp + before.least_distance_s)
-        # if the period changes with this block, the longer period applies (consensus.md 3.5)
+        # if the period changes with this block, the longer of both periods applies (consensus.md 3.5)
         period = max(before.target_period_s, due.target_period_s)
         is_qbft = isinstance(self.protocol(number), Qbft)
         return RoundTiming(

@@ -209,8 +209,8 @@ class Qbft(MessageCodec):
             _check_builder(proposal)
             return
         latest = max(claims)
-        # in the round field of a repeated block, most clients write the prepared round and some write 0; a malicious
-        # client writes any earlier round
+        # a repeated block may name the prepared round (most clients), round 0 (some clients) or, from a malicious
+        # client, any earlier round
         check_same_block(block, (latest, 0, *range(1, min(latest, _MAX_FORMS))), claims[latest], forms)
         check_prepares(proposal.prepares, validator_set.quorum, latest, claims[latest], validator_set)
 

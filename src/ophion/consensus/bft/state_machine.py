@@ -192,7 +192,7 @@ class BftStateMachine:
             if is_other and event.is_provisional:
                 self._change_head(event, now)
             elif is_other:
-                # blocks are final: a fork needs 2Q - n validators that misbehave or lost their votes (consensus.md
+                # blocks are final, so a fork needs 2Q - n validators that misbehave or lost their votes (consensus.md
                 # 2.10)
                 self.fork_note = (
                     f"two blocks at height {known.number}: 0x{known.hash.hex()} and 0x{event.head.hash.hex()}"

@@ -42,8 +42,8 @@ class ValidatorProvider:
         """Returns the signers after a Clique block. Only a chain that began with Clique sets it."""
         self._schedule = schedule
         self._tallies = HeaderFold(self._fresh, self._applied, Tally.encode, Tally.decode)
-        # a cache: each header's extra data is decoded several times, for its hash, rules and seals. Verifying a header
-        # with four seals takes 0.23 ms instead of 0.28 ms.
+        # cache the decoded extra data, because each header needs it several times: for its hash, its rules and its
+        # seals
         self._extras: OrderedDict[tuple[int, bytes], BftExtraData] = OrderedDict()
 
     def after(self, header: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:

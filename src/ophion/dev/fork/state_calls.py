@@ -110,7 +110,7 @@ class StateCalls:
             found.add_account(owner, int(proof["nonce"], 16), proof["balance"], code_hash)
             values = [one["value"] for one in proof.get("storageProof") or ()]
             if not values and found.accounts[owner] is None:
-                values = ["0x0"] * len(owners[owner])  # some nodes list no slots for an account that does not exist
+                values = ["0x0"] * len(owners[owner])  # some nodes return no slots for an account that does not exist
             if owners[owner]:
                 found.slots[owner] = dict(zip(owners[owner], values, strict=True))
             if code_hash in _NO_CODE_HASHES or code_hash in found.codes:

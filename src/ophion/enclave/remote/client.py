@@ -150,7 +150,7 @@ class RemoteEnclave:
             members = orjson.loads(answer.body)["keys"] if answer.status == 200 else None
             known = None if members is None else {member["key"] for member in members}
         except (EnclaveAway, ValueError, KeyError, TypeError):
-            return  # some enclaves do not list their keys
+            return  # the enclave is offline, or does not list its keys
         if known is not None and base64_text(self.keys[0]) not in known:
             log.warning("enclave does not hold the key of this node key=%s", base64_text(self.keys[0]))
 

@@ -77,7 +77,7 @@ def decode_tessera_payload(data: bytes) -> OldPayload:
     fields = _Fields(data)
     sender, ciphertext, nonce = fields.field(), fields.field(), fields.field()
     boxes, box_nonce = fields.fields(), fields.field()
-    # only GoQuorum uses the fields after the recipients
+    # the fields after the recipients exist only in records of GoQuorum
     recipients = () if fields.is_at_end() else fields.fields()
     return _checked(OldPayload(sender, ciphertext, nonce, box_nonce, boxes, recipients[: len(boxes)]))
 

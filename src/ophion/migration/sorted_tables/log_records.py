@@ -39,7 +39,7 @@ def read_records(data: bytes, log_number: int = 0) -> Iterator[bytes]:
         size = int.from_bytes(data[position + 4 : position + 6], "little")
         kind = data[position + 6]
         header = _HEADER_BYTES
-        if not kind:  # only zeros remain up to the end of the block
+        if not kind:  # record type 0 means that only zeros remain up to the end of the block
             position += left
             continue
         if _LEGACY_TYPES < kind <= _RECYCLABLE_TYPES:

@@ -122,7 +122,7 @@ class Connection(asyncio.Protocol):
             self.abort()
             self._end(DisconnectReason.TCP_ERROR, "cancelled", by_us=True)
             self.finish()
-            # break the reference cycles here, because the node runs the garbage collector rarely
+            # break the reference cycles here, because the node rarely runs the garbage collector
             self._tasks.stop()
             if self.peer is not None:
                 self.peer.unlink()
@@ -234,7 +234,7 @@ class Connection(asyncio.Protocol):
             try:
                 self._channel.write_some()
                 self._read_some()
-            except Exception as error:  # noqa: BLE001  # the boundary: no error leaves a connection
+            except Exception as error:  # noqa: BLE001  # no error may leave a connection
                 self._fail(error)
         channel = self._channel
         if channel.is_remote_closed and not channel.has_unread:

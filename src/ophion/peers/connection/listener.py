@@ -86,8 +86,8 @@ class Listener:
             except (BlockingIOError, ConnectionError):
                 return True  # the backlog is empty, or the remote node has closed the connection
             except OSError as error:
-                # no file descriptors are left: pause accepting, because the sockets in the backlog would wake the loop
-                # again at once
+                # no file descriptors are left: pause accepting, because waiting sockets would wake the event loop again
+                # at once
                 log.warning("cannot accept peer connections error=%s", error)
                 self._loop.remove_reader(self._socket.fileno())
                 self._timer = self._loop.call_later(_RETRY_S, self._take_batch)

@@ -52,5 +52,5 @@ class ConnectionTasks:
 async def _guarded(work: Coroutine[Any, Any, None], fail: Callable[[Exception], None]) -> None:
     try:
         await work
-    except Exception as error:  # noqa: BLE001  # the boundary: no error leaves a connection
+    except Exception as error:  # noqa: BLE001  # no error may leave a connection
         fail(error)

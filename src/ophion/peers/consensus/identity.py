@@ -72,7 +72,7 @@ class IdentityPeer:
         """
         peer, protocol = self._peer, self._protocol
         if self._has_proof:
-            # limit proofs, because each proof costs a signature recovery on the event loop
+            # accept one proof per connection, because each proof costs a signature recovery on the event loop
             raise PeerMisbehaved(DisconnectReason.BREACH, "second proof of a validator key")
         self._has_proof = True
         items = rlp.decode_list(payload)

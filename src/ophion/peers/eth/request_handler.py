@@ -100,7 +100,7 @@ class RequestHandler:
 
     async def _answer(self, request: _Request) -> bytes:
         now = asyncio.get_running_loop().time
-        while self._peer.waiting_bytes > MAX_UNREAD_BYTES and now() < request.due:  # noqa: ASYNC110  # many readers
+        while self._peer.waiting_bytes > MAX_UNREAD_BYTES and now() < request.due:  # noqa: ASYNC110  # the peer gives no event
             await asyncio.sleep(_LOOK_S)
         left_s = request.due - now()
         if left_s <= 0:

@@ -91,7 +91,7 @@ def read_bodies(answer: bytes, headers: Sequence[HashedHeader]) -> list[SizedBod
             check_belongs(header.header, body)
         except InvalidBlock:
             break
-        # ignore an invalid signature here: execution reports it, after the header is verified
+        # ignore an invalid signature here, because execution reports it after the header is verified
         with suppress(InvalidBody):
             body.recover()
         bodies.append(SizedBody(body, size))

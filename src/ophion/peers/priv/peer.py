@@ -122,7 +122,7 @@ class PrivPeer:
             self._pushes.acknowledged(messages.read_acks(payload))
         elif known in (Code.PAYLOAD, Code.LISTED):
             if not self._expects(known, messages.response_id(payload)):
-                return  # the response is late or unsolicited: do not decode it
+                return  # the response is late or unsolicited, so do not decode it
             read = messages.read_parcels if known is Code.PAYLOAD else messages.read_listing
             self._answered(*read(payload))
         else:

@@ -186,7 +186,7 @@ class Batch:
         answers, self._answers = [answer for answer in self._answers if answer], []
         if self._bytes < LARGE:
             return b"[" + b",".join(answers) + b"]"
-        # return the parts unjoined, because joining would double the memory
+        # return the parts without joining them, because joining would double the memory
         parts: list[bytes] = []
         for number, answer in enumerate(answers):
             parts += (b"," if number else b"[", answer)

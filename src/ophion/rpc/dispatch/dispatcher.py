@@ -137,7 +137,7 @@ class Dispatcher:
         sent = RawTransactionReply(raws=(raw,), name=bound.name, id_text=id_text, failed=self._failed)
         try:
             bound.submit(sent)
-        except Exception as error:  # noqa: BLE001  # a failure is an answer
+        except Exception as error:  # noqa: BLE001  # the client gets the error
             return self._failed(error, bound.name, id_text)
         return sent
 
@@ -159,7 +159,7 @@ class Dispatcher:
             result = encode(value)
         except STOPS:
             raise
-        except BaseException as error:  # noqa: BLE001  # a failure is an answer
+        except BaseException as error:  # noqa: BLE001  # the client gets the error
             return self._failed(error, bound.name, id_text)
         if len(result) < LARGE:
             return SUCCESS % (id_text, result)
@@ -315,7 +315,7 @@ class Dispatcher:
             result = bound.encode(done.result())
         except STOPS:
             raise
-        except BaseException as error:  # noqa: BLE001  # a failure is an answer
+        except BaseException as error:  # noqa: BLE001  # the client gets the error
             pending.resolve(self._failed(error, bound.name, id_text))
         else:
             pending.resolve(SUCCESS % (id_text, result) if len(result) < LARGE else self._large(id_text, result))

@@ -174,7 +174,7 @@ def method_table(
 
     @cache
     def discover() -> bytes:
-        from ophion.rpc.schema import openrpc  # lazy import at the first `rpc.discover`
+        from ophion.rpc.schema import openrpc  # lazy import: only `rpc.discover` needs this module
 
         specs = [spec for spec in registry.specs if is_enabled(spec, context, enabled, transport)]
         return openrpc.document(specs, context.node.client_version, context.node.compat)

@@ -29,7 +29,7 @@ from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.private_logs import MAX_LOGS
 
 if TYPE_CHECKING:
-    from ophion.privacy.service import Privacy  # imported only on nodes with private transactions
+    from ophion.privacy.service import Privacy  # only nodes with private transactions import this module
 
 _CREATE = "Error creating privacy group"
 _DELETE = "Error deleting privacy group"

@@ -125,7 +125,7 @@ TypedDataParam = Annotated[
 @method("eth_signTypedData_v4", aliases=["eth_signTypedData", "eth_signTypedData_v3"], needs={"accounts"})
 def sign_typed_data(ctx: RpcContext, address: AddressParam, typed_data: TypedDataParam) -> Awaitable[Data]:
     """Signs typed data (EIP-712)."""
-    # lazy import: only development networks sign
+    # lazy import: only development networks sign data
     from ophion.wallet.typed_data import TypedDataError, typed_data_hash
 
     key = _key(ctx, address)

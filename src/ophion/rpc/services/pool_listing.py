@@ -81,7 +81,7 @@ async def rendered(ctx: RpcContext, items: Sequence[PooledTransaction], render: 
     """Return the result of `render`, which is not streamed. Raises `RpcError` if the result would be too long."""
     if _is_small(items):
         return render()
-    # estimate the size: hexadecimal text doubles the bytes
+    # estimate the size of the response: hexadecimal text doubles the bytes
     if sum(2 * item.size for item in items) > ctx.streams.max_bytes:
         raise RESPONSE_TOO_LARGE()
     return await ctx.lanes.read.run(render)

@@ -18,7 +18,7 @@ from ophion.rpc.services.private_logs import PrivateQuery, block_logs, of_group
 from ophion.runtime.lanes import Lane
 
 if TYPE_CHECKING:
-    from ophion.privacy.execution_events import Followed  # imported only on nodes with private transactions
+    from ophion.privacy.execution_events import Followed  # only nodes with private transactions import this module
 
 
 class PrivateFilters:

@@ -31,7 +31,7 @@ from ophion.runtime.lanes import Lane
 from ophion.runtime.topic import Topic
 
 if TYPE_CHECKING:
-    from ophion.privacy.execution_events import Followed  # imported only on nodes with private transactions
+    from ophion.privacy.execution_events import Followed  # only nodes with private transactions import this module
     from ophion.privacy.tenants import TenantAuthorizer
 
 log = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ class PrivateSubscriptions:
 
     def drop(self, caller: Caller) -> None:
         """Remove the subscriptions of a closed connection."""
-        for found in list(self._of_caller.get(caller, {}).values()):  # type: ignore[call-overload]  # or it has none
+        for found in list(self._of_caller.get(caller, {}).values()):  # type: ignore[call-overload]  # the caller may have no subscriptions
             self._remove(found)
 
     def _remove(self, found: _Subscription) -> None:

@@ -412,7 +412,7 @@ class Subscriptions:
         """Let other tasks run after a batch. Notifications wait while the node works on its own block."""
         self._sent = 0
         await asyncio.sleep(0)
-        while self._lanes.block_priority.is_on:  # noqa: ASYNC110  # the priority is a time, and lasts milliseconds
+        while self._lanes.block_priority.is_on:  # noqa: ASYNC110  # the priority lasts only milliseconds
             await asyncio.sleep(_PRIORITY_WAIT_S)
 
 

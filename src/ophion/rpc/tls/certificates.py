@@ -74,7 +74,7 @@ def _using(path: Path) -> Iterator[None]:
     """Turn errors into a `ConfigError` that names the file."""
     try:
         yield
-    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+    except (OSError, ValueError) as error:  # this tuple includes ssl.SSLError, which is an OSError
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"Unable to use the TLS files ({path}): {reason}") from None
 

@@ -155,7 +155,7 @@ class Listener(ABC, Generic[ConnectionT]):
                 from ophion.rpc.tls.handshakes import Handshakes
 
                 factory = Handshakes(self._tls, factory, self._shared.scheduler, service=self.name).newcomer
-            # pass bytes to avoid the idna codec, which is slow to import
+            # pass the host as bytes to avoid the idna codec, which is slow to import
             host: Any = [self.host.encode()] if self.host.isascii() and self.host else self.host
             first = await loop.create_server(factory, host, self.port, backlog=_BACKLOG, start_serving=False)
             servers = [first]

@@ -94,7 +94,7 @@ def split_text(spec: OptionSpec, text: str) -> tuple[str, ...]:
 
 def unknown_flag(flag: str, options: Mapping[str, OptionSpec]) -> str:
     """Return the message for an unknown flag; it suggests similar flags."""
-    import difflib  # lazy import, for errors only
+    import difflib  # lazy import: only error messages need difflib
 
     visible = [name for name, spec in options.items() if not spec.declaration.hidden]
     close = difflib.get_close_matches(flag, visible, n=3, cutoff=0.75)
@@ -126,7 +126,7 @@ def misspelt_variables(environ: Mapping[str, str], specs: Iterable[OptionSpec]) 
     names = [name for name in environ if name.startswith(PREFIXES[0])]
     if not names:
         return []
-    import difflib  # lazy import, for errors only
+    import difflib  # lazy import: only error messages need difflib
 
     known = {variable(PREFIXES[0], name) for spec in specs for name in spec.names}
     found = []
