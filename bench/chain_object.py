@@ -81,7 +81,7 @@ def web3_test(w3: Any) -> None:
     assert functions.totalSupply().call() == SUPPLY
     try:
         functions.transfer(alice, SUPPLY).transact({"from": bob})
-    except Exception:  # noqa: BLE001  # every library has its own error
+    except Exception:  # noqa: BLE001  # each library has its own error class
         return
     raise AssertionError("the transfer must fail")
 

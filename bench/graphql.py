@@ -160,7 +160,7 @@ request = function() n = n + 1; return wrk.format(nil, "/graphql", nil, {work.lu
         raise SystemExit(f"{peer.name}: {work.name}: {output.stdout}")
     found = re.search(r"(\d+) requests in", output.stdout)
     rate = re.search(r"Requests/sec:\s+([\d.]+)", output.stdout)
-    assert found is not None and rate is not None, output.stdout  # noqa: PT018  # a tool's output, not a test
+    assert found is not None and rate is not None, output.stdout  # noqa: PT018  # this assert checks a tool's output
     return float(rate[1]), spent / max(1, int(found[1])) * 1e6
 
 

@@ -61,7 +61,7 @@ class Client:
         self._nonce += 1
         began = time.perf_counter()
         tx_hash = await self.call("eth_sendRawTransaction", "0x" + raw.hex())
-        while (receipt := await self.call("eth_getTransactionReceipt", tx_hash)) is None:  # noqa: ASYNC110  # polls, as most libraries do
+        while (receipt := await self.call("eth_getTransactionReceipt", tx_hash)) is None:  # noqa: ASYNC110  # most libraries poll too
             await asyncio.sleep(POLL_S)
         return time.perf_counter() - began, int(receipt["blockNumber"], 16)
 

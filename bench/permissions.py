@@ -124,7 +124,7 @@ def with_nodes(turns: int) -> None:
                 common = (f"--genesis-file={path}/genesis.json", f"--node-private-key-file={path}/key")
                 data = path / f"{turn}-{name}"
                 with NodeProcess(data, *common, "--min-gas-price=0", "--tx-pool-max-size=10000", *options) as node:
-                    time.sleep(1.5)  # the measured time does not include the start of the node
+                    time.sleep(1.5)  # wait, so that the measured time does not include the start of the node
                     before, start = processor_s(node.pid), time.monotonic()
                     flood(node.ports["json-rpc"], raws)
                     while int(node.rpc("eth_getTransactionCount", f"0x{SENDER.address.hex()}", "latest"), 16) < COUNT:

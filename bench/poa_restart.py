@@ -42,7 +42,7 @@ def main() -> None:
 def measure(engine: str, folder: Path, blocks: int) -> float:
     genesis = parse_genesis(json.dumps(authority_genesis(engine)))
     grow(genesis, folder, blocks)
-    gc.collect()  # the node's database closes only when the garbage collector frees the node
+    gc.collect()  # free the node, because its database closes only then
     with open_core(folder, NodeConfig(), genesis) as node:
         assert node.queries.head_number >= blocks
         # use a new engine, because the node's engine has already read the headers

@@ -50,8 +50,7 @@ SIGNER: Final = PrivateKey(b"\x77" * 32)
 """Public test key that signs the blocks of geth."""
 KEYS: Final = tuple(PrivateKey((0xC0FFEE + number).to_bytes(32, "big")) for number in range(SENDERS))
 DEPLOYER: Final = PrivateKey((0xD1CE).to_bytes(32, "big"))
-# code of transfer(address, uint256) on a mapping in slot 0, without a balance check: it changes two slots, writes a
-# log, and returns true
+# this code is transfer(address, uint256) without a balance check: it changes two slots, writes a log and returns true
 RUNTIME: Final = (
     "3360005260406000208054602435900390556004356000526040600020805460243501905560243560005260043533"
     "7fddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef60206000a3600160005260206000f3"
@@ -155,7 +154,7 @@ class Client:
 
     def wait_for(self, transaction: str) -> dict[str, Any]:
         for _ in range(1000):
-            with suppress(RpcFailure):  # geth has no receipts while it builds its index
+            with suppress(RpcFailure):  # while geth builds its index, it returns an error instead of receipts
                 receipt = self.ask("eth_getTransactionReceipt", transaction)
                 if receipt is not None:
                     return dict(receipt)

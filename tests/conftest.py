@@ -21,8 +21,7 @@ settings.load_profile("ophion")
 
 RECURSION_LIMIT = sys.getrecursionlimit()
 
-# A process in the background or under nohup ignores these signals, and its children inherit that. A handler is not
-# inherited, so install one that does nothing.
+# A background process ignores these signals, and its children inherit that. An empty handler is not inherited.
 for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
         signal.signal(number, lambda number, frame: None)

@@ -307,7 +307,7 @@ async def run(stage: Stage, names: list[str], rest_s: float, limits: Limits) -> 
 
 def prepare() -> None:
     allow_many_sockets()
-    logging.getLogger("asyncio").setLevel(logging.ERROR)  # ignore errors on sockets of an attacker
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # hide errors on the sockets of an attacker
 
 
 async def row_of(attack: Attack, scene: Scene, rest_s: float, limits: Limits) -> Row:

@@ -57,7 +57,7 @@ async def endured(target: Target, count: int, one: Callable[[Enode, int], Awaita
     began = time.monotonic()
     last = await _height(target)
     async with asyncio.timeout(60):
-        while await _height(target) < last + 2:  # noqa: ASYNC110  # a node is asked
+        while await _height(target) < last + 2:  # noqa: ASYNC110  # the node gives no event
             await asyncio.sleep(LOOK_S)
     recovery_s = time.monotonic() - began
     gap_s = await _longest_gap(target, before)

@@ -95,7 +95,7 @@ def test_a_revert_string_is_text(page: Browser, node: NodeProcess) -> None:
 
 def test_logs_and_names_of_an_abi_are_text(page: Browser, node: NodeProcess) -> None:
     address = logging(node, encoded(MARKUP))
-    sent = send(node, address, "0x17d7de7c")  # selector of getName()
+    sent = send(node, address, "0x17d7de7c")  # 0x17d7de7c is the selector of getName()
     artifact = {
         "contractName": MARKUP,
         "address": address,

@@ -154,7 +154,7 @@ def test_a_transaction_that_waits_is_followed_until_it_is_mined(page: Browser, n
 def test_a_transaction_is_explained(page: Browser, node: NodeProcess) -> None:
     page.value("localStorage.removeItem('ophion-abis')")
     address = deploy(node, "revert")
-    failed = send(node, address, "0x185c38a4")  # selector of revertWithMessage()
+    failed = send(node, address, "0x185c38a4")  # 0x185c38a4 is the selector of revertWithMessage()
     page.go(f"#/tx/{failed}")
     text = page.reads("Reverted", "Calls", "CALL", "State changes", "nonce")
     assert "Function has been reverted." in text
@@ -177,7 +177,7 @@ def test_a_transaction_is_explained(page: Browser, node: NodeProcess) -> None:
 
 def test_logs_and_storage_are_shown(page: Browser, node: NodeProcess) -> None:
     address = deploy(node, "math")
-    sent = send(node, address, "0x5b34b966")  # selector of incrementCounter()
+    sent = send(node, address, "0x5b34b966")  # 0x5b34b966 is the selector of incrementCounter()
     page.go(f"#/address/{address}")
     page.reads("Contract", "Storage", "0x1")
     page.value(

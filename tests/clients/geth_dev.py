@@ -82,7 +82,8 @@ class GethDev:
                 time.sleep(0.1)
         for account in self._rich:
             sent = self.rpc("eth_sendTransaction", {"from": accounts[0], "to": account, "value": hex(10**20)})
-            while not self.request("eth_getTransactionReceipt", sent).get("result"):  # geth is still building its index
+            while not self.request("eth_getTransactionReceipt", sent).get("result"):
+                # geth returns no receipt while it builds its index
                 assert time.monotonic() < deadline, "no block"
                 time.sleep(0.05)
         return self

@@ -20,9 +20,9 @@ from tests.conftest import ROOT
 from tests.integration.test_node_examples import javascript
 
 FIRST = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
-KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"  # a published test key
+KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"  # this key is a published test key
 OTHER = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
-OTHER_KEY = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"  # a published test key
+OTHER_KEY = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"  # this key is a published test key
 TO = "0x00000000000000000000000000000000000000d0"
 
 SCRIPT = """// SPDX-License-Identifier: Apache-2.0

@@ -26,4 +26,5 @@ def async_w3(ws_url: str, loop: asyncio.AbstractEventLoop) -> Iterator[Any]:
 
 
 class TestConnection(PersistentConnectionProviderTest):
-    OPTIONS = ("--block-period=0.2",)  # some cases wait for blocks without transactions
+    # make blocks on a schedule, because some cases wait for blocks without transactions
+    OPTIONS = ("--block-period=0.2",)

@@ -72,7 +72,7 @@ class Alarm:
         if self._libc.timer_create(THREAD_CPU_CLOCK, ctypes.byref(event), ctypes.byref(self._timer)):
             raise OSError(ctypes.get_errno(), "no clock of this thread")
         self._after = Interval((0, 0), (0, int(after_s * 1e9)))
-        # disarm at exit: an unhandled signal would kill the process
+        # disarm the timer at exit, because an unhandled signal would kill the process
         atexit.register(self._set, Interval())
         self.rearm()
 
@@ -127,7 +127,7 @@ class Turns:
                     file.write(json.dumps({"seconds": took, "doing": doing}) + "\n")
         self._loop.call_later(EVERY_S, self._turned)
         self._alarm.rearm()
-        self._began = time.thread_time()  # exclude the time of this code
+        self._began = time.thread_time()  # start the measurement after this code, so that its own time does not count
 
 
 def longest(path: Path) -> tuple[float, list[str]]:

@@ -100,7 +100,7 @@ async def fuzzed(kind: str, node: NodeProcess, seconds: float, seed: int, longes
                 report.recent.append((number, finding.sent))
                 report.find(str(finding))
             except OSError:
-                pass  # the node may answer by closing the connection
+                pass  # the node may close the connection instead of answering
             else:
                 report.recent.append((number, sent))
             report.cases += 1

@@ -154,7 +154,7 @@ def test_tls_on_both_services_with_certificates_of_clients(tmp_path: Path, users
     key, certificate = identity("node")
     store = pem_file(tmp_path / "node.pem", key, certificate)
     client = pem_file(tmp_path / "client.pem", *identity("client"))
-    trust = client  # a self-signed certificate in the trust store is trusted like a certificate of an authority
+    trust = client  # the trust store trusts a self-signed certificate like the certificate of an authority
     options = (
         "--network=dev",
         "--rpc-http-tls-enabled",

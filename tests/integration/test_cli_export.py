@@ -32,9 +32,9 @@ def token_transfer(to: bytes, amount: int) -> bytes:
     return (
         push + amount.to_bytes(32, "big") + bytes.fromhex("5f52")
         + push + to.rjust(32, b"\0") + push + RICH.address.rjust(32, b"\0") + push + TRANSFER
-        + bytes.fromhex("60205fa3")  # the code runs LOG3 with 32 bytes
-        + bytes.fromhex("602a5f55")  # the code sets slot 0 to 42
-        + bytes.fromhex("5f5f5f5f5f73") + to + bytes.fromhex("5af150")  # the code makes a call without value
+        + bytes.fromhex("60205fa3")  # these bytes run LOG3 with 32 bytes of data
+        + bytes.fromhex("602a5f55")  # these bytes set slot 0 to 42
+        + bytes.fromhex("5f5f5f5f5f73") + to + bytes.fromhex("5af150")  # these bytes make a call without value
         + bytes.fromhex("60015ff3")
     )  # fmt: skip
 

@@ -55,7 +55,7 @@ def test_clique_becomes_qbft_with_the_same_members(tmp_path: Path) -> None:
     _migrate(network)
     with _running(network):
         nodes = network.nodes
-        # send one transaction before and one after the migration
+        # send one transaction before the migration and one transaction after it
         first = nodes[1].send(legacy_transaction(DEV_KEYS[0], 0, gas_price=0, chain_id=1337))
         nodes[0].receipt(first)
         network.wait(lambda: min(network.heights()) >= FIRST + 1, 60, "the first QBFT blocks")

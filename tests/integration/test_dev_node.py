@@ -171,8 +171,7 @@ def test_timestamps_stay_with_the_clock(tmp_path: Path) -> None:
         start = node.time()
         for _ in range(50):
             node.mined(node.send(FIRST, OTHER, 1))
-        # the node makes more than one block per second; with a distinct second for each block, the chain would be ahead
-        # of the clock
+        # the node makes more than one block per second; with distinct timestamps, the chain would be ahead of the clock
         assert node.number() == 50
         assert node.time() - start < 45
 

@@ -132,7 +132,7 @@ def test_nothing_that_was_acknowledged_is_lost_by_kills(network: TestNetwork) ->
             try:
                 acknowledged.append(a.send(PLANTED, b))
             except (OSError, http.client.HTTPException, AssertionError):
-                time.sleep(0.05)  # a member has just been killed
+                time.sleep(0.05)  # sending fails while a killed member is down
 
     senders = [threading.Thread(target=send) for _ in range(4)]
     for sender in senders:

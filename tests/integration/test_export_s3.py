@@ -16,7 +16,7 @@ pytest.importorskip("s3fs", reason="s3fs is not installed")
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    # public test credentials: the server accepts any credentials
+    # these are public test credentials, because the server accepts any credentials
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")

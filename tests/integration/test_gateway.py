@@ -93,7 +93,8 @@ def test_graphql_and_what_there_is(node: NodeProcess, base: str) -> None:
 
 
 def test_a_long_trace_is_passed_on_in_pieces(node: NodeProcess, base: str) -> None:
-    contract, loop = "0x" + "11" * 20, "0x5b600160010150600056"  # this code jumps to its start until the gas is used up
+    # this contract jumps to its start until the gas is used up
+    contract, loop = "0x" + "11" * 20, "0x5b600160010150600056"
     asked = [{"to": contract, "gas": "0x30d40"}, "latest", {"stateOverrides": {contract: {"code": loop}}}]
     direct = node.rpc("debug_traceCall", *asked)
     web3 = Web3(Web3.HTTPProvider(f"http://{base}/jsonrpc"))

@@ -98,7 +98,7 @@ def test_prometheus_reads_every_node_and_has_what_the_dashboard_asks_for(tmp_pat
                 try:
                     targets = fetch(f"{base}/targets")["data"]["activeTargets"]
                 except urllib.error.HTTPError:
-                    return {}  # Prometheus has just started
+                    return {}  # Prometheus does not answer yet, because it has just started
                 return {target["labels"]["job"]: target["health"] for target in targets}
 
             wait_for(lambda: health() == {"rpcnode": "up", "validator1": "up"}, LIMIT_S, "both nodes are read")

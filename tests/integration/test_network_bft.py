@@ -18,7 +18,7 @@ def test_a_network_takes_turns_carries_transactions_and_does_without_one(tmp_pat
     with TestNetwork(tmp_path, engine, validators=4, followers=1) as network:
         nodes = network.nodes
         network.wait(lambda: min(network.heights()) >= 2, 60, "the second block")
-        # a validator mines a transaction that was sent to the follower, and all nodes have it
+        # send a transaction to the follower: a validator mines it, and all nodes have its receipt
         sent = nodes[4].send(legacy_transaction(DEV_KEYS[0], 0, gas_price=0, chain_id=1337))
         number = nodes[4].receipt(sent)["blockNumber"]
         network.wait(lambda: min(network.heights()) >= int(number, 16), 60)

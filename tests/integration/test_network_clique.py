@@ -24,7 +24,7 @@ def test_signers_take_turns_and_come_together_again(tmp_path: Path) -> None:
         assert network.height(2) < network.height(0)
         network.heal()
         network.wait(lambda: network.height(2) >= network.height(0) - 1, 60, "the third one catching up")
-        # a transaction that only the abandoned branch contained is mined again
+        # the transaction of the abandoned branch is mined again on the canonical branch
         network.wait(lambda: nodes[0].rpc("eth_getTransactionReceipt", stranded) is not None, 60, "its transaction")
         network.kill(1)
         network.grow(3, 60, (0, 2))

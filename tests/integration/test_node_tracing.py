@@ -51,7 +51,7 @@ def streams_of(node: NodeProcess) -> int:
     """Return the number of running traces. Each trace has a named thread."""
     count = 0
     for thread in Path(f"/proc/{node.pid}/task").iterdir():
-        with suppress(OSError):  # the thread has just ended
+        with suppress(OSError):  # the thread may have ended in the meantime
             count += (thread / "comm").read_text() == "trace\n"
     return count
 

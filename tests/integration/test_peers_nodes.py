@@ -108,7 +108,7 @@ def test_a_peer_of_another_network_is_left_at_once_and_not_stormed(tmp_path: Pat
         a.rpc("admin_addPeer", b.rpc("net_enode"))
         wait_for(lambda: bool(_endings(a)))
         time.sleep(3)
-        wait_for(lambda: peer_count(a) == 0)  # a redialled peer counts as connected for a moment
+        wait_for(lambda: peer_count(a) == 0)  # a redialled peer counts as connected for a moment, so wait
         endings: dict[str, Any] = _endings(a)
         assert sum(count for who in endings.values() for count in who.values()) <= 4
         assert any("subprotocol" in who for who in endings.values())

@@ -145,7 +145,7 @@ def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="only root can become somebody else")
 def test_a_data_path_of_another_user(tmp_path: Path) -> None:
-    with tempfile.TemporaryDirectory() as folder:  # all users may enter this folder, unlike tmp_path
+    with tempfile.TemporaryDirectory() as folder:  # other users may enter this folder, but not tmp_path
         Path(folder).chmod(0o755)
         closed = Path(folder) / "closed"
         closed.mkdir(mode=0o700)

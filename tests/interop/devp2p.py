@@ -32,7 +32,7 @@ def suite_data(version: str, target: Path) -> Path:
         pytest.skip(f"the module cache of Go does not hold go-ethereum {version}, whose test chain is needed")
     target.mkdir()
     for file in source.iterdir():
-        shutil.copyfile(file, target / file.name)  # the cache is read-only, but the copy is writable
+        shutil.copyfile(file, target / file.name)  # make a writable copy, because the cache is read-only
     return target
 
 

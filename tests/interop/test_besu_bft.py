@@ -46,7 +46,7 @@ def test_two_of_each_make_one_chain(tmp_path: Path, engine: str) -> None:
         network.grow(5, 90, OURS)
         theirs[0].start()
         wait_for(lambda: has_joined(network, theirs[0]), 180, "the return of Besu")
-        # votes of both clients count: together they add the follower, and remove it again
+        # votes of both clients count: together both clients add the follower, and remove the follower again
         fifth = "0x" + network.keys[REPLACEMENT].address.hex()
         mixed.vote(fifth, True)
         mixed.vote(fifth, False)

@@ -73,7 +73,8 @@ def test_three_signers_make_one_chain(tmp_path: Path) -> None:
         for index in ours:
             nodes[index].start()
         check_signers(network, ours)
-        # votes of both clients count: one signer of each client adds a fourth signer, and three of four remove it
+        # votes of both clients count: one signer of each client adds a fourth signer, and three of four signers remove
+        # it
         fourth = "0x" + member_key(77).address.hex()
         for adds, voters in ((True, (0,)), (False, ours)):
             for index in voters:

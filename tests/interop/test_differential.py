@@ -109,7 +109,7 @@ def _compare(chain: SharedChain, path: Path, port: int, profile: str, listed: Ma
     requests: Requests = requests_about(chain)
     assert len(requests) == 300
     shutil.copytree(chain.data, path / "node")
-    # with another key, this node follows and makes no blocks
+    # another node key makes this node a follower, which makes no blocks
     (path / "node" / "key").write_text("55" * 32)
     options = (f"--genesis-file={chain.genesis}", f"--compat={profile}", "--rpc-http-api=ETH,NET,WEB3")
     with NodeProcess(path / "node", *options) as node:

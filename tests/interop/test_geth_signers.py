@@ -60,7 +60,7 @@ def test_two_of_each_make_one_chain(tmp_path: Path) -> None:
         for index in ours:
             nodes[index].start()
         check_signers(network, ours)
-        # votes of both clients count: three of four add a fifth signer, three of five remove it
+        # votes of both clients count: three of four signers add a fifth signer, and three of five signers remove it
         fifth = "0x" + member_key(77).address.hex()
         for adds in (True, False):
             for index in ours:

@@ -63,7 +63,7 @@ def test_two_of_each_make_one_chain(tmp_path: Path) -> None:
         network.grow(5, 60, ours)
         theirs[0].start()
         network.grow(4, 60, ours)
-        # votes of both clients count: together they add the follower, and remove it again
+        # votes of both clients count: together both clients add the follower, and remove the follower again
         fifth = "0x" + network.keys[4].address.hex()
         mixed.vote(fifth, True)
         mixed.vote(fifth, False)

@@ -118,7 +118,7 @@ class Story:
             PrivateClient(node, key, CHAIN_ID) for node, key in zip(network.nodes, DEV_KEYS, strict=False)
         ]
         self.group = legacy_id([self.a.enclave_key, self.b.enclave_key])
-        # retry, because a recipient is unknown until the enclaves have exchanged keys
+        # retry, because the enclave does not know a recipient before both enclaves have exchanged keys
         self.contract = self.created(private_for=(self.b.enclave_key,))
 
     def created(self, **members: Any) -> str:

@@ -102,6 +102,6 @@ def test_three_members_move_to_the_embedded_enclave(enclaves: list[Tessera], tmp
                     f"receipt {at} at node {index}",
                 )
         assert [int(story.get(one), 16) for one in (story.a, story.b)] == [5, 5]
-        # moved members send each other new private transactions
+        # members that have moved to Ophion send each other new private transactions
         story.agree(story.set(9), 9)
         print(f"members: {[text(one.enclave_key)[:8] for one in story.clients]}")

@@ -10,7 +10,7 @@ from ophion.bench.load_step import Block, Shape, Step
 def step_of(
     rate: float,
     seconds: float = 4.0,
-    shape: Shape = Shape(1, 8),  # noqa: B008  # a frozen value
+    shape: Shape = Shape(1, 8),  # noqa: B008  # Shape is immutable
     capacity: float = 1_000.0,
     period: float = 1.0,
     refused: str | None = None,

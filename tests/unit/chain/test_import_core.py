@@ -19,7 +19,7 @@ from ophion.primitives.block import HashedHeader
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 from tests.unit.chain.workshop import MINER, Workshop, workshop
 
-# PUSH1 1; NUMBER; SUB; BLOCKHASH; PUSH1 0; SSTORE: stores the hash of the previous block
+# this code stores the hash of the previous block: PUSH1 1; NUMBER; SUB; BLOCKHASH; PUSH1 0; SSTORE
 KEEP_PARENT_HASH = bytes.fromhex("6001430340600055")
 
 

@@ -105,7 +105,7 @@ def test_a_bad_block_stops_the_import_and_everything_before_it_stays(tmp_path: P
         with pytest.raises(InvalidBlock, match="^Invalid block at block number 4 .*state root") as caught:
             run(shop, path)
         assert caught.value.hash == bad.header.hash
-        del caught  # drop the traceback: it refers to the execution, which keeps the database open
+        del caught  # drop the exception, because its traceback refers to the execution, which keeps the database open
         assert shop.chain.head == good[2].header
     with workshop(tmp_path / "target") as shop:
         assert shop.chain.head == good[2].header

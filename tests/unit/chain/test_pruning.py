@@ -97,7 +97,7 @@ def test_old_states_go_and_the_others_stay(make: Make, tmp_path: Path, most: int
     assert pruned(world.store, 10, most) == (29, before - nodes(world.store))
     # a stored delta keeps the node version that it refers to, so pruning frees fewer nodes
     assert nodes(world.store) < (before * 2 // 3 if make.writes_changes else before // 2)
-    # the head, the ten blocks before it and genesis keep their states
+    # the chain head, the ten blocks before the head and genesis keep their states
     assert [is_there(world.store, block) for block in blocks] == [False] * 29 + [True] * 11
     assert is_there(world.store, world.genesis)
     assert world.store.check(10) == []

@@ -176,7 +176,7 @@ def test_a_restarted_signer_begins_at_the_checkpoint_and_judges_as_before() -> N
     assert record is not None
     story.chain.checkpoints[marked.hash] = record
     before = story.engine.snapshot(story.chain.head, story.chain)
-    # delete everything before the checkpoint, so that reading earlier headers fails
+    # delete all headers before the checkpoint, so that reading an earlier header fails
     for header in [header for header in story.chain.headers.values() if header.number < CHECKPOINT_DISTANCE]:
         del story.chain.headers[header.hash]
     story.engine = story.chain.engine = CliqueEngine(story.spec)

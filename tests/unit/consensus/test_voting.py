@@ -20,7 +20,7 @@ def play(members: str, blocks: str) -> str:
     return "".join(chr(address[0]) for address in tally.validators)
 
 
-# scenarios of consensus.md 1.9 for which both counting rules give the same tally
+# for these scenarios of consensus.md 1.9, both counting rules give the same tally
 @pytest.mark.parametrize(
     ("members", "blocks", "expected"),
     [

@@ -56,7 +56,7 @@ def test_a_transaction_that_comes_alone_is_mined_when_its_sender_is_answered(tmp
 def test_no_block_is_made_on_the_loop_while_the_write_lane_works(tmp_path: Path) -> None:
     async def story(core: TestCore, sealer: DevSealer) -> None:
         assert sealer.write_lane is not None
-        sealer.write_lane.waiting = 1  # type: ignore[misc]  # an inline lane has a plain attribute
+        sealer.write_lane.waiting = 1  # type: ignore[misc]  # `waiting` of an InlineLane is a plain attribute
         sending = asyncio.ensure_future(core.send(legacy_transaction(B, 0)))
         for _ in range(3):
             await asyncio.sleep(0)

@@ -184,7 +184,8 @@ def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
             status, text = await ask("/getPayload", messages.encode_request(1, [label]))
             assert text is not None
             assert messages.read_parcels(text)[1] == []
-            # send bytes that are not a message, not an envelope and not a box, then use an unknown path
+            # send bytes that are no message, bytes that are no envelope and a box that cannot be opened, then use an
+            # unknown path
             assert await ask("/list", b"\xff") == (400, None)
             assert (await client.post("/push", b"{}", "application/json")).status == 400
             other = seal_request(ring, ENTROPY, unknown_key, b.key, b"/push", b"\xc0").encode()
@@ -193,7 +194,7 @@ def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
             assert (await client.get("/push")).status == 405
             assert (await client.get("/upcheck")).body == b"I'm up!"
             assert json.loads((await client.get("/partyinfo")).body).keys() == {"keys"}
-            # send a payload that names another sender than the key that delivers it
+            # send a payload with another sender key than the key that delivers the payload
             members = [a.key, b.key]
             _, record = b.enclave.keyring.seal(b"text", b.key, members, 2, legacy_id(members), ENTROPY.token(80))
             status, text = await ask("/push", rlp.encode([record]))

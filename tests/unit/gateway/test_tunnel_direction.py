@@ -41,7 +41,7 @@ class Tunnel:
 
 
 async def all_had_theirs(scheduler: FairScheduler) -> None:
-    while len(scheduler):  # noqa: ASYNC110  # what is tested has no event for it
+    while len(scheduler):  # noqa: ASYNC110  # the tested code gives no event
         await asyncio.sleep(0)
 
 

@@ -42,7 +42,7 @@ def count(value: Any) -> int:
 def test_an_outline_counts_what_a_parser_makes(value: Any) -> None:
     for text in (orjson.dumps(value), json.dumps(value, indent=1).encode("utf-8", "surrogatepass")):
         if not is_json(text):
-            continue  # the text contains a lone surrogate
+            continue  # the text is not valid JSON, because it contains a lone surrogate
         outline = json_outline(text, 3)
         assert outline is not None
         assert outline.values == count(value)

@@ -115,8 +115,8 @@ def test_nodes_in_memory_are_bounded_where_blocks_grow_upon_each_other(tmp_path:
     world = World(tmp_path / "db", gas_limit=200_000_000)
     limit = 5_000_000
     world.store.set_state_cache(limit)
-    # this code sends one wei to each of `count` consecutive addresses; the call data holds the first address and the
-    # count
+    # this contract sends one wei to each of `count` consecutive addresses; the call data holds the first address and
+    # the count
     pay = bytes.fromhex("6000356020358101905b60008080806001856000f15060010181811060095700")
     create = bytes.fromhex(f"60{len(pay):02x}80600b6000396000f3") + pay
     payer = keccak256(rlp.encode([ADDRESSES[0], b""]))[12:]

@@ -50,7 +50,7 @@ def play(story: Story, max_peers: int = 25, may_dial: Callable[[Enode], bool] = 
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110  # bounded by the time limit of the story
+    while not condition():  # noqa: ASYNC110  # the time limit of the test bounds this loop
         await asyncio.sleep(0.001)
 
 

@@ -100,7 +100,7 @@ def test_a_group_is_made_used_locked_widened_and_narrowed(private: PrivateInterf
     assert (created["status"], created["contractAddress"]) == ("0x1", GET["to"])
     assert group.send(set_number(47), to=CONTRACT)["status"] == "0x1"
     assert int(private.ask("priv_call", text(GROUP), GET), 16) == 47
-    # a locked group accepts only management transactions
+    # the group is locked and accepts only management transactions
     assert private.error("eea_sendRawTransaction", signed(private, add_members(THIRD), 3)) == (
         -50100,
         "The privacy group must be locked before members are added",

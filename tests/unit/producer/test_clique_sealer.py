@@ -250,7 +250,7 @@ def test_period_zero_seals_as_soon_as_there_are_transactions(tmp_path: Path) -> 
 
 def test_c_24_fees_and_the_coinbase_instruction_go_to_the_signer(tmp_path: Path) -> None:
     contract = "cc" * 20
-    # this code stores COINBASE in slot 0
+    # this contract stores COINBASE in slot 0
     alloc = {contract: {"balance": "0x0", "code": "0x4160005500"}}
 
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:

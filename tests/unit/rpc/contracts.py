@@ -6,7 +6,7 @@ from __future__ import annotations
 def deploying(runtime: bytes) -> bytes:
     """Return init code that deploys this runtime code."""
     size = len(runtime)
-    # PUSH2 size, DUP1, PUSH1 offset, PUSH1 0, CODECOPY, PUSH1 0, RETURN
+    # this init code runs PUSH2 size, DUP1, PUSH1 offset, PUSH1 0, CODECOPY, PUSH1 0, RETURN
     head = b"\x61" + size.to_bytes(2, "big") + b"\x80\x60\x0c\x60\x00\x39\x60\x00\xf3"
     return head + runtime
 

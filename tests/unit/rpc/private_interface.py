@@ -120,7 +120,7 @@ def open_private(
         file.write_text(marker_key.secret().hex())
         privacy = replace(privacy, marker_key_file=file)
     config = NodeConfig(miner=MinerConfig(coinbase=COINBASE), privacy=privacy)
-    gc.collect()  # release the database, so that a restart can open it again
+    gc.collect()  # free the database, so that a restart can open it again
     loop = asyncio.new_event_loop()
     try:
         asyncio.set_event_loop(loop)

@@ -123,7 +123,7 @@ def test_what_a_client_does_not_take_is_not_encrypted(run: Callable[[Awaitable[N
         )
         writer.transport.pause_reading()  # type: ignore[attr-defined]
         writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2)
-        while not (made and made[0].is_paused):  # noqa: ASYNC110  # what is tested has no event for it
+        while not (made and made[0].is_paused):  # noqa: ASYNC110  # the tested code gives no event
             await asyncio.sleep(0.001)
         for _ in range(100):
             await asyncio.sleep(0)

@@ -93,7 +93,7 @@ async def failed_in(lines: list[str], stage: Stage, meet: Callable[[int], Awaita
     server = await asyncio.get_running_loop().create_server(stage.handshakes.newcomer, "127.0.0.1", 0)
     await meet(server.sockets[0].getsockname()[1])
     async with asyncio.timeout(20):
-        while not lines:  # noqa: ASYNC110  # what is tested has no event for it
+        while not lines:  # noqa: ASYNC110  # the tested code gives no event
             await asyncio.sleep(0.001)
     server.close()
     (line,) = lines

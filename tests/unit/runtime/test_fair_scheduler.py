@@ -50,7 +50,7 @@ class Worker:
 
 
 async def until_nobody_waits(scheduler: FairScheduler) -> None:
-    while len(scheduler):  # noqa: ASYNC110  # the scheduler of the loop are what is tested
+    while len(scheduler):  # noqa: ASYNC110  # the test needs single steps of the loop
         await asyncio.sleep(0)
 
 
@@ -78,7 +78,7 @@ def test_an_ordinary_request_overtakes_many_busy_connections() -> None:
         assert scheduler.has_many_waiting
         Worker(scheduler, log, "ordinary", 1).wait()
         before = len(log)
-        while len(log) == before:  # noqa: ASYNC110  # the scheduler of the loop are what is tested
+        while len(log) == before:  # noqa: ASYNC110  # the test needs single steps of the loop
             await asyncio.sleep(0)
         assert log[before] == "ordinary"
 
@@ -99,7 +99,7 @@ def test_time_without_a_processor_is_not_charged() -> None:
     async def main() -> None:
         scheduler, share = FairScheduler(), Share()
         begun = perf_counter()
-        sleep(0.05)  # noqa: ASYNC251  # the processor is to be elsewhere
+        sleep(0.05)  # noqa: ASYNC251  # the sleep uses no processor time
         scheduler.end(begun, share)
         assert share.rank(100) == 0.0
         begun = perf_counter()
@@ -161,7 +161,7 @@ def test_a_step_ends_by_wall_time() -> None:
     async def main() -> None:
         scheduler = FairScheduler(turn_s=0.5)  # the time slice is longer than the delays of a busy machine
         assert not scheduler.is_over
-        sleep(0.6)  # noqa: ASYNC251  # the loop is busy with something
+        sleep(0.6)  # noqa: ASYNC251  # the sleep blocks the event loop
         assert scheduler.is_over
         await asyncio.sleep(0)
         assert not scheduler.is_over

@@ -80,7 +80,7 @@ def test_a_pipe_that_does_not_end_is_not_waited_for(tmp_path: Path, monkeypatch:
 
 def test_a_pipe_with_a_writer_is_as_good_as_a_file(tmp_path: Path) -> None:
     """A shell passes a pipe for `--config-file=<(…)`, for example."""
-    content = bytes(range(256)) * 2048  # the text is longer than a pipe's buffer
+    content = bytes(range(256)) * 2048  # the content is longer than the buffer of a pipe
     read_end, write_end = os.pipe()
 
     def write() -> None:

@@ -287,7 +287,7 @@ def test_threads(chain: Chain, token: Contract) -> None:
             for _ in range(10):
                 token.transfer(chain.accounts[9], 1, sender=chain.accounts[0])
                 assert token.totalSupply() == 1000
-        except BaseException as error:  # noqa: BLE001  # shown by the test
+        except BaseException as error:  # noqa: BLE001  # the test shows the error
             failures.append(error)
 
     threads = [threading.Thread(target=work, args=(one,)) for one in range(4)]

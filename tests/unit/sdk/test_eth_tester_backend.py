@@ -20,7 +20,7 @@ def eth_tester() -> Any:
     return EthereumTester(backend=OphionBackend())
 
 
-class TestOphionBackend(BaseTestBackendDirect):  # type: ignore[misc]  # eth-tester has no types
+class TestOphionBackend(BaseTestBackendDirect):  # type: ignore[misc]  # eth-tester has no type hints
     """All tests of eth-tester, except for tests of py-evm's own behaviour."""
 
     # The tests expect the block order of py-evm, newest block first, but Ophion follows eth_feeHistory.

@@ -13,9 +13,9 @@ from ophion.sdk.errors import TransactionRefused
 from ophion.sdk.uncommitted_blocks import MAX_BLOCKS
 from tests.unit.sdk.contracts import TOKEN
 
-# this code returns BLOCKHASH of the number in the call data
+# this contract returns BLOCKHASH of the number in the call data
 BLOCKHASH_CODE = "0x5f35405f5260205ff3"
-# this code stores BLOCKHASH(number - 1 - call data) in slot 0
+# this contract stores BLOCKHASH(number - 1 - call data) in slot 0
 STORE_BLOCKHASH_CODE = "0x5f356001014303405f55"
 
 
@@ -169,7 +169,7 @@ def test_threads_share_the_blocks() -> None:
                     accounts[place].transfer(accounts[9], 1)
                     if step % 7 == place:
                         chain.rpc("eth_getBalance", accounts[9], "latest")
-            except BaseException as error:  # noqa: BLE001  # reported below
+            except BaseException as error:  # noqa: BLE001  # the code below reports the error
                 failures.append(error)
 
         threads = [threading.Thread(target=work, args=(place,)) for place in range(4)]

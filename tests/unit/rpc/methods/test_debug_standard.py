@@ -11,7 +11,7 @@ from tests.unit.rpc.interface import Interface
 
 FIRST, SECOND = "0x" + "c1" * 20, "0x" + "c2" * 20
 SENDER = "0x" + DEV_KEYS[0].address.hex()
-STORES = "602a600755" + "6001600054" + "50505b00"  # SSTORE(7, 42), PUSH1 1, SLOAD(0), POP, POP, JUMPDEST
+STORES = "602a600755" + "6001600054" + "50505b00"  # this code runs SSTORE(7, 42), PUSH1 1, SLOAD(0), POP, POP, JUMPDEST
 CALLS = "60aa600052" + f"6020600060006000600073{SECOND[2:]}61fffff1" + "00"
 ANSWERS = "602a60005260206000f3"
 

@@ -13,9 +13,9 @@ FIRST, SECOND = "0x" + "c1" * 20, "0x" + "c2" * 20
 SENDER = "0x" + DEV_KEYS[0].address.hex()
 NOWHERE = "0x" + "ab" * 32
 
-STORES = "602a600755"  # SSTORE(7, 42)
+STORES = "602a600755"  # this code runs SSTORE(7, 42)
 STOPS = "00"
-REVERTS = "60005460aa6000526020601ffd"  # SLOAD, then REVERT(31, 32)
+REVERTS = "60005460aa6000526020601ffd"  # this code runs SLOAD, then REVERT(31, 32)
 CALLS_SECOND = f"6000600060006000600073{SECOND[2:]}61ffff" + "f1"
 DIES = f"73{SECOND[2:]}ff"
 

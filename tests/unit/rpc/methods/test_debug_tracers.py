@@ -26,7 +26,7 @@ HEIR = "0x" + "e1" * 20
 NOBODY = "0x" + "e2" * 20
 CODES = {
     REVERTS: REVERTING.hex(),
-    STORES: "602a600755" + "600054" + "00",  # SSTORE(7, 42), SLOAD(0)
+    STORES: "602a600755" + "600054" + "00",  # this code runs SSTORE(7, 42), SLOAD(0)
     LOGS: "60aa60006000a100",
     DIES: f"73{HEIR[2:]}ff",
     HALTS: "60011f",
@@ -96,7 +96,7 @@ def test_frames_show_what_they_got_and_used(node: Interface) -> None:
     stores, nobody = tree["calls"]
     assert "output" not in tree
     assert (stores["type"], stores["value"], stores["input"]) == ("CALL", "0x3", "0x")
-    assert int(stores["gas"], 16) == 0xFFFF + 2300  # a call with value gets the stipend in addition
+    assert int(stores["gas"], 16) == 0xFFFF + 2300  # a call with value gets the stipend in addition to its gas
     assert int(stores["gasUsed"], 16) > 20_000
     assert (nobody["gas"], nobody["gasUsed"]) == ("0xffff", "0x0")
 
@@ -166,7 +166,7 @@ def test_an_instruction_of_a_later_fork_has_a_name(tmp_path: Path) -> None:
 _P = 21888242871839275222246405745257275088696311157297823662689037894645226208583
 _ONE, _TWO, _MODULUS, _MOST = (f"{number:064x}" for number in (1, 2, _P, 2**256 - 1))
 _INFINITY = "c0" + "00" * 47
-_SHORT_THREE = "80" + "00" * 47  # x = 0 gives a point of order three
+_SHORT_THREE = "80" + "00" * 47  # the coordinate x = 0 gives a point of order three
 
 
 def _proof(commitment: str = _INFINITY, proof: str = _INFINITY, point: str = "00" * 32, value: str = "00" * 32) -> str:
@@ -306,8 +306,7 @@ def test_a_contract_that_is_gone_is_in_the_state_before_alone(tmp_path: Path) ->
         assert DIES not in changes["post"]
         assert changes["post"][HEIR] == {"balance": "0x1"}
         assert HEIR not in changes["pre"]
-    # since EIP-6780, SELFDESTRUCT deletes only a contract created in the same transaction; other contracts only
-    # transfer their ether
+    # since EIP-6780, SELFDESTRUCT deletes only contracts of the same transaction, and otherwise only transfers ether
     with open_interface(tmp_path / "cancun", genesis(CANCUN)) as node:
         changes = trace(node, code, "prestateTracer", value=1, diffMode=True)
         assert set(changes["post"]) == {SENDER, HEIR}

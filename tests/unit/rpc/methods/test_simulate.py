@@ -43,7 +43,7 @@ def test_numbers_left_out_are_filled_with_empty_blocks(dev: Interface) -> None:
 
 
 def test_a_simulated_block_is_found_by_its_hash(dev: Interface) -> None:
-    previous = "0x" + "600143034060005260206000f3"  # returns BLOCKHASH(NUMBER - 1)
+    previous = "0x" + "600143034060005260206000f3"  # this contract returns BLOCKHASH(NUMBER - 1)
     ask = {"to": POOR}
     first, second = simulate(dev, {"stateOverrides": {POOR: {"code": previous}}, "calls": [ask]}, {"calls": [ask]})
     assert first["calls"][0]["returnData"] == first["parentHash"]
@@ -169,7 +169,7 @@ def test_calls_with_blobs_and_authorizations(dev: Interface) -> None:
         strict=True,
     )
     permit = {name: "0x" + value.hex() if isinstance(value, bytes) else hex(value) for name, value in fields}
-    returning = {POOR: {"code": "0x60004960005260206000f3"}}  # returns the hash of the first blob
+    returning = {POOR: {"code": "0x60004960005260206000f3"}}  # this contract returns the hash of the first blob
     blobs = {"from": RICH, "to": POOR, "blobVersionedHashes": ["0x01" + "22" * 31]}
     delegated = {"from": RICH, "to": "0x" + key.address.hex(), "authorizationList": [permit]}
     (block,) = simulate(

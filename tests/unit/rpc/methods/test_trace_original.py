@@ -109,7 +109,7 @@ CONTRACTS = {
     STARVES: call(SPINS, gas=20) + "5000",
     CREATES: create(ONE_BYTE) + "5000",
     OVERDRAWN_CREATE: create(ONE_BYTE, value=10**6) + "50" + RETURN_NOTHING,
-    # this code jumps to its start until less than 30,000 gas is left
+    # this contract loops until less than 30,000 gas is left
     STARVED_CREATE: "5b5a61753010600057" + push(0) * 3 + "f000",
     ASKS_NOBODY: call(NOBODY) + "50" + RETURN_WORD,
     TWO_CREATE2: create(ONE_BYTE, kind="f5") + "50" + create(ONE_BYTE, kind="f5") + "5000",
@@ -310,7 +310,8 @@ def test_the_effects_of_a_call_are_read_off_what_follows(istanbul: Interface) ->
         "store": None,
     }
     precompiled = machine(istanbul, ASKS_IDENTITY)["ops"][7]
-    assert precompiled["cost"] == CALL + 3 + 18  # the cost is one word of memory and the price of the contract
+    # the cost includes one word of memory and the price of the precompiled contract
+    assert precompiled["cost"] == CALL + 3 + 18
     assert precompiled["ex"]["mem"] == {"data": ZERO_WORD, "off": 0}
 
 
