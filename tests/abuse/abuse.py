@@ -172,7 +172,7 @@ class Row:
 
 @dataclass
 class Limits:
-    """Limits of a row. The test suite sets no time limits, because test machines are busy."""
+    """Limits of the figures of one attack. The test suite sets no time limits, because test machines are busy."""
 
     p99_s: float = P99_S
     worst_s: float = WORST_S
@@ -328,7 +328,7 @@ async def run_on(scene: Scene, names: list[str], rest_s: float) -> list[Row]:
 
 
 def verdict(rows: list[Row], took_s: float) -> int:
-    """Print the last lines and return the exit code."""
+    """Print the attacks that exceeded a limit, and return the exit code."""
     broken = [row for row in rows if row.failures]
     print(f"{len(rows)} attacks in {took_s / 60:.1f} minutes: ", end="")
     print(f"{len(broken)} EXCEEDED A LIMIT" if broken else "no limit exceeded")

@@ -18,7 +18,7 @@ from tests.integration.test_permissions_validators import STRANGER, MethodAccess
 CHANGES = 6
 ATTACKERS = 20
 MAX_GAP_S = 4
-"""Two block periods of one second and one round timeout of two seconds."""
+"""Maximum seconds between two blocks: two block periods of one second and one round timeout of two seconds."""
 
 
 async def contract_rules(target: Target) -> None:

@@ -84,7 +84,7 @@ class _Beat:
         self._loop.call_later(BEAT_S, self._beat)
 
     def _now(self) -> float:
-        """Return a clock that stops while the thread is ready but has no processor."""
+        """Return the time of a clock that stops while the thread is ready but has no processor."""
         return time.perf_counter() - int(os.pread(self._schedule, 100, 0).split()[1]) / 1e9
 
     def _beat(self) -> None:

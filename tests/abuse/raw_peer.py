@@ -119,7 +119,9 @@ class RawPeer:
         self.waiting.extend(whole(self.session.feed(b"")))
 
     async def join(self, **changes: rlp.Encodable) -> list[rlp.Item]:
-        """Exchange Status: return the node's own values to it, with some fields changed. Returns the node's fields."""
+        """Exchange Status messages: send the node's own Status back with some fields changed. Returns the fields of the
+        node's Status.
+        """
         payload = await self.expect(ETH)
         status = rlp.decode_list(payload)
         assert isinstance(status[3], bytes)
@@ -160,5 +162,5 @@ async def joined(enode: Enode, **changes: rlp.Encodable) -> AsyncIterator[RawPee
 
 
 def whole(messages: list[tuple[int, bytes | int]]) -> list[tuple[int, bytes]]:
-    """Return messages as (id, payload). This side sets no size limits, so no message is reported by its size alone."""
+    """Return messages as (id, payload). This peer sets no size limits, so no message is reported by its size alone."""
     return [(code, payload) for code, payload in messages if isinstance(payload, bytes)]

@@ -99,7 +99,7 @@ class Browser:
         return found
 
     def reads(self, *words: str) -> str:
-        """Wait until all these words are visible in the main part."""
+        """Wait until all these words are visible in the main part of the page."""
         wanted = " && ".join(f"t.includes({json.dumps(word)})" for word in words)
         self.until(f"(t => {wanted})(document.getElementById('main').innerText)")
         return self.text("#main")

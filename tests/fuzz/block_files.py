@@ -30,7 +30,7 @@ from tests.fuzz import samples
 
 _FLIPS = (0x01, 0x80, 0x55)
 _FOLLOWING = 2
-"""Number of blocks that follow the changed one in its file."""
+"""Number of blocks that follow the changed block in its file."""
 
 
 @dataclass(slots=True)

@@ -40,7 +40,7 @@ BLOCKS = 1500
 
 
 def endings(node: NodeProcess) -> dict[tuple[str, str], int]:
-    """Return the number of ended connections, by the side that ended them and by reason."""
+    """Return the number of ended connections, by the node that ended them and by reason."""
     found = node.rpc("debug_metrics")["peers"].get("disconnected_total", {})
     return {(who, why): count for who, reasons in found.items() for why, count in reasons.items()}
 

@@ -95,7 +95,7 @@ class Tessera:
     def ask(
         self, method: str, path: str, body: bytes = b"", *, among: bool = False, **headers: str
     ) -> tuple[int, bytes]:
-        """Send a request of a client. With `among`, send a request of another Tessera."""
+        """Send a request as a client. With `among`, send it as another Tessera."""
         connection = http.client.HTTPConnection("127.0.0.1", self._own_port if among else self.port, timeout=20)
         connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
         answer = connection.getresponse()

@@ -214,7 +214,7 @@ mod tests {
         signatures.iter().map(recover_one).collect()
     }
 
-    /// Return whether the processor has this path. If not, print why the test is skipped.
+    /// Return whether the processor supports this SIMD path. If not, print why the test is skipped.
     fn runs_here() -> bool {
         if !is_supported() {
             eprintln!("skipped: this processor lacks the instructions of {}", module_path!());

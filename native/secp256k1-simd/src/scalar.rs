@@ -30,7 +30,7 @@ pub const BY_ORDER: Modulus = Modulus { number: ORDER, reduce: 0x4b0d_ff66_5588_
 pub const BY_PRIME: Modulus = Modulus { number: U256::from_limbs(PRIME), reduce: 0xd838_091d_d225_3531 };
 
 impl Modulus {
-    /// Return a b / 2^256.
+    /// Return the Montgomery product a b / 2^256 modulo this modulus.
     fn product(self, a: U256, b: U256) -> U256 {
         a.mul_redc(b, self.number, self.reduce)
     }
@@ -94,7 +94,7 @@ impl Half {
     }
 }
 
-/// Split `number` into first + second lambda.
+/// Split `number` into two halves: first + second * lambda.
 pub fn split(number: U256) -> Option<(Half, Half)> {
     let share = |of: U256| -> U256 {
         let product: U512 = number.widening_mul(of);
@@ -107,7 +107,7 @@ pub fn split(number: U256) -> Option<(Half, Half)> {
     Some((Half::of(first)?, Half::of(second)?))
 }
 
-/// Split `number` into first + second 2^128.
+/// Split `number` into two halves: first + second * 2^128.
 pub fn halves(number: U256) -> (Half, Half) {
     let [a, b, c, d] = number.into_limbs();
     let half = |low: u64, high: u64| Half { magnitude: u128::from(low) | u128::from(high) << 64, is_negative: false };

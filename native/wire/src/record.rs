@@ -103,7 +103,7 @@ fn text<'a>(rest: &mut &'a [u8], place: impl Fn() -> String) -> Result<&'a [u8]>
     }
 }
 
-/// Return a printable form of an untrusted key.
+/// Return a printable form of an untrusted key of a record.
 fn name(key: &[u8]) -> String {
     format!("record {}", key.escape_ascii())
 }

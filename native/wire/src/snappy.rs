@@ -61,7 +61,7 @@ pub struct Decoder {
     size: usize,
     head: [u8; MAX_HEAD],
     filled: usize,
-    /// Missing bytes of the current literal.
+    /// Missing bytes of the current Snappy literal.
     literal: usize,
 }
 

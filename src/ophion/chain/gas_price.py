@@ -68,7 +68,7 @@ def prices_of(body: Body) -> BlockPrices:
 
 
 def percentile(counts: Mapping[int, int], share: float) -> int | None:
-    """Return the sorted price at index floor(n x share), or None for an empty list."""
+    """Sort the prices and return the price at index floor(n x share), or None for an empty list."""
     total = sum(counts.values())
     position = min(int(total * share), total - 1)
     for price in sorted(counts):

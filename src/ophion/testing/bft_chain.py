@@ -36,7 +36,7 @@ FORKS: Final = ("berlin", "london")
 
 
 class KnownHeaders:
-    """The headers made so far, in the form that the engine reads."""
+    """The headers made so far, with the read methods that the engine calls."""
 
     def __init__(self, first: HashedHeader) -> None:
         self.by_hash = {first.hash: first}

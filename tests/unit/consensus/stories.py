@@ -25,7 +25,7 @@ def genesis(config: dict[str, Any], **members: Any) -> Genesis:
 
 
 class MemoryChain:
-    """The headers of all branches, in the form that an engine reads."""
+    """The headers of all branches, with the read methods that an engine calls."""
 
     def __init__(self, engine: Engine, first: Genesis) -> None:
         self.engine = engine

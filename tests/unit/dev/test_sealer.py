@@ -1,4 +1,6 @@
-"""The event loop of a development node makes a block for a single transaction, and for no other request."""
+"""A development node makes the block of a single transaction on the event loop, and all other blocks in a worker
+thread.
+"""
 
 from __future__ import annotations
 

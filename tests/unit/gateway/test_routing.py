@@ -39,7 +39,7 @@ SITE = Site(
 
 
 def within(play: Callable[[Paths], None]) -> None:
-    """Run with the paths of `SITE`."""
+    """Run `play` with the routes of `SITE`."""
 
     async def main() -> None:
         paths = Paths(

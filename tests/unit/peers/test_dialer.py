@@ -16,7 +16,7 @@ NODES = [Enode(bytes([number]) * 64, "127.0.0.1", 30000 + number, 0) for number 
 
 
 class Calls:
-    """Attempts that last until a test ends them."""
+    """Dial attempts that last until a test ends them."""
 
     def __init__(self) -> None:
         self.open: dict[bytes, asyncio.Future[bool]] = {}

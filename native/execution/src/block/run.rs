@@ -68,7 +68,7 @@ pub struct Paused {
     progress: Progress,
 }
 
-/// Results so far, except the changes in the database.
+/// Results of the block so far, without the state changes, which are in the database object.
 struct Progress {
     env: BlockEnv,
     parent: StateData,

@@ -123,7 +123,7 @@ pub fn simulate(
     Ok(SimulatedData { execution, body, calls: results })
 }
 
-/// Fill in missing nonce, gas and type.
+/// Fill in missing nonce, gas and type of a simulated call.
 fn complete(
     db: &mut ExecDb,
     env: &BlockEnv,

@@ -102,7 +102,7 @@ fn look(left: u64) -> InstructionExecResult {
     Ok(())
 }
 
-/// Check the clock before work that depends on a byte count. The stack holds the count at this depth.
+/// Check the clock before work whose duration depends on a byte count. The count is on the stack at this depth.
 fn tick_for_bytes(interpreter: &Interpreter<EthInterpreter>, depth: usize) -> InstructionExecResult {
     let size = interpreter.stack.peek(depth).map_or(0, |size| size.saturating_to::<usize>());
     if size > LARGE && !has_time_for(PER_BYTE.saturating_mul(u32::try_from(size).unwrap_or(u32::MAX))) {

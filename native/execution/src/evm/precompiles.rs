@@ -65,8 +65,8 @@ impl Precompiles {
         Ok(precompiles)
     }
 
-    /// Run the contract of this original address. The contract cannot be interrupted, so it does not start if the
-    /// remaining time may be too short.
+    /// Run the precompiled contract with this original address. The contract cannot be interrupted, so it does not
+    /// start if the remaining time may be too short.
     fn run_at_home(
         &mut self,
         context: &mut EvmContext,

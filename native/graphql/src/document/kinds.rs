@@ -14,7 +14,7 @@ pub enum Kind {
     Boolean,
     Text,
     CallData,
-    /// Log filters of both schema types, with and without a block range.
+    /// Log filters, of the schema types with and without a block range.
     Filter,
     Addresses,
     TopicRow,

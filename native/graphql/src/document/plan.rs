@@ -74,7 +74,7 @@ pub struct Plan {
     pub arguments: Vec<Argument>,
     pub variables: Vec<Variable>,
     pub needs: Needs,
-    /// Set if the document queries the schema itself.
+    /// Document and operation of an introspection query; None for other documents.
     pub introspection: Option<(Arc<Valid<ExecutableDocument>>, Shared<Operation>)>,
     /// Estimated number of introspected values.
     pub introspected: usize,

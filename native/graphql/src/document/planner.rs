@@ -31,7 +31,7 @@ pub struct Limits {
     pub max_depth: usize,
 }
 
-/// Return whether conditions depend on variables. If so, each request gets its own plan.
+/// Return whether `@skip` or `@include` conditions depend on variables. If so, each request gets its own plan.
 pub fn has_variable_conditions(document: &ExecutableDocument, operation: &Operation) -> bool {
     let fragments = document.fragments.values().map(|fragment| &fragment.selection_set);
     std::iter::once(&operation.selection_set).chain(fragments).any(conditional)

@@ -14,7 +14,7 @@ pub struct Shape {
     pub is_plain: bool,
 }
 
-/// Range of a number or of a string's content.
+/// Position of a literal in the text: a number, or the content of a string.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Literal {
     pub start: usize,
@@ -31,7 +31,7 @@ fn is_name(byte: u8) -> bool {
     byte == b'_' || byte.is_ascii_alphanumeric()
 }
 
-/// Return the first index from `at` on whose byte does not match.
+/// Return the first index from `at` on whose byte does not satisfy `fits`.
 fn while_is(text: &[u8], at: usize, fits: impl Fn(u8) -> bool) -> usize {
     text[at..].iter().position(|byte| !fits(*byte)).map_or(text.len(), |length| at + length)
 }

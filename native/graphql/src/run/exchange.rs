@@ -19,7 +19,7 @@ pub struct Pooled {
 pub struct Inputs {
     /// Hash and number of the announced head.
     pub head: (B256, u64),
-    /// Oldest block with a state. The genesis state always exists.
+    /// Number of the oldest block whose state is stored. The genesis state always exists.
     pub oldest_state: u64,
     pub chain_id: u64,
     pub protocol_version: u32,

@@ -21,7 +21,7 @@ pub struct Transaction<'t, 'a> {
 }
 
 enum Place<'t, 'a> {
-    /// `alone` means that the request shows no other transaction of the block.
+    /// A transaction of a block. `alone` means that the request shows no other transaction of the block.
     Block {
         block: &'t Rc<Loaded<'a>>,
         index: usize,

@@ -46,7 +46,7 @@ pub struct OpenBlock {
 }
 
 impl OpenBlock {
-    /// Run `work` with the builder. If it fails, the builder is dropped.
+    /// Run `work` with the builder. If `work` fails, the builder is dropped.
     fn with<T>(&self, work: impl FnOnce(IncrementalBuilder) -> Result<(Option<IncrementalBuilder>, T)>) -> Result<T> {
         let mut place = self.builder.lock().expect("no panic while locked");
         let builder = place.take().ok_or_else(|| Error::Refused("the block is sealed".into()))?;

@@ -124,7 +124,7 @@ fn blocks_and_transactions_equal_the_public_answers() {
     assert!(compared > 10, "{compared}");
 }
 
-/// Rebuild the receipt of a response.
+/// Rebuild a receipt from a JSON-RPC response.
 fn receipt_of(answer: &Value) -> ReceiptData {
     let bytes = |value: &Value| Bytes::from(hex::decode(value.as_str().unwrap()).unwrap());
     let outcome = match answer.get("root") {

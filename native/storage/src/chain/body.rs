@@ -135,7 +135,7 @@ impl BodyData {
         self
     }
 
-    /// Return hashes and senders. The first call computes them on all cores.
+    /// Return hash and sender of each transaction. The first call computes them on all cores.
     pub fn known(&self) -> Result<&[Known]> {
         if let Some(known) = self.known.get() {
             return Ok(known);
@@ -152,7 +152,7 @@ impl BodyData {
         Ok(self.known.get_or_init(|| known))
     }
 
-    /// Return the hashes without recovering the senders.
+    /// Return the transaction hashes without recovering the senders.
     pub fn hashes(&self) -> Vec<B256> {
         match self.known.get() {
             Some(known) => known.iter().map(|one| one.hash).collect(),

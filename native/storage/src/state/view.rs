@@ -150,7 +150,7 @@ pub struct View {
     pub public: Option<Box<View>>,
     /// On a development node that forks another chain: the state of that chain, below the local state.
     pub fork: Option<Arc<Fork>>,
-    /// Bytes of nodes read so far.
+    /// Bytes of trie nodes read so far.
     pub nodes_read: AtomicUsize,
 }
 

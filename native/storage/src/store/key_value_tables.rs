@@ -56,7 +56,7 @@ impl Database {
         })
     }
 
-    /// Change rows as part of a larger transaction.
+    /// Change rows of key-value tables as part of a larger database transaction.
     pub(super) fn put_rows(&self, txn: &mut RwTxn<'_>, changes: &[Change<'_>]) -> Result<()> {
         for (name, key, value) in changes {
             let place = place(name)?;

@@ -57,7 +57,7 @@ impl Table {
         Ok(self.0.put(txn, key, value)?)
     }
 
-    /// Insert a new key. If the key exists, this changes nothing and returns false.
+    /// Insert a new key into the table. If the key exists, this changes nothing and returns false.
     pub fn put_new(&self, txn: &mut RwTxn<'_>, key: &[u8], value: &[u8]) -> Result<bool> {
         match self.0.put_with_flags(txn, heed::PutFlags::NO_OVERWRITE, key, value) {
             Ok(()) => Ok(true),
@@ -205,7 +205,7 @@ macro_rules! tables {
             /// Index of the table `meta` in the list of table names.
             pub const META: usize = 0;
 
-            /// Create from handles in the order of the names.
+            /// Create the tables from handles in the order of the table names.
             pub fn of(handles: [Table; Self::NAMES.len()]) -> Self {
                 let [$($name),*] = handles;
                 Tables { $($name),* }
@@ -273,7 +273,7 @@ pub mod meta {
     /// Number of tables (one byte); absent in databases of the first version.
     pub const TABLES: &[u8] = b"tables";
 
-    /// Return the key of a value of the node.
+    /// Return the key in the meta table of a value that the node defines.
     pub fn own(key: &str) -> Vec<u8> {
         format!("node:{key}").into_bytes()
     }

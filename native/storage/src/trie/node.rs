@@ -15,7 +15,7 @@ pub const EMPTY_ROOT: B256 = b256!("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996c
 
 /// Value in a leaf of a trie: an account, a slot or bytes.
 pub trait Value: Clone {
-    /// Append the RLP that Ethereum hashes.
+    /// Append the RLP of the value, from which Ethereum computes hashes.
     fn encode(&self, out: &mut Vec<u8>);
     /// Append the stored form, from which the value can be restored. It may contain more than the RLP, such as ids of
     /// further tries.

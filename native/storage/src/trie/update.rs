@@ -164,7 +164,7 @@ impl<V: Value> Fork<V> {
     }
 }
 
-/// Result of removing from a subtree.
+/// What is left of a subtree after an entry was removed.
 #[derive(PartialEq)]
 enum Left {
     Something,

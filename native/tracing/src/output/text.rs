@@ -8,7 +8,7 @@ use revm::primitives::hardfork::SpecId;
 
 const DIFFICULTY: u8 = 0x44;
 
-/// Append a word as 64 hex digits in quotes, without a prefix.
+/// Return a word as 64 hex digits in quotes, without a prefix.
 #[inline]
 pub fn word(bytes: [u8; 32]) -> [u8; 66] {
     let mut text = [b'"'; 66];

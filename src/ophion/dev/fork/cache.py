@@ -60,7 +60,7 @@ def find_point(folder: Path, url: str, number: int) -> tuple[int, dict[str, Any]
 
 
 def keep_point(folder: Path, url: str, number: int, chain_id: int, block: dict[str, Any] | None) -> None:
-    """Store the block of a block number. With `block` None, delete the stored block."""
+    """Store the block that the source has at this block number. With `block` None, delete the stored block."""
     record: dict[str, Any] = {"source": _digest(url), "number": number, "chainId": chain_id}
     if block is not None:
         record["block"] = block

@@ -59,7 +59,7 @@ class Code(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name in the specification, logs and metrics."""
+        """Name of the message in the specification, logs and metrics."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 

@@ -46,7 +46,7 @@ def block(entries: list[tuple[bytes, bytes]]) -> bytes:
 
 
 class TableWriter:
-    """Collects blocks of a file."""
+    """Collects the data blocks of a table file."""
 
     def __init__(self) -> None:
         self.data = b""

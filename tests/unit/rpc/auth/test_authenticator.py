@@ -271,8 +271,8 @@ def test_a_token_that_ends_while_it_is_looked_at_opens_nothing(service: MethodAc
 
 
 def test_what_was_learned_with_a_token_does_not_outlive_it_without_any_timer(service: MethodAccess) -> None:
-    """The loop is busy, so the session's timer has not run. The session is refused anyway, because another check has
-    ended it.
+    """The event loop is busy, so the session's timer has not run. The session is refused anyway, because another check
+    has ended it.
     """
     token = service.token("eth:*")
     for _ in range(3):

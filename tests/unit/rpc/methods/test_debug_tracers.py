@@ -73,7 +73,7 @@ def call(to: str, value: int = 0, gas: str = "5a", op: str = "f1", length: int =
 
 
 def create(init: str, value: int = 0, salt: int | None = None) -> str:
-    """Return code that runs this init code of at most 32 bytes."""
+    """Return code that creates a contract with this init code of at most 32 bytes."""
     size = len(init) // 2
     salted = "" if salt is None else f"60{salt:02x}"
     word = f"7f{init.ljust(64, '0')}600052"

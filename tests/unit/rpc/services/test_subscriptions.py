@@ -53,7 +53,7 @@ class Counting(Listener):
 
 
 def tell(dev: Interface, story: Callable[[Subscriptions, Listener], Coroutine[Any, Any, None]]) -> None:
-    """Run a scenario while the service runs."""
+    """Run a scenario while the subscription service runs."""
 
     async def main() -> None:
         subscriptions = dev.context.subscriptions
