@@ -92,7 +92,7 @@ class Sink(asyncio.Transport):
 
 def policy(dispatcher: Dispatcher) -> HttpPolicy:
     hosts, origins = HostList(["localhost", "127.0.0.1"]), OriginList([])
-    scheduler = FairScheduler(turn_s=math.inf)  # requests have no time limit, because no event loop runs here
+    scheduler = FairScheduler(turn_s=math.inf)  # time slices have no limit, because this benchmark runs no event loop
     return HttpPolicy(
         Service(dispatcher),
         hosts,

@@ -21,7 +21,8 @@ settings.load_profile("ophion")
 
 RECURSION_LIMIT = sys.getrecursionlimit()
 
-# A background process ignores these signals, and its children inherit that. An empty handler is not inherited.
+# A background process ignores these signals, and its children inherit that. Install an empty handler, which children do
+# not inherit.
 for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
         signal.signal(number, lambda number, frame: None)

@@ -159,7 +159,7 @@ def test_a_transaction_is_explained(page: Browser, node: NodeProcess) -> None:
     text = page.reads("Reverted", "Calls", "CALL", "State changes", "nonce")
     assert "Function has been reverted." in text
     assert "No known ABI has this function" in text
-    # the page uses an ABI file that the user drops on it at once, and stores the ABI
+    # the user drops an ABI file on the page, which uses the ABI at once and stores it
     artifact = {"contractName": "Reverts", "abi": data_of("revert")["abi"], "address": address}
     page.value(
         "(() => { const files = new DataTransfer();"

@@ -193,7 +193,7 @@ def test_the_same_with_an_enclave_outside(tmp_path: Path) -> None:
         network.grow(2, LIMIT_S, (0, 2))
         x.node.start()
 
-        # the node executes payloads that were unavailable at their block later, without a request of a client
+        # payloads that were unavailable at their block are executed when they arrive, without a client request
         wait_for(lambda: a.node.rpc("priv_getTransactionReceipt", marker) is not None, LIMIT_S, "the receipt")
         agree(7)
 

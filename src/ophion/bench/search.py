@@ -119,7 +119,7 @@ class Search:
             sustained = (step for step in self._found.steps if step.rate < refused and kept_up(step))
             self._found.best = max(sustained, key=lambda step: step.rate, default=None)
             self._found.is_confirmed = False
-        # keep the bottleneck of the first rate that failed, because it is clearer than at a slightly lower rate
+        # keep the bottleneck of the first failed rate, which is clearer than the bottleneck at a slightly lower rate
         self._found.limit = known or self._found.limit
 
     def _has_time(self) -> bool:

@@ -88,14 +88,15 @@ class ImportCore:
         self.bad_blocks = BadBlocks()
         self._clock = clock
         self._keeps_revert_data = keeps_revert_data
-        # the chain head after the batch that is being written; `chain.head` follows when the batch is published
+        # `_tip` is the chain head after the batch that is being written; `chain.head` follows when the batch is
+        # published
         self._tip = chain.tip
-        # the chain head after all staged blocks are committed
+        # `_best` is the chain head after all staged blocks are committed
         self._best = chain.tip
         self._staged: dict[Hash32, Staged] = {}
-        # executed blocks that the writer thread stores now; some may be missing in the database
+        # `_writing` holds executed blocks that the writer thread stores now; some may be missing in the database
         self._writing: dict[Hash32, Staged] = {}
-        # hashes of the ancestors of the block after `_window_end`, newest hash first, as `BlockEnv` needs them
+        # `_window` holds the ancestor hashes of the block after `_window_end`, newest hash first, for `BlockEnv`
         self._window = b""
         self._window_end: Hash32 = b""
         self._has_rewound = False

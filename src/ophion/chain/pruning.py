@@ -103,7 +103,7 @@ class PruningRounds:
             begun.append(self._store.begin_pruning(oldest))
             return False
 
-        yield Step(False, begin, head - self.keep)  # `begin_pruning` reads one header for each state that is kept
+        yield Step(False, begin, head - self.keep)  # `begin` reads one header for each state that is kept
         round, done = begun[0], self.dropped
         done.rounds += 1
         marked, freed, states = done.marked, done.freed, done.states

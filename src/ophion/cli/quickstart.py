@@ -151,7 +151,8 @@ def _detached(work: Workdir) -> int:
                 raise CommandError(log.read_text(errors="replace").strip() or "The network did not start.")
             time.sleep(0.05)
     except KeyboardInterrupt:
-        process.terminate()  # end the network after an interrupt, because it would keep running in the background
+        # end the network after an interrupt, because its processes would keep running in the background
+        process.terminate()
         process.wait()
         raise
     raise CommandError(f"The network has not started in {_DETACHED_S:.0f} s: see {log}.")

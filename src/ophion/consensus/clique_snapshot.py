@@ -77,8 +77,7 @@ class Snapshot(Struct, frozen=True):
         signers = list(self.signers)
         standing = sum(v.target == vote.target for v in votes)
         if standing > len(signers) // 2:
-            # all pending votes for one target have the same direction: they add a target that is no signer, and remove
-            # a signer
+            # all pending votes for one target have the same direction, which depends on whether the target is a signer
             if vote.target not in signers:
                 insort(signers, vote.target)
             else:

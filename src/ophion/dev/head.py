@@ -174,7 +174,7 @@ class HeadControl:
         chain, builder = self._chain, self._builder
         parent = chain.head
         drafts = EmptyDrafts(self._engine, preferences, interval, core)
-        idle: BuiltBlock | None = None  # the last executed block, or None if that block changed the state
+        idle: BuiltBlock | None = None  # `idle` is the last executed block, or None if that block changed the state
         try:
             state, root = core.state_after(parent), chain.root_after(parent.header)
             for _ in range(count):

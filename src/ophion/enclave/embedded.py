@@ -151,8 +151,7 @@ class EmbeddedEnclave:
         except NativeError as error:
             raise EnclaveError(str(error), "EnclaveEncryptCombineKeys") from error
         parcel = Parcel(Label(Kind.PAYLOAD, key), record)
-        # store the payload on this node and send it to the recipients at the same time, because the marker follows
-        # later
+        # send the payload while this node stores it: a crash loses nothing, because the marker follows later
         pushed = self._delivery.start(parcel, others)
         if sealed is not None:
             sealed(key)

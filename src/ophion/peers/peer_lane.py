@@ -68,7 +68,7 @@ class PeerLane(Generic[Owner]):
         owner, jobs = queues.popitem(last=False)
         job = jobs.popleft()
         if jobs:
-            queues[owner] = jobs  # the peer with the next job is now at the end of the queue
+            queues[owner] = jobs  # the peer still has jobs, so move it to the end of the queue
         return job
 
     def _finished(self, result: asyncio.Future[T], done: asyncio.Future[T]) -> None:

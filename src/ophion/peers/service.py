@@ -359,7 +359,7 @@ class PeerService:
             replaced = self._admission.judge(peer, self._clock.monotonic())
         except OphionError:
             if present is not None:
-                # probe the existing connection: it may be dead, because the remote node tries to connect again
+                # the remote node connects again, so the existing connection may be dead: probe it
                 self._by_peer[present].probe()
             raise
         if replaced is not None:

@@ -146,7 +146,8 @@ class Queue:
             self.bytes -= replaced.size
             queue = self.senders[item.sender]
             queue.bytes -= replaced.size
-            del queue.by_nonce[item.nonce]  # leave the entry empty for a moment, because `add` fills the same nonce
+            # delete the entry only for a moment, because `add` fills the same nonce again
+            del queue.by_nonce[item.nonce]
         self.add(item, account_nonce)
         return replaced
 

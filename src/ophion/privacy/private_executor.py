@@ -177,7 +177,7 @@ class PrivateExecutor:
             await self.late.settle()
             if not self._wake.is_set():
                 await self._wake.wait()
-            await asyncio.sleep(0)  # give block import a turn before the next step
+            await asyncio.sleep(0)  # let block import run before the next step
 
     async def _step(self) -> None:
         """Advance private execution to the head, or by one batch of blocks."""
@@ -202,8 +202,8 @@ class PrivateExecutor:
             # queue retries after the write, because the database marks a payload as late only if it stores the marker
             self._retries.missed(self._missed)
             self._missed.clear()
-            # read again which earlier transactions new members got: payloads that arrived during the write were not
-            # marked as late
+            # take the earlier transactions again, because payloads that arrived during the write were not marked as
+            # late
             await self.hand_overs.take(place.block for place in handed)
         else:
             self._mark = (blocks[-1].hash, blocks[-1].number)

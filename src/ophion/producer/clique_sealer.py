@@ -263,7 +263,7 @@ class CliqueSealer:
             self._note_store(None)
             if answer.claim is Claim.OURS:
                 return True
-            # wait for the block of the other node with this key, because that node may have stopped
+            # wait for the block of the other node with this key, because that node may have stopped before sending it
             await self._wake_up(_PARTNER_WAIT_S)
             if answer.claim is Claim.PARTNER and self._chain.head.hash == header.parent_hash:
                 await self._adopt(shared, header.parent_hash, answer.digest)

@@ -163,7 +163,7 @@ class IncrementalBuilder:
         self._block: DraftBlock | None = None
         self._in: dict[Hash32, PooledTransaction] = {}
         self._running: set[Hash32] = set()
-        # transactions that need no second check: they are included, permanently excluded, or queued to run
+        # `_known` holds transactions that need no second check: included, permanently excluded, or queued to run
         self._known: set[Hash32] = set()
         self._skipped: dict[Hash32, str] = {}
         self._refused: dict[Hash32, str] = {}
@@ -318,7 +318,7 @@ class IncrementalBuilder:
             return
         self._note(job.result(), had_whole_time)
         if self._ready:
-            # transactions are left, because one batch did not hold all new transactions
+            # one batch did not hold all new transactions, so run the others now
             self._feed()
         elif self._arrived or self._must_look or self._is_spoiled or self._is_contested:
             self._schedule()

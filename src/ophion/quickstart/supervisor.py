@@ -69,7 +69,7 @@ class NetworkSupervisor:
             if is_well and not self._stop.is_set():
                 self._is_ready = True
                 ready()
-                self._record()  # the command that waits prints the log up to this record
+                self._record()  # the command that waits for the network prints the log up to this record
             if is_well:
                 await self._until_stopped()
             return is_well
@@ -90,7 +90,7 @@ class NetworkSupervisor:
                 self._say(f"{self._work.path} is gone.")
                 return
             except OSError:
-                continue  # the disk is unreachable, which does not mean that the directory was deleted
+                continue  # the disk is unreachable, so the directory may still exist
 
     async def _first_blocks(self) -> bool:
         """Wait until every node has a block of this run and the proxy forwards requests. Returns False after a failure.

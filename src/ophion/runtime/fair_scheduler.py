@@ -172,7 +172,7 @@ class FairScheduler:
         for _ in range(len(waiting)):
             heapq.heappop(waiting)[2].work()
             if perf_counter() - now + first - self.ends_at > SHARE_S:
-                # the moved end of the time slice shows the time that `spend` has charged
+                # `ends_at` moves when `spend` charges time, so the difference counts that time too
                 break
         end = perf_counter() + SHARE_S
         while line and perf_counter() < end:

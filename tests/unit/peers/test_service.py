@@ -898,7 +898,7 @@ def open_descriptors() -> int:
 def test_many_connections_later_everything_is_as_it_was() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1)
-        # the first stream makes the event loop open a file that stays open, so open it before counting
+        # the first stream makes the event loop open a lasting file, so make a stream before counting descriptors
         first = await UnknownNode.dial(a)
         await first.greet()
         first.close()

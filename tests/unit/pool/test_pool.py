@@ -403,7 +403,7 @@ def test_what_a_restart_refuses_for_now_is_kept_for_the_next(
     again = Bench(world, journal=Journal(path))
     assert again.pool.restore() == 2
     assert "kept for the next start" not in caplog.text
-    # after some hours, transactions below the minimum price leave the journal
+    # the journal drops transactions that stay below the minimum price for some hours
     late = Bench(world, journal=Journal(path), floor=FeeFloor(10**18, 0))
     late.clock.advance(14 * 3600)
     assert late.pool.restore() == 0

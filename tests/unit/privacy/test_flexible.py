@@ -119,7 +119,7 @@ def test_a_group_is_made_used_locked_widened_and_narrowed(private: PrivateInterf
     assert group.read("0x0d8e6e2c") != version
     assert int(group.read("0x78b90337"), 16) == 1, "adding unlocks"
     assert group.send(set_number(48), to=CONTRACT)["status"] == "0x1"
-    # member FOR is removed
+    # remove the member FOR from the group
     assert group.send(remove_member(FOR))["status"] == "0x1"
     assert set(group.members()) == {text(FROM), text(THIRD)}
     assert private.ask("privx_findOnchainPrivacyGroup", [text(FROM), text(FOR)]) == []

@@ -105,7 +105,7 @@ def test_any_changed_byte_is_refused(protocol: str, tmp_path: Path) -> None:
         changed[position] ^= chance.randrange(1, 256)
         with pytest.raises(ProofError) as caught:
             verify_bundle(ProofBundle.decode(bytes(changed)), trust)
-        # the verifier can only detect by the checksum that an absent account was changed into another absent account
+        # only the checksum detects that an absent account was changed into another absent account
         assert position > where or not str(caught.value).startswith("digest")
         if attempt % 50 == 0:
             with pytest.raises(Refused):

@@ -19,7 +19,7 @@ impl<V: Value> Child<V> {
         let Child::Live(cell) = self else { return };
         let id = cell.id();
         if id != 0 {
-            // skip nodes without a hash, because their parent stores them
+            // skip a node without a hash, because its parent node stores it
             if id <= last
                 && let Reference::Hash(hash) = *cell.reference()
             {

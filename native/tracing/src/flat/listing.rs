@@ -67,7 +67,7 @@ impl Listing<'_> {
         };
         if let Some(Precompiled { price, result, .. }) = &self.events.root_precompiled {
             outcome.gas_used = *price as i64;
-            // a precompiled contract that ran out of gas was not charged its price, so add the price again
+            // a precompiled contract that ran out of gas was not charged its price, so add the price to the gas again
             if *result == InstructionResult::PrecompileOOG {
                 gas += price;
             }

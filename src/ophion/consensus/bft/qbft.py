@@ -187,8 +187,7 @@ class Qbft(MessageCodec):
         if block.height != validator_set.height:
             raise Unjustified("the block is of another height")
         if block.round > number:
-            # reject a block that names a later round: if it were prepared, `check_same_block` could not match it in
-            # later proposals
+            # reject a block that names a later round, because `check_same_block` could not match it in later proposals
             raise Unjustified("the block names a later round")
         changes = proposal.round_changes or ()
         if number == 0:

@@ -82,7 +82,7 @@ class Buckets:
             return
         for waiting_id in reversed(tuple(bucket.waiting)):
             if self._is_rare(bucket.waiting[waiting_id], bucket):
-                # replace by the most recently seen node, and check it before the other nodes of the bucket
+                # the most recently seen node takes the free place and is checked before the other nodes of the bucket
                 bucket.nodes[waiting_id] = bucket.waiting.pop(waiting_id)
                 bucket.nodes.move_to_end(waiting_id, last=False)
                 return

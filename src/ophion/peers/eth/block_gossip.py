@@ -123,7 +123,7 @@ class BlockGossip:
         if not self._is_near(block.number) or self._is_settled(header.hash):
             return
         if header.hash in self._held:
-            # another copy is being verified; if its body is wrong, the fetcher asks this peer
+            # another copy of the block is being verified; if the body of that copy is wrong, the fetcher asks this peer
             self._fetcher.want(header.hash, block.number, peer)
             return
         if self._held.add(peer, header.hash, encoded.size):

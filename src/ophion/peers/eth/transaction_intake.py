@@ -190,8 +190,8 @@ class TransactionIntake:
             if admission.error.reason not in _HARMLESS:
                 self._invalid.spend(1, now)
                 if admission.error.reason == "malformed":
-                    # disconnect the peer, but still submit its other transactions, because copies from other peers were
-                    # ignored
+                    # disconnect the peer, but still submit its other transactions, because copies of them from other
+                    # peers were ignored
                     self._peer.peer.disconnect(DisconnectReason.BREACH, f"transaction: {admission.error}")
         self.submit()
 

@@ -181,8 +181,7 @@ class Download:
             self._has_none(peer, stretch)
             return
         if len(headers) < stretch.count and peer is not self._target:
-            # reject a partial range: only the known last header of a full range proves that the helper's headers are
-            # right
+            # reject a partial range: only a full range ends at a known header, which proves that the headers are right
             peer.useless("it sent only a part of the requested headers")
             self._plan.give_back(stretch)
             return

@@ -51,7 +51,7 @@ def refusing_table(table: MethodTable, exempt: Iterable[str]) -> RefusingTable:
 
 def _is_open(name: str, bound: BoundMethod, permissions: Collection[str], exempt: frozenset[str]) -> bool:
     if not bound.name:
-        return True  # the request passes, because a disabled method returns its own error
+        return True  # permit a disabled method, because it returns its own error
     return name in exempt or allows(permissions, name) or allows(permissions, bound.name)
 
 

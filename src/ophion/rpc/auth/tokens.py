@@ -129,7 +129,7 @@ def reader_from_file(path: Path, algorithm: JwtAlgorithm) -> TokenReader:
     try:
         key = jwt.get_algorithm_by_name(algorithm.value).prepare_key(content)
     except (jwt.PyJWTError, ValueError, TypeError) as error:
-        # for a key of another type, the error message of PyJWT names only a generator object
+        # for a key of another type, PyJWT's message names only a generator object, so use a clearer reason
         reason = "it is a key of another type" if "<generator" in str(error) else error
         raise ConfigError(f"The JWT public key file {path} holds no key for {algorithm.value}: {reason}") from None
     return TokenReader(key, algorithm)

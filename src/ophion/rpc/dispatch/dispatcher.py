@@ -237,7 +237,7 @@ class Dispatcher:
         try:
             method = orjson.loads(name)
         except orjson.JSONDecodeError:
-            return _NOT_JSON  # the method name contains a lone surrogate, which the outline does not detect
+            return _NOT_JSON  # the method name contains a lone surrogate, which `json_outline` does not detect
         bound = self._table.get(method)
         if bound is None:
             return self._failed(METHOD_NOT_FOUND(reason_declined(method)), method, written)

@@ -160,7 +160,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _abort_half_closed(self) -> None:
         if self.answers and not self.answers.is_streaming:
-            # leave a stream alone: if the client is gone, its next write fails
+            # do not abort a stream, because its next write fails if the client is gone
             self.transport.abort()
 
     def pause_writing(self) -> None:
@@ -348,7 +348,7 @@ class HttpConnection(asyncio.Protocol):
             # set the session for each request, because a proxy may send requests of many clients over one connection
             self.use_session(cast(Session, reader.session))
             if len(request.body) < reader.body_bytes:
-                return policy.guard.refusal  # the reader has dropped the body of a refused request
+                return policy.guard.refusal  # refuse the request, because the reader has dropped its body
         session = self.session
         if session is None:
             return policy.application.respond(request)
@@ -379,7 +379,7 @@ class HttpConnection(asyncio.Protocol):
         self.answers.add(reply, size=size, takes_gzip=accepts_gzip)
         if isinstance(reply, Pending) and size < _LIGHT_BYTES and not reply.weight:
             if self.state is READY:
-                self.state = OPEN  # a small pending request leaves nothing to send until its answer is ready
+                self.state = OPEN  # the answer of a small pending request comes later, so nothing can be sent now
         else:
             self._flush()
             if begun and type(reply) is Response:

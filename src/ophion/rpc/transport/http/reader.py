@@ -252,7 +252,7 @@ class RequestReader:
 
     def _is_target_allowed(self) -> bool:
         """Strip the host from a target in absolute form; return whether that host is allowed."""
-        if self._target[:1] == b"/":  # the common case is a path without a host
+        if self._target[:1] == b"/":  # in the common case, the target is a path without a host
             return True
         absolute = _ABSOLUTE.fullmatch(self._target)
         if absolute is None:
