@@ -41,7 +41,7 @@ from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 SENDERS: Final = 64
 STILL_S: Final = 3.0
-"""Seconds without a block after which all transactions of a node are mined."""
+"""Seconds without a block after which all transactions of a node count as mined."""
 PRICE: Final = 100 * 10**9
 FUNDS: Final = 10**20
 GAS_LIMIT: Final = 300_000_000

@@ -25,7 +25,9 @@ def tool(variable: str, version: str) -> Path:
 
 
 def suite_data(version: str, target: Path) -> Path:
-    """Return a copy of a suite's chain. `go mod download` of that version puts the chain into Go's module cache."""
+    """Return a copy of a suite's chain. `go mod download` of the suite's go-ethereum version puts the chain into Go's
+    module cache.
+    """
     cache = os.environ.get("GOMODCACHE") or _go_module_cache()
     source = Path(cache, SUITE_DATA.format(version=version)) if cache else None
     if source is None or not source.is_dir():

@@ -2,7 +2,7 @@
 
 use alloy_primitives::hex;
 
-/// Return the bytes of a named vector.
+/// Return the bytes of a named test vector.
 pub fn vector(name: &str) -> Vec<u8> {
     let lines = include_str!("../../../tests/data/wire/vectors.txt").lines();
     let mut pairs = lines.filter_map(|line| line.split_once(' ').or(Some((line, ""))));

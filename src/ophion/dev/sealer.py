@@ -32,7 +32,7 @@ class DevSealer(InstantSealer):
         self.interval_s = interval_s
         """Seconds between blocks; 0 when interval mining is off."""
         self.write_lane: Lane | None = None
-        """The write lane, or None if no block may be built on the event loop. While this lane is busy, blocks are built
+        """The write lane (worker thread), or None if no block may be built on the event loop. While this lane is busy, blocks are built
         in it.
         """
         self._changed = asyncio.Event()

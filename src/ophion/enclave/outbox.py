@@ -20,7 +20,7 @@ class Outbox:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.waiting: Counter[bytes] = Counter()
-        """Number of rows by recipient."""
+        """Number of outbox rows by recipient."""
         self._number = 0
         after = b""
         while rows := store.rows(OUTBOX, b"", after, _PAGE):

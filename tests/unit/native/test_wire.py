@@ -36,7 +36,7 @@ def entropy(seed: int) -> bytes:
 
 
 def sessions() -> tuple[Session, Session]:
-    """Return initiator and recipient after a handshake."""
+    """Return the sessions of initiator and recipient after a handshake."""
     initiator = Handshake.initiate(A, public_key(B), entropy(1))
     ack, remote, theirs = Handshake.answer(B, initiator.auth, entropy(2))
     assert remote == public_key(A)

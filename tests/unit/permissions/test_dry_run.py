@@ -28,7 +28,7 @@ NODES = [Enode(bytes([number]) * 64, f"10.0.0.{number}", 30303, 30303) for numbe
 ACCOUNTS = [bytes([number]) * 20 for number in range(1, 13)]
 OWN = NODES[0]
 CONTRACT_CHANGES = 200
-"""Number of changes for each contract interface. The test makes a thousand more for lists."""
+"""Number of changes for each interface version of the contracts. The test makes a thousand more for lists."""
 
 
 def some(random: Random, items: list[Enode] | list[Address], most: int) -> list[Enode] | list[Address]:

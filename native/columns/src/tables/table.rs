@@ -32,7 +32,7 @@ impl Table {
         Table { columns: specs.iter().map(|(name, kind)| Column::new(*kind, is_wanted(name))).collect(), rows: 0 }
     }
 
-    /// Start a row; its values follow in the order of the columns.
+    /// Start a table row; its values follow in the order of the columns.
     #[inline]
     pub fn row(&mut self) -> Row<'_> {
         self.rows += 1;

@@ -254,23 +254,23 @@ pub type RowTables = [Option<Table>; ROW_TABLES.len()];
 
 /// Keys of the meta table. Values of the node have the prefix "node:".
 pub mod meta {
-    /// Hash and number (8) of the head.
+    /// Key of the head in the meta table. The value is hash and number (8 bytes).
     pub const HEAD: &[u8] = b"head";
-    /// State root of the tables `accounts` and `storage`.
+    /// Key of the state root of the tables `accounts` and `storage`.
     pub const FLAT_ROOT: &[u8] = b"flat root";
-    /// Id of the next trie node.
+    /// Key of the id of the next trie node.
     pub const NEXT_NODE: &[u8] = b"next node";
-    /// Id of the next private trie node.
+    /// Key of the id of the next private trie node.
     pub const NEXT_PRIVATE_NODE: &[u8] = b"next private node";
-    /// Hash and number (8) of the last block processed for private transactions.
+    /// Key of the last block processed for private transactions. The value is hash and number (8 bytes).
     pub const FOLLOWED: &[u8] = b"private followed";
-    /// Version of the table layout.
+    /// Key of the version of the table layout.
     pub const LAYOUT: &[u8] = b"layout";
     pub const LAYOUT_VERSION: &[u8] = &[4];
     /// Older layouts that can be read. Layout 1 has transactions by full hash, bodies with one sender per transaction,
     /// and accounts without address. Layout 2 has trie nodes without deltas. Layout 3 has no buffered index rows.
     pub const OLDER_LAYOUTS: [&[u8]; 3] = [&[1], &[2], &[3]];
-    /// Number of tables (one byte); absent in databases of the first version.
+    /// Key of the number of tables (one byte); absent in databases of the first version.
     pub const TABLES: &[u8] = b"tables";
 
     /// Return the key in the meta table of a value that the node defines.

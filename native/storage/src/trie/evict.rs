@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::node::{Child, Node, Reference, Trie, Value};
 
 impl<V: Value> Trie<V> {
-    /// Evict all nodes up to id `last`. Changed nodes stay, including nodes that another block has changed and not
+    /// Evict all trie nodes up to id `last`. Changed nodes stay, including nodes that another block has changed and not
     /// written yet.
     pub fn evict(&mut self, last: u64) {
         if let Some(root) = &mut self.root {
@@ -40,7 +40,7 @@ impl<V: Value> Child<V> {
         }
     }
 
-    /// Return the number of nodes in memory.
+    /// Return the number of trie nodes in memory.
     #[cfg(test)]
     pub fn live(&self) -> usize {
         let Child::Live(cell) = self else { return 0 };

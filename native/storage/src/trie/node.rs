@@ -20,7 +20,7 @@ pub trait Value: Clone {
     /// Append the stored form, from which the value can be restored. It may contain more than the RLP, such as ids of
     /// further tries.
     fn store(&self, out: &mut Vec<u8>);
-    /// Return the length of the stored form.
+    /// Return the length of the value's stored form.
     fn stored_length(&self) -> usize;
     fn restore(bytes: &[u8]) -> Result<Self>;
     /// Write the trie below this value (an account's storage) before the value. `before` is the root of the trie's

@@ -11,7 +11,7 @@ use super::node::{Cell, Child, EMPTY_ROOT, Node, Trie, Value, rank};
 use super::source::Source;
 
 impl<V: Value> Child<V> {
-    /// Return the node of this child. A node that is not in memory is loaded but not cached.
+    /// Return the trie node of this child. A node that is not in memory is loaded but not cached.
     pub fn open(&self, source: &impl Source) -> Result<Arc<Cell<V>>> {
         match self {
             Child::Live(cell) => Ok(cell.clone()),
@@ -21,7 +21,7 @@ impl<V: Value> Child<V> {
         }
     }
 
-    /// Return the node of this child as a mutable node. A shared node is copied first.
+    /// Return the trie node of this child as a mutable node. A shared node is copied first.
     fn own(&mut self, source: &impl Source) -> Result<&mut Cell<V>> {
         if let Child::Stored { .. } = self {
             *self = Child::Live(self.open(source)?);

@@ -69,7 +69,7 @@ class Fork:
         self.point = point
         self.state = ForkState(point.number, self._on_missing)
         self.waits_always = False
-        """Whether every thread waits for the source. Chains without lanes set this."""
+        """Whether every thread waits for the source. Chains without worker threads set this."""
         self._cache: ForkCache | None = None
         self._responses: dict[bytes, Any] = {}
         self._nonces: dict[bytes, int] = {}

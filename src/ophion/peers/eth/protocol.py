@@ -63,14 +63,14 @@ class EthProtocol:
     ) -> None:
         self.chain = chain
         self.lane = PeerLane(lanes.peers, self.is_member_node)
-        """Lane for database reads and decoding on behalf of peers. Jobs of members run first."""
+        """Worker threads for database reads and decoding on behalf of peers. Jobs of network members run first."""
         self.peers = EthPeers()
         self.network_id = network_id
         self.versions = offered(chain.engine.finality is Finality.IMMEDIATE)
         self.capabilities: Sequence[Capability] = tuple(version.capability for version in self.versions)
         self.fork_ids = ForkIds.of(chain.spec, chain.genesis.hash, chain.genesis.timestamp)
         self.announced_rules: dict[Address, int] = {}
-        """By member address: first block of the fork rules that the member announced and this node does not know."""
+        """By block producer: first block of the fork rules that it announced and this node does not know."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self.is_accepting: Callable[[], bool] = lambda: True
         """Whether to process transactions of peers. Set by the synchroniser."""

@@ -104,7 +104,7 @@ class TransactionIntake:
         self._waiting: deque[bytes] = deque()
         self._bytes = 0
         self._shared_bytes: IntakeShare | None = None
-        """Shared limit that also counts the waiting bytes of an unknown peer. None for a member."""
+        """Shared limit that also counts the waiting bytes of an unknown peer. None for a network member."""
         self._is_busy = False
         self._invalid = TokenBucket(_MAX_INVALID, _INVALID_PER_S)
         self._unread = 0

@@ -78,7 +78,7 @@ class Journal(Generic[T]):
     def __init__(self, limit: int) -> None:
         self._entries: deque[T] = deque(maxlen=limit)
         self.end = 0
-        """Position after the newest entry."""
+        """Position after the newest entry of the journal."""
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -52,7 +52,7 @@ class LiarCoalition:
     def __init__(self, members: frozenset[int]) -> None:
         self.members = members
         self.audience: dict[Hash32, frozenset[int]] = {}
-        """Members that shall accept a block, by the digest of the block."""
+        """Nodes that shall accept a block, by the digest of the block."""
 
 
 class Liar:

@@ -39,10 +39,10 @@ class Checker:
     def __init__(self, rules: Rules, limits: MessageLimits, members: int, dishonest: frozenset[int]) -> None:
         self.dishonest = dishonest
         self.forgetful: frozenset[int] = frozenset()
-        """Members that lose their disk but are not Byzantine. They skip the height at which they restart."""
+        """Nodes that lose their disk but are not Byzantine. They skip the height at which they restart."""
         self.violations: list[Violation] = []
         self.finals: dict[int, FinalBlock] = {}
-        """Blocks decided by honest members, by height."""
+        """Blocks decided by honest nodes, by height."""
         self.decided_rounds: list[int] = []
         """Round in which each height was first decided."""
         self._rules = rules
@@ -54,13 +54,13 @@ class Checker:
             + _MESSAGES_BESIDE
         )
         self._votes: dict[tuple[int, int, int, type], Hash32] = {}
-        """Digest of each vote, by (member, height, round, kind)."""
+        """Digest of each vote, by (node, height, round, kind)."""
         self._round_reached: dict[tuple[int, int], int] = {}
-        """Latest requested round, by (member, height)."""
+        """Latest requested round, by (node, height)."""
         self._committers: dict[tuple[int, int, Hash32], set[int]] = {}
-        """Honest members that committed a block, by (height, round, hash)."""
+        """Honest nodes that committed a block, by (height, round, hash)."""
         self._locks: dict[int, tuple[int, Hash32]] = {}
-        """Locked block as (round, hash), by height: enough honest members hold its proof. Later votes must be for this
+        """Locked block as (round, hash), by height: enough honest nodes hold its proof. Later votes must be for this
         block.
         """
 

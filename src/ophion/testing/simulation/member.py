@@ -99,7 +99,7 @@ class SimulatedMember:
         self.address = address
         self.chain = [genesis]
         self.machine: BftStateMachine | None = None
-        """The state machine; None while the member is down."""
+        """The state machine; None while the node is down."""
         self.memory: DurableVotes | None = None
         """Votes stored on disk."""
         self.liar: Liar | None = None
@@ -108,11 +108,11 @@ class SimulatedMember:
         """Number of the scheduled event for each kind of timer. Older events of the same kind are ignored."""
         self.group = 0
         self.skew_s = 0.0
-        """Seconds by which the member's clock is ahead."""
+        """Seconds by which the node's clock is ahead."""
         self.target = 0
-        """The height to which the member synchronises."""
+        """The height to which the node synchronises."""
         self.dies_after: int | None = None
-        """Number of effects that the member still runs before it crashes."""
+        """Number of effects that the node still runs before it crashes."""
 
     @property
     def name(self) -> str:

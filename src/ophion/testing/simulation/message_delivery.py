@@ -31,13 +31,13 @@ class MessageDelivery:
     ) -> None:
         self.link: LinkQuality = CALM
         self.gossips = True
-        """Whether members relay messages."""
+        """Whether nodes relay messages."""
         self.extra_loss: dict[type, float] = {}
         """Share of lost messages by type, in addition to the loss of the link."""
         self.filter: Callable[[int, int, Letter], bool] | None = None
         """Called with sender, receiver and message; returning False drops the message. For scripted tests."""
         self.missing_links: set[frozenset[int]] = set()
-        """Pairs of members without a connection."""
+        """Pairs of nodes without a connection."""
         self._event_queue = event_queue
         self._rng = rng
         self._trace = trace

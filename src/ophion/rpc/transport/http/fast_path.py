@@ -27,7 +27,7 @@ class PlainHeads:
         self._max_head_bytes = max_head_bytes
         self.sizes: dict[bytes, int] = {}
         self.with_gzip: set[bytes] = set()
-        """Heads that accept compressed answers."""
+        """HTTP request heads that accept compressed answers."""
 
     def learn(self, message: bytes, body_size: int, accepts_gzip: bool = False) -> None:
         """Store the HTTP head of a message: all bytes before its body. A full table is cleared first."""
@@ -61,10 +61,10 @@ class HeadMatcher:
 
     def __init__(self, heads: PlainHeads) -> None:
         self.learnable_bytes = -1
-        """Body size of the request whose head the parser has proposed to store; -1 without a proposed head."""
+        """Body size of the request whose HTTP head `propose` has marked; -1 if no head is marked."""
         self.learnable_with_gzip = False
         self.is_private = False
-        """Whether the proposed head is stored for this connection only."""
+        """Whether the marked HTTP head is stored for this connection only."""
         self.use(heads)
 
     def use(self, heads: PlainHeads) -> None:
@@ -73,7 +73,7 @@ class HeadMatcher:
         self._own: PlainHeads | None = None
         self.head = b""
         self.end = self.size = -1
-        """Length of the last head, and of the whole request."""
+        """Length of the last HTTP request head, and of the whole request."""
         self.accepts_gzip = False
 
     def whole(self, data: bytes) -> int:
