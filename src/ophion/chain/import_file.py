@@ -86,7 +86,7 @@ class BlockFileImport:
         last: int | None = None,
         on_commit: Callable[[], None] | None = None,
     ) -> None:
-        """Import only blocks from `first` to `last` (inclusive).
+        """Create the import of blocks `first` to `last` (inclusive).
 
         Calls `on_progress` after each block and `on_commit` after each batch.
         """

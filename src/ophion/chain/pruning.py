@@ -30,7 +30,7 @@ from ophion.runtime.topic import WhenFull
 log = logging.getLogger(__name__)
 
 _LEAST: Final = 10_000
-"""Minimum number of nodes written between two rounds. These nodes take some megabytes."""
+"""Minimum number of nodes written between two pruning rounds. These nodes take some megabytes."""
 _SHARE: Final = 12
 """A pruning round starts only after one node was written per this many remaining nodes. This bounds the garbage."""
 _STATES_A_STEP: Final = 1_000
@@ -53,7 +53,7 @@ class Step:
         self._most = most
 
     def take(self) -> None:
-        """Run the step for some milliseconds."""
+        """Run the pruning step for some milliseconds."""
         self.has_more = self._part(self._most)
 
 
@@ -63,7 +63,7 @@ class Dropped(Struct):
     rounds: int = 0
     """Number of pruning rounds started."""
     sweeps: int = 0
-    """Number of rounds that deleted nodes."""
+    """Number of pruning rounds that deleted nodes."""
     marked: int = 0
     """Number of trie nodes marked as needed, summed over all rounds."""
     freed: int = 0
@@ -75,7 +75,7 @@ class Dropped(Struct):
 
 
 class PruningRounds:
-    """Decides when a round is due, and runs its steps."""
+    """Decides when a pruning round is due, and runs its steps."""
 
     def __init__(self, store: Store, keep: int) -> None:
         """Create the rounds. The states of the head and of `keep` blocks before the head are kept."""
@@ -87,7 +87,9 @@ class PruningRounds:
         self._stayed = 0
 
     def is_due(self, head: int) -> bool:
-        """Whether enough nodes were written since the last round. Also true at the first check after a start."""
+        """Whether enough nodes were written since the last pruning round. Also true at the first check after a
+        start.
+        """
         if head <= self.keep:
             return False
         if self._written_before is None:
@@ -95,7 +97,7 @@ class PruningRounds:
         return self._store.nodes_written() - self._written_before > max(_LEAST, self._stayed // _SHARE)
 
     def steps(self, head: int) -> Iterator[Step]:
-        """Yield the steps of one round. Blocks may be written between two steps."""
+        """Yield the steps of one pruning round. Blocks may be written between two steps."""
         written = self._store.nodes_written()
         begun: list[Pruning] = []
 
@@ -123,7 +125,7 @@ class PruningRounds:
         log.info("pruned old states states=%d nodes=%d kept=%d", round.forgotten, round.freed, round.marked)
 
     def catch_up(self, head: int) -> None:
-        """Run a whole round at once, if a round is due. Commands use this method."""
+        """Run a whole pruning round at once, if a round is due. Commands use this method."""
         if self.is_due(head):
             for step in self.steps(head):
                 step.take()
@@ -169,7 +171,7 @@ class StatePruner:
         self.rounds = PruningRounds(chain.store, keep)
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Check after every block whether a round is due."""
+        """Check after every block whether a pruning round is due."""
         blocks = self._chain.events.subscribe("pruning", 1, WhenFull.DROP_OLDEST)
         ready()
         try:
@@ -180,7 +182,7 @@ class StatePruner:
             blocks.close()
 
     async def _round(self) -> None:
-        """Run one round, with pauses between the steps."""
+        """Run one pruning round, with pauses between the steps."""
         dropped = self.rounds.dropped
         dropped.is_running = True
         try:

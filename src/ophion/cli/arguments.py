@@ -160,5 +160,7 @@ def _unknown(word: str, known: Iterable[str]) -> str:
 
 
 def read_arguments(argv: Sequence[str], settings: type) -> Arguments:
-    """Find the command and sort the options. Unknown words and flags are returned as problems."""
+    """Split argv into the command, its own options and the global options. Unknown words and flags are returned as
+    problems.
+    """
     return _Reader(settings).read(argv)

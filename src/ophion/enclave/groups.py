@@ -92,7 +92,7 @@ class GroupRegistry:
         return key in self._sound or is_sound_enclave_key(key)
 
     def put(self, record: GroupRecord) -> list[Change]:
-        """Add or change a group. Returns the rows to write; after the write the caller must call `written`."""
+        """Add or change a group. Returns the database rows to write; after the write the caller must call `written`."""
         group_id = record.id
         changes: list[Change] = [(GROUPS, group_id, record.encode())]
         if self.get(group_id) is None:
@@ -103,7 +103,7 @@ class GroupRegistry:
         return changes
 
     def forget(self, record: GroupRecord) -> None:
-        """Remove a group from memory while its rows are being deleted."""
+        """Remove a group from memory while its database rows are being deleted."""
         group_id = record.id
         self.count -= 1
         self._group_counts[record.maker] -= 1

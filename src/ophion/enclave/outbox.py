@@ -10,7 +10,7 @@ from ophion.enclave.store_writer import OUTBOX, Change, number_of, numbered
 from ophion.native.store import Store
 
 MAX_WAITING: Final = 1_000_000
-"""Maximum number of rows per recipient. They suffice for weeks offline and take about 200 MB with payloads."""
+"""Maximum number of outbox rows per recipient. They suffice for weeks offline and take about 200 MB with payloads."""
 _PAGE: Final = 10_000
 
 
@@ -30,7 +30,7 @@ class Outbox:
             after = rows[-1][0]
 
     def is_full(self, recipient: bytes) -> bool:
-        """Whether a recipient has reached the limit of rows."""
+        """Whether a recipient has reached the limit of outbox rows."""
         return self.waiting[recipient] >= MAX_WAITING
 
     def put(self, recipient: bytes, label: Label) -> Change:
@@ -40,11 +40,11 @@ class Outbox:
         return (OUTBOX, numbered(recipient, self._number), label.encode())
 
     def page(self, recipient: bytes, limit: int) -> list[tuple[bytes, Label]]:
-        """Return the oldest rows of a recipient."""
+        """Return the oldest outbox rows of a recipient."""
         return [(key, Label.decode(value)) for key, value in self._store.rows(OUTBOX, recipient, b"", limit)]
 
     def take(self, recipient: bytes, key: bytes) -> Change:
-        """Return the change that removes a row after the parcel is acknowledged or refused."""
+        """Return the change that removes an outbox row after the parcel is acknowledged or refused."""
         self.waiting[recipient] -= 1
         if self.waiting[recipient] <= 0:
             del self.waiting[recipient]

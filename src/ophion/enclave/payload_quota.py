@@ -76,7 +76,7 @@ class Expired(Struct, frozen=True):
     is_group: bool
     id: bytes
     number: int | None
-    """Sequence number of the arrival rows, if known."""
+    """Sequence number of the database rows of the arrival, if known."""
 
 
 class PayloadQuota:
@@ -127,16 +127,16 @@ class PayloadQuota:
     # --- records ---------------------------------------------------------------------------------
 
     def add_payload(self, key: bytes, sender: bytes, size: int, now: float, number: int) -> Change:
-        """Count a payload. Returns the row to write."""
+        """Count a payload. Returns the database row to write."""
         return self._add(key, _Unmarked(_PAYLOAD, sender, max(size, _MIN_COST), now, number))
 
     def add_fetched(self, size: int) -> Change:
-        """Count a fetched payload. Returns the row to write."""
+        """Count a fetched payload. Returns the database row to write."""
         self._fetched += size
         return UNMARKED, _FETCHED, self._fetched.to_bytes(8, "big") + self._fetched_since.to_bytes(8, "big")
 
     def add_group(self, group_id: bytes, maker: bytes, now: float, number: int) -> Change:
-        """Count a group. Returns the row to write."""
+        """Count a group. Returns the database row to write."""
         return self._add(group_id, _Unmarked(_GROUP, maker, 1, now, number))
 
     def _add(self, id: bytes, one: _Unmarked) -> Change:
@@ -155,7 +155,7 @@ class PayloadQuota:
         counter[self._account(one.sender)] += sign * one.cost
 
     def mark(self, payloads: Iterable[bytes], groups: Iterable[bytes], senders: Iterable[bytes]) -> list[Change]:
-        """Record that markers refer to these payloads. Returns the rows to change."""
+        """Record that markers refer to these payloads. Returns the database rows to change."""
         changes: list[Change] = []
         for kind, ids in ((_PAYLOAD, payloads), (_GROUP, groups)):
             for id in ids:
@@ -195,7 +195,7 @@ class PayloadQuota:
         return found
 
     def forget(self, expired: Iterable[Expired]) -> list[Change]:
-        """Stop counting deleted payloads and groups. Returns the rows to delete."""
+        """Stop counting deleted payloads and groups. Returns the database rows to delete."""
         changes: list[Change] = []
         for one in expired:
             key = (_GROUP if one.is_group else _PAYLOAD) + one.id
@@ -234,7 +234,9 @@ class PayloadQuota:
                 self._count(one, 1)
 
     def upgrade_rows(self) -> list[Change]:
-        """Return rows that record the known senders in a database of an older version. The rows are written once."""
+        """Return database rows that record the known senders in a database of an older version. The rows are written
+        once.
+        """
         return [(UNMARKED, _SENDER + sender, _NOTHING) for sender in self._known] if self._is_upgrade else []
 
 

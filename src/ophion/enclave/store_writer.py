@@ -20,7 +20,7 @@ from ophion.runtime.lanes import Lanes
 log = logging.getLogger(__name__)
 
 Change: TypeAlias = tuple[str, bytes, bytes | None]
-"""Table, key and value of a row. The value None deletes the row."""
+"""A change of the database: table, key and value of a row. The value None deletes the row."""
 
 PAYLOADS = "payloads"
 ARRIVALS = "arrivals"
@@ -124,12 +124,12 @@ def _tell(waiting: Iterable[_Waiter], error: BaseException | None) -> None:
 
 
 def numbered(key: bytes, number: int) -> bytes:
-    """Return the key of a row in a table ordered by number."""
+    """Return the key of a database row in a table that is ordered by number."""
     return key + number.to_bytes(8, "big")
 
 
 def number_of(row_key: bytes) -> int:
-    """Return the number in a row key that `numbered` has created."""
+    """Return the number in a database row key that `numbered` has created."""
     return int.from_bytes(row_key[-8:], "big")
 
 

@@ -63,8 +63,8 @@ _LAST_S: Final = 0.05
 block.
 """
 _MAX_BEGINNINGS: Final = 3
-"""Limit of starts of one block, so that endless replacements cannot keep a core busy. Then the block is built when
-due.
+"""Maximum number of starts of one block, because endless replacements would keep a core busy. After that, the block is
+built when due.
 """
 
 

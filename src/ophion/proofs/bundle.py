@@ -89,7 +89,7 @@ class ProofBundle(Struct, frozen=True):
         return {**self._content(), "digest": data(self.digest or self.computed_digest())}
 
     def computed_digest(self) -> Hash32:
-        """Return the Keccak-256 hash of the canonical text of all other JSON keys."""
+        """Return the Keccak-256 hash of the canonical JSON text of the bundle without its digest."""
         return keccak256(_canonical(self._content()))
 
     def _content(self) -> dict[str, Any]:

@@ -23,11 +23,11 @@ use super::private::note_late;
 use super::snapshot::Snapshot;
 use super::tables::ROW_TABLES;
 
-/// Indices of the payload tables. If a payload arrives after its marker was processed, it is also recorded as late, for
-/// the private transaction processor.
+/// Indices of the two payload tables in `ROW_TABLES`. If a payload arrives after its marker was processed, it is also
+/// recorded as late, for the private transaction processor.
 const LATE: [usize; 2] = [0, 6];
 
-/// Table, key and value. The value None deletes the row.
+/// A change of a database row: table, key and value. The value None deletes the row.
 pub type Change<'a> = (&'a str, &'a [u8], Option<&'a [u8]>);
 
 /// A database row: key and value.

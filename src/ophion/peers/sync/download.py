@@ -36,14 +36,14 @@ _PER_PEER: Final = 2
 _BATCH_BLOCKS: Final = 256
 _BATCH_TRANSACTIONS: Final = 4_000
 _MAX_FAILURES: Final = 5
-"""Consecutive failed requests before the cycle fails."""
+"""Consecutive failed requests before the sync cycle fails."""
 _MAX_PIECES: Final = 8
 """Limit of additional requests that a helper gets to complete one range of headers."""
 _WHAT: Final = "synchronisation"
 
 
 class Download:
-    """Headers, bodies and imports of one cycle."""
+    """Headers, bodies and imports of one sync cycle."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Download:
 
     @property
     def goal(self) -> int:
-        """Number of the last block of this cycle."""
+        """Number of the last block of this sync cycle."""
         return self._plan.goal
 
     @property

@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 TOLERANCE: Final = 5
 """A node at most this many blocks behind counts as in sync."""
 PAUSE_S: Final = 2.0
-"""Seconds for which a peer is paused after a failed cycle. The pause doubles with each consecutive failure."""
+"""Seconds for which a peer is paused after a failed sync cycle. The pause doubles with each consecutive failure."""
 LONGEST_PAUSE_S: Final = 60.0
 PATIENCE_S: Final = 0.75
 """Seconds for which a small gap is left to gossip. Gossip fetches announced blocks after half a second."""
@@ -59,7 +59,7 @@ class _TargetHistory(Struct):
     strikes: int = 0
     """Consecutive sync cycles with unlinked headers."""
     failures: int = 0
-    """Consecutive cycles without an imported block."""
+    """Consecutive sync cycles without an imported block."""
     not_before: float = 0.0
     """Event loop time before which the peer is not chosen again."""
 
@@ -167,7 +167,9 @@ class Synchroniser:
     # --- target selection -----------------------------------------------------------------------
 
     def _choose(self) -> tuple[EthPeer | None, float | None]:
-        """Return the target of the next cycle (or None) and the seconds to wait before the next choice (or None)."""
+        """Return the target of the next sync cycle (or None) and the seconds to wait before the next choice (or
+        None).
+        """
         now = asyncio.get_running_loop().time()
         better = [peer for peer in self._eth.peers if peer.is_usable and self._is_better(peer)]
         if not better:
@@ -243,7 +245,7 @@ class Synchroniser:
             self._end(target, history, line if is_long else None)
 
     def _end(self, target: EthPeer, history: _TargetHistory, line: ProgressLine | None) -> None:
-        """End a cycle. A success resets the failure count of the target; a failure increases it."""
+        """End a sync cycle. A success resets the failure count of the target; a failure increases it."""
         now = asyncio.get_running_loop().time()
         has_proof, self._has_proof = self._has_proof, False
         self._download = None

@@ -78,7 +78,7 @@ class HttpConnection(asyncio.Protocol):
         self._rest = b""
         """Bytes that have arrived and wait to be parsed."""
         self._lone_head = b""
-        """A request head whose body has not arrived: a known head (AWAITING_BODY), or a head to store when its body arrives."""
+        """A request head whose body has not arrived: a known head (AWAITING_BODY), or a head to store later."""
         self._is_scheduled = False
         self._share = Share()
         self._graceful_close: GracefulClose | None = None
