@@ -66,7 +66,7 @@ def gaps_of(seen: list[tuple[float, int]]) -> list[float]:
 
 
 def flood(network: TestNetwork, seconds: int, connections: int, most: int) -> dict[str, object]:
-    """Flood the network and return the figures."""
+    """Flood the network with transfers and return the measured figures."""
     idle = memory_mb(network)
     seed = time.time_ns() % 2**60
     keys = [PrivateKey((seed * 1000 + number + 1).to_bytes(32, "big")) for number in range(SENDERS)]

@@ -276,7 +276,7 @@ def drained(client: Client) -> int:
 
 
 def flood(client: Client, pid: int, file: Path, connections: int, seconds: int, work: Path) -> dict[str, object]:
-    """Flood a node and return the figures."""
+    """Flood a node with transactions and return the measured figures."""
     (work / "load.lua").write_text(LUA % file)
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(work / "load.lua")]
     height, seen = client.height(), []

@@ -152,7 +152,7 @@ class Member:
 
 
 def tell(figures: str) -> None:
-    """Print the figures of an attack above its row."""
+    """Print the figures of an attack above its row in the result table."""
     sys.stdout.write(figures + "\n")
 
 

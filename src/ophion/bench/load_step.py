@@ -33,7 +33,7 @@ class Shape(Struct, frozen=True):
 
 
 class Step(Struct):
-    """Parameters and results of one step."""
+    """Parameters and results of one load step."""
 
     rate: float
     """Scheduled transactions per second."""
@@ -58,7 +58,7 @@ class Step(Struct):
 
 
 class Block(Struct, frozen=True):
-    """A block produced during the step."""
+    """A block produced during the load step."""
 
     seen_s: float
     transactions: int
@@ -76,7 +76,7 @@ class Load:
         self._lines: list[JsonRpcConnection] = []
 
     async def run(self, rate: float, seconds: float, shape: Shape, drain_s: float) -> Step:
-        """Run one step, and wait up to `drain_s` until all transactions are mined."""
+        """Run one load step, and wait up to `drain_s` seconds until all transactions are mined."""
         step = Step(rate, seconds, shape)
         batches = max(1, round(rate * seconds / shape.batch))
         signed = self._senders.sign(batches * shape.batch)
@@ -171,7 +171,7 @@ def _refusal(answer: Any) -> str | None:
 
 
 class Watch:
-    """Watches new blocks for the transactions of a step."""
+    """Watches new blocks for the transactions of a load step."""
 
     def __init__(self, line: JsonRpcConnection, clock: Clock, due: dict[str, float]) -> None:
         self.due = due

@@ -84,7 +84,7 @@ def _forms_of(parent: Header, fork: Fork) -> tuple[HeaderForm, ...]:
 
 
 def in_form(header: Header, form: HeaderForm) -> Header:
-    """Convert a header from the full form to another form."""
+    """Convert a header with all fields to another header form."""
     if form is HeaderForm.FULL or header.withdrawals_root is None:
         return header
     blob_gas = 0 if form is HeaderForm.SHORT_BLOBS and header.blob_gas_used is not None else None

@@ -32,8 +32,8 @@ class DevSealer(InstantSealer):
         self.interval_s = interval_s
         """Seconds between blocks; 0 when interval mining is off."""
         self.write_lane: Lane | None = None
-        """The write lane (worker thread), or None if no block may be built on the event loop. While this lane is busy, it
-        builds the blocks.
+        """The write lane (worker thread), or None if no block may be built on the event loop. While this lane is busy,
+        it builds the blocks.
         """
         self._changed = asyncio.Event()
         self._shared_at = -1.0

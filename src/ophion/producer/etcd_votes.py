@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ETCD_TIMEOUT_S: Final = 1.0
 """Timeout of one request to one etcd server. After a timeout, the request goes to another server."""
 _MAX_RACES: Final = 16
-"""Maximum number of attempts while other nodes write the record."""
+"""Maximum number of attempts while other nodes write the vote record."""
 _MAX_REPLY_BYTES: Final = 4 * 1024 * 1024
 _HEADERS: Final = {"Content-Type": "application/json"}
 

@@ -27,11 +27,11 @@ class Batches(Generic[A, B]):
         self._is_running = False
 
     async def do(self, piece: A) -> B:
-        """Run a job and return its result."""
+        """Run a job in a batch and return its result."""
         return await self.submit(piece)
 
     def submit(self, piece: A) -> asyncio.Future[B]:
-        """Queue a job and return a future of its result."""
+        """Queue a job for a batch and return a future of its result."""
         waiter: asyncio.Future[B] = asyncio.get_running_loop().create_future()
         self._waiting.append((piece, waiter))
         if not self._is_running:

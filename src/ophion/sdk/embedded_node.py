@@ -224,7 +224,7 @@ class EmbeddedNode(EmbeddedCore):
         return self._secrets.get(address)
 
     def add_key(self, secret: bytes) -> bytes:
-        """Let the chain sign for one more account. Returns its address."""
+        """Let the chain sign for one more account. Returns the address of the account."""
         address = PrivateKey(secret).address
         self._secrets[address] = secret
         accounts = self.dispatch.interface.context.accounts

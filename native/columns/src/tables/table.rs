@@ -117,7 +117,7 @@ impl Row<'_> {
         self.with(|column| column.decimal(&value));
     }
 
-    /// End the row, and check that every column has a value.
+    /// End the table row, and check that every column has a value.
     pub fn end(mut self) {
         debug_assert!(self.columns.next().is_none(), "a column of the row has no value");
     }

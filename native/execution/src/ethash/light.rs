@@ -226,7 +226,7 @@ fn target(difficulty: U256) -> U256 {
     if U256::MAX % difficulty == difficulty - U256::ONE { quotient + U256::ONE } else { quotient }
 }
 
-/// Hash at most 64 bytes, a multiple of eight, into a row.
+/// Hash at most 64 bytes, a multiple of eight, into a cache row.
 fn hashed(bytes: &[u8]) -> Row {
     let lanes = bytes.chunks_exact(8).map(|lane| u64::from_le_bytes(lane.try_into().expect("eight bytes")));
     Row::from(keccak512(lanes))

@@ -7,7 +7,7 @@ use ophion_storage::state::StateData;
 use super::database::{ExecDb, coded};
 use super::env::BlockEnv;
 
-/// Overrides of one account; None keeps the value.
+/// Overrides of one account; a field that is None keeps the account's value.
 pub struct AccountOverride {
     pub address: Address,
     pub balance: Option<U256>,

@@ -60,7 +60,7 @@ impl NewBlock {
 
 /// JSON text; None if the object does not exist.
 type PyJson<'py> = Answer<Option<Bound<'py, PyBytes>>>;
-/// Key and value of a row.
+/// Key and value of a database row.
 type PyRow<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 pub type PyTopics = Vec<Option<Vec<Hash>>>;
 

@@ -202,7 +202,7 @@ pub struct ReceiptHead<'a> {
     pub logs: u64,
 }
 
-/// A log of a record, which borrows the bytes of the record.
+/// A log of a stored receipts record, which borrows the bytes of the record.
 pub struct StoredLog<'a> {
     /// Index of the transaction in the block.
     pub transaction: usize,
@@ -235,7 +235,7 @@ fn read_log<'a>(reader: &mut Reader<'a>) -> Result<(&'a [u8], &'a [u8], &'a [u8]
     Ok((address, reader.take(topics * 32)?, reader.bytes()?))
 }
 
-/// Visit the receipts of a record without their logs.
+/// Visit the receipts of a stored record without their logs.
 pub fn visit_heads<'a>(bytes: &'a [u8], mut see: impl FnMut(ReceiptHead<'a>)) -> Result<()> {
     let mut reader = Reader(bytes);
     while !reader.0.is_empty() {
@@ -248,7 +248,7 @@ pub fn visit_heads<'a>(bytes: &'a [u8], mut see: impl FnMut(ReceiptHead<'a>)) ->
     Ok(())
 }
 
-/// Visit the logs of a record.
+/// Visit the logs of a stored receipts record.
 pub fn visit_logs<'a>(bytes: &'a [u8], mut see: impl FnMut(StoredLog<'a>)) -> Result<()> {
     let mut reader = Reader(bytes);
     let (mut transaction, mut index) = (0, 0);

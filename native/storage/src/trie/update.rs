@@ -63,7 +63,7 @@ impl<V: Value> Trie<V> {
         self.upsert(key, source, |_| Ok(value))
     }
 
-    /// Remove an entry. Returns false if the key has no entry.
+    /// Remove a key from the trie. Returns false if the trie does not have the key.
     pub fn remove(&mut self, key: &Nibbles, source: &impl Source) -> Result<bool> {
         // look up the key before changing nodes, because removing an absent key must not change any node
         if self.get(key, source)?.is_none() {

@@ -61,7 +61,7 @@ pub struct Entry {
     pub value: U256,
     pub address: Vec<usize>,
     pub subtraces: usize,
-    /// Error text. An entry with an error has no result.
+    /// Error text. A trace entry with an error has no result.
     pub error: Option<Cow<'static, str>>,
     pub revert_reason: Option<Bytes>,
     /// Result of the trace entry; None for SELFDESTRUCT.

@@ -105,7 +105,7 @@ impl<'s> StandardTracer<'s> {
         }
     }
 
-    /// Return whether this instruction gets a row.
+    /// Return whether this instruction gets a struct log row.
     fn is_selected(&mut self, opcode: u8) -> bool {
         if let Some(opcodes) = &self.options.opcodes {
             let is_asked_for = opcodes.contains(opcode);

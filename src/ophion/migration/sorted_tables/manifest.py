@@ -42,7 +42,7 @@ class Manifest(Struct):
 
     levels: dict[int, dict[int, TableFile]] = field(default_factory=dict)
     log_number: int = 0
-    """Number of the first log whose writes may be missing in the tables."""
+    """Number of the first write-ahead log whose writes may be missing in the tables."""
 
 
 def find_manifest(path: Path) -> Path:

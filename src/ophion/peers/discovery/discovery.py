@@ -161,7 +161,7 @@ class Discovery:
         return len(self._open)
 
     def settle(self, tcp_port: int, udp_port: int, host: str | None = None) -> None:
-        """Set the local endpoint and update the record."""
+        """Set the local endpoint and update the local node record."""
         self._tcp_port, self._udp_port = tcp_port, udp_port
         self._host = host or self._host
         self._update_record()

@@ -90,7 +90,7 @@ T = TypeVar("T")
 
 
 class Dispatcher:
-    """Dispatches messages to the methods of one table."""
+    """Dispatches JSON-RPC messages to the methods of one method table."""
 
     def __init__(
         self, table: Mapping[str, BoundMethod], loop: asyncio.AbstractEventLoop, limits: DispatchLimits | None = None

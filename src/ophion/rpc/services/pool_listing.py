@@ -38,7 +38,7 @@ class PoolListing:
         self._has_ended = False
 
     def next(self) -> bytes | None:
-        """Return the next piece of the array; None after the last piece."""
+        """Return the next piece of the JSON array; None after the last piece."""
         if not self._left:
             if self._has_ended:
                 return None

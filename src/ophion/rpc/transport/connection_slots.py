@@ -25,7 +25,7 @@ _EVICTION_FRACTION: Final = 8
 
 
 class SlotHolder(Protocol):
-    """A connection that holds a slot."""
+    """A connection that holds a connection slot."""
 
     def idleness(self) -> float:
         """Return the seconds without a request, or a constant: `BUSY`, `WITHOUT_REQUEST` or `UNAUTHENTICATED`."""

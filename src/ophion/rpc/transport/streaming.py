@@ -94,7 +94,7 @@ class Streamed:
         return _HUGE_LENGTH
 
     async def next(self) -> bytes | None:
-        """Return the next piece; None after the last piece."""
+        """Return the next piece of the result; None after the last piece."""
         return await self._lane.run(self._source.next)
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class Streamed:
 
 
 class Pieces(Protocol):
-    """A sequence of pieces, of which the first is ready."""
+    """A sequence of answer pieces, of which the first is ready."""
 
     first: bytes
 
@@ -122,7 +122,7 @@ class Pieces(Protocol):
 
 
 class Body(Pieces, Protocol):
-    """Pieces that can also be collected into one result."""
+    """Pieces of an answer that can also be collected into one result."""
 
     @property
     def max_bytes(self) -> int:

@@ -86,7 +86,7 @@ class Compressed:
         self._has_ended = False
 
     async def next(self) -> bytes | None:
-        """Return the next non-empty piece; None after the last piece."""
+        """Return the next non-empty compressed piece; None after the last piece."""
         while not self._has_ended:
             piece = await self._source.next()
             self._has_ended = piece is None
