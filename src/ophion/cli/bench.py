@@ -84,7 +84,7 @@ async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | N
     clock = SystemClock()
     endpoint = JsonRpcEndpoint(options.url, token)
     node = await endpoint.connect()
-    # the connection to the node is checked here: the error of this first call is the clearest
+    # if the node does not answer, the error of this first call explains why
     chain_id = int(await node.call("eth_chainId"), 16)
     subject = Subject(
         options.url,

@@ -24,7 +24,7 @@ class RlpFileSource:
         """Open the file. Reads the length of each block, and the headers of the first and the last block."""
         self._path = path
         self._engine = engine
-        # the offsets of all blocks, followed by the size of the file
+        # `_offsets` holds the offsets of all blocks, followed by the size of the file
         self._offsets = array("Q")
         try:
             self._file = path.open("rb")

@@ -36,8 +36,8 @@ class Budget:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._most = max_bytes
-        # connections are evicted in this order: large without token, large with token, small without token, small with
-        # token
+        # connections that hold much memory are evicted first; of these, connections without an access token are evicted
+        # first
         self._classes: tuple[dict[Holder, int], ...] = ({}, {}, {}, {})
         self._place: dict[Holder, dict[Holder, int]] = {}
         self.held = 0

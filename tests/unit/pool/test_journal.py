@@ -77,7 +77,7 @@ def test_what_is_acknowledged_while_the_file_is_written_anew_outlives_a_kill(tmp
     journal.rewrite([Entry(b"\x02", 2.0)])
     journal.append(lines([Entry(b"\x03", 3.0)]))
     with path.open("ab") as old:
-        old.write(b"4000 0")  # write an incomplete last line
+        old.write(b"4000 0")  # the last line of the journal is incomplete
     assert beside.exists()
     assert opened(path)[1] == [Entry(b"\x01", 1.0), *2 * [Entry(b"\x02", 2.0)], Entry(b"\x03", 3.0)]
     assert not beside.exists()

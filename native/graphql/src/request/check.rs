@@ -114,7 +114,7 @@ fn refused_value(argument: &Argument, at: usize, name: &str, words: &str, quoted
     let mut value = &argument.value;
     loop {
         let inner = match &**value {
-            // an undefined input field is reported at the whole argument value
+            // an undefined input field is reported with the path of the whole argument
             _ if name == "UndefinedInputValue" => None,
             Ast::List(items) => {
                 items.iter().enumerate().find(|(_, item)| holds(item.location(), at)).map(|(position, item)| {

@@ -61,7 +61,7 @@ class BftEngine:
         self._recover_seal = recover_seal
         self.schedule = BftSchedule(spec)
         self.validators = ValidatorProvider(self.schedule)
-        # cache verified headers, because a gossiped header is verified twice. The key covers the whole header.
+        # cache verified headers, because a gossiped header is verified twice; hash and extra data identify a header
         self._sealers: OrderedDict[tuple[Hash32, bytes], tuple[Address | None, ...]] = OrderedDict()
 
     @property
@@ -147,7 +147,7 @@ class BftEngine:
         """Check a sealed header with the full rules."""
         validators = self._verify_light(header, parent, chain)
         self._check_seals(header, validators)
-        # check the timestamp last, because a block that fails only this check comes from a validator
+        # check the timestamp last, so that a timestamp error means that validators have sealed the block
         rules.check_not_future(header.header, now, FUTURE_LEAD_S)
 
     def verify_proposal(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:

@@ -34,7 +34,6 @@ def by_section(specs: Iterable[OptionSpec]) -> list[tuple[str, list[OptionSpec]]
 
 
 def _help_entry(spec: OptionSpec, width: int) -> str:
-    # list short flags first
     flags = ", ".join(sorted(spec.declaration.flags, key=lambda flag: flag.startswith("--")))
     head = f"  {flags}{value_form(spec)}"
     body = textwrap.wrap(_sentence(spec), width - _INDENT, break_on_hyphens=False, break_long_words=False)

@@ -216,7 +216,7 @@ def test_precompiled_contracts_are_listed_when_they_are_paid(istanbul: Interface
     (direct,) = traced(istanbul, IDENTITY, "aa")
     # a precompiled contract that is called directly shows no output
     assert direct["result"] == {"gasUsed": hex(15 + 3), "output": "0x"}
-    # the gas is one too little: Besu adds the price to the gas used and shows no error
+    # the call lacks one unit of gas: Besu adds the price to the gas used and shows no error
     (poor,) = traced(istanbul, IDENTITY, "aa", gas=INTRINSIC + 16 + 17)
     assert (poor["action"]["gas"], poor["result"]["gasUsed"]) == (hex(17 + 18), hex(18))
     assert "error" not in poor
