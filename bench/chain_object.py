@@ -37,7 +37,7 @@ SUPPLY = 10**6
 
 @contextmanager
 def measured(title: str, count: int, unit: str = "test") -> Iterator[None]:
-    """Print the time of a block of work."""
+    """Context manager that prints the time of its `with` block."""
     gc.collect()
     wall, processor = time.perf_counter(), time.process_time()
     yield

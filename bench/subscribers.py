@@ -136,7 +136,7 @@ def subscribe(port: int, process: int, count: int, slow: int, contract: str, pip
 
 
 def transfers(count: int) -> list[bytes]:
-    """Return signed requests of alternating senders."""
+    """Return HTTP requests that send signed transfers of alternating senders."""
     seed = time.time_ns() % 2**60
     keys = [PrivateKey((seed * 1000 + number).to_bytes(32, "big")) for number in range(1, SENDERS + 1)]
     made = []

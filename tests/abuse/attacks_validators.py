@@ -27,9 +27,9 @@ class Growth:
     """Block rate and block size of a network during an attack."""
 
     rate: float
-    """Blocks per second."""
+    """Number of blocks per second."""
     largest: int
-    """Bytes of the largest block."""
+    """Size of the largest block in bytes."""
 
 
 async def byzantine_ibft2(target: Target) -> None:

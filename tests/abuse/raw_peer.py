@@ -134,7 +134,7 @@ class RawPeer:
 
 @asynccontextmanager
 async def shaken(enode: Enode, key: PrivateKey | None = None, ip: str | None = None) -> AsyncIterator[RawPeer]:
-    """Open a connection up to the RLPx handshake, before the Hellos."""
+    """Open a connection and complete the RLPx handshake, but send no Hello."""
     key = key or new_key()
     async with dialled(enode, ip) as (reader, writer):
         handshake = wire.Handshake.initiate(key.secret(), enode.node_id, os.urandom(wire.HANDSHAKE_ENTROPY))
@@ -147,7 +147,7 @@ async def shaken(enode: Enode, key: PrivateKey | None = None, ip: str | None = N
 
 @asynccontextmanager
 async def greeted(enode: Enode, key: PrivateKey | None = None, ip: str | None = None) -> AsyncIterator[RawPeer]:
-    """Open a connection up to the Hellos."""
+    """Open a connection and exchange Hello messages."""
     async with shaken(enode, key, ip) as peer:
         await peer.greet()
         yield peer
@@ -155,7 +155,7 @@ async def greeted(enode: Enode, key: PrivateKey | None = None, ip: str | None = 
 
 @asynccontextmanager
 async def joined(enode: Enode, **changes: rlp.Encodable) -> AsyncIterator[RawPeer]:
-    """Open a connection up to Status."""
+    """Open a connection, and exchange Hello and Status messages."""
     async with greeted(enode) as peer:
         await peer.join(**changes)
         yield peer

@@ -63,7 +63,7 @@ class Process(Protocol):
 
 @dataclass
 class Scene:
-    """A running target."""
+    """A running target of attacks: a node, a gateway or a network."""
 
     target: Target
     watcher: Watcher
@@ -93,7 +93,7 @@ def watched(target: Target, pid: int | None, *processes: Process, header: bytes 
 
 
 def target_of(node: NodeProcess, scale: float, secret: bytes = b"", is_encrypted: bool = False) -> Target:
-    """Return the services of a node."""
+    """Return the addresses of a node's services as a target of attacks."""
     graphql, metrics = node.ports.get("graphql-http"), node.ports.get("metrics")
     return Target(
         Place(HOST, node.ports["json-rpc"], is_encrypted=is_encrypted),

@@ -21,7 +21,7 @@ PACKETS = ("ping", "ping_with_more", "ping_of_later_version", "pong", "find_node
 
 
 def sessions() -> tuple[Session, Session]:
-    """Return both ends of a connection after their Hellos."""
+    """Return both RLPx sessions of a connection after their Hellos."""
     initiator = Handshake.initiate(A, public_key(B), ENTROPY[: wire.HANDSHAKE_ENTROPY])
     ack, _, theirs = Handshake.answer(B, initiator.auth, ENTROPY[: wire.HANDSHAKE_ENTROPY])
     ours = initiator.finish(ack)

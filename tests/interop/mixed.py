@@ -39,7 +39,7 @@ class Mixed:
         end_all(self.network, OURS, self.theirs)
 
     def vote(self, candidate: str, adds: bool) -> None:
-        """Let all four validators vote, and wait for the effect."""
+        """Let all four validators cast the same vote, and wait for its effect."""
         for index in OURS[:2]:
             self.network.nodes[index].rpc(f"{self._prefix}_proposeValidatorVote", candidate, adds)
         for one in self.theirs:

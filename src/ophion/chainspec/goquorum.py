@@ -24,7 +24,7 @@ _MARKS: Final = ("istanbul", "isquorum", "maxcodesize", "maxcodesizeconfig", "tx
 
 
 def is_goquorum(config: Folded) -> bool:
-    """Whether a `config` object uses forms that only GoQuorum writes."""
+    """Whether a `config` object uses keys or values that only GoQuorum writes."""
     transitions = config.get("transitions")
     return (isinstance(transitions, list) and bool(transitions)) or any(mark in config for mark in _MARKS)
 

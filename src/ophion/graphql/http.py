@@ -242,8 +242,8 @@ class GraphqlApplication:
         return await self._resume(result) if isinstance(result, GraphqlRound) else _response(*result)
 
     async def _resume(self, waiting: GraphqlRound) -> Response:
-        """Resume a request after its node requests. Only a few requests may wait, because each holds a database
-        snapshot.
+        """Resume a request after the node has run its calls, estimates and transactions. Only a few requests may wait,
+        because each holds a database snapshot.
         """
         if self._open_rounds >= _MAX_ROUNDS:
             raise LaneFull("graphql", _MAX_ROUNDS)

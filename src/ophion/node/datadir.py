@@ -287,7 +287,7 @@ def forget_compaction(database: Path) -> None:
 
 
 def mark_layout(database: Path) -> None:
-    """Write the layout version of a database."""
+    """Write the layout version of a database to its metadata file."""
     _mark(database / "DATABASE_METADATA.json")
 
 

@@ -27,7 +27,9 @@ class RulesWatch:
     name = "files of permissions"
 
     def __init__(self, lists: Sequence[AllowList[Any]], lane: Lane, lock: asyncio.Lock) -> None:
-        """The node holds `lock` while it changes a list, because file and memory differ meanwhile."""
+        """Create the watcher. The node holds `lock` while it changes a list, because file and memory differ
+        meanwhile.
+        """
         self._lists = lists
         self._lane = lane
         self._lock = lock

@@ -1,4 +1,4 @@
-"""Local transactions across a restart: the content of the journal, and when to rewrite it."""
+"""Local transactions across a restart: what the journal contains, and when it is rewritten."""
 
 from __future__ import annotations
 

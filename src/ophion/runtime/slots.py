@@ -11,7 +11,9 @@ from collections import deque
 from contextvars import ContextVar
 
 WAITS_FOR_SLOT: ContextVar[bool] = ContextVar("waits_for_slot", default=False)
-"""Set while a request of a batch runs, which waits for a slot. The tasks of the request inherit the value."""
+"""Whether the current request belongs to a batch and therefore waits for a slot. The tasks of the request inherit the
+value.
+"""
 
 
 class Slots:

@@ -1,4 +1,4 @@
-"""Tests keys and signatures through the facade."""
+"""Tests keys and signatures through the Python facade of the extension."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! Compares objects of every kind with literals.
+//! Compares the JSON text of every kind of object with expected literals.
 
 use alloy_consensus::{Header, Signed, TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxLegacy};
 use alloy_eips::eip2718::Encodable2718 as _;

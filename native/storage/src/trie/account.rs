@@ -113,7 +113,7 @@ impl Value for Account {
 
 const HAS_CODE: u8 = 1;
 const HAS_STORAGE: u8 = 2;
-/// Flag of a flat record: the address follows.
+/// Flag of an account record in the flat table: the address follows.
 const HAS_ADDRESS: u8 = 4;
 
 fn store_head(nonce: u64, balance: &U256, code_hash: &B256, flags: u8, out: &mut Vec<u8>) {

@@ -47,7 +47,7 @@ pub fn proof<V: Value>(trie: &Trie<V>, key: &Nibbles, source: &impl Source) -> R
 }
 
 impl<V: Value> Trie<V> {
-    /// Visit entries with keys from `start` on, in order, until `visit` returns false.
+    /// Visit trie entries with keys from `start` on, in order, until `visit` returns false.
     pub fn walk(
         &self,
         start: &Nibbles,
@@ -61,7 +61,7 @@ impl<V: Value> Trie<V> {
     }
 }
 
-/// Visit entries below a child. Returns false when the walk stops.
+/// Visit the trie entries below a child. Returns false when the walk stops.
 fn walk<V: Value>(
     child: &Child<V>,
     prefix: Nibbles,

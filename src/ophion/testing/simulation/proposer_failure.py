@@ -19,7 +19,7 @@ _SETTLING_S = 3.0
 
 
 def recovery_s(seed: int, options: SeedOptions) -> float:
-    """Return the seconds from the crash of the proposer to the next block on all other chains."""
+    """Return the seconds from the crash of the proposer to the next block on the chains of all other nodes."""
     world, _ = _with_dead_proposer(seed, options)
     died_at = world.now
     others = [member for member in world.members if member.machine is not None]

@@ -201,7 +201,7 @@ PRECOMPILE_FAILURES = [
         )
     ),
 ]
-"""Contract, input, and the error text of geth 1.13.15."""
+"""Failing precompiled contracts: contract, input, and the error text of geth 1.13.15."""
 
 PRAGUE = CANCUN | {
     "pragueTime": 0,
@@ -230,7 +230,7 @@ PRAGUE_FAILURES = [
     (17, _LARGE + _PADDED, _ENCODING),
     (17, _NOTHING + _PADDED, _TOP_BYTES),
 ]
-"""Contract, input, and the error text of current geth."""
+"""Failing precompiled contracts from Prague on: contract, input, and the error text of current geth."""
 
 
 @pytest.mark.parametrize(

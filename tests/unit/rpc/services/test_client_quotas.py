@@ -1,4 +1,4 @@
-"""Tests quotas of objects and bytes."""
+"""Tests limits on the number and bytes of objects per client and in total."""
 
 from __future__ import annotations
 
