@@ -33,7 +33,7 @@ class LiveStrategy(Enum):
     """Misconduct of the validator at one height."""
 
     BODY_SWAP = "body-swap"
-    """Sends every proposal with the body of another block, also before its own proposals."""
+    """Sends every proposal with the body of another block. Also sends such a copy before each own proposal."""
     EQUIVOCATION = "equivocation"
     """Proposes one block to some validators and another block to the rest, and votes for both."""
     WITHHELD_PROPOSALS = "withheld-proposals"

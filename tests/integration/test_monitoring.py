@@ -64,7 +64,7 @@ def prometheus(command: list[str], log: Path) -> Iterator[None]:
 
 
 def expressions(dashboard: Path) -> list[str]:
-    """Return all queries of the dashboard, for all nodes."""
+    """Return all queries of the dashboard, with the variables set to all nodes."""
     panels = json.loads(dashboard.read_text())["panels"]
     return [target["expr"].replace("$instance", ".*") for panel in panels for target in panel.get("targets", ())]
 

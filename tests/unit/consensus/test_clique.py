@@ -107,7 +107,7 @@ def test_c_04_one_survivor_of_three_makes_one_block_and_halts() -> None:
 
 
 def halted(story: CliqueStory, live: str) -> bool:
-    """Return whether none of these signers may make the next block."""
+    """Return whether none of these signers may seal the next block."""
     snapshot = story.engine.snapshot(story.chain.head, story.chain)
     return not any(snapshot.may_sign(address_of(letter), story.chain.head.number + 1) for letter in live)
 

@@ -74,7 +74,7 @@ pub struct Marker {
     pub hash: B256,
 }
 
-/// All rows that one step of the private transaction processor writes.
+/// All database rows that one step of the private transaction processor writes.
 #[derive(Default)]
 pub struct PrivateWrites {
     pub states: Vec<GroupStates>,

@@ -65,7 +65,7 @@ impl Survey {
         self.returns[depth].push((index, output));
     }
 
-    /// Return the output of the first RETURN at a depth after an instruction.
+    /// Return the output of the first RETURN at this depth that follows the instruction `index`.
     fn return_after(&self, depth: usize, index: u64) -> Option<&Bytes> {
         let all = self.returns.get(depth)?;
         all.get(all.partition_point(|(at, _)| *at <= index)).map(|(_, output)| output)
