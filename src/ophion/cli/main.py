@@ -136,7 +136,7 @@ def _report(error: BaseException, with_traceback: bool) -> int:
             print(escape_text(str(error)), file=sys.stderr)
         return EXIT_FAILURE
     if isinstance(error, OSError) and error.filename is not None:
-        # the system error names a file: the file may be missing, too long in its name, or not permitted
+        # the system error names a file, which may be missing, not permitted, or have too long a name
         if not with_traceback:
             print(f"Unable to use {error.filename}: {error.strerror}", file=sys.stderr)
         return EXIT_FAILURE

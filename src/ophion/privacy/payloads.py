@@ -133,7 +133,8 @@ class Payloads:
         if self._enclave.tells_late or found.version is not None:
             return await self._members_of(found.sealed_for)
         if _names_recipients(found.transaction):
-            return None  # the recipients determine the group id, and a remote enclave may not know the group
+            # return no member list, because a remote enclave may not know a group that only its recipients define
+            return None
         # a remote enclave forgets the members of a deleted group, so only the sender counts as a member
         return await self._members_of(found.sealed_for) or [found.sender]
 

@@ -216,7 +216,7 @@ class Privacy:
             "privacyGroupId": base64_text(record.group),
         }
         if _STATUS[record.status] != "invalid":
-            # an invalid transaction changes no state, and its sender need not be a member
+            # show no state root for an invalid transaction, because its sender need not be a member
             found["stateRoot"] = data(record.root)
         if record.reason:
             words = revert_reason(record.revert_data) if record.revert_data else None
