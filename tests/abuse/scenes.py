@@ -50,7 +50,7 @@ VALIDATOR = ROOT / "examples" / "ibft2"
 
 
 class Process(Protocol):
-    """A process with a log."""
+    """A process that writes a log file."""
 
     @property
     def pid(self) -> int: ...

@@ -18,7 +18,7 @@ from ophion.testing.wait_for import wait_for
 
 BLOCKS = 200 if os.environ.get("OPHION_FAULTS") == "long" else 16
 GAS_LIMIT = 30_000_000
-"""Other clients do not accept the gas limit of the default test genesis."""
+"""Gas limit of mixed networks. Other clients do not accept the gas limit of the default test genesis."""
 
 
 def mixed_network(network: TestNetwork) -> TestNetwork:

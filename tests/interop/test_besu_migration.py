@@ -24,7 +24,7 @@ FIRST_VERSION = 26
 """First year of Besu with a migration that works in every order of its protocols."""
 TIMEOUT_S = 8
 LIMIT_S = 300.0
-"""Java starts slowly, and test machines are busy."""
+"""Time limit of each wait in seconds. Java starts slowly, and test machines are busy."""
 
 
 def _version(besu: Partner) -> int | None:

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 pub const RESTRICTED: &[u8] = b"restricted";
 
-/// Recipients of a transaction.
+/// Recipients of a private transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recipients {
     /// privateFor: enclave keys, from which the group id is computed.

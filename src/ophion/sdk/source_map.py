@@ -65,7 +65,7 @@ class SourceMap:
 
     def __init__(self, runtime: bytes, source_map: str, source: str) -> None:
         """Create the source map. `source_map` is compressed as Solidity and Vyper write it:
-        `start:length:file:jump;...`.1713=A call of a precompiled contract: gas, price, input, value, result and output.
+        `start:length:file:jump;...`.
         """
         file = SourceFile("", source.encode())
         fragments = decode(source_map)

@@ -1,4 +1,4 @@
-"""Tests headers after the merge, and the transition."""
+"""Tests headers after the merge, and the transition from proof of work."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Cluster:
 
 
 class ClusterVotes:
-    """`SharedVotes` of one node."""
+    """`SharedVotes` of one node, stored in a simulated cluster."""
 
     name = "test cluster"
 

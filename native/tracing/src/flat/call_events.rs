@@ -29,7 +29,7 @@ pub struct Child {
     pub value: U256,
 }
 
-/// Gas and result of a call to a precompiled contract.
+/// A call of a precompiled contract: gas, price, input, value, result and output.
 pub struct Precompiled {
     pub gas: u64,
     pub price: u64,

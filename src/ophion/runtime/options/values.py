@@ -95,7 +95,9 @@ _LOOPBACK: Final = ("127.0.0.1", "::1", "[::1]")
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach a host to listen on. An unknown name counts as reachable by others."""
+    """Return whether only this machine can reach a service that listens on this host. Unknown names count as reachable
+    by others.
+    """
     # compare the common names first, because the ipaddress module takes milliseconds to load
     if host in _LOOPBACK or host.lower() == "localhost":
         return True
