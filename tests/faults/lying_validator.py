@@ -33,16 +33,18 @@ class LiveStrategy(Enum):
     """Misconduct of the validator at one height."""
 
     BODY_SWAP = "body-swap"
-    """Sends every proposal with the body of another block. Also sends such a copy before each own proposal."""
+    """The validator sends every proposal with the body of another block. It also sends such a copy before each own
+    proposal.
+    """
     EQUIVOCATION = "equivocation"
-    """Proposes one block to some validators and another block to the rest, and votes for both."""
+    """The validator proposes one block to some validators and another block to the others, and votes for both."""
     WITHHELD_PROPOSALS = "withheld-proposals"
     STALE_ROUND_CHANGES = "stale-round-changes"
-    """Requests later rounds all the time, without its prepared block."""
+    """The validator requests later rounds all the time, without its prepared block."""
     OTHER_DIGESTS = "other-digests"
-    """Prepares and commits blocks that do not exist."""
+    """The validator prepares and commits blocks that do not exist."""
     REPLAY = "replay"
-    """Sends all received messages back to all validators, including their own and old messages."""
+    """The validator sends all received messages back to all validators, including their own and old messages."""
 
 
 ALL_STRATEGIES = ",".join(strategy.value for strategy in LiveStrategy)

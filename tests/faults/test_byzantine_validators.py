@@ -16,7 +16,7 @@ from tests.faults.lying_validator import LiveStrategy, lying_command
 
 LIAR, HONEST = 3, (0, 1, 2)
 LARGE_BYTES = 100_000
-"""Call data per transaction in bytes. A copy with a small body arrives before blocks with such transactions."""
+"""Call data per transaction in bytes. A message with a small body arrives before blocks with such transactions."""
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "0"))
-"""Examples per target; 0 for a short run that is the same each time."""
+"""Number of examples per fuzz target; 0 for a short run that is the same each time."""
 
 
 def target(examples: int) -> Callable[[Any], Any]:

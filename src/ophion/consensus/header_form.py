@@ -40,7 +40,7 @@ class HeaderFormChoice(Enum):
     """The configured form of the first header after Shanghai."""
 
     AUTO = "auto"
-    """Use the form of the genesis file, else the form of the connected validators, else the full form."""
+    """Use the header form of the genesis file, else of the connected validators, else the full form."""
     FULL = "full"
     SHORT = "short"
     SHORT_BLOBS = "short-blobs"

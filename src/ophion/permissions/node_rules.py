@@ -35,7 +35,7 @@ class Action(Enum):
 
 
 _INWARD = frozenset({Action.ACCEPT_PING, Action.ANSWER_FIND_NODE, Action.ACCEPT, Action.KEEP_INBOUND})
-"""Actions that the other node starts."""
+"""Actions that the remote node starts."""
 
 _NEIGHBOURS = frozenset({Action.SEND_FIND_NODE, Action.ANSWER_FIND_NODE})
 

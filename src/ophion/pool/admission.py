@@ -329,7 +329,7 @@ CHECKS: tuple[Check, ...] = (
     fee_is_capped,
     state_is_here,
 )
-"""Checks that do not need the account, in order."""
+"""Checks that do not need the sender's account, in order."""
 
 ACCOUNT_CHECKS: tuple[Callable[[Applicant, Account], PoolRejected | None], ...] = (
     sender_can_pay,

@@ -17,9 +17,9 @@ class Origin(Enum):
     """Origin of a transaction."""
 
     LOCAL = "local"
-    """Sent by a client of this node. Survives a restart and is evicted last."""
+    """A client of this node sent the transaction. It survives a restart and is evicted last."""
     REMOTE = "remote"
-    """Received from a peer, or returned by a reorganisation."""
+    """A peer sent the transaction, or a reorganisation returned it to the pool."""
 
 
 class DropReason(Enum):

@@ -24,7 +24,7 @@ from ophion.errors import StorageError
 log = logging.getLogger(__name__)
 
 _SLACK_BYTES = 1 << 20
-"""Tolerated bytes of journal lines whose transactions have left the pool."""
+"""Maximum bytes of journal lines whose transactions have left the pool, before the journal is rewritten."""
 
 
 class Entry(Struct, frozen=True):

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 _SWEEP_INTERVAL_S = 60.0
 _SYNC_INTERVAL_S = 1.0
 _RELEASED_PER_STEP = 64
-"""Mined transactions that are freed with each batch. Freeing thousands at once would block the event loop."""
+"""Number of mined transactions that are freed with each batch. Freeing thousands at once would block the event loop."""
 
 
 class TxPool:

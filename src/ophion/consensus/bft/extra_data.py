@@ -30,9 +30,9 @@ class ExtraForm(Enum):
 
     FULL = "full"
     FOR_SEAL = "digest"
-    """Form without seals. Validators agree on this form and seal it."""
+    """Extra data without seals. Validators agree on the header with this extra data and seal it."""
     FOR_HASH = "hash"
-    """Form without seals and round. The hash of this form is the block hash."""
+    """Extra data without seals and round. The hash of the header with this extra data is the block hash."""
 
 
 class BftExtraData(Struct, frozen=True):

@@ -64,7 +64,9 @@ from ophion.consensus.bft.vote_record import NOT_PREPARED, VoteRecord
 from ophion.primitives.types import Address, Hash32
 
 NOT_STARTED: Final = -1
-"""Round number of a QBFT height before its block is due. Votes of round 0 are early until then (consensus.md 3.5)."""
+"""Value of the round number at a QBFT height before its block is due. Until then, votes of round 0 are early
+(consensus.md 3.5).
+"""
 
 _MAX_CHECKED_ROUNDS: Final = 8
 """Maximum number of rounds whose proposals are being checked. Honest networks check one round at a time."""

@@ -44,7 +44,7 @@ VALUE_RULES: Final[Mapping[str, Mapping[str, ValueRule]]] = {
     "net-restrict": {"none": ValueRule(None, "")},
     "logging-format": {"plain": ValueRule("TEXT", ""), **dict.fromkeys(("ecs", "gcp", "logstash", "gelf"), _JSON)},
 }
-"""Rules by option name, and then by value in lower case."""
+"""Replacement rules by option name, and then by value in lower case."""
 
 
 def adapt_values(given: Iterable[Given]) -> tuple[list[Given], list[str]]:

@@ -21,7 +21,7 @@ _MAX_ACCEPTS: Final = 32
 """Limit of sockets accepted in one iteration of the event loop."""
 _BATCH_INTERVAL_S: Final = 0.01
 _BATCH_SIZE: Final = 64
-"""During a flood, the listener accepts up to this many sockets per interval."""
+"""Number of sockets that the listener accepts per interval during a flood."""
 _RETRY_S: Final = 1.0
 """Delay before the next attempt when the process has no file descriptors left."""
 

@@ -64,7 +64,7 @@ _MAX_LEARNING: Final = 16
 """Limit of concurrent record requests to nodes without a reserved slot."""
 _MAX_SUITABLE: Final = 1024
 _MAX_FAILURES: Final = 5
-"""Consecutive requests without a response after which a node is removed."""
+"""Number of consecutive requests without a response after which a node is removed."""
 _FIRST_INTERVALS_S: Final = (2.0, 5.0, 10.0)
 _LOOKUP_INTERVAL_S: Final = 30.0
 _IDLE_INTERVAL_S: Final = 1800.0

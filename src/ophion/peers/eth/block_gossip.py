@@ -58,7 +58,7 @@ OLDEST: Final = 10
 NEWEST: Final = 30
 """Maximum distance of an accepted block above the head, in blocks."""
 _MAX_FULL_RECIPIENTS: Final = 25
-"""With more peers than this, only a random sample gets a block in full."""
+"""Maximum number of peers that all get a block in full. With more peers, only a random sample gets it."""
 _MAX_LEAD_S: Final = 30.0
 """Seconds that a timestamp may be in the future. Blocks further in the future are dropped."""
 _DIFFICULTY_BITS: Final = 80

@@ -40,7 +40,7 @@ from ophion.primitives.types import ZERO_HASH, Hash32
 
 STATUS_S: Final = 5.0
 MAX_TIMEOUTS: Final = 5
-"""Consecutive request timeouts before the peer is disconnected."""
+"""Number of consecutive request timeouts after which the peer is disconnected."""
 MAX_USELESS: Final = 5
 """Limit of useless responses within `_USELESS_S` seconds before the peer is disconnected."""
 _USELESS_S: Final = 60.0

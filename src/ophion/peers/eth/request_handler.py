@@ -32,10 +32,10 @@ ANSWER_S: Final = 4.0
 MAX_WAITING: Final = 64
 """Limit of queued requests per peer. Other clients have at most five open requests."""
 MAX_UNREAD_BYTES: Final = 2 * 1024 * 1024
-"""Unsent bytes above which the next response waits until the peer has read some. A response has at most 2 MiB."""
+"""Number of unsent bytes above which the next response waits until the peer has read some bytes."""
 _LOOK_S: Final = 0.01
 _FEW_HEADERS: Final = 4
-"""Up to this many headers are read on the event loop, because a thread switch costs more."""
+"""Maximum number of headers that are read on the event loop, because a thread switch costs more."""
 
 
 class _Request(Struct, frozen=True):

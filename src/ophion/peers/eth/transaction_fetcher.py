@@ -31,7 +31,7 @@ _MAX_ANNOUNCERS: Final = 4
 _MAX_AT_ONCE: Final = 65_536
 _PER_S: Final = 16_384.0
 _MAX_UNREAD: Final = 256
-"""Consecutive ignored messages before the peer is disconnected."""
+"""Number of consecutive ignored messages after which the peer is disconnected."""
 _SIZE_TOLERANCE: Final = 8
 _FIRST_OF_LISTS: Final = 0xC0
 _HIGHEST_TYPE: Final = 4

@@ -42,7 +42,7 @@ _INVALID_PER_S: Final = 512.0
 _HARMLESS: Final = frozenset({"known", "underpriced", "nonce-too-low", "not-authorized", "syncing"})
 """Rejections that are not the peer's fault: the transaction is late or a duplicate, or permissions differ."""
 _MAX_UNREAD: Final = 256
-"""Consecutive dropped messages before the peer is disconnected."""
+"""Number of consecutive dropped messages after which the peer is disconnected."""
 
 
 class IntakeShare:

@@ -36,7 +36,7 @@ _PER_PEER: Final = 2
 _BATCH_BLOCKS: Final = 256
 _BATCH_TRANSACTIONS: Final = 4_000
 _MAX_FAILURES: Final = 5
-"""Consecutive failed requests before the sync cycle fails."""
+"""Number of consecutive failed requests after which the sync cycle fails."""
 _MAX_PIECES: Final = 8
 """Limit of additional requests that a helper gets to complete one range of headers."""
 _WHAT: Final = "synchronisation"

@@ -50,7 +50,9 @@ LONGEST_PAUSE_S: Final = 60.0
 PATIENCE_S: Final = 0.75
 """Seconds for which a small gap is left to gossip. Gossip fetches announced blocks after half a second."""
 _MAX_STRIKES: Final = 2
-"""Consecutive cycles with unlinked headers before a disconnect. A single reorganisation can cause one such cycle."""
+"""Number of consecutive sync cycles with unlinked headers after which a peer is disconnected. A single reorganisation
+can cause one.
+"""
 
 
 class _TargetHistory(Struct):

@@ -48,7 +48,7 @@ from ophion.rpc.transport.streaming import whole_of
 _EVERYTHING: Final = (1 << 64) - 1
 _EMPTY: Final = b"[]"
 _FLAT: Final = b"flat"
-"""Kind under which the trace cache stores results of `trace_block`."""
+"""Name under which the trace cache stores results of `trace_block`."""
 
 TraceEntry = Annotated[bytes, spliced_result("trace entry", "one entry of a flat trace", {"type": "object"})]
 

@@ -35,7 +35,7 @@ _CHAIN_ENTRIES: Final = 65_536
 _POOL_ENTRIES: Final = 262_144
 _WORTH_TRIMMING: Final = 1024
 _SHARE: Final = 4
-"""One client may use at most a quarter of all filters and of all bytes."""
+"""Divisor of the limits for one client, which may use at most a quarter of all filters and of all bytes."""
 _MAX_BYTES: Final = 16 * MEBIBYTE
 
 T = TypeVar("T")

@@ -41,7 +41,7 @@ T = TypeVar("T")
 _QUEUE: Final = 4096
 _MAX_SUBSCRIPTIONS: Final = 65_536
 _SHARE: Final = 4
-"""One client may use at most a quarter of all subscriptions and of all bytes."""
+"""Divisor of the limits for one client, which may use at most a quarter of all subscriptions and of all bytes."""
 _MAX_BYTES: Final = 16 * MEBIBYTE
 _BYTES_OF_A_HASH: Final = 160
 _BATCH_SIZE: Final = 64

@@ -21,7 +21,7 @@ UNAUTHENTICATED: Final = 2e9
 BUSY: Final = -1.0
 """Idleness of a connection that waits for an answer from this node."""
 _EVICTION_FRACTION: Final = 8
-"""One scan selects one in this many connections for eviction, because a scan for each new connection is too slow."""
+"""Divisor: one scan selects one in this many connections for eviction. A scan for each new connection is too slow."""
 
 
 class SlotHolder(Protocol):
