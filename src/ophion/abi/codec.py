@@ -25,7 +25,7 @@ Decode = Callable[[bytes, int], Any]
 
 
 class Codec:
-    """Encoder and decoder of one type."""
+    """Encoder and decoder of one ABI type."""
 
     __slots__ = ("components", "decode", "encode", "head_bytes", "is_dynamic", "item", "length", "name")
 

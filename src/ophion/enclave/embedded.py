@@ -256,8 +256,8 @@ class EmbeddedEnclave:
         return [next(refusals) if parcel in known else NOT_ACCEPTED for parcel in parcels]
 
     async def expire(self) -> int:
-        """Delete expired payloads and groups of other enclaves that have no marker. Returns the number of deleted
-        items.
+        """Delete expired payloads and groups that other enclaves sent and that have no marker. Returns the number of
+        deleted items.
         """
         return await self._intake.expire()
 

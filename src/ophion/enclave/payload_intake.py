@@ -85,7 +85,7 @@ class Intake:
         await self._writer.write(self._quota.upgrade_rows())
 
     async def expire(self) -> int:
-        """Delete payloads and groups of other enclaves that got no marker in time. Returns the number of
+        """Delete payloads and groups that other enclaves sent and that got no marker in time. Returns the number of
         deleted items.
         """
         expired = self._quota.expired(self._clock.now(), _EXPIRED_AT_ONCE)

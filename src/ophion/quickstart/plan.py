@@ -63,7 +63,7 @@ class NetworkPlan(Struct, frozen=True, forbid_unknown_fields=True):
     consensus: Consensus
     validators: int
     period_s: float
-    """Block period in seconds. 0 on the development network produces a block per transaction."""
+    """Block period in seconds. On the development network, 0 makes one block per transaction."""
     port: Port | None
     """Port of the proxy. None uses the default, or a free port if the default is in use."""
     has_free_gas: bool

@@ -170,7 +170,9 @@ _SHORT_THREE = "80" + "00" * 47  # the coordinate x = 0 gives a point of order t
 
 
 def _proof(commitment: str = _INFINITY, proof: str = _INFINITY, point: str = "00" * 32, value: str = "00" * 32) -> str:
-    """Return the input for a proof that a blob has a value at a point, with the right hash."""
+    """Return input of the point evaluation precompile: a proof that a blob has a value at a point, with the right
+    hash.
+    """
     return "01" + hashlib.sha256(bytes.fromhex(commitment)).hexdigest()[2:] + point + value + commitment + proof
 
 

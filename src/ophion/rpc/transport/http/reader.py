@@ -92,7 +92,7 @@ class RequestReader:
 
     @property
     def worked_bytes(self) -> int:
-        """Return the bytes that cost processing time: body and target fully, headers by one eighth."""
+        """Return the bytes that count as processing time: body and request target in full, headers by one eighth."""
         return self.body_bytes + len(self._target) + self._head_bytes // 8
 
     @property
