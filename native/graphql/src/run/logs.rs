@@ -1,4 +1,4 @@
-//! Logs.
+//! Writes the fields of logs.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Typed arguments.
+//! Typed argument values of a GraphQL plan.
 
 use std::sync::Arc;
 

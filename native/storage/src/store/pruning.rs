@@ -68,7 +68,7 @@ impl Pruning {
         })
     }
 
-    /// Check up to `max` states and delete old roots. Returns false at the end.
+    /// Check up to `max` states and delete old roots. Returns false when all states are checked.
     pub fn forget(&mut self, max: usize) -> Result<bool> {
         let (oldest, kept) = (self.oldest, &self.kept);
         let mut forgotten = 0;
@@ -84,7 +84,7 @@ impl Pruning {
         Ok(next.map(|next| self.forget_from = next).is_some())
     }
 
-    /// Visit up to `max` nodes. Returns false at the end.
+    /// Visit up to `max` nodes and mark them. Returns false when all nodes are visited.
     pub fn mark(&mut self, max: usize) -> Result<bool> {
         let snapshot = self.database.snapshot()?;
         if self.reach.is_none() {
@@ -99,7 +99,7 @@ impl Pruning {
         reach.advance(&snapshot.nodes(), max)
     }
 
-    /// Check up to `max` nodes and delete the unmarked nodes. Returns false at the end.
+    /// Check up to `max` nodes and delete the unmarked nodes. Returns false when all nodes are checked.
     pub fn sweep(&mut self, max: usize) -> Result<bool> {
         let Some(Reach { needed, .. }) = self.reach.as_ref().filter(|reach| reach.is_complete()) else {
             return Err(Error::Storage("sweep called before mark has finished".into()));
