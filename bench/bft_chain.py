@@ -14,7 +14,7 @@ from ophion.testing.bft_chain import KEYS, bft_genesis_text, sealed_blocks
 
 
 def make_chain(folder: Path, protocol: str, blocks: int, validators: int) -> None:
-    """Write the chain."""
+    """Write genesis.json and blocks.rlp of a chain into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "genesis.json").write_text(bft_genesis_text(protocol, validators))
     with (folder / "blocks.rlp").open("wb") as file:

@@ -38,7 +38,7 @@ def script(rules: Rules, validators: int, blocks: int) -> list[tuple[BftEvent, .
     addresses = tuple(hand.address for hand in hands)
     heights = []
     for number in range(1, blocks + 1):
-        builder = ZERO_ADDRESS  # makes the first validator the proposer of every height
+        builder = ZERO_ADDRESS  # with this builder, every height has the first validator as proposer
         head = Head(number - 1, ZERO_HASH, number - 1, builder)
         block = stand_in_block(number, hands[0].address, Content(ZERO_HASH, number, 0))
         events: list[BftEvent] = [NewHead(head, addresses, TIMING), BlockTimer(number)]
@@ -54,7 +54,7 @@ def script(rules: Rules, validators: int, blocks: int) -> list[tuple[BftEvent, .
 
 
 def measure(rules: Rules, validators: int, blocks: int) -> float:
-    """Return messages per second."""
+    """Return the messages per second that the state machine handles."""
     heights = script(rules, validators, blocks)
     machine = BftStateMachine(rules, FakeMessageFactory(stand_in_address(validators - 1), rules))
     messages = sum(isinstance(event, MessageReceived) for events in heights for event in events)

@@ -2,10 +2,9 @@
 
     python bench/chain_object.py [--tests N] [--calls N] [--only NAME,...]
 
-A contract test deploys a token, calls five functions and expects one revert. The ways are listed here; those that are
-not installed are skipped:
-eth-tester with py-evm, Anvil over HTTP (the program named by ANVIL), web3.py on the chain, and the chain's own methods.
-Figures are wall time and processor time of this process; Anvil's own processor time is not in them.
+A contract test deploys a token, calls five functions and expects one revert. The ways are eth-tester with py-evm, Anvil
+over HTTP (the program named by ANVIL), web3.py on the chain, and the chain's own methods. Ways that are not installed
+are skipped. Figures are wall time and processor time of this process, without the processor time of Anvil.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ SUPPLY = 10**6
 
 @contextmanager
 def measured(title: str, count: int, unit: str = "test") -> Iterator[None]:
-    """Print the time of a block of work."""
+    """Context manager that prints the time of its `with` block."""
     gc.collect()
     wall, processor = time.perf_counter(), time.process_time()
     yield
@@ -82,7 +81,7 @@ def web3_test(w3: Any) -> None:
     assert functions.totalSupply().call() == SUPPLY
     try:
         functions.transfer(alice, SUPPLY).transact({"from": bob})
-    except Exception:  # noqa: BLE001  # every library has its own error
+    except Exception:  # noqa: BLE001  # each library has its own error class
         return
     raise AssertionError("the transfer must fail")
 
@@ -198,7 +197,7 @@ def other_calls(count: int) -> None:
 
 
 def snapshots(count: int) -> None:
-    """Measure pairs of snapshot and revert, and by how much memory grows."""
+    """Measure pairs of snapshot and revert, and the growth of memory."""
     with Chain() as chain:
         chain.mine()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -209,7 +208,7 @@ def snapshots(count: int) -> None:
 
 
 def branches(count: int) -> None:
-    """Measure how long it takes to make branches of one chain, and the memory of branches with a transaction each."""
+    """Measure the time to make branches of one chain, and the memory of branches with a transaction each."""
     with Chain() as chain:
         token = chain.deploy(TOKEN, "Coin", SUPPLY)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -275,7 +274,7 @@ def database(accounts: int) -> None:
 
 
 def depth(blocks: int) -> None:
-    """Measure how a branch slows down with its number of blocks."""
+    """Measure the speed of a branch against its number of blocks."""
     with Chain() as chain:
         branch = chain.fork_at()
         alice, bob = branch.accounts[:2]

@@ -40,7 +40,7 @@ GAS_PRICE: Final = 10**11
 
 
 def genesis_text() -> str:
-    """Return the genesis file, with the members that both clients read."""
+    """Return the genesis file, with the keys that both clients read."""
     values = {
         "config": {
             "chainId": CHAIN_ID,
@@ -57,10 +57,11 @@ def genesis_text() -> str:
 
 
 def transactions() -> Iterator[bytes]:
-    """Yield transactions without end. Of every 20, 11 are transfers, 8 are calls and 1 is a deployment. Senders
-    alternate.
+    """Yield transactions without end. Of every 20 transactions, 11 are transfers, 8 are calls and 1 is a deployment.
+    Senders alternate.
     """
-    contract = SENDERS[0].address  # replaced once the first contract is deployed
+    # the first deployment replaces this sender address by the address of the new contract
+    contract = SENDERS[0].address
     for at in range(1 << 62):
         sender = SENDERS[at % len(SENDERS)]
         to: bytes | None
@@ -89,7 +90,7 @@ def make_chain(folder: Path, blocks: int, count: int) -> None:
     async def story(node: TestCore) -> None:
         node.mining.start()
         sealing = asyncio.create_task(node.mining.run(lambda: None))
-        await asyncio.sleep(0.5)  # so that requests arrive half-way between two blocks
+        await asyncio.sleep(0.5)  # half a period of delay makes transactions arrive half-way between two blocks
         for number in range(1, blocks + 1):
             await node.send(*(next(source) for _ in range(count)))
             await asyncio.sleep(1)

@@ -2,8 +2,9 @@
 
     python bench/dev_fork.py [--anvil=PATH] [--contracts=5000]
 
-The source is a development node with counters, each with its own storage. The script calls each of them (`one by one`),
-calls them 50 at a time (`together`), and sends a transaction to every tenth. A proxy counts requests and calls.
+The source is a development node with counters, each with its own storage. The script calls the counters one by one
+(`one by one`), then 50 at a time (`together`), and sends a transaction to every tenth counter. A proxy counts requests
+and calls.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ophion.testing.process import NodeProcess
 FIRST = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
 QUIET = ("--rpc-ws-port=0", "--graphql-http-enabled=false", "--page-http-enabled=false", "--logging=WARN")
 RUNTIME = "60015460005401600101806000556000526020" + "6000f3"
-"""Returns slot 0 + slot 1 + 1 and stores it in slot 0."""
+"""Code that returns slot 0 + slot 1 + 1 and stores the sum in slot 0."""
 ANVIL_PORT = 18547
 
 
@@ -49,7 +50,7 @@ class Proxy(ThreadingHTTPServer):
 
 class Forwarding(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = -1  # one write per response, so that Nagle's algorithm does not delay a second one
+    wbufsize = -1  # write each response at once, so that Nagle's algorithm does not delay a second write
     server: Proxy
 
     def setup(self) -> None:
@@ -89,7 +90,7 @@ class Client:
 
 
 def deploy(client: Client, count: int) -> list[str]:
-    """Deploy the counters; returns their addresses."""
+    """Deploy the counters and return their addresses."""
     addresses: list[str] = []
     client.ask("anvil_setBlockGasLimit", hex(10**9))
     for start in range(0, count, 250):
@@ -105,7 +106,7 @@ def deploy(client: Client, count: int) -> list[str]:
 
 
 def script(client: Client, addresses: list[str], mode: str) -> list[Any]:
-    """Use all contracts in one of the modes; returns the results."""
+    """Use all contracts in one of the modes and return the results of the calls."""
     found: list[Any] = []
     if mode == "one by one":
         found += [client.ask("eth_call", {"to": address, "data": "0x01"}, "latest") for address in addresses]

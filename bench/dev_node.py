@@ -1,11 +1,11 @@
-"""Cheat codes of a development node: snapshots, mining and one client that waits for each receipt.
+"""Measure cheat codes of a development node: snapshots, mining and one client that waits for each receipt.
 
     python bench/dev_node.py [--anvil=PATH]
 
-Says how long a snapshot and a revert take in a chain of 10,000 blocks, how memory grows over 100,000 of such pairs, how
-long 57,600 blocks take, and how many token transfers a second one client gets through that waits for each: a plain
-keep-alive client, and web3.py where it is installed. With --anvil, both nodes run side by side and are measured in
-turns; the best round counts, with the processor time of the node for each transfer.
+Prints four figures: the time of a snapshot and of a revert in a chain of 10,000 blocks, the growth of memory over
+100,000 pairs of them, the time of 57,600 blocks, and token transfers per second of one client that waits for each
+receipt. The client is a plain keep-alive client, and web3.py where it is installed. With --anvil, both nodes are
+measured alternately. The best round counts, with the node's processor time per transfer.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ ANVIL_PORT = 18549
 
 
 class Client:
-    """One keep-alive connection."""
+    """One keep-alive HTTP connection to a node."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
 
     def batch(self, method: str, params: list[Any], count: int) -> list[Any]:
-        """Return the results of many requests that are sent in one body."""
+        """Send many requests in one body and return their results."""
         calls = [{"jsonrpc": "2.0", "id": number, "method": method, "params": params} for number in range(count)]
         return [one["result"] for one in self._send(calls)]
 
@@ -71,9 +71,9 @@ def pairs(client: Client, count: int) -> tuple[float, float]:
 
 
 TOKEN = (
-    "0x6fffffffffffffffffffffffffffffffff3355"  # the creator has 2^128 - 1
+    "0x6fffffffffffffffffffffffffffffffff3355"  # the code sets the creator's token balance to 2^128 - 1
     "604580601e6000396000f3"
-    "602435803354033355600435805482019055600052"  # moves an amount from the caller to an account
+    "602435803354033355600435805482019055600052"  # the code moves an amount from the caller to another account
     "7fddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef60206000a1"
     "600160005260206000f3"
 )
@@ -129,7 +129,7 @@ def token_transfers(client: Client, token: str, count: int) -> float:
 
 
 def web3_transfers(port: int, token: str, count: int) -> float:
-    """Same as `token_transfers`, with web3.py and its own defaults; the node signs."""
+    """Return the transfers per second of web3.py with its own defaults. The node signs."""
     from web3 import Web3
 
     web3 = Web3(Web3.HTTPProvider(f"http://127.0.0.1:{port}"))
@@ -149,7 +149,7 @@ def _checksum(address: str) -> Any:
 
 
 def processor_s(pid: int) -> float:
-    """Processor time of a process and its threads (Linux)."""
+    """Return the processor time of a process and its threads (Linux)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

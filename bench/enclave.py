@@ -2,8 +2,8 @@
 
     python bench/enclave.py [--payloads=4000] [--size=300]
 
-Both enclaves run in this process and thread over a real session (encrypted, in memory). So two nodes with a process
-each reach about twice the rate. `senders` is the number of payloads that wait for their acknowledgement at a time.
+Both enclaves run in this process and thread over a real session (encrypted, in memory). Two nodes with a process each
+reach about twice the rate. `senders` is the number of payloads that wait for their acknowledgement at a time.
 """
 
 from __future__ import annotations

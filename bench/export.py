@@ -1,9 +1,9 @@
-"""Compare `ophion export` with cryo over JSON-RPC: whether the rows are equal, column by column, and the time.
+"""Compare `ophion export` with cryo over JSON-RPC: the time, and whether all columns of all rows are equal.
 
     python bench/export.py --cryo=/path/to/python [--chains=DIR] CHAIN…
 
 A CHAIN is a directory with `blocks.rlp` and `genesis.json`. `--cryo` is a Python interpreter that has the package cryo.
-Each chain is imported, a node is started on it, and both tools export the same ranges in turns.
+The script imports each chain and starts a node on it. Both tools export the same ranges alternately.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ print(json.dumps(time.perf_counter() - began))
 
 
 class Ran(NamedTuple):
-    """A command that has ended."""
+    """Result of a command that has ended."""
 
     out: str
     seconds: float
     cpu_s: float
     memory_mb: float
-    """Peak memory, at least that of this process."""
+    """Peak memory of the command in megabytes; at least the peak of this process."""
 
 
 def run(*command: Any, may_crash_at_exit: bool = False) -> Ran:
@@ -119,7 +119,7 @@ def main() -> None:
 def run_cryo(python: str, dataset: str, head: int, url: str, to: Path) -> tuple[float, Ran]:
     """Export by cryo; returns its seconds without its start, and the whole process.
 
-    cryo crashes now and then, while it ends or before, so try three times.
+    cryo sometimes crashes, so try three times.
     """
     for _ in range(3):
         ran = run(python, "-c", CRYO, dataset, 1, head + 1, url, to, may_crash_at_exit=True)
@@ -140,7 +140,7 @@ def compare(
     options: argparse.Namespace,
     node: int,
 ) -> None:
-    """Export one dataset by both tools and print the comparison. `node` is the process that cryo asks."""
+    """Export one dataset with both tools and print the comparison. `node` is the process that cryo queries."""
     ours_s, inner_s, cryo_s, cryo_process_s, ours_cpu, cryo_cpu = [], [], [], [], [], []
     for turn in range(options.rounds):
         ours, theirs = work / f"ours-{dataset}-{turn}", work / f"cryo-{dataset}-{turn}"

@@ -1,4 +1,4 @@
-"""Measure the gateway: requests through it against requests to the node directly, and idle sockets.
+"""Measure the gateway: requests through the gateway against requests to the node, and idle sockets.
 
     python bench/gateway.py [--seconds=5] [--connections=64] [--sockets=5000]
 

@@ -34,9 +34,7 @@ COMMAND = (sys.executable, "-m", "ophion")
 BLOCKS = 120
 TRANSACTIONS_EACH = 40
 
-TEN_FIELDS = (
-    "number hash nonce timestamp gasUsed gasLimit stateRoot receiptsRoot transactionsRoot extraData"  # ten fields
-)
+TEN_FIELDS = "number hash nonce timestamp gasUsed gasLimit stateRoot receiptsRoot transactionsRoot extraData"
 TRANSACTIONS = "hash nonce index value gasPrice gas inputData from{address} to{address}"
 RECEIPTS = "status gasUsed cumulativeGasUsed logs{topics data}"
 
@@ -51,7 +49,7 @@ class Work:
     document: str
     """A document to which both nodes must give the same answer."""
     wanted: float
-    """Minimum ratio of the request rate to that of geth."""
+    """Minimum ratio of Ophion's request rate to geth's request rate."""
     patience: int = 1
     """Factor by which the measurement is longer than the default."""
 
@@ -162,7 +160,7 @@ request = function() n = n + 1; return wrk.format(nil, "/graphql", nil, {work.lu
         raise SystemExit(f"{peer.name}: {work.name}: {output.stdout}")
     found = re.search(r"(\d+) requests in", output.stdout)
     rate = re.search(r"Requests/sec:\s+([\d.]+)", output.stdout)
-    assert found is not None and rate is not None, output.stdout  # noqa: PT018  # a tool's output, not a test
+    assert found is not None and rate is not None, output.stdout  # noqa: PT018  # this assert checks a tool's output
     return float(rate[1]), spent / max(1, int(found[1])) * 1e6
 
 

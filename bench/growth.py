@@ -1,9 +1,9 @@
 """Measure cost against size: python bench/growth.py --keep DIRECTORY [--blocks 1000 10000] [--accounts 1000 100000]
 
 Builds chains in the given directory, outside the repository, and keeps them for the next run. One chain has the given
-number of blocks, with a few calls in each that emit logs: every call has a frequent topic, every thousandth block a
-rare one. Another chain has the given number of accounts and as many storage slots. For each size it prints one JSON
-line, and at the end it writes an SVG plot for each figure into the same directory.
+number of blocks, with a few calls in each that emit logs. Every call has a frequent topic, and every thousandth block
+has a rare topic. Another chain has the given number of accounts and as many storage slots. For each size, the script
+prints one JSON line. At the end, it writes an SVG plot for each figure into the same directory.
 
 Figures of a chain: seconds from start to the first answer, after a normal stop and after SIGKILL; memory; microseconds
 of balances and calls at the head and at random old blocks, of random old receipts and traces; milliseconds of
@@ -38,7 +38,7 @@ GAS_PRICE: Final = 10**10
 CALLS_A_BLOCK: Final = 4
 RARE_EVERY: Final = 1000
 NEW_A_CALL: Final = 250
-"""Accounts or slots that one call creates."""
+"""Number of accounts or slots that one call creates."""
 MAX_NEW_A_BLOCK: Final = 500_000
 CALL_GAS: Final = 16_000_000
 FREQUENT, RARE = 0xF1, 0xA7
@@ -92,7 +92,7 @@ class Builder:
         return bytes.fromhex(receipt["contractAddress"][2:])
 
     async def fund(self) -> None:
-        """Give every sender enough for its gas."""
+        """Give every sender enough ether for its gas."""
         await self.core.mine(*(self.sign(DEV_KEYS[1], key.address, value=10**21) for key in SENDERS))
 
 
@@ -133,7 +133,7 @@ async def build_accounts(core: TestCore, count: int, notes: dict[str, Any]) -> N
 
 
 def built(place: Path, build: Callable[[TestCore, int, dict[str, Any]], Any], size: int) -> dict[str, Any]:
-    """Build a chain if it is not there, and return the notes about it."""
+    """Build a chain unless it exists, and return the notes about it."""
     file = place / "notes.json"
     if not file.exists():
         shutil.rmtree(place, ignore_errors=True)
@@ -208,7 +208,7 @@ def measure_chain(place: Path, blocks: int, notes: dict[str, Any]) -> dict[str, 
             "old_trace_us": microseconds(node, "trace_transaction", lambda: rng.choice(hashes), 50),
         }
         for name, topic in (("rare", RARE), ("frequent", FREQUENT)):
-            # the frequent topic is read over a range of fixed length at the end of the chain
+            # read the frequent topic only in the last 5,000 blocks, so that chains of any length compare
             first = 0 if name == "rare" else max(0, blocks - 5_000)
             query = {"fromBlock": hex(first), "toBlock": "latest", "topics": ["0x" + words(topic).hex()]}
             taken = []

@@ -52,7 +52,7 @@ HEAD = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n
 
 
 class Clients:
-    """One service and its clients."""
+    """One measured service and its client connections."""
 
     def __init__(self, table: Mapping[str, BoundMethod], issuer: TokenIssuer | None) -> None:
         self._table = table
@@ -80,7 +80,9 @@ class Clients:
         await asyncio.sleep(0.1)
 
     async def turn(self, body: bytes) -> float | None:
-        """Run one round. Returns CPU microseconds per request; None if the answers needed more than one loop step."""
+        """Run one round. Returns CPU microseconds per request, or None if the answers needed more than one loop
+        step.
+        """
         request = HEAD.format(self._header, len(body)).encode() + body
         for client in self._sockets:
             client.send(request)
@@ -153,7 +155,7 @@ def users_file(folder: Path) -> Path:
 
 
 def login(port: int) -> str:
-    """Log in; return a header line for wrk with a token that is valid for five minutes."""
+    """Log in and return a header line for wrk with a token that is valid for five minutes."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.request("POST", "/login", json.dumps({"username": "bench", "password": "bench"}))
     token = json.loads(connection.getresponse().read())["token"]

@@ -27,7 +27,7 @@ CHAIN = ROOT.parent / "shared" / "bench" / "clique-30k"
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Result of one run."""
+    """Result of one measured import."""
 
     seconds: float
     disk_bytes: int

@@ -38,7 +38,7 @@ HELLO = 0
 
 
 class Caller(asyncio.Protocol):
-    """One connection attempt."""
+    """One connection attempt to the validator."""
 
     def __init__(self, key: PrivateKey, handshake: wire.Handshake, ends: Counter[str]) -> None:
         self._key = key

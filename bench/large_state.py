@@ -1,9 +1,9 @@
 """Measure what a large state costs: python bench/large_state.py [--accounts 1000000] [--slots 3000000] [--rate 4000]
 
-A network of one IBFT 2.0 validator is measured with an empty state. Then contracts create the accounts and storage
-slots, and it is measured again. Figures: processor time per transfer (half of them to new accounts), delay of blocks,
-latency of balance requests, anonymous memory, and time from a restart to the first answer. Prints JSON lines. The full
-size takes some minutes and two gigabytes of disk.
+The script measures a network of one IBFT 2.0 validator with an empty state. Then contracts create the accounts and
+storage slots, and the script measures the network again. Figures: processor time per transfer (half of the transfers go
+to new accounts), delay of blocks, latency of balance requests, anonymous memory, and time from a restart to the first
+answer. Prints JSON lines. The full size takes some minutes and two gigabytes of disk.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ CALL_GAS = 200_000_000
 LOOP = "600035602035810190 5b {body} 600101 818110 6009 57 00"
 """EVM code that runs the body for consecutive numbers. The input has the first number and the count."""
 PAY = LOOP.format(body="6000808080 6001 85 6000 f1 50")
-"""Sends one wei to the address of each number."""
+"""EVM code that sends one wei to the address of each number."""
 STORE = LOOP.format(body="8080 55")
-"""Stores each number in the slot with that number."""
+"""EVM code that stores each number in the slot with that number."""
 
 
 def creation(runtime: str) -> bytes:
@@ -77,7 +77,7 @@ def words(*numbers: int) -> bytes:
 
 
 def fill(node: NodeProcess, accounts: int, slots: int) -> float:
-    """Make accounts and slots; return the seconds taken."""
+    """Make accounts and slots, and return the seconds taken."""
     began, owner = time.perf_counter(), Owner(node)
     payer = owner.deploy(PAY)
     for first in range(0, accounts, ACCOUNTS_A_CALL):
@@ -96,7 +96,7 @@ def anonymous_mb(node: NodeProcess) -> int:
 
 
 def restart(node: NodeProcess) -> float:
-    """Restart the node; return the seconds from the start of the process to its first answer."""
+    """Restart the node, and return the seconds from the start of the process to its first answer."""
     node.stop()
     began = time.perf_counter()
     node.start()

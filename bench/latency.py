@@ -54,14 +54,14 @@ class Client:
         return answer["result"]
 
     async def transfer(self) -> tuple[float, int]:
-        """Send a transfer. Returns the seconds until its receipt was there, and its block."""
+        """Send a transfer. Returns the seconds until its receipt was available, and its block."""
         raw = legacy_transaction(
             self._key, self._nonce, gas_price=0, value=0, to=b"\0" * 18 + b"\xde\xad", chain_id=CHAIN_ID
         )
         self._nonce += 1
         began = time.perf_counter()
         tx_hash = await self.call("eth_sendRawTransaction", "0x" + raw.hex())
-        while (receipt := await self.call("eth_getTransactionReceipt", tx_hash)) is None:  # noqa: ASYNC110  # polls, as most libraries do
+        while (receipt := await self.call("eth_getTransactionReceipt", tx_hash)) is None:  # noqa: ASYNC110  # most libraries poll too
             await asyncio.sleep(POLL_S)
         return time.perf_counter() - began, int(receipt["blockNumber"], 16)
 
@@ -86,7 +86,7 @@ async def measure(network: TestNetwork, clients: int, seconds: float, period_s: 
 
 
 def later_rounds(network: TestNetwork, first: int) -> int:
-    """Return how many blocks after the first one were decided in a later round than 0."""
+    """Return the number of blocks after the first that were decided in a later round than 0."""
     protocol = Qbft() if network.engine == "qbft" else Ibft2()
     extras = (
         network.nodes[0].rpc("eth_getBlockByNumber", hex(number), False)["extraData"]

@@ -47,7 +47,7 @@ def request(method: str, *params: object) -> bytes:
 
 
 def transactions(count: int, chain_id: int) -> list[bytes]:
-    """Return requests that send transactions; the senders alternate."""
+    """Return HTTP requests that send signed transfers of alternating senders."""
     seed = time.time_ns() % 2**60
     keys = [PrivateKey((seed * 1000 + number + 1).to_bytes(32, "big")) for number in range(SENDERS)]
     made = []

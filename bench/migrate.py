@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CHAIN = ROOT.parent / "shared" / "bench" / "clique-30k"
 OPHION = str(Path(sys.executable).with_name("ophion"))
 MAX_WAIT_S = 1.0
-"""A killed run lives at most this long after its first line, which is printed before the first block."""
+"""Maximum seconds from the first line of a run to its kill. The run prints this line before it imports a block."""
 EQUAL = " equals "
 
 

@@ -49,7 +49,7 @@ def memory_mb(network: TestNetwork) -> list[int]:
 def watch(
     network: TestNetwork, until: Callable[[list[tuple[float, int]]], bool], index: int = 0
 ) -> list[tuple[float, int]]:
-    """Return the time at which each new block of the node was seen."""
+    """Return the time at which each new block of the node appeared."""
     seen: list[tuple[float, int]] = []
     height = network.height(index)
     while not until(seen):
@@ -66,7 +66,7 @@ def gaps_of(seen: list[tuple[float, int]]) -> list[float]:
 
 
 def flood(network: TestNetwork, seconds: int, connections: int, most: int) -> dict[str, object]:
-    """Flood the network; return the figures."""
+    """Flood the network with transfers and return the measured figures."""
     idle = memory_mb(network)
     seed = time.time_ns() % 2**60
     keys = [PrivateKey((seed * 1000 + number + 1).to_bytes(32, "big")) for number in range(SENDERS)]
@@ -107,7 +107,7 @@ def flood(network: TestNetwork, seconds: int, connections: int, most: int) -> di
 
 
 def kill(network: TestNetwork) -> dict[str, object]:
-    """Kill the next proposer. Returns the gaps between blocks after the kill, and those after its restart."""
+    """Kill the next proposer. Returns the gaps between blocks after the kill, and the gaps after its restart."""
     miner = lambda number: network.nodes[0].rpc("eth_getBlockByNumber", hex(number), False)["miner"]  # noqa: E731
     places = {"0x" + key.address.hex(): index for index, key in enumerate(network.keys)}
     network.grow(6, 30)

@@ -57,7 +57,7 @@ async def send_and_build(core: TestCore, raws: list[bytes]) -> tuple[float, floa
 
 
 def admit_many(folder: Path, base: NodeConfig, genesis: Genesis, turns: int) -> None:
-    """Measure the processor time to admit one transaction of each of many senders, which are all new to the rules."""
+    """Measure the processor time to admit one transaction of each of many senders. All senders are new to the rules."""
     keys = [PrivateKey(number.to_bytes(32, "big")) for number in range(1, COUNT + 1)]
     new = count(1)
     accounts = tuple(GenesisAccount(key.address, 0, 10**21, b"", ()) for key in keys)
@@ -124,7 +124,7 @@ def with_nodes(turns: int) -> None:
                 common = (f"--genesis-file={path}/genesis.json", f"--node-private-key-file={path}/key")
                 data = path / f"{turn}-{name}"
                 with NodeProcess(data, *common, "--min-gas-price=0", "--tx-pool-max-size=10000", *options) as node:
-                    time.sleep(1.5)  # the start of the node is not counted
+                    time.sleep(1.5)  # wait, so that the measured time does not include the start of the node
                     before, start = processor_s(node.pid), time.monotonic()
                     flood(node.ports["json-rpc"], raws)
                     while int(node.rpc("eth_getTransactionCount", f"0x{SENDER.address.hex()}", "latest"), 16) < COUNT:

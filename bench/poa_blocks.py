@@ -33,16 +33,16 @@ from ophion.testing.signing import DEV_KEYS, legacy_transaction
 ENGINES = ("dev", "clique", "ibft2", "qbft")
 CONNECTIONS = 8
 GAS_LIMIT = 0x1FFFFFFFFFFFFF
-"""As on the dev network, so that the machine is the limit and not the block."""
+"""Gas limit of the dev network, so that the machine limits the rate and not the block."""
 MAX_WAITING = 20_000
-"""The client waits while this many sent transactions are not mined."""
+"""Maximum number of sent transactions that are not mined. Above it, the client waits."""
 MAX_RATE = 14_000
 """Number of transactions that are signed beforehand per second of load."""
 
 
 @dataclass(slots=True)
 class Figures:
-    """Results of one node."""
+    """Measured results of one node."""
 
     idle: list[float] = field(default_factory=list)
     """Delay of each block in seconds, without load."""
@@ -83,7 +83,9 @@ def spread(delays: list[float]) -> str:
 
 
 def measure(engine: str, folder: Path, bodies: list[bytes], idle: int, seconds: int) -> Figures:
-    """Measure punctuality first, then throughput. The dev network has no schedule, so its blocks cannot be late."""
+    """Measure punctuality first, then throughput. Blocks of the dev network cannot be late, because they follow no
+    schedule.
+    """
     found = Figures()
     with NodeProcess(folder / "data", *options(engine, folder), "--tx-pool-max-size=100000") as node:
         port = node.ports["json-rpc"]
@@ -106,7 +108,7 @@ class Client:
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
     async def post(self, request: bytes) -> bytes:
-        """Send a whole HTTP request; return the body of the answer."""
+        """Send a whole HTTP request and return the body of the answer."""
         self._writer.write(request)
         head = await self._reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
@@ -140,7 +142,7 @@ async def watch(port: int, late: list[float], count: int | None) -> None:
         if seen > head:
             now = time.time()
             block = await client.ask("eth_getBlockByNumber", hex(seen), False)
-            # the first block is made at once, at any fraction of a second
+            # skip block 1: the node makes block 1 as soon as it starts, not at the start of a second
             if seen > 1:
                 late.append(now - int(block["timestamp"], 16))
             head = seen
@@ -167,7 +169,7 @@ async def load(port: int, bodies: list[bytes], seconds: int, found: Figures, is_
 
     has_capacity = asyncio.Event()
     has_capacity.set()
-    # blocks of the dev network have no schedule
+    # measure no delays on the development network, because its blocks follow no schedule
     late: list[float] = [] if is_dev else found.loaded
     watching = asyncio.ensure_future(watch(port, late, None))
     began, done = time.perf_counter(), 0
@@ -199,7 +201,7 @@ def options(engine: str, folder: Path) -> tuple[str, ...]:
 
 
 def authority_genesis(engine: str) -> dict[str, Any]:
-    """Return a network whose only member has the first development key, with a period of a second."""
+    """Return a network whose only validator has the first development key, with a period of a second."""
     address = DEV_KEYS[0].address
     if engine == "clique":
         parameters, extra = {"blockperiodseconds": 1}, bytes(32) + address + bytes(65)
@@ -217,7 +219,7 @@ def authority_genesis(engine: str) -> dict[str, Any]:
 
 
 def signed_bodies(count: int) -> Iterator[bytes]:
-    """Yield HTTP requests with transfers; the senders alternate."""
+    """Yield HTTP requests with transfers of alternating senders."""
     for number in range(count):
         key = DEV_KEYS[number % len(DEV_KEYS)]
         raw = legacy_transaction(key, number // len(DEV_KEYS), to=(0x10000 + number).to_bytes(20, "big"), value=1)

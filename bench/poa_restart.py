@@ -2,9 +2,9 @@
 
     python bench/poa_restart.py [--blocks 29951] [ENGINE ...]
 
-A network of one node makes the blocks with a manual clock. Then the database is opened again, and the time until the
-members after the head are known is measured. The default ends just before a checkpoint, where most headers must be
-read.
+A network of one node makes the blocks with a manual clock. Then the script opens the database again and measures the
+time until the block producers after the head are known. The default number of blocks ends just before a checkpoint,
+where the node must read most headers.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def main() -> None:
 def measure(engine: str, folder: Path, blocks: int) -> float:
     genesis = parse_genesis(json.dumps(authority_genesis(engine)))
     grow(genesis, folder, blocks)
-    gc.collect()  # the node releases its database only when it is garbage-collected
+    gc.collect()  # free the node, because its database closes only then
     with open_core(folder, NodeConfig(), genesis) as node:
         assert node.queries.head_number >= blocks
-        # a new engine, because the node's engine has already read the headers
+        # use a new engine, because the node's engine has already read the headers
         fresh = engine_for(genesis.spec)
         began = time.perf_counter()
         fresh.members(node.chain.head, node.chain)

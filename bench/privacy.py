@@ -49,7 +49,7 @@ request = function()
   return wrk.format("POST", "/", {["Content-Type"] = "application/json"}, body)
 end
 """
-# transfer(address, uint256) without checks: changes two storage slots (caller and recipient) and writes a log
+# this code is transfer(address, uint256) without checks: it changes two storage slots and writes a log
 RUNTIME = (
     "600435"
     "73ffffffffffffffffffffffffffffffffffffffff16"
@@ -58,14 +58,14 @@ RUNTIME = (
     "602435"
     "01"
     "90"
-    "55"  # balance[to] += amount
+    "55"  # here the code adds the amount to balance[to]
     "33"
     "54"
     "602435"
     "90"
     "03"
     "33"
-    "55"  # balance[caller] -= amount
+    "55"  # here the code subtracts the amount from balance[caller]
     "602435600052"
     "600435"
     "33"

@@ -1,9 +1,9 @@
-"""Measure what a JSON-RPC request costs without the work of its method: python bench/rpc_transport.py
+"""Measure the cost of a JSON-RPC request without the work of its method: python bench/rpc_transport.py
 
-Calls the HTTP connection object in process, without sockets. Prints CPU microseconds per request: for a known request
-head, for one that arrives before its body or has a token that the service does not need, for a head that is parsed, and
-for the dispatcher alone. With `--wrk` it also serves the same methods on a port,
-and wrk (a Debian package) sends requests over 32 connections, as ../shared/bench/side_by_side.py does.
+Calls the HTTP connection object in process, without sockets. Prints CPU microseconds per request for a known request
+head, for a head that arrives before its body, for a head with a token that the service does not need, for a head that
+is parsed, and for the dispatcher alone. With `--wrk` it also serves the same methods on a port, and wrk (a Debian
+package) sends requests over 32 connections, as ../shared/bench/side_by_side.py does.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ BODIES = {
 
 
 class Context:
-    """A context with constant answers."""
+    """A method context with constant answers."""
 
     head = 0x4D2
 
@@ -51,7 +51,7 @@ class Context:
 
 @method("eth_blockNumber")
 def block_number(ctx: Context) -> Quantity:
-    """Return a constant."""
+    """Return a constant block number."""
     return ctx.head
 
 
@@ -62,7 +62,7 @@ def get_balance(ctx: Context, address: AddressParam, block: BlockParam = BlockTa
 
 
 class Service:
-    """A service with two methods."""
+    """A JSON-RPC service with two methods."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.plain: Callable[[bytes], Reply] | None = dispatcher.handle
@@ -92,7 +92,7 @@ class Sink(asyncio.Transport):
 
 def policy(dispatcher: Dispatcher) -> HttpPolicy:
     hosts, origins = HostList(["localhost", "127.0.0.1"]), OriginList([])
-    scheduler = FairScheduler(turn_s=math.inf)  # no time limit, because the event loop does not run here
+    scheduler = FairScheduler(turn_s=math.inf)  # time slices have no limit, because this benchmark runs no event loop
     return HttpPolicy(
         Service(dispatcher),
         hosts,
@@ -111,7 +111,7 @@ def dispatcher(loop: asyncio.AbstractEventLoop) -> Dispatcher:
 
 
 def microseconds(work: Callable[[], object], count: int = 50_000, rounds: int = 7) -> float:
-    """Return the lowest CPU time of one call over some rounds, so that other load does not count."""
+    """Return the lowest CPU time of one call over some rounds, which excludes other load."""
     best = float("inf")
     for _ in range(rounds):
         began = time.thread_time()
@@ -134,7 +134,8 @@ async def in_process() -> None:
         others = cycle([head % number + length + body for number in range(1, 5000)])
 
         def parsed(others: Iterator[bytes] = others) -> None:
-            connection.data_received(next(others))  # a request whose HTTP head is no longer cached
+            # the 5,000 other HTTP request heads have evicted the head of this request from the cache
+            connection.data_received(next(others))
 
         connection.data_received(request)
         known = microseconds(lambda request=request: connection.data_received(request))

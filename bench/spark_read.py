@@ -47,7 +47,7 @@ def session(executors: int) -> Any:
 
 
 def executor_pids() -> list[int]:
-    """Return the executor processes below this process."""
+    """Return the ids of the executor processes below this process."""
     listed = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
     parts = [line.split(None, 2) for line in listed.splitlines()]
     below, found = {os.getpid()}, []
@@ -60,7 +60,7 @@ def executor_pids() -> list[int]:
 
 
 def digest(rows: list[Any]) -> str:
-    """Return a hash of the rows in any order."""
+    """Return a hash of the rows that does not depend on their order."""
     return hashlib.sha256("\n".join(sorted(map(str, rows))).encode()).hexdigest()
 
 
@@ -75,7 +75,7 @@ def read(options: argparse.Namespace, executors: int, kills: bool) -> tuple[str,
     try:
         frame = spark.read.format("ophion").option("path", options.path).option("dataset", options.dataset)
         frame = frame.option("genesis", options.genesis).option("blocksPerPartition", str(options.blocks)).load()
-        spark.range(executors * 4).repartition(executors * 4).count()  # executors are running
+        spark.range(executors * 4).repartition(executors * 4).count()
         if kills:
             pids = executor_pids()
             threading.Timer(options.kill_after, os.kill, (pids[0], signal.SIGKILL)).start()

@@ -37,7 +37,7 @@ LIMIT_S = 30.0
 
 
 class Started(NamedTuple):
-    """Figures of one start."""
+    """Figures of one start of a node."""
 
     seconds: float
     processor_s: float

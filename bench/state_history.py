@@ -44,7 +44,7 @@ def describe(work: Path, transfers: int, in_block: int) -> Path:
 
 
 def measured(data: Path, description: Path, *options: str) -> tuple[float, int]:
-    """Make the chain; return seconds, and bytes of the database file."""
+    """Make the chain. Returns the seconds, and the bytes of the database file."""
     began = time.perf_counter()
     path = f"--data-path={data}"
     ophion("blocks", "import", "--format=JSON", f"--from={description}", "--network=dev", path, *options)

@@ -77,14 +77,15 @@ class Subscriber:
         self._rest = received.partition(b"\r\n\r\n")[2]
         ask = {"jsonrpc": "2.0", "id": 1, "method": "eth_subscribe", "params": ["logs", {"address": contract}]}
         self.socket.sendall(masked(json.dumps(ask).encode()))
-        self.count = -1  # the first message is the answer to the subscription
+        # count from -1, because the first message is not a notification but the response to eth_subscribe
+        self.count = -1
         self.is_lost = False
         while self.count < 0:
             self.receive()
         self.socket.setblocking(False)
 
     def receive(self) -> int:
-        """Read what is there. Returns the number of complete messages."""
+        """Read all available data. Returns the number of complete messages."""
         data = self.socket.recv(1 << 16)
         if not data:
             self.is_lost = True
@@ -107,7 +108,7 @@ class Subscriber:
 
 
 def subscribe(port: int, process: int, count: int, slow: int, contract: str, pipe: Connection) -> None:
-    """Run `count` subscribers in this process until told to stop; then send their counts."""
+    """Run `count` subscribers in this process until a stop signal, then send their counts."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, count + 512), hard))
     clients = [Subscriber(port, f"127.0.{process}.{1 + index % 200}", contract, index < slow) for index in range(count)]
@@ -117,7 +118,8 @@ def subscribe(port: int, process: int, count: int, slow: int, contract: str, pip
         watched.register(file, select.EPOLLIN)
     pipe.send("ready")
     last = 0.0
-    lags: list[tuple[float, float]] = []  # first and last arrival of each wave of notifications
+    # each pair holds the arrival times of the first and the last notification of one burst
+    lags: list[tuple[float, float]] = []
     while not pipe.poll():
         for file, _event in watched.poll(0.05):
             now = time.time()
@@ -134,7 +136,7 @@ def subscribe(port: int, process: int, count: int, slow: int, contract: str, pip
 
 
 def transfers(count: int) -> list[bytes]:
-    """Return signed requests of alternating senders."""
+    """Return HTTP requests that send signed transfers of alternating senders."""
     seed = time.time_ns() % 2**60
     keys = [PrivateKey((seed * 1000 + number).to_bytes(32, "big")) for number in range(1, SENDERS + 1)]
     made = []
@@ -175,7 +177,7 @@ async def heads(port: int, found: list[tuple[float, int]]) -> None:
 
 
 async def emit(node: NodeProcess, contract: bytes, rate: float, seconds: float, first: int) -> int:
-    """Call the contract at this rate. Returns how often."""
+    """Call the contract at this rate. Returns the number of calls."""
     reader, writer = await asyncio.open_connection("127.0.0.1", node.ports["json-rpc"])
     count = int(rate * seconds)
     for index in range(count):
@@ -191,7 +193,7 @@ async def emit(node: NodeProcess, contract: bytes, rate: float, seconds: float, 
 
 async def poll(port: int, contract: str, count: int, found: dict[str, Any], ready: asyncio.Event) -> None:
     """Install filters and poll all of them every second, in batches of 100."""
-    # one client may have a quarter of all filters, so they come from several addresses
+    # the node allows each client address a quarter of all filters, so several addresses create the filters
     connections = [
         await asyncio.open_connection("127.0.0.1", port, limit=1 << 26, local_addr=(f"127.0.9.{1 + index}", 0))
         for index in range(-(-count // FILTERS_A_CLIENT))
@@ -250,7 +252,7 @@ async def measure(node: NodeProcess, chosen: argparse.Namespace, contract: bytes
     await asyncio.sleep(8)
     for task in side:
         if task.done():
-            task.result()  # raises the error that ended it
+            task.result()  # if the task has failed, `result` raises its exception
         task.cancel()
     late = sorted(at - timestamp for at, timestamp in seen[1:])
     found: dict[str, Any] = {

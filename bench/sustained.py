@@ -2,12 +2,12 @@
 
     GETH=/path/to/geth ANVIL=/path/to/anvil python bench/sustained.py --connections 4 16 128 --kinds transfer token
 
-Each round starts every node on an empty chain. wrk floods it from 64 senders with one signed transaction per request.
-The nodes alternate, so that a ratio compares runs of the same minute. Figures: transactions in the blocks between the
-second and the last of the flood; processor time of all threads of the node per transaction, until the last one is
-mined; and the number of cores that node and client used together. Prints a JSON line for each run, then the medians of
-the rounds and, for `ophion`, the ratio to each other node. Blocks are made every second, by `ophion-instant` at once.
-Needs wrk. geth 1.13 is the last version with Clique.
+Each round starts every node on an empty chain. wrk floods the node from 64 senders with one signed transaction per
+request. The nodes alternate, so that a ratio compares runs of the same minute. There are three figures: transactions
+per second in the blocks between the second and the last of the flood, processor time of all threads of the node per
+transaction until the last transaction is mined, and the number of cores that node and client used together. The script
+prints a JSON line for each run, then the medians of the rounds and, for `ophion`, the ratio to each other node. Nodes
+make a block every second; `ophion-instant` makes blocks at once. Needs wrk. geth 1.13 is the last version with Clique.
 
 Half of the transfers and token transfers go to new accounts. --keep FOLDER stores the signed transactions for the next
 run, because signing takes longer than a round.
@@ -41,7 +41,7 @@ from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 SENDERS: Final = 64
 STILL_S: Final = 3.0
-"""If a node makes no block for this time, all its transactions are mined."""
+"""Seconds without a block after which all transactions of a node count as mined."""
 PRICE: Final = 100 * 10**9
 FUNDS: Final = 10**20
 GAS_LIMIT: Final = 300_000_000
@@ -50,8 +50,7 @@ SIGNER: Final = PrivateKey(b"\x77" * 32)
 """Public test key that signs the blocks of geth."""
 KEYS: Final = tuple(PrivateKey((0xC0FFEE + number).to_bytes(32, "big")) for number in range(SENDERS))
 DEPLOYER: Final = PrivateKey((0xD1CE).to_bytes(32, "big"))
-# transfer(address, uint256) on a mapping in slot 0, without a balance check: changes two slots, writes a log, returns
-# true
+# this code is transfer(address, uint256) without a balance check: it changes two slots, writes a log and returns true
 RUNTIME: Final = (
     "3360005260406000208054602435900390556004356000526040600020805460243501905560243560005260043533"
     "7fddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef60206000a3600160005260206000f3"
@@ -76,7 +75,7 @@ def token_address() -> bytes:
 
 
 def signed(job: tuple[str, int, int]) -> list[str]:
-    """Return lines with signed transactions of these nonces; the senders alternate."""
+    """Return lines with signed transactions of these nonces. The senders alternate."""
     kind, first, last = job
     lines, token = [], token_address()
     for nonce in range(first, last):
@@ -93,7 +92,7 @@ def signed(job: tuple[str, int, int]) -> list[str]:
 
 
 def transactions(kind: str, most: int, folder: Path) -> Path:
-    """Return the file of signed transactions; make it if it is missing."""
+    """Return the file of signed transactions. A missing file is created."""
     path = folder / f"{kind}-{most}"
     if not path.exists():
         nonces, step = most // SENDERS, 64
@@ -124,7 +123,7 @@ class Client:
             self._connection.request("POST", "/", body, {"Content-Type": "application/json"})
             answer = json.loads(self._connection.getresponse().read())
         except OSError:
-            self._connection.close()  # the next request opens the connection again
+            self._connection.close()  # close the broken connection, so that the next request opens a new connection
             raise
         if "error" in answer:
             raise RpcFailure(answer["error"])
@@ -141,7 +140,7 @@ class Client:
         return str(self.ask("eth_sendRawTransaction", "0x" + raw.hex()))
 
     def send_funded(self, raw: bytes) -> str:
-        """Send a transaction right after the block that funded its sender; retries, because geth's pool sees the block
+        """Send a transaction right after the block that funded its sender. Retries, because geth's pool sees the block
         late.
         """
         for _ in range(500):
@@ -155,7 +154,7 @@ class Client:
 
     def wait_for(self, transaction: str) -> dict[str, Any]:
         for _ in range(1000):
-            with suppress(RpcFailure):  # geth has no receipts while it builds its index
+            with suppress(RpcFailure):  # while geth builds its index, it returns an error instead of receipts
                 receipt = self.ask("eth_getTransactionReceipt", transaction)
                 if receipt is not None:
                     return dict(receipt)
@@ -212,7 +211,7 @@ PEERS: Final[Mapping[str, Callable[[Path, int], list[str]]]] = {
 
 @contextmanager
 def started(name: str, work: Path) -> Iterator[tuple[Client, int]]:
-    """Start a node and wait until it answers. Yields its client and process id."""
+    """Start a node and wait until it answers. Yields its client and its process id."""
     port = free_port()
     command = PEERS[name](work, port)
     with (work / "log").open("w") as log:
@@ -262,7 +261,7 @@ def children_s() -> float:
 
 
 def drained(client: Client) -> int:
-    """Wait until all transactions are mined; return the last block. The caller counts processor time up to this
+    """Wait until all transactions are mined, and return the last block. The caller counts processor time up to this
     point.
     """
     height, until = client.height(), time.perf_counter() + STILL_S
@@ -277,7 +276,7 @@ def drained(client: Client) -> int:
 
 
 def flood(client: Client, pid: int, file: Path, connections: int, seconds: int, work: Path) -> dict[str, object]:
-    """Flood a node; return the figures."""
+    """Flood a node with transactions and return the measured figures."""
     (work / "load.lua").write_text(LUA % file)
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(work / "load.lua")]
     height, seen = client.height(), []

@@ -71,7 +71,7 @@ def measured(chain: Path, work: Path) -> Measured:
 
 
 def imported(chain: Path, data: Path) -> float:
-    """Import a chain; return the seconds that the command reports."""
+    """Import a chain and return the seconds that the command reports."""
     command = [str(Path(sys.executable).with_name("ophion")), "blocks", "import", f"--from={chain / 'blocks.rlp'}"]
     command += [f"--genesis-file={chain / 'genesis.json'}", f"--data-path={data}"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -112,7 +112,7 @@ def main() -> None:
 
 
 def line(name: str, one: Measured) -> str:
-    """Return a row of the table."""
+    """Return a line of the result table."""
     return (
         f"{name:<12} {one.blocks:>7,} blocks"
         f"  import {one.import_s:6.2f} s ({one.blocks / one.import_s:7,.0f}/s)"

@@ -46,7 +46,7 @@ def creation_of(code: bytes) -> bytes:
 
 @dataclass
 class Measured:
-    """Figures of one answer, which is read and discarded."""
+    """Figures of one answer, which the client reads and discards."""
 
     size: int
     seconds: float
@@ -105,7 +105,7 @@ class Client:
 
 
 def read_answer(stream: socket.socket) -> int:
-    """Read an answer, by length or in chunks, and discard it; return its bytes."""
+    """Read an answer, by length or in chunks, and discard it. Returns its number of bytes."""
     buffer = bytearray(1 << 20)
     view = memoryview(buffer)
     received = stream.recv(65536)
@@ -171,7 +171,7 @@ def show(name: str, what: str, count: int, unit: str, seen: Measured) -> None:
 
 def ours(steps: int, transactions: int, rounds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        # the pool must hold all transactions, or some are never mined
+        # the pool must hold all transactions, because the node never mines a transaction that the pool evicts
         pool = f"--tx-pool-max-size={max(4096, transactions + 1)}"
         options = [pool, "--rpc-http-api=ETH,NET,WEB3,DEBUG,MINER", "--target-gas-limit=200000000"]
         options += ["--rpc-ws-enabled=false", "--graphql-http-enabled=false"]

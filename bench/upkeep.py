@@ -29,7 +29,7 @@ PAYER = DEV_KEYS[2]
 
 
 def imported(work: Path, with_backup: bool) -> tuple[float, int]:
-    """Import the chain; return the seconds, and the number of backups made meanwhile."""
+    """Import the chain. Returns the seconds, and the number of backups made meanwhile."""
     data, copy = work / "upkeep", work / "upkeep-copy"
     for path in (data, copy):
         shutil.rmtree(path, ignore_errors=True)
@@ -57,11 +57,11 @@ def answers(work: Path, seconds: float, *options: str) -> tuple[list[float], int
     data = work / "answers"
     shutil.rmtree(data, ignore_errors=True)
     shutil.copytree(work / "all", data)
-    os.sync()  # write the copied database to disk now; otherwise the first commit would wait for that
+    os.sync()  # write the copied database to disk now, so that the first commit does not wait for that write
     data.with_name("answers.log").unlink(missing_ok=True)
     took: list[float] = []
     with NodeProcess(data, *MINING, "--rpc-http-api=ETH,DEBUG", *options) as node:
-        with_writer = NodeProcess(data)  # a second client of the same node
+        with_writer = NodeProcess(data)
         with_writer.ports = node.ports
         ends = time.perf_counter() + seconds
         sent = 0
@@ -94,7 +94,8 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=10)
     options = parser.parse_args()
-    sys.setswitchinterval(0.0005)  # so that answers do not wait for the writer thread below
+    # answers wait for the writer thread at most one switch interval, so make the interval short
+    sys.setswitchinterval(0.0005)
     alone, beside, backups = [], [], 0
     for _ in range(options.rounds):
         alone.append(imported(options.work, False)[0])

@@ -77,7 +77,7 @@ class Flood(threading.Thread):
 
 
 def views(rpc: str) -> list[str]:
-    """Return the address of one view of each kind; the shown blocks and accounts have many transactions."""
+    """Return the address of one view of each kind. The shown blocks and accounts have many transactions."""
     account = "0x" + DEV_KEYS[0].address.hex()
     address = urlsplit(rpc)
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)

@@ -23,7 +23,7 @@ SECRET, OTHER = b"\x11" * 32, b"\x22" * 32
 
 
 def per_second(work: Callable[[], object], seconds: float) -> float:
-    """Return calls per second of processor time; the best of three attempts."""
+    """Return calls per second of processor time, the best of three attempts."""
     best = 0.0
     for _ in range(3):
         rounds = 0
@@ -47,7 +47,7 @@ def handshake() -> tuple[Session, Session]:
 
 
 def frames(payload: bytes, seconds: float) -> tuple[float, float, float]:
-    """Return the rates of written frames, of read frames, and of both in batches of up to 64, in frames per second."""
+    """Return three rates in frames per second: written frames, read frames, and both in batches of up to 64."""
     ours, _ = handshake()
     sealed = per_second(lambda: ours.seal([(0x17, payload)]), seconds)
     ours, theirs = handshake()
@@ -65,7 +65,7 @@ def frames(payload: bytes, seconds: float) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    """Print a table."""
+    """Print a table of the measured rates."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=0.5, help="time for each figure")
     seconds = parser.parse_args().seconds

@@ -68,7 +68,7 @@ def packages() -> Iterator[str | SkippedCheck]:
             yield SkippedCheck("Python packages", f"advisories not available: {last_line(done.stderr)}")
             return
         seen = json.loads(found.read_text())["dependencies"]
-    # pip-audit reports no vulnerabilities for a package without data, so list such packages
+    # pip-audit finds no vulnerabilities in a package without data, so list such packages
     skipped = [one["name"] for one in seen if "skip_reason" in one]
     if skipped:
         yield SkippedCheck(

@@ -1,4 +1,4 @@
-"""Writes the generated pages of docs/ and the table of methods in the README, or lists outdated ones.
+"""Writes the generated pages of docs/ and the table of methods in the README, or lists outdated pages.
 
 python scripts/documents.py           write the pages
 python scripts/documents.py --check   list the pages that differ, and exit with 1
@@ -35,7 +35,7 @@ An option is set by a flag (`--data-path=data`), by a variable (`OPHION_DATA_PAT
 over the file, the file over the default. Booleans take `=true` and `=false` or stand alone; lists are separated by
 commas or given again; names are read in any case. What is wrong with them is reported together, before anything starts.
 """
-    # --help and --version have no value, so they are only useful on the command line
+    # skip --help and --version, which are only useful on the command line
     every = (*(spec for spec in specs_of(Basics) if spec.metavar), *specs_of(NodeConfig))
     shown = [spec for spec in every if not spec.declaration.hidden]
     return f"{introduction}\n{markdown(shown)}"
@@ -99,7 +99,7 @@ def stale() -> list[Path]:
 
 
 def main() -> int:
-    """Write or check the pages."""
+    """Write the generated pages, or list the outdated pages."""
     if "--check" in sys.argv[1:]:
         for path in stale():
             print(f"{path} is out of date: run make docs")

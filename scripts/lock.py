@@ -61,7 +61,7 @@ def files_of(index: str, name: str) -> Hashes:
 
 
 def is_usable(tag: Tag) -> bool:
-    """Whether a supported Python can use a wheel with this tag."""
+    """Return whether a supported Python can use a wheel with this tag."""
     version = re.fullmatch(r"(py|cp)(\d)(\d*)", tag.interpreter)
     if version is None or version[2] != "3":
         return False
@@ -76,7 +76,7 @@ def wheels_of(index: str, name: str, version: str) -> list[str]:
         try:
             _, of, _, tags = parse_wheel_filename(file)
         except InvalidWheelFilename:
-            continue  # a source package, or a format older than wheels
+            continue  # the file is a source package, or has a format older than wheels
         if str(of) == version and any(map(is_usable, tags)):
             found.append(digest)
     if not found:

@@ -15,21 +15,21 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# the duration of an example depends on the machine, not on the code
+# set no deadline, because the duration of an example depends on the machine and not on the code
 settings.register_profile("ophion", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ophion")
 
 RECURSION_LIMIT = sys.getrecursionlimit()
 
-# In the background of a script or under nohup, these signals are ignored. Child processes would inherit that and could
-# not be stopped by Ctrl-C. Handlers are not inherited, so install one that does nothing.
+# A background process ignores these signals, and its children inherit that. Install an empty handler, which children do
+# not inherit.
 for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
         signal.signal(number, lambda number, frame: None)
 
 
 def pytest_runtest_setup() -> None:
-    """Reset the recursion limit: client libraries raise it (py_ecc), and then nested JSON would crash the process."""
+    """Reset the recursion limit. Client libraries raise it (py_ecc), so that nested JSON would crash the process."""
     sys.setrecursionlimit(RECURSION_LIMIT)
 
 
@@ -39,7 +39,7 @@ DATA = ROOT / "tests" / "data"
 
 
 def shared_path(*parts: str) -> Path:
-    """Return a file or folder under ../shared. Skips the test (or the module, at import) if it is missing."""
+    """Return a file or folder under ../shared. Skips the test (or the module, at import) if the data is missing."""
     path = SHARED.joinpath(*parts)
     if not path.exists():
         pytest.skip(f"public test data ../shared/{'/'.join(parts)} is not here", allow_module_level=True)
@@ -47,7 +47,7 @@ def shared_path(*parts: str) -> Path:
 
 
 def shared_files(folder: str, pattern: str = "**/*.json") -> list[Path]:
-    """Return files under ../shared/<folder> in a stable order; an empty list if the folder is missing."""
+    """Return files under ../shared/<folder> in a stable order. The list is empty if the folder is missing."""
     return sorted((SHARED / folder).glob(pattern))
 
 

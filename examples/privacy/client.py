@@ -16,9 +16,9 @@ import rlp
 from eth_keys import keys
 from web3 import Web3
 
-# A public test key: it is public, never use it for anything of value.
+# This is a public test key: never use it for anything of value.
 KEY = keys.PrivateKey(bytes.fromhex("8f2a55949038a9610f50fb23b5883af3b4ecb3c3bb792cbcefbd1542c692be63"))
-# contract Number { uint n; function set(uint) ...; function get() view returns (uint) }, compiled with solc
+# CODE is compiled from contract Number { uint n; function set(uint) ...; function get() view returns (uint) }
 CODE = bytes.fromhex(
     "608060405234801561001057600080fd5b5060d08061001f6000396000f3fe60806040526004361060485763ffffffff7c0100000000000000"
     "00000000000000000000000000000000000000000060003504166360fe47b18114604d5780636d4ce63c146075575b600080fd5b3480156058"
@@ -30,7 +30,7 @@ SET, GET = "60fe47b1", "0x6d4ce63c"
 
 
 class Member:
-    """A node, asked over JSON-RPC."""
+    """A node of one group member, asked over JSON-RPC."""
 
     def __init__(self, name: str, url: str) -> None:
         self.name = name
@@ -48,7 +48,7 @@ class Member:
         chain_id = self.web3.eth.chain_id
         head = [nonce, 0, 3_000_000, bytes.fromhex(to[2:]) if to else b"", 0, data]
         tail = [self.key, private_for, b"restricted"]
-        # the chain id lies between data and privateFrom while it is signed; v, r and s take its place
+        # the signed hash has the chain id and two zeros in the places of v, r and s
         signature = KEY.sign_msg_hash(Web3.keccak(rlp.encode([*head, chain_id, 0, 0, *tail])))
         v = 35 + 2 * chain_id + signature.v
         raw = rlp.encode([*head, v, signature.r, signature.s, *tail])
@@ -75,7 +75,7 @@ def main(urls: list[str]) -> None:
     print(f"A and B are group {group}, their contract is {contract}")
     for step, value in enumerate((47, 123), start=1):
         a.send(nonce + step, contract, bytes.fromhex(SET) + value.to_bytes(32, "big"), [b.key])
-        # B executes the block when it has it; its answer waits for that
+        # B executes private transactions of a block after importing the block, so wait until B has imported it
         while b.web3.eth.block_number < a.web3.eth.block_number:
             time.sleep(0.05)
         seen = [int(member.get(group, contract), 16) for member in (a, b)]

@@ -15,20 +15,21 @@ from web3 import Web3
 from web3.exceptions import ContractCustomError
 from web3.middleware import ExtraDataToPOAMiddleware, SignAndSendRawMiddlewareBuilder
 
-# A public test key of the dev network: it is public, never use it for anything of value.
+# This is a public test key of the dev network: never use it for anything of value.
 KEY = "0xc87509a1c067bbde78beb793e6fa76530b6382a4c0241e5e4a9ec0a0f44dc0d3"
 
 
 def main(url: str) -> None:
     web3 = Web3(Web3.HTTPProvider(url))
-    # Blocks of networks with known members carry seals in their extra data; web3.py wants to be told of that.
+    # Blocks of proof-of-authority networks carry seals in their extra data, which web3.py accepts only with this
+    # middleware.
     web3.middleware_onion.inject(ExtraDataToPOAMiddleware, layer=0)
     account = web3.eth.account.from_key(KEY)
     web3.middleware_onion.inject(SignAndSendRawMiddlewareBuilder.build(account), layer=0)
     web3.eth.default_account = account.address
     print(f"connected to {web3.client_version}, chain {web3.eth.chain_id}, block {web3.eth.block_number}")
 
-    # Counter.json is Counter.sol compiled with solc: the interface and the code.
+    # Counter.json holds the interface and the code of Counter.sol, compiled with solc.
     compiled = json.loads(Path(__file__).with_name("Counter.json").read_text())
     factory = web3.eth.contract(abi=compiled["abi"], bytecode=compiled["bytecode"])
     receipt = web3.eth.wait_for_transaction_receipt(factory.constructor(40).transact(), poll_latency=0.01)

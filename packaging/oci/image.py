@@ -45,7 +45,7 @@ def layer_of(root: Path) -> tuple[bytes, str]:
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path in sorted(root.rglob("*")):
             entry = archive.gettarinfo(path, str(path.relative_to(root)))
-            if entry is None:  # a socket
+            if entry is None:  # `gettarinfo` returns None for a socket
                 continue
             entry.mtime = 0
             if entry.isreg():

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _LAZY = {"Chain": "ophion.sdk.chain", "ChainError": "ophion.sdk.errors", "Reverted": "ophion.sdk.errors"}
-"""Names that are imported at their first use: a node does not need them."""
+"""Names that this package imports at their first use, because a node does not need them."""
 
 
 def __getattr__(name: str) -> object:

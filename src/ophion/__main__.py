@@ -20,7 +20,7 @@ _LATER = (
     "textwrap",
     "tokenize",
 )
-"""Modules that other packages import for purposes that a start does not need. They are loaded at first use."""
+"""Modules that load at their first use, because a start does not need them."""
 
 
 def main() -> int:
@@ -28,7 +28,7 @@ def main() -> int:
     end_at_once()
     while_starting()
     load_later(_LATER, {"inspect": INSPECTIONS})
-    # msgspec would import typing_extensions if it is installed, but works without it and starts faster
+    # msgspec works without typing_extensions, and the program starts faster without this import
     with left_out("typing_extensions"):
         import msgspec  # noqa: F401
     try:

@@ -31,27 +31,27 @@ class MissingState(NativeError):
     """The state of this root is not in the database."""
 
 class TimedOut(NativeError):
-    """A block, trace or simulation was stopped, because its deadline passed or the reader disconnected."""
+    """A block, trace or simulation was stopped, because its deadline passed or the client disconnected."""
 
 class CallRefused(NativeError):
     """A simulated transaction breaks a rule; the message is the `reason` of an invalid `CallOutcome`."""
 
 class SourceFailed(NativeError):
-    """The source of a forked chain cannot answer."""
+    """The source of a forked chain does not answer or answers with an error."""
 
 class NotFetched(NativeError):
-    """A key of a forked chain is not fetched, and this thread may not wait."""
+    """A value of a forked chain is not fetched yet, and this thread must not wait for it."""
 
 # --- crypto -------------------------------------------------------------------------------------
 
 def keep_freed(max_bytes: int, /) -> None:
-    """Let each heap hold up to `max_bytes` of freed memory. More is returned to the system at once."""
+    """Let each heap hold up to `max_bytes` of freed memory. Further freed memory returns to the system at once."""
 
 def note_heap() -> None:
-    """Register the heap of this long-lived thread, so that `give_back` can trim it."""
+    """Register the heap of the calling thread, so that `give_back` can trim it. Only long-lived threads need this."""
 
 def give_back() -> None:
-    """Return free memory to the system. Releases the GIL."""
+    """Return free memory to the system, including that of registered heaps. Releases the GIL."""
 
 def keccak256(data: bytes, /) -> bytes: ...
 def public_key(secret: bytes, /) -> bytes:
@@ -59,14 +59,14 @@ def public_key(secret: bytes, /) -> bytes:
 
 def address_of(public_key: bytes, /) -> bytes: ...
 def sign(secret: bytes, digest: bytes, /) -> bytes:
-    """Return r || s || v with v 0 or 1; deterministic (RFC 6979), low s."""
+    """Sign a digest. Returns r || s || v with v 0 or 1; the signature is deterministic (RFC 6979) with low s."""
 
 def recover(digest: bytes, signature: bytes, /) -> bytes:
     """Return the 64-byte public key of a 65-byte signature (v 0 or 1)."""
 
 def recover_address(digest: bytes, signature: bytes, /) -> bytes: ...
 def recover_addresses(pairs: Sequence[tuple[bytes, bytes]], /) -> list[bytes | None]:
-    """Recover the signers of many (digest, signature) pairs on all cores. None stands for an invalid signature."""
+    """Recover the signers of many (digest, signature) pairs on all cores. An invalid signature gives None."""
 
 # --- enclave ------------------------------------------------------------------------------------
 
@@ -75,7 +75,7 @@ MAX_SEALED_BOXES: int
 
 @final
 class SealedRecord:
-    """The public fields of a sealed payload, and whether the keyring can open it."""
+    """The public fields of a sealed payload, and whether the keyring can open the payload."""
 
     key: bytes
     """SHA-512/256 of the ciphertext."""
@@ -85,16 +85,16 @@ class SealedRecord:
     """Public keys of the recipients. The first `members` of them form the group."""
     members: int
     is_legacy: bool
-    """Whether the group id is that of the legacy group of its members."""
+    """Whether the group id is that of a legacy group with these members."""
     opens: bool
     agrees: bool
-    """Whether the payload opens and, if it is a private transaction, names this sender and group."""
+    """Whether the payload can be opened. A private transaction must also name the sender and group of this record."""
     gas_limit: int | None
-    """Gas limit of the private transaction; None when the payload does not open or is something else."""
+    """Gas limit of the private transaction; None if the payload cannot be opened or is not a private transaction."""
 
 @final
 class EnclaveKeyring:
-    """X25519 private keys. Seals and opens XSalsa20-Poly1305 boxes. An invalid public key opens no box."""
+    """X25519 private keys that seal and open XSalsa20-Poly1305 boxes. An invalid public key opens no box."""
 
     def __new__(cls, secrets: Sequence[bytes], /) -> EnclaveKeyring: ...
     @property
@@ -109,10 +109,12 @@ class EnclaveKeyring:
         randomness: bytes,
         /,
     ) -> tuple[bytes, bytes]:
-        """Return (key, record). Needs 80 random bytes. CallRefused for a foreign sender or invalid recipient."""
+        """Seal a payload with 80 random bytes. Returns (key, record). Raises CallRefused for a foreign sender or
+        invalid recipient.
+        """
 
     def judge(self, records: Sequence[bytes], /) -> list[SealedRecord | None]:
-        """Decode records of other enclaves and try to open them. None stands for bytes that are no record."""
+        """Decode records of other enclaves and try to open them. Bytes that are not a record give None."""
 
     def open(self, record: bytes, /) -> bytes | None: ...
     def open_stored(self, store: Store, keys: Sequence[bytes], /) -> list[tuple[bytes, bytes, bytes] | None]:
@@ -127,12 +129,12 @@ def enclave_group_id(members: Sequence[bytes], seed: bytes | None, /) -> bytes:
 
 def enclave_public_key(secret: bytes, /) -> bytes: ...
 def is_sound_enclave_key(key: bytes, /) -> bool:
-    """Return whether a key has 32 bytes, is canonical and not of low order."""
+    """Whether a key has 32 bytes, is canonical and is not of low order."""
 
 def lock_enclave_key(
     secret: bytes, password: bytes, salt: bytes, nonce: bytes, costs: tuple[int, int, int], /
 ) -> bytes:
-    """Encrypt with argon2id (memory in KiB, iterations, lanes) and XSalsa20-Poly1305."""
+    """Encrypt an enclave key with argon2id (memory in KiB, iterations, lanes) and XSalsa20-Poly1305."""
 
 def unlock_enclave_key(
     locked: bytes, password: bytes, salt: bytes, nonce: bytes, costs: tuple[int, int, int], /
@@ -145,7 +147,9 @@ def ordered_root(items: Sequence[bytes], /) -> bytes:
     """Return the root of the trie rlp(index) -> item, for transactions, receipts or withdrawals."""
 
 def trie_root(changes: Sequence[tuple[bytes, bytes | None]], secure: bool, /) -> bytes:
-    """Return the root after applying the changes in order (None or empty deletes). Secure tries hash their keys."""
+    """Return the root of a trie after these changes. None or an empty value deletes a key. Secure tries hash their
+    keys.
+    """
 
 def verify_proof(root: bytes, key: bytes, nodes: Sequence[bytes], /) -> bytes | None:
     """Return the value proved under keccak(key), or None if absence is proved. Raises DecodeError for a wrong proof."""
@@ -154,7 +158,7 @@ def verify_proof(root: bytes, key: bytes, nodes: Sequence[bytes], /) -> bytes | 
 
 def ethash_seed(epoch: int, /) -> bytes: ...
 def ethash_compute(seal_hash: bytes, nonce: int, number: int, /) -> tuple[bytes, bytes]:
-    """Return (mix hash, result), computed by the light algorithm. The caches of two epochs stay in memory."""
+    """Compute the mix hash and result of ethash by the light algorithm. The caches of two epochs stay in memory."""
 
 def ethash_search(
     seal_hash: bytes, number: int, difficulty: int, start_nonce: int, attempts: int, threads: int, /
@@ -168,16 +172,16 @@ class Transaction:
     """A decoded transaction with its sender."""
 
     raw: bytes
-    """EIP-2718 encoding used in blocks (without blob sidecar)."""
+    """EIP-2718 encoding in blocks, without the blob sidecar."""
     hash: bytes
     sender: bytes
     type: int
     chain_id: int | None
-    """None for legacy transactions without replay protection."""
+    """Chain id; None for legacy transactions without replay protection."""
     nonce: int
     gas_limit: int
     max_fee_per_gas: int
-    """Maximum fee. For legacy and EIP-2930 transactions, the gas price."""
+    """Maximum fee per gas. For legacy and EIP-2930 transactions, this is the gas price."""
     max_priority_fee_per_gas: int
     max_fee_per_blob_gas: int | None
     blob_hashes: list[bytes]
@@ -206,22 +210,26 @@ class Transaction:
         max_priority_fee: int,
         /,
     ) -> Transaction:
-        """Return a dynamic-fee transaction of a development network. `secret` is the key of the sender; without it, the
-        sender is impersonated: r of the signature is the sender and s is 1."""
+        """Return a dynamic-fee transaction of a development network. `secret` is the key of the sender. Without a
+        secret the sender is impersonated: r of the signature is the sender and s is 1.
+        """
 
     def intrinsic_gas(self, fork: str, /) -> int:
         """Return the minimum gas limit under a fork, including the floor of EIP-7623."""
 
     def terms(self, fork: str, /) -> tuple[bytes, bytes, int, int | None, int, int, int, int, int, int, int, bool]:
-        """Return the values for pool admission: hash, sender, type, chain id, nonce, gas limit, max fee, max tip (both
-        are the gas price for types 0 and 1), cost, size in a block, intrinsic gas under the fork, is_low_s."""
+        """Return the values for pool admission: hash, sender, type, chain id, nonce, gas limit, max fee, max tip, cost,
+        size in a block, intrinsic gas under the fork, is_low_s. For types 0 and 1, max fee and max tip are the gas
+        price.
+        """
 
     def plain_terms(self, bounds: Bounds, /) -> tuple[bytes, bytes, int, int, int, int, int, int] | None:
-        """Fast path of pool admission: return hash, sender, nonce, gas limit, max fee, max tip, size in a block and
-        cost of a plain transaction; None for others."""
+        """Return hash, sender, nonce, gas limit, max fee, max tip, size in a block and cost of a plain transaction, or
+        None for other transactions. This is the fast path of pool admission.
+        """
 
     def json(self, /) -> bytes:
-        """JSON-RPC object of a pending transaction (block members null)."""
+        """Return the JSON-RPC object of a pending transaction. Members about the block are null."""
 
 @final
 class Bounds:
@@ -241,36 +249,41 @@ class Bounds:
         max_total_fee: int | None,
         max_init_code: int | None,
     ) -> Bounds:
-        """Set the limits. `min_fee` is the minimum fee per gas, `min_price` the minimum of base fee plus tip,
-        `max_total_fee` the maximum fee for all gas. Transactions of type 3 and above are never plain."""
+        """Set the limits. `min_fee` is the minimum fee per gas, `min_price` the minimum sum of base fee and tip,
+        `max_total_fee` the maximum fee for all gas. Transactions of type 3 and above are never plain.
+        """
 
 def journal_lines(transactions: Sequence[Transaction], arrived_ms: int, /) -> bytes:
-    """Return the lines of the pool's journal for these transactions."""
+    """Return the lines that the pool's journal stores for these transactions."""
 
 def decode_transactions(raws: Sequence[bytes], /) -> list[Transaction | str]:
-    """Decode, hash and recover many transactions on all cores. A str is the error of a malformed transaction. The
-    sidecar of a blob transaction is verified and dropped. The senders of the last 65,536 transactions are cached."""
+    """Decode, hash and recover many transactions on all cores. A malformed transaction gives an error text. The sidecar
+    of a blob transaction is verified and dropped. The senders of the last 65,536 transactions are cached.
+    """
 
 def senders_recovered() -> int:
-    """Number of sender recoveries since the start (cache misses)."""
+    """Return the number of sender recoveries since the start. Cached senders do not count."""
 
 @final
 class Decoder:
-    """Runs `decode_transactions` on a native thread. Results keep the order of submission. Blob transactions have a
-    thread and an order of their own."""
+    """Runs `decode_transactions` on a native thread. Results keep the order of submission. Blob transactions have their
+    own thread and their own order.
+    """
 
     def __new__(cls) -> Decoder: ...
     fd: int
-    """Readable when results are ready."""
+    """File descriptor that is readable when results are ready."""
     def submit(self, arrival: object, raws: Sequence[bytes], /) -> bool:
-        """Submit transactions. Returns True if they are held back until there are enough of them, or until `start`."""
+        """Submit transactions. Returns True if the decoder waits for more transactions, or for `start`, before it runs.
+        """
 
     def start(self) -> None:
-        """Process all submissions that are held back."""
+        """Process all submissions that wait."""
 
     def collect(self, max: int, /) -> tuple[list[Any], list[Transaction | str]]:
-        """Return results of at most `max` submissions, with the transactions of all of them. Never blocks. If more
-        results are ready, `fd` stays readable."""
+        """Return (arrivals, transactions) of at most `max` finished submissions. Never blocks. If more results are
+        ready, `fd` stays readable.
+        """
 
 @final
 class Withdrawal:
@@ -286,7 +299,7 @@ class Body:
 
     @staticmethod
     def of(transactions: Sequence[bytes], ommers: Sequence[bytes], withdrawals: Sequence[Withdrawal] | None) -> Body:
-        """Make a body from EIP-2718 transactions and header RLPs."""
+        """Create a body from EIP-2718 transactions and the header RLP of each ommer."""
 
     transaction_count: int
     transactions_root: bytes
@@ -307,9 +320,10 @@ class Body:
     def encode_block(self, header: bytes, /) -> bytes: ...
 
 def decode_block(block: bytes, start: int = 0, end: int | None = None, /) -> tuple[bytes, Body]:
-    """(header RLP, body) of one RLP block. Raises DecodeError for anything else, including trailing bytes.
+    """Return (header RLP, body) of one RLP block. Raises DecodeError for other bytes, including trailing bytes.
 
-    `start` and `end`: the part of `block` that holds it, without a copy."""
+    `start` and `end` delimit the block within `block`; these bytes are not copied.
+    """
 
 # --- environment --------------------------------------------------------------------------------
 
@@ -329,17 +343,20 @@ class ChainRules:
         signatures: Sequence[tuple[bytes, bytes]] = (),
     ) -> ChainRules:
         """Create the rules. `is_relaxed` is for development chains: senders may have code, and no cap limits a
-        transaction's gas. `signatures` (`r`, `s`, `v`) get their address from ecrecover, valid or not."""
+        transaction's gas. For each of `signatures`, ecrecover returns the given address, even if the signature is
+        invalid.
+        """
 
 
 @final
 class BlockEnv:
     """Environment of a block.
 
-    `fork` is one of frontier, homestead, tangerine, spurious, byzantium, constantinople, petersburg, istanbul,
-    berlin, london, paris, shanghai, cancun, prague, osaka. `beneficiary` earns the fees (the Clique signer, not the
-    header's coinbase). `block_hashes` are the concatenated hashes of blocks number-1, number-2, ... (at most 256);
-    None looks them up on the canonical chain."""
+    `fork` is one of frontier, homestead, tangerine, spurious, byzantium, constantinople, petersburg, istanbul, berlin,
+    london, paris, shanghai, cancun, prague, osaka. `beneficiary` earns the fees (the Clique signer, not the header's
+    coinbase). `block_hashes` are the concatenated hashes of blocks number-1, number-2, ... (at most 256). None reads
+    these hashes from the canonical chain.
+    """
 
     def __new__(
         cls,
@@ -365,68 +382,74 @@ class BlockEnv:
 # --- state and execution ------------------------------------------------------------------------
 
 FORK_MARKER_SLOT: bytes
-"""The slot that marks storage as local on a fork; no contract reaches it."""
+"""Storage slot that marks the storage of an account as local on a fork. No contract can reach this slot."""
 
 @final
 class ForkState:
-    """The state of another chain, below the local state of a development node."""
+    """The state of the forked chain, from which a development node reads values that are not in its local state."""
 
     def __new__(
         cls, number: int, fetch: Callable[[bytes | None, bytes | None, int | None], bool], /
     ) -> ForkState:
-        """`fetch(address, slot, number)` adds a missing account, slot or block hash and returns true. If it returns
-        false, the read raises `NotFetched`; if it raises, `SourceFailed`."""
+        """Create an empty state. `fetch(address, slot, number)` adds a missing account, slot or block hash and returns
+        true. A read raises `NotFetched` if `fetch` returns false, and `SourceFailed` if `fetch` raises.
+        """
 
     def attach(self, store: Store, /) -> None:
-        """Put this state below that of a database."""
+        """Let a database read from this state what its local state does not have."""
 
     def add_account(self, address: bytes, account: tuple[int, int, bytes] | None, /) -> None:
-        """Nonce, balance and code hash; None for an account that does not exist."""
+        """Add an account: nonce, balance and code hash, or None if the account does not exist."""
 
     def add_slot(self, address: bytes, slot: bytes, value: bytes, /) -> None: ...
     def add_code(self, code: bytes, /) -> bytes:
-        """Returns the hash of the code."""
+        """Add contract code and return its hash."""
 
     def add_block_hash(self, number: int, hash: bytes, /) -> None: ...
     def knows(self, address: bytes | None, slot: bytes | None = None, number: int | None = None, /) -> bool: ...
     def knows_code(self, hash: bytes, /) -> bool: ...
     def collect(self, work: Callable[[], object], /) -> list[tuple[bytes | None, bytes | None, int | None]]:
-        """Call `work` with zero for every missing key; returns these keys. Its result and its errors do not count."""
+        """Run `work` with zero in place of each missing value. Returns the missing keys; result and errors of `work`
+        are ignored.
+        """
 
 @final
 class State:
-    """The state of one root: head, history, side chain, or an uncommitted execution."""
+    """The state with one root: of the head, an earlier block, a side chain, or an uncommitted execution."""
 
     root: bytes
     def merged(self) -> State:
         """Return the same state with fewer layers of uncommitted blocks, so that it is read faster."""
 
     def account(self, address: bytes, /) -> tuple[int, int, bytes, bytes] | None:
-        """Return (nonce, balance, code hash, storage root)"""
+        """Return (nonce, balance, code hash, storage root) of an account."""
 
     def balance(self, address: bytes, /) -> int: ...
     def nonce(self, address: bytes, /) -> int: ...
     def code(self, address: bytes, /) -> bytes: ...
     def storage(self, address: bytes, slot: bytes, /) -> bytes:
-        """Return the value of a slot: 32 bytes"""
+        """Return the value of a slot as 32 bytes."""
 
     def proof(self, address: bytes, slots: Sequence[bytes], /) -> tuple[list[bytes], list[tuple[bytes, list[bytes]]]]:
-        """Return (account proof, then (value as 32 bytes, proof) for each slot). Proof nodes begin at the root."""
+        """Return the account proof, then (value as 32 bytes, proof) of each slot. A proof is a list of nodes from the
+        root on.
+        """
 
     def accounts(
         self, start: bytes, limit: int, /
     ) -> tuple[list[tuple[bytes, bytes | None, int, int, bytes, bytes]], bytes | None]:
-        """Return accounts from a hashed key on: ((hash, address, nonce, balance, code hash, storage root) ..., next
-        hash)."""
+        """Return accounts in order of their hashed keys, from a hash on: ((hash, address, nonce, balance, code hash,
+        storage root) ..., next hash).
+        """
 
     def storage_range(
         self, address: bytes, start: bytes, limit: int, /
     ) -> tuple[list[tuple[bytes, bytes | None, bytes]], bytes | None]:
-        """Return slots from a hashed key on: ((hash, slot, value) ..., next hash)."""
+        """Return slots in order of their hashed keys, from a hash on: ((hash, slot, value) ..., next hash)."""
 
 @final
 class Execution:
-    """Result of executing a block. It can be committed, or another block can be executed on it."""
+    """Result of executing a block. The result can be committed, and further blocks can be executed on its state."""
 
     state_root: bytes
     receipts_root: bytes
@@ -437,33 +460,34 @@ class Execution:
     """EIP-7685 requests (type byte and data), from Prague on."""
     requests_hash: bytes | None
     state: State
-    """State after the block. Another block may be executed on it before this block is committed."""
+    """State after the block. Another block may be executed on this state before this block is committed."""
     def receipt_statuses(self) -> list[tuple[bool, int, bytes]]:
-        """(succeeded, gas used, output of a reverted transaction) for each transaction"""
+        """Return (succeeded, gas used, output of a reverted transaction) for each transaction."""
 
 @final
 class TakeResult:
-    """Result of `OpenBlock.take`. Candidates are given by position."""
+    """Result of `OpenBlock.take`. Each field names candidates by their position."""
 
     included: list[int]
     """Candidates included in the block, in this order."""
     skipped: list[tuple[int, str]]
     """(position, reason) of candidates that are invalid on this state."""
     early: list[int]
-    """Candidates whose sender has lower nonces that are missing."""
+    """Candidates that are too early, because lower nonces of their sender are missing."""
     unfit: list[int]
     """Candidates that need more gas than the block has left."""
     unfinished: int | None
-    """The candidate that was running at the deadline; it has no effect. None if there was none."""
+    """The candidate that was running at the deadline, or None. This candidate has no effect on the block."""
     seen: int
-    """Number of candidates processed before gas or time ran out."""
+    """Number of candidates that were processed before gas or time ran out."""
     is_full: bool
     """Whether less gas is left than the smallest transaction needs."""
 
 @final
 class OpenBlock:
     """Incremental block builder: runs transactions as they arrive, and can be sealed once, at any moment. Only one
-    thread at a time may use it. After a database failure it is unusable."""
+    thread at a time may use a block. After a database failure the block is unusable.
+    """
 
     def __new__(cls, state: State, env: BlockEnv, keep_revert_data: bool, /) -> OpenBlock: ...
     def take(self, candidates: Sequence[Transaction], deadline_s: float, /) -> TakeResult:
@@ -487,7 +511,7 @@ def build_block(
     deadline_s: float,
     /,
 ) -> tuple[TakeResult, Body, Execution]:
-    """Build a whole block at once. Gives the same block as an `OpenBlock`, in less time for a few transactions."""
+    """Build a whole block at once. The result equals that of an `OpenBlock`, but a few transactions take less time."""
 
 def execute(
     state: State,
@@ -503,17 +527,18 @@ def execute(
 def genesis_state(
     store: Store, alloc: Sequence[tuple[bytes, int, int, bytes, Sequence[tuple[bytes, bytes]]]], /
 ) -> Execution:
-    """Make the genesis state from (address, nonce, balance, code, ((slot, value) ...)) of each account. It is committed
-    like the state of any block."""
+    """Make the genesis state from (address, nonce, balance, code, ((slot, value) ...)) of each account. The state is
+    committed like that of any block.
+    """
 
 def edit_state(store: Store, state: State, changes: Sequence[AccountOverride], number: int, /) -> State:
-    """Write a copy of a state with these changes, for the block with this number. For development networks."""
+    """Write a copy of a state with these changes as the state of block `number`. Only development networks use it."""
 
 # --- calls --------------------------------------------------------------------------------------
 
 @final
 class CallRequest:
-    """A decoded call object. If the fees are None, they are zero and not checked."""
+    """A decoded call object. If the fees are None, the price is zero and fees are not checked."""
 
     def __new__(
         cls,
@@ -557,58 +582,63 @@ class Cancellation:
     def __new__(cls) -> Cancellation: ...
     def cancel(self) -> None: ...
     def __enter__(self) -> None:
-        """Until `__exit__`, `cancel` stops calls, searches and simulations of this thread, as if their deadline had
-        passed."""
+        """Let `cancel` stop calls, searches and simulations of this thread until `__exit__`. They then end with a
+        timeout.
+        """
 
     def __exit__(self, kind: object, error: object, trace: object, /) -> None: ...
 
 @final
 class CallOutcome:
     kind: str
-    """returned, reverted, halted (see reason), invalid (breaks a transaction rule) or timeout."""
+    """Result of the call: returned, reverted, halted (see `reason`), invalid (breaks a transaction rule) or timeout."""
     output: bytes
     gas_used: int
     reason: str
-    """For a halt, its text ("out of gas", "invalid opcode", ...). For an invalid call: code, colon and text; the codes
-    are intrinsic-gas, balance, fee-below-base, tip-above-fee, init-code, nonce, other."""
+    """For a halted call, the cause ("out of gas", "invalid opcode", ...). For an invalid call, a code, a colon and a
+    text; the codes are intrinsic-gas, balance, fee-below-base, tip-above-fee, init-code, nonce, other.
+    """
 
 @final
 class Sandbox:
-    """Runs calls one after the other on a state and keeps their effects, without blocks, roots and fees."""
+    """Runs calls one after the other on a state and keeps their effects. A sandbox has no blocks, roots and fees."""
 
     def __new__(cls, state: State, env: BlockEnv, /) -> Sandbox: ...
     def run(self, request: CallRequest, keep_effects: bool, deadline_s: float, /) -> CallOutcome:
-        """Run a call. With `keep_effects`, later calls see what it has changed, as after a transaction."""
+        """Run a call. With `keep_effects`, later calls see its changes of the state."""
 
     def save(self) -> int:
-        """Save the current state. Returns its number for `revert`."""
+        """Save the current state. Returns the number of the saved state for `revert`."""
 
     def revert(self, number: int, /) -> bool:
-        """Return to a saved state, and forget it and all later ones. Returns whether it exists."""
+        """Return to a saved state, and delete it with all later saved states. Returns False if the number is
+        unknown.
+        """
 
     def account(self, address: bytes, /) -> tuple[int, int, bytes]:
-        """Return (nonce, balance, code)"""
+        """Return (nonce, balance, code) of an account."""
 
     def storage(self, address: bytes, slot: bytes, /) -> bytes:
-        """Return the value of a slot: 32 bytes"""
+        """Return the value of a slot as 32 bytes."""
 
 def call(
     state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], deadline_s: float, /
 ) -> CallOutcome:
-    """Run a call without lasting effects. Nonce, balance-for-fees and EIP-3607 checks are off."""
+    """Run a call without lasting effects. Checks of nonce, balance for fees and EIP-3607 are off."""
 
 def console_reads() -> int:
-    """A number that changes when an execution in this process calls the console of Hardhat and Foundry."""
+    """Return a number that changes whenever an execution in this process calls the console of Hardhat and Foundry."""
 
 def call_each(
     state: State, env: BlockEnv, request: CallRequest, inputs: Sequence[bytes], limit_s: float, /
 ) -> list[CallOutcome]:
-    """Run a call with several inputs. Each run is like `call` and has the same time limit."""
+    """Run a call once for each input. Each run is like `call` and has the same time limit."""
 
 @final
 class CallCostCache:
-    """Decides which contract functions may run on the event loop: functions that returned quickly before, and unknown
-    functions while the budget of failed attempts lasts."""
+    """Decides which contract functions may run on the event loop. These are functions that returned quickly before, and
+    unknown functions while the time budget for failed attempts lasts.
+    """
 
     def __new__(cls) -> CallCostCache: ...
     def is_light(self, to: bytes, input: bytes, /) -> bool: ...
@@ -618,34 +648,34 @@ class CallCostCache:
         """Record whether a finished call was slow."""
 
     def wasted(self, to: bytes, input: bytes, took_s: float, /) -> None:
-        """Record a failed attempt and the time it took."""
+        """Record an attempt that did not finish on the event loop, and the time it took."""
 
 @final
 class LatestBlock:
-    """Fast path for requests about the latest block. Holds the GIL, because a reply takes microseconds."""
+    """Fast path for requests about the latest block. The calls hold the GIL, because a reply takes microseconds."""
 
     def __new__(cls, number: int, state: State, /) -> LatestBlock: ...
     def set(self, number: int, state: State, /) -> None:
-        """Set a new latest block. Before the next call, `set_terms` must be called again."""
+        """Set a new latest block. After that, `set_terms` must be called before the next call."""
 
     has_terms: bool
     def set_terms(
         self, env: BlockEnv, gas: int, max_gas: int, limit_s: float, costs: CallCostCache, /
     ) -> None:
-        """Set environment, default gas, maximum gas and time limit of calls. Until then no call runs."""
+        """Set environment, default gas, maximum gas and time limit of calls. No call runs before `set_terms`."""
 
     def call(self, call: dict[str, object], /) -> bytes | None:
-        """Return the output of a plain eth_call given as a JSON object; None if the slow path has to run it."""
+        """Return the output of a plain eth_call, given as a JSON object, or None if the slow path must run the call."""
 
     def reading(self, question: str, /) -> LatestRead:
-        """Return a reader of `number`, `balance`, `nonce` or `call`, which decodes request parameters."""
+        """Return a reader of `number`, `balance`, `nonce` or `call`. The reader decodes request parameters."""
 
 @final
 class LatestRead:
     """One readable value of the latest block."""
 
     def counted(self, tally: object, /) -> LatestRead:
-        """Return the same reader with a counter. Each reply decrements `tally.untimed`; at 0 the slow path replies."""
+        """Return the same reader with a counter. Each reply decrements `tally.untimed`. At 0 the slow path replies."""
 
 def estimate_gas(
     state: State,
@@ -656,8 +686,9 @@ def estimate_gas(
     deadline_s: float,
     /,
 ) -> tuple[int, CallOutcome]:
-    """Return sufficient gas (by the search of json-rpc.md) and the outcome with it. If the call fails: 0 and its
-    outcome."""
+    """Return sufficient gas (by the search of json-rpc.md) and the outcome of the call with this gas. If the call
+    fails, the gas is 0.
+    """
 
 def create_access_list(
     state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], deadline_s: float, /
@@ -670,14 +701,14 @@ class TraceStream:
     """JSON text that a thread writes. The thread stops when the stream is closed or dropped."""
 
     def next(self) -> bytes | None:
-        """Return the next chunk, None after the last. Blocks without the GIL. Raises the error of the thread."""
+        """Return the next chunk, or None after the last. Waits without the GIL. Raises the error of the thread."""
 
     def close(self) -> None:
-        """Stop the thread."""
+        """Stop the thread that writes the text."""
 
 @final
 class TracedBlock:
-    """A block to execute again. `rewards` has the block's reward first, then those of its ommers."""
+    """A block to execute again. The first of `rewards` is the block's reward; the rewards of its ommers follow."""
 
     def __new__(
         cls, *, parent: State, env: BlockEnv, body: Body, hash: bytes, rewards: Sequence[tuple[bytes, int]] = ...
@@ -704,7 +735,7 @@ class TraceKind:
         has accessed so far."""
     @staticmethod
     def calls(*, only_top_call: bool = False, with_log: bool = False, with_pc: bool = False) -> TraceKind:
-        """The call tracer. With `with_pc`, a failed call has the position in its code at which it failed."""
+        """The call tracer. With `with_pc`, a failed call includes the program counter of the failure."""
     @staticmethod
     def prestate(*, diff: bool = False, code: bool = True, storage: bool = True, empty: bool = False) -> TraceKind: ...
     @staticmethod
@@ -715,7 +746,9 @@ class TraceKind:
     def replay(*, trace: bool, vm_trace: bool, state_diff: bool) -> TraceKind: ...
     @staticmethod
     def validation(*, ignored_opcodes: bytes | None = None, with_log: bool = False) -> TraceKind:
-        """Calls with their accesses, for ERC-7562. None ignores the opcodes that are permitted everywhere."""
+        """The call tracer with storage and opcode accesses, for ERC-7562. None as `ignored_opcodes` omits the opcodes
+        that ERC-7562 always permits.
+        """
 
 def trace_transaction(block: TracedBlock, index: int, kind: TraceKind, deadline_s: float, /) -> TraceStream: ...
 def trace_block(block: TracedBlock, kind: TraceKind, wrapped: bool, deadline_s: float, /) -> TraceStream:
@@ -733,10 +766,10 @@ def trace_call(
 def trace_calls(
     state: State, env: BlockEnv, calls: Sequence[tuple[CallRequest, TraceKind]], deadline_s: float, /
 ) -> TraceStream:
-    """Return a list of replays. Each runs on the state of the previous one."""
+    """Return a list of traces. Each call runs on the state after the previous call."""
 
 def trace_signed(state: State, env: BlockEnv, body: Body, kind: TraceKind, deadline_s: float, /) -> TraceStream:
-    """Trace one signed transaction as if it were the next one, with all transaction checks."""
+    """Trace a signed transaction on this state, with all transaction checks."""
 
 def trace_flat(
     blocks: Sequence[TracedBlock],
@@ -761,12 +794,14 @@ class SimulatedBlock:
     body: Body
     """The transactions, unsigned: v, r and s are zero."""
     def calls(self) -> list[tuple[str, bytes, int, int, str]]:
-        """Return (returned, reverted or halted; output; gas used; gas used before refunds; halt reason) of each call"""
+        """Return (returned, reverted or halted; output; gas used; gas used before refunds; halt reason) of
+        each call.
+        """
 
     def render(
         self, block_hash: bytes, number: int, timestamp: int, base_fee: int | None, /
     ) -> list[tuple[bytes, bytes]]:
-        """Return (array of logs, transaction object) of each call as JSON text"""
+        """Return (array of logs, transaction object) of each call, as JSON text."""
 
 def simulate_block(
     state: State,
@@ -781,8 +816,9 @@ def simulate_block(
     gas_left: int,
     deadline_s: float,
 ) -> SimulatedBlock:
-    """Run calls (request, gas, nonce, whether a gas price was given) as a block. CallRefused names the broken rule. Its
-    codes are those of `CallOutcome.reason`, and nonce-low, nonce-high, block-gas."""
+    """Run calls (request, gas, nonce, whether a gas price was given) as a block. CallRefused names the broken rule by
+    the codes of `CallOutcome.reason` or by nonce-low, nonce-high or block-gas.
+    """
 
 def is_precompile(env: BlockEnv, address: bytes, /) -> bool: ...
 
@@ -800,15 +836,16 @@ class NewBlock:
 
 @final
 class Pruning:
-    """A pruning round. Call forget, mark and sweep in this order. Call each with up to `max` entries until it returns
-    False. A round may be abandoned: the database is consistent after every step. Blocks may be written between steps.
+    """A pruning round. Call `forget`, `mark` and `sweep` in this order, each repeatedly with up to `max` entries until
+    it returns False. A round may be abandoned: the database is consistent after every step. Blocks may be written
+    between steps.
     """
 
     def forget(self, max: int, /) -> bool:
-        """Remove old states from the list of stored states. Writes to the database."""
+        """Remove old states from the list of stored states, which writes to the database."""
 
     def mark(self, max: int, /) -> bool:
-        """Mark the trie nodes of all remaining states. Only reads the database."""
+        """Mark the trie nodes of all remaining states, without writing to the database."""
 
     def sweep(self, max: int, /) -> bool:
         """Delete unmarked nodes. Writes to the database."""
@@ -830,9 +867,9 @@ class Store:
 
     def close(self) -> None: ...
     def sync(self) -> None:
-        """Flush to disk (only needed when not durable)."""
+        """Flush the database to disk. Only a database without durable commits needs this call."""
 
-    # writing
+    # methods that write
     def commit(
         self,
         blocks: Sequence[NewBlock],
@@ -842,13 +879,15 @@ class Store:
         /,
     ) -> None:
         """Write blocks and named values and change the canonical chain, all in one transaction. `removed` are hashes to
-        remove from the canonical chain, old head first. `added` are hashes to add in ascending order; the last one
-        becomes the head. Each must be stored already or be among `blocks`. If both are empty, only side blocks are
-        written."""
+        remove from the canonical chain, old head first. `added` are hashes to add in ascending order; the last hash
+        becomes the head. Added blocks must be stored already or be among `blocks`. If `removed` and `added` are empty,
+        only side blocks are written.
+        """
 
     def rewind(self, hash: bytes, state_root: bytes, /) -> None:
-        """Make a committed block the head again, with this state. The cost does not depend on the number of blocks
-        above it: their rows stay until new blocks replace them."""
+        """Make a committed block the head again, with this state. The cost does not depend on the number of removed
+        blocks: their rows stay until new blocks replace them.
+        """
 
     def write_rows(self, changes: Sequence[tuple[str, bytes, bytes | None]], /) -> None:
         """Write rows (table, key, value) of key-value tables in one transaction. A value of None deletes the row. The
@@ -857,7 +896,7 @@ class Store:
     def clear_rows(self, tables: Sequence[str], /) -> None: ...
     def row(self, table: str, key: bytes, /) -> bytes | None: ...
     def rows(self, table: str, prefix: bytes, after: bytes, limit: int, /) -> list[tuple[bytes, bytes]]:
-        """Return up to `limit` rows whose key starts with `prefix`, in order, from the first key above `after`."""
+        """Return up to `limit` rows whose key starts with `prefix` and is above `after`, in order of keys."""
 
     def last_row(self, table: str, prefix: bytes, /) -> tuple[bytes, bytes] | None: ...
     def put_meta(self, key: str, value: bytes, /) -> None:
@@ -865,7 +904,7 @@ class Store:
 
     def meta(self, key: str, /) -> bytes | None: ...
 
-    # chain
+    # methods that read the chain
     def head(self) -> tuple[bytes, int] | None:
         """Return (hash, number) of the head; None in an empty database."""
 
@@ -886,7 +925,7 @@ class Store:
         """Return the EIP-2718 encoding of one transaction of a block."""
 
     def counts(self, block: bytes, /) -> tuple[int, int] | None:
-        """Return the numbers of (transactions, ommers) of a block."""
+        """Return (number of transactions, number of ommers) of a block."""
 
     def raw_receipts(self, hash: bytes, /) -> list[bytes] | None:
         """Return the EIP-2718 receipts of a block."""
@@ -897,7 +936,7 @@ class Store:
     def latest(self) -> State:
         """Return the state of the head."""
 
-    # JSON-RPC objects as JSON text, rendered in Rust
+    # methods that render JSON-RPC objects as JSON text
     def block_json(self, hash: bytes, full: bool, with_total_difficulty: bool, /) -> bytes | None: ...
     def transaction_json(self, hash: bytes, /) -> bytes | None: ...
     def transaction_at_json(self, block: bytes, index: int, /) -> bytes | None: ...
@@ -925,7 +964,7 @@ class Store:
         self, block: bytes, addresses: Sequence[bytes], topics: Sequence[Sequence[bytes] | None], removed: bool, /
     ) -> bytes | None: ...
 
-    # maintenance
+    # methods for maintenance
     def nodes_written(self) -> int:
         """Return the number of trie nodes written since the database was created."""
 
@@ -933,16 +972,16 @@ class Store:
         """Return the estimated memory of cached nodes of the latest state, in bytes."""
 
     def state_cache(self) -> int:
-        """Return the maximum memory of these cached nodes, in bytes."""
+        """Return the limit of `state_cached`, in bytes."""
 
     def set_state_cache(self, bytes: int, /) -> None:
         """Limit the memory of cached nodes of the latest state."""
 
     def write_changes(self) -> None:
-        """From now on, write branches as deltas if these are shorter."""
+        """From now on, write trie branches as deltas where a delta is shorter."""
 
     def begin_pruning(self, oldest: int, /) -> Pruning:
-        """Begin a round that deletes the states of all blocks below this number, except the genesis."""
+        """Begin a round that deletes the states of all blocks below this number, except the genesis state."""
 
     def retain_checked(self) -> None:
         """Delete what `check` does not cover: side blocks, states other than those of the genesis block and the head,
@@ -980,8 +1019,9 @@ class Store:
         """Return (table, entries, bytes) of each table."""
 
     def check(self, limit: int, watch: Callable[[int, int], None] | None = None, /) -> list[str]:
-        """Check chain and head state and recompute all hashes. Returns up to `limit` findings. `watch` is called about
-        twenty times a second with the checked and the total number of entries; if it raises, the check ends."""
+        """Check chain and head state, and recompute all hashes. Returns up to `limit` findings. `watch` is called about
+        twenty times a second with (checked entries, all entries). If `watch` raises, the check ends.
+        """
 
 # --- GraphQL ------------------------------------------------------------------------------------
 
@@ -1009,18 +1049,18 @@ class GraphqlEngine:
         """Create the engine. Raises DecodeError if the schema is invalid or has a field without a resolver."""
 
     def read(self, body: bytes, /) -> GraphqlQuery | bytes:
-        """Parse a JSON request. Returns bytes, the response, if the request is invalid."""
+        """Parse a JSON request. If the request is invalid, returns the error response as bytes."""
 
     def read_parts(self, document: str, operation: str | None, variables: str | None, /) -> GraphqlQuery | bytes:
         """Parse a request from its parts. `variables` is JSON text."""
 
 @final
 class GraphqlQuery:
-    """A validated request. Only the content of the chain can cause further errors."""
+    """A validated request. Only the content of the chain can still cause errors."""
 
     is_mutation: bool
     is_heavy: bool
-    """Whether a request of this shape was too expensive for the event loop before."""
+    """Whether an earlier request of this shape was too expensive for the event loop."""
     needs_gas_price: bool
     needs_priority_fee: bool
     needs_pool: bool
@@ -1043,16 +1083,17 @@ class GraphqlQuery:
         named: Sequence[Transaction] = ...,
         oldest_state: int = 0,
     ) -> tuple[int, bytes | GraphqlText] | GraphqlRound | None:
-        """Run the query. Returns status and body; or a round with tasks for the node; or None if `at_once` allows less
-        work."""
+        """Run the query. Returns (status, body), or a round with tasks for the node. With `at_once`, returns None if
+        the query needs too much work for the event loop.
+        """
 
 @final
 class GraphqlRound:
-    """A request that waits for the node to run tasks, and the snapshot on which it continues."""
+    """A request that waits until the node has run tasks. It keeps the snapshot on which it continues."""
 
     asks: list[GraphqlAsk]
     def resume(self, replies: Sequence[GraphqlReply], /) -> tuple[int, bytes | GraphqlText]:
-        """Continue with one reply per task. Returns status and body."""
+        """Continue the request with one reply per task. Returns (status, body)."""
 
 @final
 class GraphqlText:
@@ -1067,9 +1108,9 @@ class GraphqlAsk:
     """A task for the node."""
 
     kind: str
-    """call, estimate or send"""
+    """Kind of the task: call, estimate or send."""
     block: bytes | None
-    """Hash of the block whose state is used; None for the pending block."""
+    """Hash of the block whose state the task reads; None for the pending block."""
     sender: bytes | None
     to: bytes | None
     gas: int | None
@@ -1101,10 +1142,10 @@ class WireError(NativeError):
     """A peer sent invalid bytes; the message names the position."""
 
 HANDSHAKE_ENTROPY: int
-"""Random bytes that a handshake needs."""
+"""Number of random bytes that a handshake needs."""
 
 MAX_HANDSHAKE_SIZE: int
-"""Maximum size of a handshake message. If its size prefix is larger, it is refused before it is read."""
+"""Maximum size of a handshake message. A larger size prefix is refused before the message is read."""
 
 @final
 class Handshake:
@@ -1116,42 +1157,47 @@ class Handshake:
     auth: bytes
     """The first message, with its two size bytes."""
     def finish(self, ack: bytes, /) -> Session:
-        """Complete the handshake; the ack includes its two size bytes. Raises WireError also if the peer's key is not
-        the dialled one."""
+        """Complete the handshake; the ack includes its two size bytes. Raises WireError if the ack is invalid or the
+        peer's key is not the dialled key.
+        """
 
     @staticmethod
     def answer(secret: bytes, auth: bytes, entropy: bytes, /) -> tuple[bytes, bytes, Session]:
-        """Return (ack to send, node id of the initiator, session) for an auth with its two size bytes."""
+        """Read an auth with its two size bytes. Returns (ack to send, node id of the initiator, session)."""
 
     @staticmethod
     def caller(secret: bytes, auth: bytes, /) -> bytes:
-        """Return the node id that an auth claims, without proof. Costs a tenth of `answer`."""
+        """Return the unverified node id in an auth. Takes a tenth of the time of `answer`."""
 
 @final
 class Session:
     """Encrypts and decrypts frames after a handshake."""
 
     is_compressed: bool
-    """Whether messages are compressed. Must be set, to either value, once the peer's Hello is known. Until then `feed`
-    returns one uncompressed message at a time, because Hello decides about the compression of later messages."""
+    """Whether messages are compressed. The caller must set a value as soon as it knows the peer's Hello. Until then
+    `feed` returns one uncompressed message at a time, because Hello decides whether later messages are compressed.
+    """
     max_message: int
-    """Maximum size of a message, before and after decompression; 2048 until it is set, 2**24 - 1 at most."""
+    """Maximum size of a message in bytes, before and after decompression. The default is 2048, the highest value 2**24
+    - 1.
+    """
     buffered: int
     """Bytes held for incomplete messages."""
     def seal(self, messages: Sequence[tuple[int, bytes]], /) -> bytes:
-        """Return the frames of (message id, payload), in order. If a message exceeds a frame, raises WireError and
-        changes nothing."""
+        """Return the frames of (message id, payload), in order. Raises WireError and changes nothing if a message is
+        larger than a frame.
+        """
 
     def set_max_size(self, id: int, size: int, /) -> None:
         """Limit the payload size of one message id after decompression. `feed` returns only the size of a larger
         payload."""
 
     def feed(self, data: bytes, /) -> list[tuple[int, bytes | int]]:
-        """Return the messages that are complete now, in order. Holds at most `max_message` bytes of an incomplete
+        """Return the messages that are now complete, in order. Holds at most `max_message` bytes of an incomplete
         message.
 
-        After a WireError the session is unusable: close the socket without a Disconnect. An uncompressed Disconnect (id
-        1) is returned as received.
+        After a WireError the session is unusable, and the caller closes the socket without a Disconnect. An
+        uncompressed Disconnect (id 1) is returned as received.
         """
 
 def split_list(rlp: bytes, max_items: int, /) -> list[bytes]:
@@ -1175,11 +1221,14 @@ def seal_packet(secret: bytes, kind: int, data: bytes, /) -> bytes:
     """Build a discovery v4 datagram: hash, signature, type, data."""
 
 def open_packet(datagram: bytes, /) -> tuple[bytes, bytes, int, bytes]:
-    """Return (hash, node id of the signer, type, data) of a datagram. The data is one RLP list; bytes after it are
-    ignored."""
+    """Return (hash, node id of the signer, type, data) of a datagram. The data is one RLP list; further bytes are
+    ignored.
+    """
 
 def sign_record(secret: bytes, seq: int, pairs: Sequence[tuple[bytes, bytes]], /) -> bytes:
-    """Return the RLP of a node record. Values are RLP; pairs may have any order. `id` and `secp256k1` are added."""
+    """Return the RLP of a signed node record. Values are RLP. Pairs may have any order. `id` and `secp256k1`
+    are added.
+    """
 
 def read_record(rlp: bytes, /) -> tuple[bytes, int, list[tuple[bytes, bytes]]]:
     """Verify the signature of a record; return (node id, sequence number, pairs)."""
@@ -1197,12 +1246,13 @@ class JsonOutline:
     values: int
     """Number of all values, including keys."""
     id: tuple[int, int] | None
-    """Start and end of the member `id`; of repeated members, the last one."""
+    """Start and end of the member `id`, or of the last member `id` if the text repeats it."""
     method: tuple[int, int] | None
     params: tuple[int, int] | None
     def member(self, position: int, /) -> tuple[int, int, int]:
         """Return start, end and number of values of one batch element. A list of all elements would take more memory
-        than the text."""
+        than the text.
+        """
 
 @final
 class PlainRequests:
@@ -1210,16 +1260,20 @@ class PlainRequests:
 
     def __new__(cls) -> PlainRequests: ...
     def answer(self, method: str, read: LatestRead, /) -> None:
-        """From now on, answer requests of this method about the latest block directly."""
+        """From now on, reply directly to requests of this method about the latest block."""
 
     def read(
         self, text: bytes, /
     ) -> bytes | tuple[bytes, str, list[str | bool | dict[str, str]] | bytes] | None:
-        """Return a reply; or id digits, method and parameters (strings, booleans and objects of strings) of a plain
-        request; or None if the slow path has to parse the message. The parameters are `bytes` for a raw transaction."""
+        """Read one message. Returns a reply; or id digits, method and parameters (strings, booleans and objects of
+        strings) of a plain request; or None if the slow path must parse the message. A raw transaction has `bytes` as
+        parameters.
+        """
 
 def json_outline(text: bytes, max_members: int, /) -> JsonOutline | None:
-    """Return the outline; None if the text is not JSON. Builds no objects; releases the GIL for long texts."""
+    """Return the outline of a text, or None if the text is not JSON. Creates no objects and releases the GIL for long
+    texts.
+    """
 
 @final
 class FrameReader:
@@ -1238,34 +1292,34 @@ class FrameReader:
 
 @final
 class PrivateTransaction:
-    """A decoded private transaction with its sender. It has twelve items, or fourteen with EIP-1559 fees."""
+    """A decoded private transaction with its sender. Its list has twelve items, or fourteen with EIP-1559 fees."""
 
     raw: bytes
     hash: bytes
-    """Hash of the whole list. Clients use the hash of the marker instead."""
+    """Hash of the whole RLP list. Clients identify the transaction by the hash of its marker."""
     sender: bytes | None
-    """None when the signature is invalid."""
+    """Address of the sender; None when the signature is invalid."""
     nonce: int
     gas_price: int
     max_priority_fee: int | None
-    """None for a legacy transaction; otherwise `gas_price` is the maximum fee per gas."""
+    """Maximum priority fee; None for a legacy transaction. If it is set, `gas_price` is the maximum fee per gas."""
     gas_limit: int
     to: bytes | None
     value: int
     data: bytes
     signature: tuple[int, int, int]
-    """v, r and s."""
+    """Signature values v, r and s."""
     chain_id: int | None
     private_from: bytes
     private_for: list[bytes] | None
     privacy_group_id: bytes | None
     group: bytes | None
-    """The group to which it belongs; None when its group id is not 32 bytes long."""
+    """Id of its privacy group; None when the id is not 32 bytes long."""
     restriction: bytes
 
 def decode_private_transaction(raw: bytes, /) -> PrivateTransaction: ...
 def decode_private_transactions(raws: Sequence[bytes], /) -> list[PrivateTransaction]:
-    """Decode many private transactions on all cores. An item that cannot be decoded gives an exception."""
+    """Decode many private transactions on all cores. An item that cannot be decoded gives an exception in the list."""
 
 def sign_private_transaction(
     secret: bytes,
@@ -1283,31 +1337,33 @@ def sign_private_transaction(
     restriction: bytes | None = None,
     max_priority_fee: int | None = None,
 ) -> bytes:
-    """Return a signed private transaction for these keys or for a group. With `max_priority_fee`, it has type 2."""
+    """Return a signed private transaction for recipients or for a privacy group. With `max_priority_fee`, the
+    transaction has type 2.
+    """
 
 def private_gas_limit(raw: bytes, /) -> int | None:
-    """Return the gas limit of a private transaction, without checking its signature; None for other bytes."""
+    """Return the gas limit of a private transaction without checking its signature; None if the bytes are not one."""
 
 def encode_versioned(raw: bytes, version: bytes, /) -> bytes:
-    """Encode a payload of a flexible group: a transaction with the version of the member list for which it was made."""
+    """Encode a payload of a flexible group: a transaction and the version of the member list that the sender used."""
 
 def decode_versioned(payload: bytes, /) -> tuple[bytes, bytes, bytes]:
     """Return transaction, version and group of a payload of a flexible group."""
 
 def sign_markers(precompile: bytes, markers: Sequence[tuple[bytes, int, int, int, bytes]], /) -> list[bytes]:
-    """Sign markers; each has secret, nonce, gas price, gas limit and data."""
+    """Sign markers, each given as (secret, nonce, gas price, gas limit, data)."""
 
 def private_contract_address(sender: bytes, nonce: int, group: bytes, /) -> bytes: ...
 
 @final
 class PrivateBatch:
-    """The private transactions of some blocks. They are executed in memory, then `commit` writes the results."""
+    """Executes the private transactions of some blocks in memory. `commit` writes the results."""
 
     def __new__(cls, store: Store, /, *, chain_id: int, always_increments: bool = False) -> PrivateBatch: ...
     def rewind(self, group: bytes, before: int, /) -> None:
         """Reset a group to its state before a block."""
     def note_markers(self, markers: Sequence[tuple[bytes, int, int, bytes, bytes]], /) -> None:
-        """Record markers that were executed: payload key, number, index, block and hash of each."""
+        """Record executed markers, each given as (payload key, number, index, block, hash)."""
     def run_block(
         self,
         state: State,
@@ -1316,8 +1372,9 @@ class PrivateBatch:
         payloads: Sequence[tuple[bytes, int, bytes, bytes, bytes, bytes, Sequence[bytes] | None, bytes | None]],
         /,
     ) -> None:
-        """Execute payloads in order. Each has: marker, index, payload key, group, key of the sender, RLP, members of
-        the group, version of a flexible group. `state` is the public state after the block."""
+        """Execute payloads in order, each given as (marker, index, payload key, group, key of the sender, RLP, members
+        of the group, version of a flexible group). `state` is the public state after the block.
+        """
     def trace(
         self,
         state: State,
@@ -1327,9 +1384,9 @@ class PrivateBatch:
         deadline_s: float,
         /,
     ) -> TraceStream:
-        """Return the flat trace of the last of these payloads, which belong to one group and block. Changes nothing."""
+        """Return the flat trace of the last payload; all payloads belong to one group and block. Changes nothing."""
     def commit(self, store: Store, followed: tuple[bytes, int] | None, settled: Sequence[bytes] = ..., /) -> None:
-        """Write all results, the last block that was executed, and the late payloads that are settled."""
+        """Write all results and the last executed block, and remove the `settled` payloads from the late payloads."""
 
 @final
 class PrivateReceiptRecord:
@@ -1355,7 +1412,7 @@ class PrivateReceiptRecord:
     def matching(
         self, addresses: Sequence[bytes], topics: Sequence[Sequence[bytes] | None], start: int, most: int, /
     ) -> list[tuple[int, bytes, list[bytes], bytes]]:
-        """Return position, address, topics and data of at most `most` matching logs, from a position on."""
+        """Return (position, address, topics, data) of at most `most` logs that match, starting at a position."""
 
 @final
 class PrivateLedger:
@@ -1368,23 +1425,24 @@ class PrivateLedger:
         self, block: bytes, number: int, precompile: bytes, is_flexible: bool = False, /
     ) -> list[tuple[bytes, int, int, bytes, bytes]]: ...
     def hand_overs_in(self, block: bytes, /) -> list[tuple[bytes, bytes]]:
-        """Return keys of payloads that add members to flexible groups in a block, and keys of the handover indexes."""
+        """Return (payload key, handover index key) of each payload that adds members to a flexible group in a block."""
     def membership(self, group: bytes, number: int, /) -> tuple[bool, bytes, list[bytes]] | None:
-        """Return whether a flexible group is unlocked, its version and its members' keys; None if it is unknown."""
+        """Return (is unlocked, version, keys of the members) of a flexible group, or None if the group is unknown."""
     def markers_of(self, payload_key: bytes, /) -> list[tuple[bytes, int, int, bytes, bytes]]:
-        """Return the recorded markers of this payload on the canonical chain."""
+        """Return the recorded canonical markers of a payload."""
     def unread(self, start: bytes, most: int, /) -> tuple[list[bytes], bytes | None]:
-        """Return payload keys of markers without a result, from a key on, and the key to continue from."""
+        """Return payload keys of markers without a result, starting at a key, and the key of the next page."""
     def note_late(self, keys: Sequence[bytes], /) -> None:
-        """Record these payloads as late, so that the private executor reads them again."""
+        """Record payloads that arrived after their block was executed, so that the private executor reads them again.
+        """
     def late(self, start: bytes, most: int, /) -> list[bytes]:
-        """Return late payloads that must be executed, from a key on."""
+        """Return keys of late payloads that are not executed yet, from a key on."""
     def receipt(self, block: bytes, marker: bytes, /) -> PrivateReceiptRecord | None: ...
     def root(self, group: bytes, number: int, /) -> bytes: ...
     def nonce(self, group: bytes, account: bytes, number: int, /) -> int: ...
     def state(self, group: bytes, number: int, public: State, /) -> State: ...
     def roots(self, group: bytes, number: int, block: bytes, /) -> list[tuple[bytes, bytes]]:
-        """Return marker and root of each transaction of a group in a block."""
+        """Return marker and resulting state root of each transaction of a group in a block."""
     def blocks(self, group: bytes, first: int, most: int, /) -> list[tuple[int, bytes]]:
         """Return the canonical blocks in which a group has transactions."""
     def groups(self, start: bytes, most: int, /) -> list[bytes]: ...
@@ -1434,7 +1492,7 @@ class ParquetEncoder:
 
 @final
 class RowFilter:
-    """Addresses and topics of logs, senders and recipients of transactions and calls; empty selects all."""
+    """Selects rows by addresses and topics of logs, and by senders and recipients; an empty filter selects all rows."""
 
     def __new__(
         cls,
@@ -1447,16 +1505,17 @@ class RowFilter:
 
 @final
 class ReplayStop:
-    """Ends `replay_table` in other threads with TimedOut."""
+    """Stops `replay_table` in other threads, which then raises TimedOut."""
 
     def __new__(cls) -> ReplayStop: ...
     def set(self) -> None: ...
 
 def table_columns() -> list[tuple[str, list[tuple[str, str]]]]:
-    """Datasets with name and type of each column."""
+    """Return the datasets with name and type of each column."""
 
 def block_ranges(store: Store, first: int, last: int, max_transactions: int, /) -> list[int]:
-    """Split blocks first..last by number of transactions: the last block of each range."""
+    """Split blocks first..last into ranges with similar numbers of transactions. Returns the last block of each range.
+    """
 
 def scan_table(
     store: Store,

@@ -12,10 +12,10 @@
     │   ├── MissingStateError   the state of a root is not in the database
     │   └── CheckpointError     a checkpoint that cannot be used
     ├── InvalidBlock            a block breaks a rule of the chain
-    │   └── InvalidHeader       ... and its header alone shows it
+    │   └── InvalidHeader       the header of a block breaks a rule
     ├── UnknownParent           a block whose parent is not in the database
-    │   └── StateDropped        ... or a block whose parent's state is pruned
-    ├── ProofError              a proof that cannot be made, or that does not hold
+    │   └── StateDropped        a block whose parent's state is pruned
+    ├── ProofError              a proof that cannot be created, or that does not hold
     ├── PoolRejected            a transaction that the pool refuses
     ├── RulesError              permissions that cannot be read or changed
     ├── PeerMisbehaved          a peer broke the protocol and is disconnected (peers/disconnect_reasons.py)
@@ -23,9 +23,9 @@
     ├── PrivacyRefused          a private transaction or request that is refused
     └── RpcError                a reply with a JSON-RPC error code
 
-An error builds its message from its fields, so that command line, log and JSON-RPC show the same sentence. `transient`
-means that the same input may be valid later, so it is not recorded as invalid. Any other exception that reaches the
-command line or a supervisor is a bug.
+An error builds its message from its fields, so that command line, log and JSON-RPC show the same sentence. If
+`transient` is set, the same input may be valid later, so the input is not recorded as invalid. Any other exception that
+reaches the command line or a supervisor is a bug.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ConfigError(OphionError):
 
 
 class ExtensionError(OphionError):
-    """The native extension does not match the Python sources."""
+    """The native extension is missing or does not match the Python sources."""
 
 
 class CommandError(OphionError):
@@ -63,7 +63,7 @@ class CommandError(OphionError):
 
 
 class GenesisError(OphionError):
-    """A genesis cannot be used. `place` is the path of the member, if known."""
+    """A genesis cannot be used. `place` is the JSON path of the invalid key, if known."""
 
     def __init__(self, message: str, place: str | None = None) -> None:
         self.place = place
@@ -87,7 +87,7 @@ class KeyFileError(OphionError):
 
 
 class SignerUnavailable(OphionError):
-    """A security module did not sign. It may be removed, busy or locked."""
+    """A security module did not sign, for example because the module is removed, busy or locked."""
 
     transient = True
 
@@ -109,7 +109,7 @@ class ForkSourceError(OphionError):
 
 
 class StateNotFetched(OphionError):
-    """A part of a forked state is not fetched, and the reader may not wait for it."""
+    """A read needs a value that is not fetched from the forked chain yet, and the calling thread must not block."""
 
 
 class InvalidBlock(OphionError):
@@ -139,9 +139,7 @@ class InvalidBlock(OphionError):
         super().__init__(self._sentence())
 
     def at(self, number: int, hash: bytes) -> InvalidBlock:
-        """Return the same error with the number and hash of its block. An error that already has them stays
-        unchanged.
-        """
+        """Return a copy of the error with number and hash of the block. Fields that are already set stay unchanged."""
         return type(self)(
             self.rule,
             self.got,
@@ -192,13 +190,13 @@ class StateDropped(UnknownParent):
 
 
 class ProofError(OphionError):
-    """A proof cannot be made, or a part of it does not fit."""
+    """A proof cannot be created, or does not hold."""
 
 
 class PoolRejected(OphionError):
     """The pool rejects a transaction. `reason` is a stable name, which the RPC interface maps to a code.
 
-    The text of the message is fixed; `detail` adds to it.
+    `message` is a fixed text for each reason; `detail` holds the values of this transaction.
     """
 
     def __init__(self, reason: str, message: str, transient: bool = False, detail: str | None = None) -> None:
@@ -209,7 +207,7 @@ class PoolRejected(OphionError):
 
 
 class RulesError(OphionError):
-    """Permissions cannot be read or changed. The text of the message is fixed; `detail` adds to it."""
+    """Permissions cannot be read or changed. `message` is a fixed text; `detail` holds the particulars."""
 
     def __init__(self, message: str, detail: str | None = None) -> None:
         self.detail = detail
@@ -219,8 +217,8 @@ class RulesError(OphionError):
 class EnclaveError(OphionError):
     """The privacy enclave refused or did not answer.
 
-    `code` is the enclave's own error code, such as `NodeMissingPeerUrl`. The RPC interface returns it to the client.
-    None for other failures.
+    `code` is the enclave's own error code, such as `NodeMissingPeerUrl`, and None for other failures. The RPC interface
+    returns the code to the client.
     """
 
     def __init__(self, message: str, code: str | None) -> None:
@@ -229,7 +227,7 @@ class EnclaveError(OphionError):
 
 
 class PrivacyRefused(OphionError):
-    """A private transaction or request is refused. The text of the message is fixed."""
+    """A private transaction or request is refused. The specification fixes the message text."""
 
 
 class RpcError(OphionError):

@@ -1,4 +1,4 @@
-"""Version and client name, in the formats that clients and peers expect."""
+"""Version and client name of Ophion, in the formats that clients and peers expect."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from ophion import __version__
 
 
 def client_version(identity: str | None = None) -> str:
-    """Return `ophion[/<identity>]/v<version>/<os>-<machine>/python<version>`, as in web3_clientVersion and Hello."""
+    """Return `ophion[/<identity>]/v<version>/<os>-<machine>/python<version>`. web3_clientVersion and Hello contain this
+    text.
+    """
     machine = f"{platform.system()}-{platform.machine()}".lower().replace(" ", "-")
     name = f"ophion/{identity}" if identity else "ophion"
     return f"{name}/v{__version__}/{machine}/python{sys.version_info.major}.{sys.version_info.minor}"

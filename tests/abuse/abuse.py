@@ -93,7 +93,7 @@ USUAL_CLIENTS, USUAL_BLOCKS = 20, 20
 
 @dataclass(frozen=True)
 class Attack:
-    """One row of the table."""
+    """One attack, which gives one row of the result table."""
 
     scene: str
     run: Callable[[Target], Awaitable[None]]
@@ -172,7 +172,7 @@ class Row:
 
 @dataclass
 class Limits:
-    """Limits of a row. Tests run on busy machines, so they have no time limits."""
+    """Limits of the figures of one attack. The test suite sets no time limits, because test machines are busy."""
 
     p99_s: float = P99_S
     worst_s: float = WORST_S
@@ -215,7 +215,7 @@ async def attacked(attack: Attack, scene: Scene, rest_s: float) -> Row:
 
 
 async def rested(pid: int | None, idle_mb: float, most_s: float) -> float:
-    """Wait until the memory is released, or for `most_s` seconds; return how long it took."""
+    """Wait until the memory is released, but at most `most_s` seconds. Returns the seconds."""
     began = time.perf_counter()
     while (gone_s := time.perf_counter() - began) < most_s:
         await asyncio.sleep(LOOK_S)
@@ -292,7 +292,7 @@ class Stage:
 
 
 async def run(stage: Stage, names: list[str], rest_s: float, limits: Limits) -> list[Row]:
-    """Run the attacks in order; return their rows. A target stays open only while there are more attacks on it."""
+    """Run the attacks in order and return their rows. A target stays open only while there are more attacks on it."""
     prepare()
     rows = []
     wanted = [attack for attack in ATTACKS if attack.is_one_of(names)]
@@ -307,7 +307,7 @@ async def run(stage: Stage, names: list[str], rest_s: float, limits: Limits) -> 
 
 def prepare() -> None:
     allow_many_sockets()
-    logging.getLogger("asyncio").setLevel(logging.ERROR)  # errors on sockets of an attacker do not matter
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # hide errors on the sockets of an attacker
 
 
 async def row_of(attack: Attack, scene: Scene, rest_s: float, limits: Limits) -> Row:
@@ -328,7 +328,7 @@ async def run_on(scene: Scene, names: list[str], rest_s: float) -> list[Row]:
 
 
 def verdict(rows: list[Row], took_s: float) -> int:
-    """Print the last lines; return the exit code."""
+    """Print the attacks that exceeded a limit, and return the exit code."""
     broken = [row for row in rows if row.failures]
     print(f"{len(rows)} attacks in {took_s / 60:.1f} minutes: ", end="")
     print(f"{len(broken)} EXCEEDED A LIMIT" if broken else "no limit exceeded")

@@ -1,9 +1,10 @@
-"""Runs attackers in a thread with low priority, and counts what they deliver.
+"""Runs attackers in a thread with low priority, and counts their connections and bytes.
 
-Attackers of a real node have their own processors. Here they share those of the node. With equal priority, they would
-cause more than half of the latency of honest clients: time in which the node was ready but had no processor (column "no
-processor"). So attackers run with the lowest priority, and the node, the proxy and the honest client with the default
-one. An attack must not become weaker by that: each row shows its number of connections and delivered bytes.
+Attackers of a real node have their own processors, but in this test they share the processors of the node. With equal
+priority, attackers would cause more than half of the latency of honest clients: time in which the node was ready but
+had no processor (column "no processor"). So attackers run with the lowest priority. The node, the proxy and the honest
+client run with the default priority. Each row shows its number of connections and delivered bytes, because low priority
+must not weaken an attack.
 """
 
 from __future__ import annotations

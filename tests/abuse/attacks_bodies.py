@@ -12,7 +12,7 @@ HOLD_S = 3.0
 
 
 async def huge_body(target: Target) -> None:
-    """One body of 100 MB."""
+    """Attack with one body of 100 MB."""
     async with opened(target.http) as (reader, writer):
         writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n")
         with contextlib.suppress(ConnectionError):
@@ -24,14 +24,14 @@ async def huge_body(target: Target) -> None:
 
 
 async def closed_bodies(target: Target) -> None:
-    """400 bodies of 16 MB, on connections that close after their answer."""
+    """Attack with 400 bodies of 16 MB, on connections that close after their answer."""
     body = b'{"id":1,"method":"eth_chainId","params":["' + b"a" * (LARGEST - 64) + b'"]}'
     for _ in range(target.count(400, 6)):
         await post(target.http, body)
 
 
 async def kept_bodies(target: Target) -> None:
-    """60 connections that have sent 16 MB and stay open."""
+    """Attack with 60 connections that have sent 16 MB and stay open."""
     body = b'{"id":1,"method":"eth_chainId","params":["' + b"a" * (LARGEST - 64) + b'"]}'
     async with contextlib.AsyncExitStack() as held:
         for _ in range(target.count(60, 6)):
@@ -45,7 +45,7 @@ async def kept_bodies(target: Target) -> None:
 
 
 async def half_bodies(target: Target) -> None:
-    """4,000 connections that send a body of 16 MB without its end, to every service."""
+    """Attack with 4,000 connections that send a body of 16 MB without its end, to every service."""
     places = [place for place in (target.http, target.graphql, target.metrics) if place is not None]
     head = b"POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
     piece = b" " * 65_536
@@ -65,7 +65,7 @@ async def half_bodies(target: Target) -> None:
 
 
 async def tiny_chunks(target: Target) -> None:
-    """8,000,000 chunks of two bytes, over two connections."""
+    """Attack with 8,000,000 chunks of two bytes, over two connections."""
     head = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 
     async def one() -> None:
@@ -79,14 +79,14 @@ async def tiny_chunks(target: Target) -> None:
 
 
 async def huge_batch(target: Target) -> None:
-    """A batch of 100,000 requests."""
+    """Attack with a batch of 100,000 requests."""
     member = b'{"id":1,"method":"eth_blockNumber"}'
     status, body = await post(target.http, b"[" + b",".join([member] * target.count(100_000, 2000)) + b"]")
     expect(status == 200 and code(body) == -32005, f"status {status}: {body[:100]!r}")
 
 
 async def nested(target: Target) -> None:
-    """JSON that is nested more deeply than parsers accept."""
+    """Attack with JSON that is nested more deeply than parsers accept."""
     depth = target.count(1_000_000, 5000)
     for opening, closing in ((b"[", b"]"), (b'{"a":', b"}")):
         whole = opening * depth + b"1" + closing * depth
@@ -100,7 +100,7 @@ async def nested(target: Target) -> None:
 
 
 def dear_bodies() -> dict[str, bytes]:
-    """Return bodies of 16 MB that take a parser especially much memory and time."""
+    """Return bodies of 16 MB that are especially expensive to parse in memory and time."""
     room = LARGEST - 256
     fractional = b'{"jsonrpc":"2.0","method":"eth_chainId","params":[%b],"id":1.5}'
     return {
@@ -115,7 +115,7 @@ def dear_bodies() -> dict[str, bytes]:
 
 
 async def dear_json(target: Target) -> None:
-    """Bodies of 16 MB, 8 at a time: numbers, lists, objects, keys or escapes, with a fractional id."""
+    """Attack with bodies of 16 MB, 8 at a time: numbers, lists, objects, keys or escapes, with a fractional id."""
     for name, body in dear_bodies().items():
         small = body if target.scale >= 1 else body[: len(body) // 8]
         results = await asyncio.gather(*(post(target.http, small) for _ in range(target.count(8, 2))))

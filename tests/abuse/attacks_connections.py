@@ -24,7 +24,7 @@ from tests.abuse.target import (
 
 
 async def idle_connections(target: Target) -> None:
-    """5,000 connections that send nothing."""
+    """Attack with 5,000 connections that send nothing."""
     async with contextlib.AsyncExitStack() as held:
         for _ in range(target.count(5000)):
             await held.enter_async_context(opened(target.http))
@@ -32,7 +32,7 @@ async def idle_connections(target: Target) -> None:
 
 
 async def new_connections(target: Target) -> None:
-    """10,000 connections at the same time, each with a request."""
+    """Attack with 10,000 connections at the same time, each with a request."""
     todo = iter(range(target.count(10_000)))
     body = call("eth_blockNumber")
 
@@ -45,11 +45,11 @@ async def new_connections(target: Target) -> None:
 
 
 async def silent_subscribers(target: Target) -> None:
-    """200 WebSocket clients that subscribe to all topics and never read."""
+    """Attack with 200 WebSocket clients that subscribe to all topics and never read."""
     async with contextlib.AsyncExitStack() as held:
         for _ in range(target.count(200, 8)):
             reader, writer = await held.enter_async_context(websocket(target))
-            # the small receive window makes the node hold the unread bytes
+            # stop reading, so that the node must hold the unread bytes of its answers
             writer.transport.pause_reading()  # type: ignore[attr-defined]
             for kind in ("newHeads", "newPendingTransactions"):
                 writer.write(frame(call("eth_subscribe", kind, {"includeTransactions": True})))
@@ -59,7 +59,7 @@ async def silent_subscribers(target: Target) -> None:
 
 
 async def half_open(target: Target) -> None:
-    """2,000 handshakes that are never completed."""
+    """Attack with 2,000 handshakes that are never completed."""
     async with contextlib.AsyncExitStack() as held:
         for number in range(target.count(2000, 20)):
             place = target.ws if number % 2 else target.http
@@ -71,7 +71,7 @@ async def half_open(target: Target) -> None:
 
 
 async def slow_requests(target: Target) -> None:
-    """Requests that arrive byte by byte, and clients that do not read their answers."""
+    """Attack with requests that arrive byte by byte, and clients that do not read their answers."""
     async with contextlib.AsyncExitStack() as held:
         for _ in range(target.count(200, 10)):
             reader, writer = await held.enter_async_context(opened(target.http))
@@ -87,7 +87,7 @@ async def slow_requests(target: Target) -> None:
 
 
 async def unread_answers(target: Target) -> None:
-    """4,000 connections that request a large block again and again and do not read."""
+    """Attack with 4,000 connections that request a large block repeatedly and do not read."""
     await make_blocks(target, 4)
     asked = request(call("eth_getBlockByNumber", "latest", True), path=target.http.path) * 64
     async with contextlib.AsyncExitStack() as held:
@@ -100,7 +100,7 @@ async def unread_answers(target: Target) -> None:
 
 
 async def header_bombs(target: Target) -> None:
-    """Heads that are too long: many headers, one long header, a long path."""
+    """Attack with HTTP request heads that are too long: many headers, one long header, a long path."""
     for place in (target.http, target.ws):
         for piece in (b"X-%d: y\r\n", b"y" * 4096, b"/%d" * 100):
             async with opened(place) as (reader, writer):
@@ -116,7 +116,7 @@ async def header_bombs(target: Target) -> None:
 
 
 async def short_headers(target: Target) -> None:
-    """1,000 connections with heads of 16,000 headers of two letters."""
+    """Attack with 1,000 connections whose request heads have 16,000 headers of two letters."""
     head = b"POST / HTTP/1.1\r\nHost: localhost\r\n" + b"a:b\r\n" * 12_000
 
     async def once() -> None:
@@ -129,7 +129,9 @@ async def short_headers(target: Target) -> None:
 
 
 async def wide_heads(target: Target) -> None:
-    """4,000 connections whose heads have thousands of header names or one long line. The connections stay open."""
+    """Attack with 4,000 connections whose request heads have thousands of header names or one long line. The
+    connections stay open.
+    """
     first, rest = b"POST / HTTP/1.1\r\nHost: localhost\r\n", b"Content-Length: 2\r\n\r\n{}"
     names = b"".join(b"%x:\r\n" % number for number in range(9000))
     line, commas = b"X: " + b"y" * 60_000 + b"\r\n", b"," * 60_000 + b"\r\n"
@@ -157,9 +159,10 @@ async def wide_heads(target: Target) -> None:
 
 
 async def pipelined_upgrades(target: Target) -> None:
-    """Thousands of pipelined heads that request another protocol."""
+    """Attack with thousands of pipelined request heads that request another protocol."""
     head = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
-    plain = 201 if target.http.path == b"/" else 200  # a gateway serves its page at `/`
+    # a node answers this GET with status 201, and a gateway answers with its page and status 200
+    plain = 201 if target.http.path == b"/" else 200
     for _ in range(3):
         async with opened(target.http) as (reader, writer):
             sending = asyncio.create_task(send(writer, head * 5000))
@@ -169,7 +172,9 @@ async def pipelined_upgrades(target: Target) -> None:
 
 
 async def pipelined_pages(target: Target) -> None:
-    """Thousands of pipelined short heads, each of which requests a whole page, and heads with thousands of fields."""
+    """Attack with thousands of pipelined short request heads, each of which requests a whole page, and request heads
+    with thousands of fields.
+    """
     line = b"GET %b HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n"
     wanted = [
         (target.http, line % b"/" * 2000),
@@ -193,7 +198,7 @@ async def pipelined_pages(target: Target) -> None:
 
 
 async def odd_heads(target: Target) -> None:
-    """Heads that different servers could read differently."""
+    """Attack with HTTP request heads that different servers could read differently."""
     body = call("eth_blockNumber")
     length = b"Content-Length: %d" % len(body)
     heads = {

@@ -1,8 +1,8 @@
 """Attempts to surround a follower with hostile nodes, so that it learns nothing of its network.
 
 The follower has one bootnode. Hostile nodes prove their discovery endpoints, name each other as neighbours, connect
-from many addresses, and accept the connections of the follower. The follower restarts meanwhile, and its bootnode is
-back later.
+from many addresses, and accept the connections of the follower. The follower restarts during the attack, before its
+bootnode.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ CAUGHT = (OSError, EOFError, TimeoutError, WireError, asyncio.IncompleteReadErro
 
 
 async def eclipse(target: Target) -> None:
-    """200 hostile nodes around a follower that restarts before its bootnode. It must follow the chain again."""
+    """Attack with 200 hostile nodes around a follower that restarts before its bootnode. The follower must follow the
+    chain again.
+    """
     seconds = max(12.0, SECONDS * target.scale)
     count = max(20, int(ATTACKERS * target.scale))
     with tempfile.TemporaryDirectory() as folder, _network(Path(folder)) as network:
@@ -53,7 +55,7 @@ async def eclipse(target: Target) -> None:
             for index in (BOOTNODE, VICTIM):
                 await asyncio.to_thread(network.nodes[index].stop)
             await asyncio.to_thread(network.nodes[VICTIM].start)
-            # now hostile nodes can fill every slot before the bootnode is back
+            # while the bootnode is offline, hostile nodes can fill every peer slot
             await asyncio.sleep(seconds / 4)
             await asyncio.to_thread(network.nodes[BOOTNODE].start)
             started = time.monotonic()
@@ -99,7 +101,7 @@ def _network(path: Path) -> Iterator[TestNetwork]:
 
 
 class HostileNode(asyncio.DatagramProtocol):
-    """A node that answers all discovery packets, names only its ring, and keeps connections open."""
+    """A node that answers all discovery packets, names only other hostile nodes, and keeps connections open."""
 
     ring: list[HostileNode]
 
@@ -136,7 +138,7 @@ class HostileNode(asyncio.DatagramProtocol):
             await asyncio.sleep(PING_S)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Become a peer of the victim, and deliver nothing."""
+        """Become a peer of the victim and deliver nothing."""
         with contextlib.suppress(*CAUGHT, asyncio.CancelledError):
             size = await reader.readexactly(2)
             auth = size + await reader.readexactly(int.from_bytes(size, "big"))

@@ -1,4 +1,6 @@
-"""Single messages of every kind and shape, each from a new peer. None may block the event loop of a node."""
+"""Sends single messages of every kind and shape, each from a new peer. No message may block the event loop of a
+node.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ PAUSE_S = 0.02
 CONSENSUS_CODES = 4
 CONSENSUS_MAX_BYTES = 1 << 20
 SMALL_MAX_BYTES = 64 * 1024
-"""What the short form of an attack sends at most."""
+"""Maximum bytes that the short form of an attack sends."""
 MEASURED_S = 0.2
 MAX_BLOCKED_S = 0.025
 MAX_ATTEMPTS = 3
@@ -28,7 +30,9 @@ MAX_GROWN_MB = 20.0
 
 
 async def peer_messages(target: peer_target.Target) -> None:
-    """Every message of eth and of consensus in every shape, each at its size limit and over a new connection."""
+    """Attack with every message of eth and of consensus in every shape, each at its size limit and over a new
+    connection.
+    """
     is_full = target.scale == 1
     messages = list(eth_messages() if is_full else eth_messages(SMALL_MAX_BYTES))
     votes = list(payloads(CONSENSUS_MAX_BYTES if is_full else SMALL_MAX_BYTES))
@@ -66,17 +70,17 @@ async def _repeated(
 
 def _judge(target: peer_target.Target, single: list[tuple[str, Reading]]) -> None:
     slowest, blocked = max(single, key=lambda one: one[1].blocked_s)
-    largest, grown = max(single, key=lambda one: one[1].memory_mb)
+    largest, memory_cost = max(single, key=lambda one: one[1].memory_mb)
     print(
         f"{len(single)} single messages: the loop is blocked for {blocked.blocked_s * 1000:.1f} ms at worst"
         f" ({slowest}),"
-        f" memory grows by {grown.memory_mb:.1f} MB at most ({largest})",
+        f" memory grows by {memory_cost.memory_mb:.1f} MB at most ({largest})",
         flush=True,
     )
     if blocked.blocked_s > MAX_BLOCKED_S:
         target.failures.append(f"{slowest} blocks the event loop for {blocked.blocked_s * 1000:.1f} ms")
-    if grown.memory_mb > MAX_GROWN_MB:
-        target.failures.append(f"{largest} takes {grown.memory_mb:.1f} MB")
+    if memory_cost.memory_mb > MAX_GROWN_MB:
+        target.failures.append(f"{largest} takes {memory_cost.memory_mb:.1f} MB")
 
 
 @asynccontextmanager
@@ -87,7 +91,7 @@ async def _unmeasured() -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _noted(target: peer_target.Target, name: str, found: list[tuple[str, Reading]]) -> AsyncIterator[None]:
-    """Measure what one message costs the node: blocked time of its event loop, and memory."""
+    """Measure the cost of one message for the node: blocked time of its event loop, and memory."""
     if target.meter is None or target.pid is None:
         async with _unmeasured():
             yield

@@ -1,7 +1,7 @@
-"""Attacks on the peer port, most of which need no key. The honest client uses HTTP meanwhile.
+"""Attacks on the peer port, most of which need no key. The honest client uses HTTP during the attacks.
 
-hostile_peers.py tests what accepted peers can do to blocks and honest peers. The attackers here are not accepted yet.
-They must not slow down clients either.
+hostile_peers.py tests attacks of accepted peers on blocks and honest peers. The attackers of this module are not
+accepted peers. They must not slow down clients either.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PeerAttack = Callable[[peer_target.Target], Awaitable[None]]
 
 
 async def slow_handshakes(target: peer_target.Target) -> None:
-    """500 correct handshakes that are sent byte by byte."""
+    """Attack with 500 correct handshakes that are sent byte by byte."""
 
     async def one(_: int) -> None:
         auth = wire.Handshake.initiate(
@@ -45,7 +45,7 @@ async def drip(writer: asyncio.StreamWriter, data: bytes) -> None:
 
 
 def watched(attack: PeerAttack) -> Callable[[Target], Awaitable[None]]:
-    """Convert an attack of hostile_peers.py to an attack of this table."""
+    """Convert an attack of hostile_peers.py to an attack of the table in abuse.py."""
 
     async def run(target: Target) -> None:
         assert target.enode is not None

@@ -1,4 +1,4 @@
-"""Node rules of a contract while unknown peers attack: changes take effect, and validators keep each other."""
+"""Node rules of a contract during attacks of unknown peers: changes take effect, and validators stay connected."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from tests.integration.test_permissions_validators import STRANGER, MethodAccess
 CHANGES = 6
 ATTACKERS = 20
 MAX_GAP_S = 4
-"""Two block periods of one second and one round timeout of two seconds."""
+"""Maximum seconds between two blocks: two block periods of one second and one round timeout of two seconds."""
 
 
 async def contract_rules(target: Target) -> None:
-    """20 unknown peers while a contract permits and removes a node again and again. Each change takes effect."""
+    """Attack with 20 unknown peers while a contract permits and removes a node repeatedly. Each change must take
+    effect.
+    """
     changes = max(1, int(CHANGES * target.scale))
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as running:
         network = MethodAccess(Path(folder), by_contract=True)
@@ -52,10 +54,10 @@ async def contract_rules(target: Target) -> None:
 
 
 def _change_twice(network: MethodAccess) -> tuple[float, float]:
-    """Permit the fifth node and remove it; return the seconds until each change took effect."""
+    """Permit the fifth node and remove it. Returns the seconds until each change took effect."""
     network.change("add")
     began = time.monotonic()
-    # the fifth node may be waiting for its next attempt
+    # make the fifth node dial again at once, because it may still wait for its next attempt
     for verb in ("admin_removePeer", "admin_addPeer"):
         network.nodes[STRANGER].rpc(verb, network.enodes[1])
     wait_for(lambda: STRANGER in network.knows(1))

@@ -1,6 +1,6 @@
 """Attacks of an unknown enclave on a member of private transactions, over the enclave port and with free markers.
 
-The attacker makes up enclave keys. The honest client uses a private group of the node's own key.
+The attacker invents enclave keys. The honest client uses a private group of the node's own key.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CHAIN_ID = 2018
 ENTROPY = SystemEntropy()
 PRECOMPILE = (126).to_bytes(20, "big")
 LOOP = bytes.fromhex("5b61040060002050600056")
-"""Init code that hashes until its gas is used up: the slowest of eight measured loops."""
+"""Init code that hashes until its gas is used up. It is the slowest of eight measured loops."""
 MAX_BEHIND_S = 2.0
 GROUPS_AT_ONCE = 200
 MAX_POLLS = 2000
@@ -65,7 +65,7 @@ async def polled(target: Target, name: str, marker: str) -> Any:
 
 
 class UnknownEnclave:
-    """An attacker with made-up enclave keys, and an account that sends markers."""
+    """An attacker with invented enclave keys, and an account that sends markers."""
 
     def __init__(self, target: Target, victim: bytes) -> None:
         self._target = target
@@ -75,7 +75,7 @@ class UnknownEnclave:
         return EnclaveKeyring([ENTROPY.token(32)])
 
     async def push(self, ring: EnclaveKeyring, path: str, bodies: Sequence[bytes]) -> list[str]:
-        """Push bodies; return the refusal of each body, empty for an accepted body."""
+        """Push bodies. Returns the refusal of each body; the text is empty for an accepted body."""
         assert self._target.enclave is not None
         sender = ring.public_keys[0]
         sealed = seal_request(ring, ENTROPY, sender, self._victim, path.encode(), rlp.encode(list(bodies)))
@@ -108,7 +108,7 @@ class UnknownEnclave:
         )
 
     async def mark(self, keys: Sequence[bytes]) -> list[str]:
-        """Send markers of these payloads; return their hashes."""
+        """Send markers of these payloads and return their hashes."""
         markers = []
         account = DEV_KEYS[1]
         nonce = int(await ask(self._target, "eth_getTransactionCount", "0x" + account.address.hex(), "pending"), 16)
@@ -152,7 +152,7 @@ class Member:
 
 
 def tell(figures: str) -> None:
-    """Print the figures of an attack above its row."""
+    """Print the figures of an attack above its row in the result table."""
     sys.stdout.write(figures + "\n")
 
 
@@ -163,68 +163,68 @@ async def sides(target: Target) -> tuple[UnknownEnclave, Member]:
 
 
 async def gas(target: Target) -> None:
-    """Made-up groups, each with a transaction that uses up the highest gas limit the node accepts."""
-    stranger, member = await sides(target)
+    """Attack with invented groups. Each has a transaction that uses the highest gas limit that the node accepts."""
+    attacker, member = await sides(target)
     before = await member.behind_s()
-    ring = stranger.keyring()
-    _, record = stranger.payload(ring, stranger.looping(ring, 20 * DEFAULT_MAX_GAS))
-    (refusal,) = await stranger.push(ring, "/push", [record])
+    ring = attacker.keyring()
+    _, record = attacker.payload(ring, attacker.looping(ring, 20 * DEFAULT_MAX_GAS))
+    (refusal,) = await attacker.push(ring, "/push", [record])
     expect("gas limit" in refusal, f"a transaction with 10^9 gas was answered with '{refusal}'")
     keys = []
     for _ in range(target.count(8, 3)):
-        ring = stranger.keyring()
-        key, record = stranger.payload(ring, stranger.looping(ring, DEFAULT_MAX_GAS))
-        expect(await stranger.push(ring, "/push", [record]) == [""], "a payload within the limits was refused")
+        ring = attacker.keyring()
+        key, record = attacker.payload(ring, attacker.looping(ring, DEFAULT_MAX_GAS))
+        expect(await attacker.push(ring, "/push", [record]) == [""], "a payload within the limits was refused")
         keys.append(key)
-    markers = await stranger.mark(keys)
+    markers = await attacker.mark(keys)
     behind = [await member.behind_s() for _ in range(target.count(20, 3))]
     tell(
         f"    {len(keys)} times {DEFAULT_MAX_GAS:,} gas: an honest group is at most {max(behind):.2f} s behind"
         f" (before {before:.2f} s)"
     )
-    for marker in markers:  # memory is measured after the work is done
+    for marker in markers:  # wait until all payloads are executed, so that the memory is measured afterwards
         await polled(target, "priv_getTransactionReceipt", marker)
     expect(max(behind) <= MAX_BEHIND_S, f"an honest group is {max(behind):.1f} s behind")
 
 
 async def groups(target: Target) -> None:
-    """15,000 groups of made-up creators. The node's own groups must keep working."""
-    stranger, member = await sides(target)
+    """Attack with 15,000 groups of invented creators. The node's own groups must keep working."""
+    attacker, member = await sides(target)
     status: dict[str, Any] = await ask(target, "priv_status")
     victim = b64decode(status["keys"][0])
-    kept = sent = 0
+    accepted = sent = 0
     while sent < target.count(15_000, 400):
-        ring = stranger.keyring()
+        ring = attacker.keyring()
         maker = ring.public_keys[0]
         records = [
             GroupRecord(GroupType.PANTHEON, "", "", (victim, maker), ENTROPY.token(20), maker)
             for _ in range(GROUPS_AT_ONCE)
         ]
-        kept += (await stranger.push(ring, "/pushPrivacyGroup", [one.encode() for one in records])).count("")
+        accepted += (await attacker.push(ring, "/pushPrivacyGroup", [one.encode() for one in records])).count("")
         sent += len(records)
     made = await ask(target, "priv_createPrivacyGroup", {"addresses": [text(victim)]})
     behind = await member.behind_s()
-    tell(f"    {sent} groups of strangers: {kept} kept, an own group made, honest group {behind:.2f} s behind")
-    expect(kept <= MAX_UNKNOWN_GROUPS, f"{kept} groups of strangers are kept")
+    tell(f"    {sent} groups of strangers: {accepted} kept, an own group made, honest group {behind:.2f} s behind")
+    expect(accepted <= MAX_UNKNOWN_GROUPS, f"{accepted} groups of strangers are kept")
     expect(isinstance(made, str), "no own group can be made")
 
 
 async def payloads(target: Target) -> None:
-    """100 payloads of a megabyte from made-up senders. The node's own payloads must keep working."""
-    stranger, member = await sides(target)
-    kept = 0
+    """Attack with 100 payloads of a megabyte from invented senders. The node's own payloads must keep working."""
+    attacker, member = await sides(target)
+    stored_bytes = 0
     sent = target.count(100, 4)
     for _ in range(sent):
-        ring = stranger.keyring()
-        _, record = stranger.payload(ring, ENTROPY.token(1_000_000))
-        kept += len(record) * (await stranger.push(ring, "/push", [record])).count("")
+        ring = attacker.keyring()
+        _, record = attacker.payload(ring, ENTROPY.token(1_000_000))
+        stored_bytes += len(record) * (await attacker.push(ring, "/push", [record])).count("")
     behind = await member.behind_s()
-    tell(f"    {sent} payloads of strangers: {kept / 1e6:.0f} MB kept, honest group {behind:.2f} s behind")
-    expect(kept <= MAX_BYTES, f"{kept} bytes of strangers are kept")
+    tell(f"    {sent} payloads of strangers: {stored_bytes / 1e6:.0f} MB kept, honest group {behind:.2f} s behind")
+    expect(stored_bytes <= MAX_BYTES, f"{stored_bytes} bytes of strangers are kept")
 
 
 async def tenants(target: Target) -> None:
-    """A tenant calls every method for a group of another tenant and for a group that does not exist."""
+    """Call every method as a tenant, for a group of another tenant and for a group that does not exist."""
     mine, other = ENCLAVE_KEYS[:2]
     foreign = legacy_id([mine])
     raw = sign_private_transaction(
@@ -249,7 +249,7 @@ async def tenants(target: Target) -> None:
     differing = []
     for name, params in REQUESTS.items():
         if name in ("priv_explain", "eea_sendRawTransaction", "priv_distributeRawTransaction"):
-            continue  # skip: a unit test covers markers without a payload, and signing
+            continue  # unit tests cover priv_explain and the submission of signed transactions, so skip these methods
         answers = [await asked_as(target, other, name, *params(NO_SIGNER, about)) for about in (seen, unseen)]
         if answers[0] != answers[1]:
             differing.append(f"{name}: {answers}")

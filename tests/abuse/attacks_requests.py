@@ -28,7 +28,7 @@ NOBODY = "0x" + "11" * 20
 
 
 async def at_once(target: Target, body: bytes, connections: int) -> None:
-    """Send the same request on many connections at the same time. Each must be answered or refused."""
+    """Send the same request on many connections at the same time. Each request must be answered or refused."""
 
     async def one() -> None:
         with contextlib.suppress(OSError):
@@ -39,14 +39,14 @@ async def at_once(target: Target, body: bytes, connections: int) -> None:
 
 
 async def endless_calls(target: Target) -> None:
-    """`eth_call` in an endless loop on 8 connections."""
+    """Attack with `eth_call` in an endless loop on 8 connections."""
     calls = [asyncio.create_task(post(target.http, call("eth_call", {"data": ENDLESS}, "latest"))) for _ in range(8)]
     for status, body in await asyncio.gather(*calls):
         expect(status in (200, 408) and "error" in json.loads(body), f"status {status}: {body[:100]!r}")
 
 
 async def unknown_functions(target: Target) -> None:
-    """1,500 connections that call endless functions, a new function each time."""
+    """Attack with 1,500 connections that call endless functions, a new function each time."""
     contract = await make_contract(target, bytes.fromhex(ENDLESS[2:]))
     if contract is None:
         return
@@ -65,14 +65,14 @@ async def unknown_functions(target: Target) -> None:
 
 
 async def abandoned_calls(target: Target) -> None:
-    """Clients that send the most expensive requests and disconnect."""
+    """Attack with clients that send the most expensive requests and disconnect."""
     for _ in range(target.count(500, 20)):
         async with opened(target.http) as (_, writer):
             await send(writer, request(call("eth_call", {"data": ENDLESS}, "latest"), path=target.http.path))
 
 
 async def unread_traces(target: Target) -> None:
-    """A long answer followed by a trace of gigabytes, on connections that do not read."""
+    """Attack with a long answer followed by a trace of gigabytes, on connections that do not read."""
     wide = {NOBODY: {"code": "0x623d09006000f3"}}
     asked = call("eth_call", {"to": NOBODY, "gas": "0x2faf080"}, "latest", wide)
     traced = call("trace_call", {"data": ENDLESS, "gas": "0x2faf080"}, ["vmTrace"], "latest")
@@ -85,7 +85,7 @@ async def unread_traces(target: Target) -> None:
 
 
 async def endless_ranges(target: Target) -> None:
-    """Ranges of 2^63 blocks."""
+    """Attack with ranges of 2^63 blocks."""
     far, near = hex(2**63 - 1), "0x0"
     for name, *params in (
         ("eth_getLogs", {"fromBlock": near, "toBlock": far}),
@@ -98,20 +98,20 @@ async def endless_ranges(target: Target) -> None:
 
 
 async def batches_of_blocks(target: Target) -> None:
-    """200 connections with batches of 1,024 blocks of 60 KB and more."""
+    """Attack with 200 connections that request batches of 1,024 blocks of 60 KB and more."""
     await make_blocks(target, target.count(20, 4))
     body = b"[" + b",".join([call("eth_getBlockByNumber", "latest", True)] * 1024) + b"]"
     await at_once(target, body, target.count(200, 8))
 
 
 async def proofs(target: Target) -> None:
-    """50 connections that request proofs of 20,000 slots each."""
+    """Attack with 50 connections that request proofs of 20,000 slots each."""
     keys = [f"0x{number:064x}" for number in range(target.count(20_000, 2000))]
     await at_once(target, call("eth_getProof", NOBODY, keys, "latest"), target.count(50, 8))
 
 
 async def simulations(target: Target) -> None:
-    """50 connections with simulations of thousands of calls and overrides."""
+    """Attack with 50 connections that request simulations of thousands of calls and overrides."""
     calls = [{"from": NOBODY, "to": f"0x{number:040x}", "data": "0x" + "00" * 64} for number in range(1000)]
     overrides = {f"0x{number:040x}": {"balance": "0x1", "code": "0x00"} for number in range(1000)}
     blocks = [{"calls": calls, "stateOverrides": overrides}] * target.count(10, 2)
@@ -119,7 +119,7 @@ async def simulations(target: Target) -> None:
 
 
 async def many_filters(target: Target) -> None:
-    """1,000,000 filters."""
+    """Attack with 1,000,000 filters."""
     member = b'{"id":1,"method":"eth_newBlockFilter","params":[]}'
     batch = b"[" + b",".join([member] * 1000) + b"]"
     refused = 0
@@ -133,7 +133,7 @@ async def many_filters(target: Target) -> None:
 
 
 async def wide_filters(target: Target) -> None:
-    """200 filters for logs with hundreds of thousands of topics, from a client that disconnects."""
+    """Attack with 200 filters for logs with hundreds of thousands of topics, from a client that disconnects."""
     topics = [f"0x{number:064x}" for number in range(target.count(200_000, 4000))]
     body = call("eth_newFilter", {"topics": [topics]})
     for _ in range(target.count(200, 12)):
@@ -141,15 +141,18 @@ async def wide_filters(target: Target) -> None:
 
 
 async def full_pool(target: Target) -> None:
-    """300 MB of transactions with a nonce gap, and 50 connections that list all of them."""
+    """Attack with 300 MB of transactions with a nonce gap, and 50 connections that list all of them."""
     await wait_in_pool(target, target.count(300, 20))
     await at_once(target, call("eth_pendingTransactions"), target.count(50, 4))
-    # replace the large transactions by small ones, to show that no other memory stays
+    # replace the large transactions by small transactions, to show that the node frees the memory of the large
+    # transactions
     await wait_in_pool(target, 80, b"", 2)
 
 
 async def dear_documents(target: Target) -> None:
-    """200 connections that send one GraphQL document of 8 KB after the other; all are answered on the event loop."""
+    """Attack with 200 connections that send one GraphQL document of 8 KB after the other. The event loop answers all
+    documents.
+    """
     place = target.graphql
     if place is None:
         return

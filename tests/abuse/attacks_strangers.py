@@ -1,6 +1,6 @@
 """Attacks of unknown peers on a network of validators: whether blocks continue, and whether the network recovers.
 
-Each prints the longest gap between two blocks during the attack, and the seconds until the next block after it.
+Each attack prints the longest gap between two blocks during the attack, and the seconds from its end to the next block.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tests.abuse.target import Target, Unanswered, ask
 
 ATTACK_S = 60.0
 ONE_S = 4.0
-"""How long one unknown peer runs one attack."""
+"""Seconds for which one unknown peer runs one attack."""
 LOOK_S = 0.1
 MIN_TIMED_SCALE = 0.1
-"""Below this scale, as in the test suite, times are not checked."""
+"""Minimum scale at which times are checked. The test suite runs below it."""
 RECOVERY_LIMIT_S = 5.0
 HASHES_PER_S = 200
 MAX_SHAPE_BYTES = 512 * 1024
@@ -38,17 +38,17 @@ CAUGHT = (OSError, EOFError, TimeoutError, wire.WireError, asyncio.IncompleteRea
 
 
 async def strangers(target: Target) -> None:
-    """20 unknown peers that run all attacks in turn for 60 s."""
+    """Attack with 20 unknown peers that run all attacks in turn for 60 s."""
     await endured(target, 20, _everything)
 
 
 async def announcements(target: Target) -> None:
-    """Two unknown peers per validator that announce 200 block hashes a second and deliver no block."""
+    """Attack with two unknown peers per validator that announce 200 block hashes a second and deliver no block."""
     await endured(target, 2 * len(target.enodes), _announcing)
 
 
 async def endured(target: Target, count: int, one: Callable[[Enode, int], Awaitable[None]]) -> None:
-    """Attack all validators at once. Raises if blocks stop, or do not continue after the attack."""
+    """Attack all validators at once. Raises an error if blocks stop, or do not continue after the attack."""
     seconds = max(10.0, ATTACK_S * target.scale)
     before = await _height(target)
     async with attacked(target.enodes, count, one):
@@ -57,7 +57,7 @@ async def endured(target: Target, count: int, one: Callable[[Enode, int], Awaita
     began = time.monotonic()
     last = await _height(target)
     async with asyncio.timeout(60):
-        while await _height(target) < last + 2:  # noqa: ASYNC110  # a node is asked
+        while await _height(target) < last + 2:  # noqa: ASYNC110  # the node gives no event
             await asyncio.sleep(LOOK_S)
     recovery_s = time.monotonic() - began
     gap_s = await _longest_gap(target, before)
@@ -78,7 +78,7 @@ async def endured(target: Target, count: int, one: Callable[[Enode, int], Awaita
 async def attacked(
     enodes: Sequence[Enode], count: int, one: Callable[[Enode, int], Awaitable[None]] | None = None
 ) -> AsyncIterator[None]:
-    """Let unknown peers attack these nodes meanwhile, by default with all attacks in turn."""
+    """Let unknown peers attack these nodes during the context, by default with all attacks in turn."""
     pending = {
         asyncio.create_task(_again_and_again(enodes[number % len(enodes)], number, one or _everything))
         for number in range(count)
@@ -87,7 +87,7 @@ async def attacked(
         yield
     finally:
         while pending:
-            # cancel again, because a timeout at the same moment may absorb a cancellation
+            # cancel repeatedly, because a timeout at the same moment may absorb a cancellation
             for attacker in pending:
                 attacker.cancel()
             _, pending = await asyncio.wait(pending, timeout=1)
@@ -99,8 +99,8 @@ async def _height(target: Target) -> int:
 
 
 async def _longest_gap(target: Target, since: int) -> int:
-    """Return the longest gap between blocks, computed from their timestamps. This process is too busy to measure
-    the gap itself.
+    """Return the longest gap between blocks, computed from their timestamps. This process is too busy to measure the
+    gap.
     """
     times = []
     for number in range(since, await _height(target) + 1):
@@ -138,8 +138,8 @@ async def _announcing(enode: Enode, number: int) -> None:
 
 @cache
 def _shapes_once() -> list[tuple[str, int, bytes]]:
-    """Return a payload of every kind and shape. Each has at most half a megabyte, because 20 attackers share one
-    process.
+    """Return a payload of every kind and shape. Each payload has at most half a megabyte, because 20 attackers share
+    one process.
     """
     return list(eth_messages(MAX_SHAPE_BYTES))
 

@@ -12,8 +12,9 @@ from tests.abuse.target import ANSWER_LIMIT_S, Place, Streams, Target, answer, c
 
 HOLD_S = 3.0
 WIDTH = 50
-"""Number of concurrent attackers. A handshake takes a millisecond, and handshakes run in order of arrival, so an honest
-client waits this many milliseconds."""
+"""Number of concurrent attackers. A handshake takes a millisecond, and handshakes run in order of arrival. So an honest
+client waits this number of milliseconds.
+"""
 
 
 def hello() -> bytes:
@@ -42,13 +43,13 @@ async def crowd(target: Target, count: int) -> AsyncIterator[list[Streams]]:
 
 
 async def silent_handshakes(target: Target) -> None:
-    """2,000 connections that send nothing instead of a handshake."""
+    """Attack with 2,000 connections that send nothing instead of a handshake."""
     async with crowd(target, target.count(2000, 20)):
         await asyncio.sleep(HOLD_S)
 
 
 async def half_handshakes(target: Target) -> None:
-    """2,000 connections that send a part or all of their first message, and then nothing more."""
+    """Attack with 2,000 connections that send a part or all of their first message, and then nothing more."""
     first = hello()
     async with crowd(target, target.count(2000, 20)) as streams:
         for number, (_, writer) in enumerate(streams):
@@ -59,7 +60,7 @@ async def half_handshakes(target: Target) -> None:
 
 
 async def slow_handshakes(target: Target) -> None:
-    """500 connections whose first message arrives byte by byte."""
+    """Attack with 500 connections whose first message arrives byte by byte."""
     first = hello()
     async with crowd(target, target.count(500, 10)) as streams:
         for place in range(target.count(200, 40)):
@@ -70,7 +71,9 @@ async def slow_handshakes(target: Target) -> None:
 
 
 async def no_handshakes(target: Target) -> None:
-    """2,000 connections that send HTTP, noise, or invalid TLS records. Each is closed."""
+    """Attack with 2,000 connections that send HTTP, noise, or invalid TLS records. The node must close each
+    connection.
+    """
     records = (
         b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"\x16\x03\x01\xff\xff" + os.urandom(20_000),
@@ -99,7 +102,7 @@ async def no_handshakes(target: Target) -> None:
 
 
 async def many_handshakes(target: Target) -> None:
-    """2,000 complete handshakes by 50 clients, each with a request."""
+    """Attack with 2,000 complete handshakes by 50 clients, each with a request."""
     todo = iter(range(target.count(2000, 40)))
 
     async def newcomers() -> None:
@@ -112,7 +115,7 @@ async def many_handshakes(target: Target) -> None:
 
 
 async def unread_secrets(target: Target) -> None:
-    """500 encrypted connections that request large answers and do not read."""
+    """Attack with 500 encrypted connections that request large answers and do not read."""
     asked = b"[" + b",".join([call("eth_getBlockByNumber", "0x0", True)] * 1000) + b"]"
     head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(asked)
 

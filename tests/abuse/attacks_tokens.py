@@ -22,7 +22,7 @@ def token(target: Target, expires_at: float) -> bytes:
 
 
 async def expiring_tokens(target: Target) -> None:
-    """1,500 connections that send requests 40 milliseconds before their token expires, and continue."""
+    """Attack with 1,500 connections that send requests 40 milliseconds before their token expires, and continue."""
     async with contextlib.AsyncExitStack() as held:
         streams = [await held.enter_async_context(opened(target.http)) for _ in range(target.count(1500, 100))]
         expires_at = time.time() + 1.0
@@ -40,7 +40,7 @@ async def expiring_tokens(target: Target) -> None:
 
 
 async def forged_tokens(target: Target) -> None:
-    """4,000 connections with forged tokens, whose request heads must not be stored."""
+    """Attack with 4,000 connections with forged tokens. The node must not cache their request heads."""
     place = target.http
     forged = b"Authorization: Bearer e30.e30.AAAA\r\n"
     bodies = {name: await post(place, call(name), forged) for name in ("eth_blockNumber", "eth_nothing", "admin_peers")}
@@ -58,7 +58,7 @@ async def forged_tokens(target: Target) -> None:
 
 
 async def forged_json(target: Target) -> None:
-    """Expensive JSON with a forged token and without a token. The node must not parse this JSON."""
+    """Attack with expensive JSON, with a forged token and without a token. The node must not parse this JSON."""
     body = dear_bodies()["numbers"]
     for extra in (b"", b"Authorization: Bearer e30.e30.AAAA\r\n"):
         results = await asyncio.gather(
@@ -71,7 +71,9 @@ async def forged_json(target: Target) -> None:
 
 
 async def guessed_passwords(target: Target) -> None:
-    """500 connections that guess passwords, for one name and for many. The owner of the name can still log in."""
+    """Attack with 500 connections that guess passwords, for one name and for many. The owner of the name can still log
+    in.
+    """
     place = target.ws
     began, least_s = time.monotonic(), max(2.0, 10 * target.scale)
     statuses: dict[int, int] = {}
@@ -84,8 +86,8 @@ async def guessed_passwords(target: Target) -> None:
             return (await answer(reader))[0]
 
     def goes_on() -> bool:
-        """Return whether to go on guessing. A busy machine may hash so slowly that no waiting time has been imposed
-        yet.
+        """Return whether to continue guessing. On a busy machine, hashing may be so slow that the throttle is not
+        active yet.
         """
         passed_s = time.monotonic() - began
         return passed_s < least_s or (429 not in statuses and passed_s < GUESSING_LIMIT_S)

@@ -1,5 +1,5 @@
-"""One Byzantine validator of four, live: compares the block rate with that of an honest network under the same load,
-and looks for forks.
+"""Attacks of one Byzantine validator of four: compares the block rate with an honest network under the same load, and
+looks for forks.
 """
 
 from __future__ import annotations
@@ -24,21 +24,25 @@ BLOCK_BYTES = (1_000_000, 4_000_000, 8_000_000)
 
 @dataclass(frozen=True)
 class Growth:
-    """The blocks of a network within a time."""
+    """Block rate and block size of a network during an attack."""
 
     rate: float
-    """Blocks per second."""
+    """Number of blocks per second."""
     largest: int
-    """Bytes of the largest block."""
+    """Size of the largest block in bytes."""
 
 
 async def byzantine_ibft2(target: Target) -> None:
-    """One IBFT 2.0 validator of four swaps bodies, equivocates, withholds and replays; blocks of 1 to 8 MB."""
+    """Attack as one IBFT 2.0 validator of four that swaps bodies, equivocates, withholds and replays, with blocks of 1
+    to 8 MB.
+    """
     await _compare("ibft2", target)
 
 
 async def byzantine_qbft(target: Target) -> None:
-    """One QBFT validator of four swaps bodies, equivocates, withholds and replays; blocks of 1 to 8 MB."""
+    """Attack as one QBFT validator of four that swaps bodies, equivocates, withholds and replays, with blocks of 1 to 8
+    MB.
+    """
     await _compare("qbft", target)
 
 

@@ -26,7 +26,7 @@ MEGABYTE = 1_000_000
 
 
 async def flood(target: Target, first: bytes, piece: bytes, most_s: float = ANSWER_LIMIT_S) -> list[int | None]:
-    """Send the same frames again and again on some sockets; return the codes with which the node closed them."""
+    """Send the same frames repeatedly on some sockets. Returns the codes with which the node closed the sockets."""
     data = first + piece * (target.count(MEGABYTE, MEGABYTE // 8) // len(piece))
 
     async def one() -> int | None:
@@ -44,30 +44,30 @@ async def flood(target: Target, first: bytes, piece: bytes, most_s: float = ANSW
 
 
 async def empty_pings(target: Target) -> None:
-    """1 MB of empty pings on each of eight sockets."""
+    """Attack with 1 MB of empty pings on each of eight sockets."""
     codes = await flood(target, b"", frame(b"", PING))
     expect(codes == [1008] * SOCKETS, f"a client that only pings was not closed: {codes}")
 
 
 async def empty_continuations(target: Target) -> None:
-    """A message of empty fragments on each of eight sockets."""
+    """Attack with a message of empty fragments on each of eight sockets."""
     codes = await flood(target, frame(b"", TEXT), frame(b"", CONTINUATION))
     expect(None not in codes, f"pieces without end: {codes}")
 
 
 async def small_fragments(target: Target) -> None:
-    """A message in fragments of one byte on each of eight sockets."""
+    """Attack with a message in fragments of one byte on each of eight sockets."""
     codes = await flood(target, frame(b"[", TEXT), frame(b" ", CONTINUATION))
     expect(None not in codes, f"pieces without end: {codes}")
 
 
 async def empty_messages(target: Target) -> None:
-    """1 MB of `{}` on each of eight sockets, which read their answers."""
+    """Attack with 1 MB of `{}` on each of eight sockets, which read their answers."""
     await flood(target, b"", frame(b"{}"), max(2, 10 * target.scale))
 
 
 async def many_pings(target: Target) -> None:
-    """4,000 sockets, each with some kilobytes of pings."""
+    """Attack with 4,000 sockets, each with some kilobytes of pings."""
     pings = frame(b"", PING) * 2000
 
     async def one() -> None:
@@ -82,7 +82,7 @@ async def many_pings(target: Target) -> None:
 
 
 async def half_messages(target: Target) -> None:
-    """4,000 sockets, each with half a megabyte of a message that never ends."""
+    """Attack with 4,000 sockets, each with half a megabyte of a message that never ends."""
     piece = frame(b" " * 500_000, TEXT)
 
     async def one() -> None:
@@ -95,7 +95,7 @@ async def half_messages(target: Target) -> None:
 
 
 async def invalid_text(target: Target) -> None:
-    """Text frames that are not UTF-8."""
+    """Attack with text frames that are not UTF-8."""
     async with websocket(target) as (reader, writer):
         writer.write(frame(b'{"method":"\xff\xfe"}'))
         data = await asyncio.wait_for(reader.read(4), ANSWER_LIMIT_S)
@@ -103,7 +103,7 @@ async def invalid_text(target: Target) -> None:
 
 
 async def foreign_pages(target: Target) -> None:
-    """A foreign page that opens a socket under an allowed host name."""
+    """Attack with a foreign page that opens a socket under an allowed host name."""
     async with opened(target.ws) as (reader, writer):
         await send(writer, handshake(b"Origin: https://evil.example\r\n"))
         status, _ = await answer(reader)
@@ -111,7 +111,7 @@ async def foreign_pages(target: Target) -> None:
 
 
 async def wide_subscriptions(target: Target) -> None:
-    """Subscriptions to logs of a hundred thousand addresses each."""
+    """Attack with subscriptions to logs of a hundred thousand addresses each."""
     addresses = [f"0x{number:040x}" for number in range(target.count(20_000, 500))]
     body = frame(call("eth_subscribe", "logs", {"address": addresses}))
 
@@ -125,7 +125,7 @@ async def wide_subscriptions(target: Target) -> None:
 
 
 async def wanted_logs(target: Target) -> None:
-    """1,000 different subscriptions that all match the 3,000 logs of a block, on sockets that read them."""
+    """Attack with 1,000 different subscriptions that all match the 3,000 logs of a block, on sockets that read them."""
 
     async def one(number: int) -> None:
         with contextlib.suppress(OSError):
@@ -145,7 +145,7 @@ async def wanted_logs(target: Target) -> None:
 
 
 async def leaving_subscribers(target: Target) -> None:
-    """4,000 sockets with four subscriptions each that close at the same moment."""
+    """Attack with 4,000 sockets of four subscriptions each, which close at the same moment."""
     asked = frame(call("eth_subscribe", "newHeads")) * 4
     async with contextlib.AsyncExitStack() as held:
         for _ in range(target.count(4000, 40)):

@@ -66,7 +66,7 @@ STATUS, NEW_HASHES, TRANSACTIONS, GET_HEADERS, HEADERS, GET_BODIES, BODIES, NEW_
 NEW_POOLED, GET_POOLED, POOLED = range(ETH + 8, ETH + 11)
 RECEIPTS = ETH + 16
 IBF_CODES = 4
-"""Message ids of IBF/1, which come before those of eth when both are shared."""
+"""Message ids of IBF/1, which precede the ids of eth when both protocols are shared."""
 FAR_AHEAD = 2**60
 """A total difficulty that makes the node request headers."""
 
@@ -75,7 +75,7 @@ FAR_AHEAD = 2**60
 
 
 async def wrong_handshakes(target: Target) -> None:
-    """2,000 connections that send no handshake, or send nothing after the handshake."""
+    """Attack with 2,000 connections that send no handshake, or send nothing after the handshake."""
     other = PrivateKey(os.urandom(32))
     foreign = wire.Handshake.initiate(os.urandom(32), other.public_key, os.urandom(wire.HANDSHAKE_ENTROPY)).auth
     openings = (
@@ -97,17 +97,17 @@ async def wrong_handshakes(target: Target) -> None:
 
 
 async def wrong_hellos(target: Target) -> None:
-    """Correct handshakes, followed by invalid messages."""
+    """Attack with correct handshakes, followed by invalid messages."""
 
     async def one(number: int) -> None:
         async with shaken(target.enode) as peer:
             own = hello(peer.key)
-            stranger = PrivateKey(os.urandom(32))
+            unknown_key = PrivateKey(os.urandom(32))
             match number % 9:
                 case 0:
                     peer.writer.write(os.urandom(600))
                 case 1:
-                    await peer.send(HELLO, hello(stranger))
+                    await peer.send(HELLO, hello(unknown_key))
                 case 2:
                     await peer.send(HELLO, hello(peer.key, capabilities=[[b"abc", 1]]))
                 case 3:
@@ -128,7 +128,7 @@ async def wrong_hellos(target: Target) -> None:
 
 
 async def wrong_statuses(target: Target) -> None:
-    """Peers of other chains, and invalid Status messages."""
+    """Attack with peers of other chains, and invalid Status messages."""
 
     async def one(number: int) -> None:
         async with greeted(target.enode) as peer:
@@ -154,14 +154,14 @@ async def wrong_statuses(target: Target) -> None:
 
 
 async def half_open(target: Target) -> None:
-    """2,000 connections that begin a handshake and do not continue."""
+    """Attack with 2,000 connections that begin a handshake and do not continue."""
     async with contextlib.AsyncExitStack() as held:
         readers = []
         for number in range(target.count(2000, 60)):
             try:
                 reader, writer = await held.enter_async_context(dialled(target.enode))
             except ConnectionError:
-                continue  # a refusal is as good as a disconnect
+                continue  # the node may also refuse the connection, which counts like a disconnect
             writer.write(b"\x01\xb3" + os.urandom(number % 400))
             readers.append(reader)
         await probe(target, "while handshakes are half open")
@@ -169,7 +169,7 @@ async def half_open(target: Target) -> None:
 
 
 async def large_frames(target: Target) -> None:
-    """Frames of nearly 16 MiB, some in place of Hello."""
+    """Attack with frames of nearly 16 MiB, some in place of Hello."""
     noise = os.urandom(2**24 - 1000)
 
     async def one(number: int) -> None:
@@ -183,7 +183,7 @@ async def large_frames(target: Target) -> None:
 
 
 async def dripping_frames(target: Target) -> None:
-    """Frames of 16 MiB that arrive a few bytes at a time."""
+    """Attack with frames of 16 MiB that arrive a few bytes at a time."""
 
     async def one(_: int) -> None:
         async with joined(target.enode) as peer:
@@ -207,8 +207,9 @@ async def drip(writer: asyncio.StreamWriter, frame: bytes) -> None:
 
 
 async def endless_zeros(target: Target) -> None:
-    """Messages that decompress to zeros only."""
-    # the node drops messages just below the limit unread, and disconnects the peer after some hundred of them
+    """Attack with messages that decompress to zeros only."""
+    # the node drops messages just below the size limit unread, and disconnects the peer after some hundred such
+    # messages
     for size in (2**24 - 1, 2**20, 10 * 2**20)[: 2 if target.scale < 1 else 3]:
         async with joined(target.enode) as peer:
             with contextlib.suppress(ConnectionError):
@@ -218,7 +219,7 @@ async def endless_zeros(target: Target) -> None:
 
 
 async def announced_transactions(target: Target) -> None:
-    """A million hashes of transactions that do not exist."""
+    """Attack with a million hashes of transactions that do not exist."""
     async with joined(target.enode) as peer:
         reading = asyncio.create_task(peer_is_cut_off(peer))
         try:
@@ -234,7 +235,7 @@ async def announced_transactions(target: Target) -> None:
 
 
 async def announced_blocks(target: Target) -> None:
-    """A million hashes of blocks that do not exist."""
+    """Attack with a million hashes of blocks that do not exist."""
     last = await head(target)
     async with joined(target.enode) as peer:
         reading = asyncio.create_task(peer_is_cut_off(peer))
@@ -250,7 +251,7 @@ async def announced_blocks(target: Target) -> None:
 
 
 async def worthless_transactions(target: Target) -> None:
-    """Thousands of transactions that can never be included, and some invalid transactions."""
+    """Attack with thousands of transactions that can never be included, and some invalid transactions."""
     for make in (
         lambda: [legacy_transaction(PrivateKey(os.urandom(32)), 10**6 + nonce) for nonce in range(20)],
         lambda: [b"\x02" + os.urandom(120) for _ in range(100)],
@@ -276,7 +277,7 @@ def false_header(number: int) -> list[rlp.Encodable]:
 
 
 async def headers_that_never_link(target: Target) -> None:
-    """A peer that claims the best chain, but whose headers do not connect."""
+    """Attack with a peer that claims the best chain, but whose headers do not connect."""
     async with joined(target.enode, difficulty=FAR_AHEAD, best=os.urandom(32)) as peer:
         for _ in range(target.count(1000, 200)):
             message = await peer.receive()
@@ -294,13 +295,13 @@ async def headers_that_never_link(target: Target) -> None:
 
 
 async def no_answers(target: Target) -> None:
-    """A peer that claims the best chain and never answers."""
+    """Attack with a peer that claims the best chain and never answers."""
     async with joined(target.enode, difficulty=FAR_AHEAD, best=os.urandom(32)) as peer:
         expect(await peer_is_cut_off(peer), "still open")
 
 
 async def wrong_answers(target: Target) -> None:
-    """Answers without a request."""
+    """Attack with responses that answer no request."""
     codes = (HEADERS, BODIES, POOLED, RECEIPTS, ETH + 0x0B, ETH + 0x40)
 
     async def one(number: int) -> None:
@@ -313,7 +314,7 @@ async def wrong_answers(target: Target) -> None:
 
 
 async def unread_answers(target: Target) -> None:
-    """Requests for all kinds of data, whose answers are not read."""
+    """Attack with requests for all kinds of data, whose answers are not read."""
 
     async def one(_: int) -> None:
         async with joined(target.enode) as peer:
@@ -330,7 +331,7 @@ async def unread_answers(target: Target) -> None:
 
 
 async def connection_flood(target: Target) -> None:
-    """20,000 connections from some addresses at full speed, each closed after a moment."""
+    """Attack with 20,000 connections from some addresses at full speed, each closed after a moment."""
 
     async def one(number: int) -> None:
         ours = (f"127.0.0.{2 + number % 9}", 0)
@@ -351,7 +352,7 @@ async def connection_flood(target: Target) -> None:
 
 
 async def false_heights(target: Target) -> None:
-    """A peer that announces blocks far ahead, for ever. The readiness of the node must not change."""
+    """Attack as a peer that announces blocks far ahead, without end. The readiness of the node must not change."""
     async with joined(target.enode) as peer:
         reading = asyncio.create_task(peer_is_cut_off(peer))
         try:
@@ -371,7 +372,7 @@ async def false_heights(target: Target) -> None:
 
 
 async def noise_of_validators(target: Target) -> None:
-    """Consensus messages: noise, and correctly signed messages of a non-validator."""
+    """Attack with consensus messages: noise, and correctly signed messages of a non-validator."""
     key = new_key()
     scribe, last = KeyMessageFactory(Ibft2(), key), await head(target)
     async with shaken(target.enode, key) as peer:
@@ -402,7 +403,7 @@ async def noise_of_validators(target: Target) -> None:
 
 
 async def packet_flood(target: Target) -> None:
-    """Datagrams: noise, and pings of nodes that do not exist."""
+    """Attack with datagrams: noise, and pings of nodes that do not exist."""
     if not target.enode.udp_port:
         return
     place = (target.enode.ip, target.enode.udp_port)
@@ -447,7 +448,7 @@ ATTACKS: tuple[Callable[[Target], Awaitable[None]], ...] = (
 
 
 async def run(target: Target, names: list[str]) -> list[str]:
-    """Run every attack in turn; return the failures."""
+    """Run every attack in turn and return the failures."""
     raise_file_limit()
     await served(target)
     before = target.memory_mb()
@@ -462,16 +463,18 @@ async def run(target: Target, names: list[str]) -> list[str]:
         except* (Unanswered, OSError, EOFError, TimeoutError) as group:
             target.failures += [f"{type(error).__name__}: {error}" for error in flat(group)]
         await probe(target, "afterwards")
-        grown = target.memory_mb() - before
-        if grown > MEMORY_LIMIT_MB:
-            target.failures.append(f"memory grew by {grown:.0f} MB")
+        memory_growth_mb = target.memory_mb() - before
+        if memory_growth_mb > MEMORY_LIMIT_MB:
+            target.failures.append(f"memory grew by {memory_growth_mb:.0f} MB")
         gap = await longest_gap(target, first)
         if gap > target.period_s + LATE_LIMIT_S:
             target.failures.append(f"a block was {gap - target.period_s} s late")
         verdict = "; ".join(target.failures[:5]) or "ok"
         slowest = max(target.served, default=float("nan"))
         took = time.perf_counter() - began
-        figures = f"{took:6.1f} s   memory {grown:+6.0f} MB   served in {slowest:5.2f} s   longest gap {gap} s"
+        figures = (
+            f"{took:6.1f} s   memory {memory_growth_mb:+6.0f} MB   served in {slowest:5.2f} s   longest gap {gap} s"
+        )
         print(f"{name:24} {figures}   {verdict}", flush=True)
         target.failures = found + [f"{name}: {failure}" for failure in target.failures]
     return target.failures

@@ -41,7 +41,7 @@ def eth_messages(max_bytes: int = MAX_MESSAGE) -> Iterator[tuple[str, int, bytes
     """Yield (name, code, payload) of each kind and shape, up to the size limit of the message."""
     for code in Code:
         if code in (Code.GET_NODE_DATA, Code.NODE_DATA, Code.BLOCK_RANGE_UPDATE):
-            continue  # this message does not exist in eth/68
+            continue  # eth/68 has no message with this code
         for name, payload in payloads(min(max_bytes, MAX_BYTES[code])):
             yield f"{code.label}: {name}", int(code), payload
     for name, payload in payloads(min(max_bytes, MAX_BYTES[Code.NEW_BLOCK]) - 64):

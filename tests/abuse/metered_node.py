@@ -1,4 +1,4 @@
-"""A real node that measures how long its event loop is blocked: `metered_command` takes the place of `ophion`.
+"""A real node that measures how long its event loop is blocked. `metered_command` replaces the command `ophion`.
 
 A timer of one millisecond runs in the loop. The loop was blocked for the time between two of its calls, minus the time
 in which the thread was ready but had no processor and minus the time which the hypervisor took. The maximum is in
@@ -61,18 +61,18 @@ class Meter:
             self._memory = mmap.mmap(file.fileno(), _FIGURE.size)
 
     def note(self, blocked_s: float) -> None:
-        """Record a blocked time if it is the longest so far. Called in the node's process."""
+        """Record a blocked time if it is the longest so far. The node's process calls this method."""
         if blocked_s > self._blocked_s():
             _FIGURE.pack_into(self._memory, 0, blocked_s)
 
     def begin(self, pid: int) -> Reading:
-        """Reset the figures of a node. Returns its current memory."""
+        """Reset the figures of a node. Returns the current memory of the node."""
         Path(f"/proc/{pid}/clear_refs").write_text("5")
         _FIGURE.pack_into(self._memory, 0, 0.0)
         return Reading(0.0, _status_mb(pid, "VmRSS"))
 
     def end(self, pid: int, begun: Reading) -> Reading:
-        """Return the longest blocked time since `begin`, and by how much memory has grown at its peak."""
+        """Return the longest blocked time since `begin`, and the peak growth of memory."""
         return Reading(self._blocked_s(), _status_mb(pid, "VmHWM") - begun.memory_mb)
 
     def _blocked_s(self) -> float:
@@ -81,7 +81,7 @@ class Meter:
 
 
 class Reading(NamedTuple):
-    """Figures of a meter."""
+    """Figures that a meter has recorded."""
 
     blocked_s: float
     memory_mb: float

@@ -54,7 +54,7 @@ class Target:
 
 
 async def served(target: Target) -> float:
-    """Connect as an honest peer; return the seconds until it has the requested header."""
+    """Connect as an honest peer. Returns the seconds until the peer has the requested header."""
     began = time.perf_counter()
     async with joined(target.enode) as peer:
         await peer.send(GET_HEADERS, rlp.encode([7, [0, 1, 0, 0]]))
@@ -90,8 +90,8 @@ async def is_ready(target: Target) -> bool:
 
 
 async def longest_gap(target: Target, since: int) -> int:
-    """Return the longest gap between blocks, computed from their timestamps. This script may be too busy to
-    measure the gap itself.
+    """Return the longest gap between blocks, computed from their timestamps. This script may be too busy to measure the
+    gap.
     """
     view = Ports(target.http, target.http)
     times = []
@@ -105,7 +105,7 @@ async def longest_gap(target: Target, since: int) -> int:
 
 
 async def peer_is_cut_off(peer: RawPeer) -> bool:
-    """Return whether the node disconnects, at any point. A minute is the time limit of an incomplete message."""
+    """Return whether the node disconnects within a minute, which is the time limit of an incomplete message."""
     with contextlib.suppress(ConnectionError, wire.WireError):
         async with asyncio.timeout(CUT_OFF_LIMIT_S):
             await peer.is_cut_off()

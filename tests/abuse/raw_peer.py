@@ -66,12 +66,12 @@ class RawPeer:
     session: wire.Session
     waiting: deque[tuple[int, bytes]] = field(default_factory=deque)
     reason: bytes | None = None
-    """Payload of the received Disconnect; None if there was none."""
+    """Payload of the received Disconnect; None without a Disconnect."""
     best: bytes | None = None
     """Hash of the node's best block, from its Status."""
 
     async def receive(self) -> tuple[int, bytes] | None:
-        """Return the next message; None when the node has closed. Answers pings."""
+        """Return the next message; None when the node has closed the connection. Answers pings."""
         while True:
             while self.waiting:
                 code, payload = self.waiting.popleft()
@@ -111,7 +111,7 @@ class RawPeer:
         return True
 
     async def greet(self) -> None:
-        """Exchange Hellos."""
+        """Exchange Hello messages with the node."""
         await self.send(HELLO, hello(self.key))
         await self.expect(HELLO)
         self.session.is_compressed = True
@@ -119,7 +119,9 @@ class RawPeer:
         self.waiting.extend(whole(self.session.feed(b"")))
 
     async def join(self, **changes: rlp.Encodable) -> list[rlp.Item]:
-        """Exchange Status: send the node's values back, with some fields changed. Returns the node's fields."""
+        """Exchange Status messages: send the node's own Status back with some fields changed. Returns the fields of the
+        node's Status.
+        """
         payload = await self.expect(ETH)
         status = rlp.decode_list(payload)
         assert isinstance(status[3], bytes)
@@ -132,7 +134,7 @@ class RawPeer:
 
 @asynccontextmanager
 async def shaken(enode: Enode, key: PrivateKey | None = None, ip: str | None = None) -> AsyncIterator[RawPeer]:
-    """Open a connection up to the RLPx handshake, before the Hellos."""
+    """Open a connection and complete the RLPx handshake, but send no Hello."""
     key = key or new_key()
     async with dialled(enode, ip) as (reader, writer):
         handshake = wire.Handshake.initiate(key.secret(), enode.node_id, os.urandom(wire.HANDSHAKE_ENTROPY))
@@ -145,7 +147,7 @@ async def shaken(enode: Enode, key: PrivateKey | None = None, ip: str | None = N
 
 @asynccontextmanager
 async def greeted(enode: Enode, key: PrivateKey | None = None, ip: str | None = None) -> AsyncIterator[RawPeer]:
-    """Open a connection up to the Hellos."""
+    """Open a connection and exchange Hello messages."""
     async with shaken(enode, key, ip) as peer:
         await peer.greet()
         yield peer
@@ -153,14 +155,12 @@ async def greeted(enode: Enode, key: PrivateKey | None = None, ip: str | None = 
 
 @asynccontextmanager
 async def joined(enode: Enode, **changes: rlp.Encodable) -> AsyncIterator[RawPeer]:
-    """Open a connection up to Status."""
+    """Open a connection, and exchange Hello and Status messages."""
     async with greeted(enode) as peer:
         await peer.join(**changes)
         yield peer
 
 
 def whole(messages: list[tuple[int, bytes | int]]) -> list[tuple[int, bytes]]:
-    """Return messages as (id, payload). A size instead of a payload cannot occur, because this side sets no size
-    limits.
-    """
+    """Return messages as (id, payload). This peer sets no size limits, so no message is reported by its size alone."""
     return [(code, payload) for code, payload in messages if isinstance(payload, bytes)]

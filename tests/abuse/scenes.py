@@ -1,8 +1,7 @@
 """The targets of attacks: nodes with all interfaces, with tokens, with TLS, with peers, and a gateway in front of a
 node.
 
-A target is started with default options for the first attack on it, and an honest client (watch.py) uses it all the
-time.
+The first attack on a target starts it with default options. An honest client (watch.py) uses the target all the time.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ VALIDATOR = ROOT / "examples" / "ibft2"
 
 
 class Process(Protocol):
-    """A process with a log."""
+    """A process that writes a log file."""
 
     @property
     def pid(self) -> int: ...
@@ -64,7 +63,7 @@ class Process(Protocol):
 
 @dataclass
 class Scene:
-    """A running target."""
+    """A running target of attacks: a node, a gateway or a network."""
 
     target: Target
     watcher: Watcher
@@ -75,15 +74,15 @@ class Scene:
     read: dict[int, int] = field(default_factory=dict)
 
     def trouble(self) -> str | None:
-        """Return a problem since the last call: a process has stopped, or a log has a traceback."""
+        """Return a problem since the last call: a process that stopped, or a log with a traceback."""
         for process in self.processes:
             log = process.output()
             new = log[self.read.get(process.pid, 0) :]
             self.read[process.pid] = len(log)
             at = new.find("Traceback")
             if at >= 0 or not process.is_running:
-                told = new[-3000:] if at < 0 else new[max(0, at - 1000) : at + 4000]
-                return f"the {'node is gone' if at < 0 else 'log has a traceback'}:\n{told}"
+                excerpt = new[-3000:] if at < 0 else new[max(0, at - 1000) : at + 4000]
+                return f"the {'node is gone' if at < 0 else 'log has a traceback'}:\n{excerpt}"
         return None
 
 
@@ -94,7 +93,7 @@ def watched(target: Target, pid: int | None, *processes: Process, header: bytes 
 
 
 def target_of(node: NodeProcess, scale: float, secret: bytes = b"", is_encrypted: bool = False) -> Target:
-    """Return the services of a node."""
+    """Return the addresses of a node's services as a target of attacks."""
     graphql, metrics = node.ports.get("graphql-http"), node.ports.get("metrics")
     return Target(
         Place(HOST, node.ports["json-rpc"], is_encrypted=is_encrypted),

@@ -37,7 +37,7 @@ class Place(NamedTuple):
     host: str
     port: int
     path: bytes = b"/"
-    """Path of requests; it differs at a gateway."""
+    """Path of requests, which differs at a gateway."""
     is_encrypted: bool = False
 
     @classmethod
@@ -62,17 +62,17 @@ class Target:
     secret: bytes = b""
     """Secret that signs tokens, if the node requires them."""
     enclave: Place | None = None
-    """The port for other enclaves."""
+    """Address of the port for other enclaves."""
     enode: Enode | None = None
     """Enode URL of the node."""
     enodes: tuple[Enode, ...] = ()
     """Enode URLs of all validators, if the target is a network."""
     network: str = ""
     max_gap_s: float = 4.0
-    """Longest time between two blocks that the network may show: two periods and a round timeout."""
+    """Maximum seconds between two blocks of the network: two periods and a round timeout."""
     pid: int | None = None
     meter: Meter | None = None
-    """How long the event loop of the node is blocked, where the node measures it."""
+    """Meter of the blocked time of the node's event loop; None if the node does not measure it."""
     scale: float = 1.0
 
     def count(self, full: int, least: int = 4) -> int:
@@ -147,7 +147,7 @@ def request(body: bytes, extra: bytes = b"", path: bytes = b"/") -> bytes:
 
 
 async def send(writer: asyncio.StreamWriter, data: bytes) -> None:
-    """Write as much as the node reads. A closed connection is not an error."""
+    """Write as fast as the node reads. A closed connection is not an error."""
     with contextlib.suppress(ConnectionError):
         writer.write(data)
         await writer.drain()
@@ -241,7 +241,9 @@ async def make_logs(target: Target, count: int) -> None:
 
 
 async def make_contract(target: Target, code: bytes) -> str | None:
-    """Deploy a contract with this code on a development chain. Returns None on other chains, or without a receipt."""
+    """Deploy a contract with this code on a development chain. Returns None on other chains, or if there is no
+    receipt.
+    """
     init = (
         bytes.fromhex("60")
         + bytes((len(code),))
@@ -267,7 +269,7 @@ async def wait_in_pool(target: Target, count: int, data: bytes = bytes(1_000_000
 
 
 async def _signers(target: Target, account: int, count: int) -> AsyncIterator[tuple[PrivateKey, int]]:
-    """Yield the key of a development account with its next nonces; nothing on other chains."""
+    """Yield the key of a development account with its next nonces. Yields nothing on other chains."""
     chain = await ask(target, "eth_chainId")
     if chain["result"] != DEV_CHAIN:
         return

@@ -1,4 +1,4 @@
-"""Every attack at a small scale, against own nodes: checks refusals and memory, but no times."""
+"""Runs every attack at a small scale against new nodes. The test checks refusals and memory, but no times."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def test_the_verdict_names_each_attack_that_exceeded_a_limit(capsys: pytest.Capt
     assert abuse.verdict([good], 60) == 0
     assert abuse.verdict([good, slow], 60) == 1
     assert abuse.verdict([], 0) == 1, "nothing was tried"
-    told = capsys.readouterr().out
-    assert "1 attacks in 1.0 minutes: no limit exceeded" in told
-    assert "2 attacks in 1.0 minutes: 1 EXCEEDED A LIMIT" in told
-    assert told.count("  proofs: ") == 5
-    assert "  nested: " not in told
+    output = capsys.readouterr().out
+    assert "1 attacks in 1.0 minutes: no limit exceeded" in output
+    assert "2 attacks in 1.0 minutes: 1 EXCEEDED A LIMIT" in output
+    assert output.count("  proofs: ") == 5
+    assert "  nested: " not in output
 
 
 def test_names_choose_attacks_and_what_is_attacked() -> None:

@@ -1,4 +1,4 @@
-"""Hostile peers at a small scale, against a validator that makes a block each second."""
+"""Runs hostile peers at a small scale against a validator that makes a block each second."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in LONGER | ELSEWHERE])
 def test_a_node_stands(name: str, node: NodeProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    # test machines are busy, so this limit only detects delays of many seconds; the script has a strict limit
+    # test machines are busy, so this limit detects only delays of many seconds; the abuse script has a strict limit
     monkeypatch.setattr(peer_target, "SERVED_LIMIT_S", 20.0)
     monkeypatch.setattr(hostile_peers, "LATE_LIMIT_S", 20)
     enode = Enode.parse(node.rpc("net_enode"))

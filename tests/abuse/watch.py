@@ -1,12 +1,12 @@
 """Measures an honest client and the memory of the node during an attack: python -m tests.abuse.watch URL PID [HEADER]
 
-It runs in its own process, so that the attacker's work does not count as the node's time. It requests the block number
-every few milliseconds, over an open connection or a new one, and reads the memory of the node. For each line on its
-input, it prints the figures since the last line as JSON.
+The watcher runs in its own process, so that the attacker's work does not count as the node's time. It requests the
+block number every few milliseconds, over an open connection or a new one, and reads the memory of the node. For each
+line on its input, it prints the figures since the last line as JSON.
 
-It records three times for each request: the wall time, the processor time of the node's event loop, and the time in
-which the loop or this client was ready but had no processor. The node causes the second time; other load on the machine
-causes the third.
+The watcher records three times for each request: the wall time, the processor time of the node's event loop, and the
+time in which the loop or the watcher was ready but had no processor. The node causes the second time; other load on the
+machine causes the third.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PAUSE_S = 0.01
 LIMIT_S = 20.0
 MEMORY_PAUSE_S = 0.02
 NEW_EVERY = 4
-"""One request in this many uses a new connection."""
+"""Interval of new connections: every fourth request opens one."""
 
 
 @dataclass
@@ -62,9 +62,7 @@ def memory_mb(pid: int | None) -> float:
 
 
 def loop_seconds(pid: int) -> tuple[float, float]:
-    """Return two times of the event loop (the first thread): seconds running, and seconds ready but without a
-    processor.
-    """
+    """Return two times of the event loop (the first thread) in seconds: running, and ready but without a processor."""
     if not pid:
         return 0.0, 0.0
     at_work, ready, _ = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()
@@ -110,7 +108,7 @@ class _Client:
         self._turn = 0
 
     def ask(self) -> bool:
-        """Send a request; return whether it was answered."""
+        """Send a request. Returns whether the node answered it."""
         self._turn += 1
         try:
             if self._turn % NEW_EVERY == 0:

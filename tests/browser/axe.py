@@ -19,7 +19,7 @@ def _places() -> Iterator[Path]:
 
 
 def axe_source() -> str:
-    """Return the script of axe-core; skip the test if it is missing."""
+    """Return the script of axe-core. Skips the test if it is missing."""
     for place in _places():
         if place.is_file():
             return place.read_text()

@@ -1,7 +1,7 @@
 """Controls headless Chromium through its debugging protocol.
 
-The protocol is JSON over WebSocket, for which the tests already have a client. A browser library would bring a browser
-of its own.
+The protocol is JSON over WebSocket, for which the tests already have a client. A browser library would install its own
+browser.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _OPTIONS = (
     "--headless=new", "--disable-ipc-flooding-protection",
     "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0",
-    # other hosts are unreachable, because the page must work without them
+    # make other hosts unreachable, because the web page must work without them
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )  # fmt: skip
 
 
 class Browser:
-    """One tab."""
+    """One tab of a browser."""
 
     def __init__(self, socket: Any, process: subprocess.Popen[bytes]) -> None:
         self._socket = socket
@@ -50,7 +50,7 @@ class Browser:
             self.do(f"{domain}.enable")
 
     def do(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send one command of the protocol. Records events that arrive meanwhile."""
+        """Send one command of the protocol, and record events that arrive meanwhile."""
         self._next += 1
         self._socket.send(json.dumps({"id": self._next, "method": method, "params": params}))
         while True:
@@ -78,13 +78,13 @@ class Browser:
     # --- observing -------------------------------------------------------------------------------
 
     def value(self, expression: str) -> Any:
-        """Evaluate an expression; promises are awaited."""
-        told = self.do("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in told, told["exceptionDetails"]
-        return told["result"].get("value")
+        """Evaluate an expression. Promises are awaited."""
+        response = self.do("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in response, response["exceptionDetails"]
+        return response["result"].get("value")
 
     def until(self, expression: str, limit_s: float = LIMIT_S) -> Any:
-        """Wait until an expression is true; return its value."""
+        """Wait until an expression is true, and return its value."""
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
             found = self.value(expression)
@@ -99,25 +99,25 @@ class Browser:
         return found
 
     def reads(self, *words: str) -> str:
-        """Wait until all these words are visible in the main part."""
+        """Wait until all these words are visible in the main part of the page."""
         wanted = " && ".join(f"t.includes({json.dumps(word)})" for word in words)
         self.until(f"(t => {wanted})(document.getElementById('main').innerText)")
         return self.text("#main")
 
     def picture(self, path: Path, whole: bool = True) -> None:
         """Save a screenshot."""
-        told = self.do("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(told["data"]))
+        response = self.do("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        path.write_bytes(base64.b64decode(response["data"]))
 
     def metrics(self) -> dict[str, float]:
-        """Counters of the tab: TaskDuration, JSHeapUsedSize, Nodes and others."""
+        """Return counters of the tab: TaskDuration, JSHeapUsedSize, Nodes and others."""
         return {one["name"]: one["value"] for one in self.do("Performance.getMetrics")["metrics"]}
 
     def cost(self) -> tuple[float, int]:
         """Return CPU seconds and memory bytes of the process that runs the page (Linux).
 
-        Chromium has several renderer processes, but only one runs the page. So seconds are the sum over all, and bytes
-        are those of the largest.
+        Chromium has several renderer processes, but only one runs the page. So the seconds are the sum over all
+        renderers, and the bytes are the memory of the largest.
         """
         parents = {int(path.name): _parent(path) for path in Path("/proc").glob("[0-9]*")}
         found = [(0.0, 0)]
@@ -125,7 +125,7 @@ class Browser:
             line = pid
             while line in parents and line != self.process.pid:
                 line = parents[line]
-            with suppress(OSError):  # the process has just ended
+            with suppress(OSError):  # the process may have ended in the meantime
                 if line == self.process.pid and b"--type=renderer" in Path(f"/proc/{pid}/cmdline").read_bytes():
                     memory = Path(f"/proc/{pid}/smaps_rollup").read_text().partition("\nPss:")[2].split()[0]
                     found.append((processor_s(pid), int(memory) * 1024))
@@ -143,7 +143,7 @@ class Browser:
 
     def go(self, view: str) -> None:
         """Go to another view of the open page."""
-        # wait until the page has handled the change
+        # wait until the page has handled the new value
         self.value(
             "new Promise((resolve) => { const before = location.href; addEventListener('hashchange', () => resolve(1),"
             f" {{ once: true }}); location.hash = {json.dumps(view)}; if (location.href === before) resolve(1); }})"
@@ -155,7 +155,7 @@ class Browser:
         self.value(f"document.querySelector({json.dumps(selector)}).click()")
 
     def press(self, key: str, text: str = "", modifiers: int = 0) -> None:
-        """Press one key; `modifiers` 2 is Ctrl."""
+        """Press one key. The value 2 of `modifiers` is Ctrl."""
         codes = {"Enter": 13, "Tab": 9, "Escape": 27}
         number = codes.get(key, ord(key.upper()) if len(key) == 1 else 0)
         written = {"text": text or (key if len(key) == 1 else "\r" if key == "Enter" else "")}
@@ -177,7 +177,7 @@ class Browser:
 
 
 def _parent(path: Path) -> int:
-    """Return the parent process id, 0 if the process has ended."""
+    """Return the parent process id; 0 if the process has ended."""
     try:
         return int((path / "stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
@@ -186,7 +186,7 @@ def _parent(path: Path) -> int:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Start a browser with one tab and stop it at the end. Skips the test if it cannot be started."""
+    """Start a browser with one tab and stop it at the end. Skips the test if the browser cannot be started."""
     if CHROMIUM is None:
         pytest.skip(NO_CHROMIUM)
     client = pytest.importorskip("websockets.sync.client")
@@ -198,7 +198,7 @@ def chromium() -> Iterator[Browser]:
         )
         try:
             address = _debugger(Path(profile) / "DevToolsActivePort", process)
-            # read all events even while no test waits: a full queue would block the browser and its pongs
+            # read all events even while no test waits, because a full queue would block the browser and its pongs
             with client.connect(
                 address, max_size=None, max_queue=None, ping_interval=None, open_timeout=LIMIT_S
             ) as socket:

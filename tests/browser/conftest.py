@@ -1,4 +1,4 @@
-"""Fixture: one browser per test file."""
+"""Provides one browser per test file."""
 
 from __future__ import annotations
 

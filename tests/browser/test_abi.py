@@ -1,4 +1,4 @@
-"""The browser's ABI decoder and encoder, compared with eth-abi, and Keccak."""
+"""Compares the browser's ABI decoder, ABI encoder and Keccak with eth-abi and known hashes."""
 
 from __future__ import annotations
 
@@ -94,33 +94,33 @@ def cases(draw: st.DrawFn) -> tuple[list[str], list[Any]]:
 def test_values_are_read_and_written_as_others_do(page: Browser, case: tuple[list[str], list[Any]]) -> None:
     types, given_values = case
     data = "0x" + eth_abi.encode(types, given_values).hex()
-    told = page.value(f"decoded({json.dumps(types)}, {json.dumps(data)})")
-    assert told == plain(given_values)
-    assert page.value(f"encoded({json.dumps(types)}, {json.dumps(told)})") == data
+    decoded = page.value(f"decoded({json.dumps(types)}, {json.dumps(data)})")
+    assert decoded == plain(given_values)
+    assert page.value(f"encoded({json.dumps(types)}, {json.dumps(decoded)})") == data
 
 
 @settings(max_examples=60)
 @given(types=st.lists(TYPES, min_size=1, max_size=3), data=st.binary(max_size=400))
 def test_bad_data_is_an_error_or_what_others_read(page: Browser, types: list[str], data: bytes) -> None:
-    told = page.value(f"decoded({json.dumps(types)}, '0x{data.hex()}')")
-    if isinstance(told, dict):
-        return  # the page is stricter in some cases; it then shows raw data
+    decoded = page.value(f"decoded({json.dumps(types)}, '0x{data.hex()}')")
+    if isinstance(decoded, dict):
+        return  # the page may refuse data that eth-abi accepts, and then shows the raw data
     try:
         expected = plain(eth_abi.decode(types, data))
     except eth_abi.exceptions.DecodingError as error:
-        # eth-abi refuses padding that is not zero; the page ignores it
-        assert "zeros" in str(error) or "padding" in str(error).lower(), (told, error)
+        # eth-abi refuses padding that is not zero, but the page ignores such padding
+        assert "zeros" in str(error) or "padding" in str(error).lower(), (decoded, error)
     except UnicodeDecodeError:
-        pass  # shown with replacement characters
+        pass  # eth-abi refuses invalid UTF-8, for which the page shows replacement characters
     else:
-        assert told == expected
+        assert decoded == expected
 
 
 def test_an_array_cannot_claim_more_than_is_there(page: Browser) -> None:
     word = lambda number: f"{number:064x}"  # noqa: E731
     for length in (2**255, 2**32, 5000):
-        told = page.value(f"decoded(['uint8[0][]'], '0x{word(32)}{word(length)}')")
-        assert "error" in told
+        decoded = page.value(f"decoded(['uint8[0][]'], '0x{word(32)}{word(length)}')")
+        assert "error" in decoded
     assert "error" in page.value("decoded(['uint256[1000000000]'], '0x')")
 
 

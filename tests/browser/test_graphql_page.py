@@ -1,4 +1,4 @@
-"""The query page of the GraphQL port in a real browser."""
+"""Tests the query page of the GraphQL port in a real browser."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_mistakes_are_shown_while_typing(page: Browser, document: str, mistake: 
     page.type(document)
     page.until(f"document.getElementById('mistakes').innerText.includes({json.dumps(mistake)})")
     assert page.value("document.querySelectorAll('.shade .wrong').length")
-    # the node reports the error too
+    # the node reports an error for the same document
     assert "errors" in run(page, document)
 
 

@@ -51,7 +51,7 @@ def encoded(text: str) -> bytes:
 
 
 def deployed(node: NodeProcess, ending: bytes, payload: bytes) -> str:
-    """Deploy a contract that copies the payload into memory and ends with these instructions."""
+    """Deploy a contract that copies the payload into memory and then runs these instructions."""
     size = len(payload).to_bytes(2, "big")
     head = bytes((0x61, *size, 0x60, 0, 0x60, 0, 0x39)) + ending
     code = head[:4] + bytes((len(head),)) + head[5:] + payload
@@ -95,7 +95,7 @@ def test_a_revert_string_is_text(page: Browser, node: NodeProcess) -> None:
 
 def test_logs_and_names_of_an_abi_are_text(page: Browser, node: NodeProcess) -> None:
     address = logging(node, encoded(MARKUP))
-    sent = send(node, address, "0x17d7de7c")  # getName()
+    sent = send(node, address, "0x17d7de7c")  # 0x17d7de7c is the selector of getName()
     artifact = {
         "contractName": MARKUP,
         "address": address,

@@ -1,4 +1,6 @@
-"""The page of a single node in a real browser: every view, live changes, contracts, search, playground, tokens."""
+"""Tests the page of a single node in a real browser: every view, live changes, contracts, search, playground,
+tokens.
+"""
 
 from __future__ import annotations
 
@@ -103,13 +105,13 @@ def test_nothing_is_wider_than_the_window(page: Browser, node: NodeProcess) -> N
 
 
 def test_addresses_that_lead_nowhere(page: Browser) -> None:
-    told = {
+    messages = {
         "#/block": "Block 0", "#/block/99": "Block 99 not found", "#/block/abc": "This view failed",
         "#/tx": "Not a transaction hash", "#/tx/0x12": "Not a transaction hash", "#/address": "Not an address",
         "#/address/0xzz": "Not an address", "#/nothing": "Head", "#/%": "Head", "#/search/%zz": "Nothing found",
         "#/playground/no_such": "eth_getBlockByNumber", "#/blocks/99": "Blocks",
     }  # fmt: skip
-    for address, words in told.items():
+    for address, words in messages.items():
         page.go(address)
         page.reads(words)
 
@@ -126,7 +128,7 @@ def test_blocks_appear_without_reloading(page: Browser, node: NodeProcess) -> No
     page.reads("1 ether")
     cards = "[...document.querySelectorAll('.card')]"
     latest = f"{cards}.find((one) => one.querySelector('h2')?.textContent === 'Latest transactions')"
-    # the rows are transactions of several blocks
+    # the list shows transactions of several blocks
     page.until(f"{latest}.querySelectorAll('tbody tr').length >= 3")
     page.go("#/blocks")
     send(node, "0x" + "22" * 20)
@@ -152,12 +154,12 @@ def test_a_transaction_that_waits_is_followed_until_it_is_mined(page: Browser, n
 def test_a_transaction_is_explained(page: Browser, node: NodeProcess) -> None:
     page.value("localStorage.removeItem('ophion-abis')")
     address = deploy(node, "revert")
-    failed = send(node, address, "0x185c38a4")  # revertWithMessage()
+    failed = send(node, address, "0x185c38a4")  # 0x185c38a4 is the selector of revertWithMessage()
     page.go(f"#/tx/{failed}")
     text = page.reads("Reverted", "Calls", "CALL", "State changes", "nonce")
     assert "Function has been reverted." in text
     assert "No known ABI has this function" in text
-    # an ABI dropped onto the page is used at once and stored
+    # the user drops an ABI file on the page, which uses the ABI at once and stores it
     artifact = {"contractName": "Reverts", "abi": data_of("revert")["abi"], "address": address}
     page.value(
         "(() => { const files = new DataTransfer();"
@@ -175,7 +177,7 @@ def test_a_transaction_is_explained(page: Browser, node: NodeProcess) -> None:
 
 def test_logs_and_storage_are_shown(page: Browser, node: NodeProcess) -> None:
     address = deploy(node, "math")
-    sent = send(node, address, "0x5b34b966")  # incrementCounter()
+    sent = send(node, address, "0x5b34b966")  # 0x5b34b966 is the selector of incrementCounter()
     page.go(f"#/address/{address}")
     page.reads("Contract", "Storage", "0x1")
     page.value(
@@ -262,13 +264,13 @@ def test_a_method_is_called_and_shown_in_other_languages(page: Browser, node: No
     page.click(".params button[type=submit]")
     balance = node.rpc("eth_getBalance", account, "latest")
     page.until(f"document.getElementById('answer').textContent === '\"{balance}\"'")
-    told = page.value("document.querySelector('[aria-label^=\"The call in\"]').textContent")
+    snippet = page.value("document.querySelector('[aria-label^=\"The call in\"]').textContent")
     if shutil.which("curl"):
-        done = subprocess.run(["sh", "-c", told], capture_output=True, timeout=30, check=True)
+        done = subprocess.run(["sh", "-c", snippet], capture_output=True, timeout=30, check=True)
         assert json.loads(done.stdout)["result"] == balance
     page.value("[...document.querySelectorAll('[role=tab]')].find(one => one.textContent === 'web3.py').click()")
-    told = page.value("document.querySelector('[aria-label^=\"The call in\"]').textContent")
-    done = subprocess.run([sys.executable, "-c", told], capture_output=True, timeout=60, check=True)
+    snippet = page.value("document.querySelector('[aria-label^=\"The call in\"]').textContent")
+    done = subprocess.run([sys.executable, "-c", snippet], capture_output=True, timeout=60, check=True)
     assert done.stdout.decode().strip() == balance
     page.value("[...document.querySelectorAll('[role=tab]')].find(one => one.textContent === 'ethers').click()")
     assert "provider.send(" in page.value("document.querySelector('[aria-label^=\"The call in\"]').textContent")
@@ -319,7 +321,8 @@ def test_contrast_and_labels(page: Browser, node: NodeProcess, is_dark: bool, wi
     source = axe_source()
     sent = send(node, "0x" + "22" * 20, value=1)
     page.look(width, 900, is_dark)
-    page.do("Page.setBypassCSP", enabled=True)  # allows the checker to add its own elements
+    # this setting lets the accessibility checker add its own elements to the page
+    page.do("Page.setBypassCSP", enabled=True)
     try:
         page.open(base(node), "document.getElementById('live')?.dataset.state === 'live'")
         page.value(source + "; 1")

@@ -1,4 +1,4 @@
-"""The web interface of a network in a real browser: diagram, consensus, votes, an offline node, a flood."""
+"""Tests the web interface of a network in a real browser: diagram, consensus, votes, an offline node, a flood."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ LOAD_S = float(os.environ.get("OPHION_PAGE_LOAD", "6"))
 def keep_ports(node: NodeProcess) -> None:
     """Reserve the ports of a node, so that the gateway finds it on the same ports after a restart."""
     names = ("--rpc-http-port", "--rpc-ws-port", "--graphql-http-port")
-    kept = {f"{name}=0": f"{name}={port}" for name, port in zip(names, free_ports(3), strict=True)}
-    node._arguments = [kept.get(argument, argument) for argument in node._arguments]
+    fixed_ports = {f"{name}=0": f"{name}={port}" for name, port in zip(names, free_ports(3), strict=True)}
+    node._arguments = [fixed_ports.get(argument, argument) for argument in node._arguments]
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,7 @@ class Flood(threading.Thread):
             ]
             connection.request("POST", "/", json.dumps(batch), {"Content-Type": "application/json"})
             if any("error" in one for one in json.loads(connection.getresponse().read())):
-                time.sleep(0.3)  # the pool is full: send the rejected transfers again
+                time.sleep(0.3)  # the pool is full, so wait and send the rejected transfers again
                 pending = {"jsonrpc": "2.0", "id": 1, "method": "eth_getTransactionCount"}
                 pending["params"] = ["0x" + key.address.hex(), "pending"]
                 connection.request("POST", "/", json.dumps(pending), {"Content-Type": "application/json"})
@@ -191,7 +191,7 @@ def test_a_node_that_is_down(page: Browser, network: TestNetwork, base: str) -> 
     page.reads("4 of 5", "validator2 is offline: the node is not running.")
     page.until("document.querySelector('.network .node.down text')?.textContent === 'validator2'")
     assert page.value("document.getElementById('live').dataset.state") == "live"
-    # the page may have sent a request while the node stopped; the browser logs it as an error
+    # the browser logs an error for a request that the page sent while the node stopped, so ignore this error
     page.complaints[:] = [one for one in page.complaints if "502" not in one or "/validator2/" not in one]
     page.go("#/consensus")
     page.reads("offline")
@@ -204,7 +204,7 @@ def test_a_node_that_is_down(page: Browser, network: TestNetwork, base: str) -> 
 
 
 def test_the_page_recovers_when_its_node_restarts(base: str, browser: Browser, network: TestNetwork) -> None:
-    """While the node is down, requests fail, which browsers log as errors.
+    """While the node is down, requests fail, and the browser logs errors.
 
     The page shows the outage and then recovers.
     """

@@ -22,16 +22,16 @@ DEV = (
     "--rpc-ws-port=0",
     "--graphql-http-enabled=false",
     "--logging=WARN",
-    # the tests expect the chain id of web3.py's own fixture and a coinbase in genesis
+    # the tests of web3.py expect the chain id and the coinbase of web3.py's own test fixture
     "--override-genesis-config=chainId=131277322940537",
     f"--miner-coinbase=0x{'00' * 20}",
-    # the tests need a node with peers, and a development node has none by default
+    # the tests need a node with enabled peers, and a development node has peers disabled by default
     *("--p2p-enabled=true", "--p2p-host=127.0.0.1", "--p2p-interface=127.0.0.1", "--p2p-port=0"),
     "--discovery-enabled=false",
 )
 
 NEEDS_PENDING = ("modify_transaction", "replace_transaction", "unmined")
-"""Cases whose transactions must still be pending at the next request, so blocks are paused."""
+"""Cases whose transactions must still be pending at the next request. Blocks are paused during these cases."""
 NEEDS_BLOCKS = ("already_mined",)
 
 _GETH = "geth's own: its name, and starting and stopping its servers"
@@ -57,7 +57,7 @@ NOT_APPLICABLE_WEBSOCKET = {"test_async_eth_wait_for_transaction_receipt_unmined
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "asyncio: a coroutine, run in the loop of its class")
-    # some batch cases of web3.py drop their requests, which causes this warning
+    # some batch cases of web3.py never send their requests, which causes this warning
     config.addinivalue_line("filterwarnings", "ignore:coroutine 'AsyncEth.get_block' was never awaited:RuntimeWarning")
 
 
@@ -88,7 +88,7 @@ def applicable(request: pytest.FixtureRequest) -> None:
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
     options = (*DEV, *getattr(request.cls, "OPTIONS", ()))
     with NodeProcess(tmp_path_factory.mktemp("node") / "data", *options, command=("dev",)) as started:
-        for _ in range(6):  # cases request the first blocks by number
+        for _ in range(6):  # make some blocks, because some cases request the first blocks by number
             sent(started, to="0x" + "d0" * 20, value="0x1")
         yield started
 
@@ -198,7 +198,7 @@ def w3(http_url: str) -> Any:
 
 @pytest.fixture(scope="class")
 def empty_block(w3: Any) -> Any:
-    """Return block 1, which is empty: later blocks have transactions."""
+    """Return block 1, which is the only empty block."""
     return w3.eth.get_block(0)
 
 
@@ -264,7 +264,7 @@ def async_keyfile_account_address(keyfile_account_address: str) -> str:
 
 @pytest.fixture
 def async_keyfile_account_address_dual_type(keyfile_account_address: str) -> str:
-    """Return the address as text, because a test case compares the address with text."""
+    """Return the address as text, because a test case compares it with text."""
     return keyfile_account_address
 
 

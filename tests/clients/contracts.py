@@ -43,7 +43,7 @@ def which_event(name: str) -> int:
 
 
 def sent(node: NodeProcess, **members: str) -> dict[str, Any]:
-    """Send a transaction that the node signs; return its receipt."""
+    """Send a transaction that the node signs, and return its receipt."""
     return node.receipt(node.rpc("eth_sendTransaction", {"from": f"0x{SENDER.hex()}", **members}))
 
 

@@ -1,6 +1,7 @@
-"""Scripts that run against any development node with cheat codes. Each returns its observations.
+"""Scripts that run against any development node with cheat codes. Each script returns its observations.
 
-They use only JSON-RPC. Values that differ from run to run (hashes, the current time) are left out or made relative.
+The scripts use only JSON-RPC. Values that differ from run to run (hashes, the current time) are left out or made
+relative.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ SECOND = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
 OTHER = "0x00000000000000000000000000000000000000aa"
 WHALE = "0x00000000000000000000000000000000000000bb"
 CODE = "0x42600052446020526000546040524360605260806000f3"
-"""Returns timestamp, prevRandao, slot 0 and block number."""
+"""Code that returns timestamp, prevRandao, slot 0 and block number."""
 TOKEN = "0x" + (
-    # balanceOf(a): mapping at slot 3; allowance(o, s): mapping of mappings at slot 4; others revert
+    # balanceOf(a) reads a mapping at slot 3, and allowance(o, s) reads a mapping of mappings at slot 4; other calls
+    # revert
     "60003560e01c806370a0823114601d5763dd62ed3e14603757600080fd5b"
     "600435600052600360205260406000205460005260206000f35b"
     "600435600052600460205260406000206020526024356000526040600020546000526020"
@@ -100,7 +102,7 @@ def _word(value: int) -> str:
 @script
 def defaults(node: Node) -> Any:
     genesis = node.block("0x0")
-    kept = ("gasLimit", "baseFeePerGas", "extraData", "mixHash", "nonce", "withdrawalsRoot", "number", "gasUsed")
+    members = ("gasLimit", "baseFeePerGas", "extraData", "mixHash", "nonce", "withdrawalsRoot", "number", "gasUsed")
     version: str = node.ask("web3_clientVersion")
     return [
         node.ask("eth_chainId"),
@@ -108,7 +110,7 @@ def defaults(node: Node) -> Any:
         node.ask("eth_accounts"),
         [node.balance(account) for account in node.ask("eth_accounts")],
         version.startswith("anvil/v1.7.1"),
-        {name: genesis[name] for name in kept},
+        {name: genesis[name] for name in members},
         node.ask("eth_getCode", "0x4e59b44847b379578588920cA78FbF26c0B4956C", "latest"),
         node.ask("eth_gasPrice"),
         node.ask("eth_maxPriorityFeePerGas"),
@@ -235,7 +237,7 @@ def impersonation(node: Node) -> Any:
     seen.append(WHALE in node.ask("eth_accounts"))
     mined = node.ask("eth_getTransactionByHash", receipt["transactionHash"])
     seen += [mined["from"], mined["nonce"], mined["to"]]
-    # accounts with code can be impersonated too
+    # an account with code can be impersonated too
     node.ask("anvil_setCode", WHALE, CODE)
     seen.append(node.mined(node.ask("eth_sendTransaction", transaction))["status"])
     seen.append(node.ask("anvil_stopImpersonatingAccount", WHALE))

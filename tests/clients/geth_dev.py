@@ -1,5 +1,8 @@
-"""Runs geth for comparisons (variable GETH): `geth --dev`, which makes a block for each transaction like `ophion dev`,
-or a node at the genesis block of a given network, which makes none."""
+"""Runs geth for comparisons (variable GETH).
+
+geth runs as `geth --dev`, which makes a block for each transaction like `ophion dev`, or as a node at the genesis block
+of a given network, which makes no blocks.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,10 @@ CHAIN_ID = 1337
 
 @cache
 def has_prague() -> bool:
-    """Return whether the development network of this geth has transaction types 3 and 4 (1.15 and later)."""
-    told = subprocess.run([GETH, "version"], check=True, capture_output=True, text=True, timeout=60).stdout
-    version = re.search(r"^Version: (\d+)\.(\d+)", told, re.MULTILINE)
-    assert version is not None, told
+    """Return whether the development network of this geth has transaction types 3 and 4, which 1.15 introduced."""
+    version_text = subprocess.run([GETH, "version"], check=True, capture_output=True, text=True, timeout=60).stdout
+    version = re.search(r"^Version: (\d+)\.(\d+)", version_text, re.MULTILINE)
+    assert version is not None, version_text
     return (int(version[1]), int(version[2])) >= (1, 15)
 
 
@@ -79,7 +82,8 @@ class GethDev:
                 time.sleep(0.1)
         for account in self._rich:
             sent = self.rpc("eth_sendTransaction", {"from": accounts[0], "to": account, "value": hex(10**20)})
-            while not self.request("eth_getTransactionReceipt", sent).get("result"):  # error while indexing
+            while not self.request("eth_getTransactionReceipt", sent).get("result"):
+                # geth returns no receipt while it builds its index
                 assert time.monotonic() < deadline, "no block"
                 time.sleep(0.05)
         return self

@@ -1,7 +1,7 @@
-"""viem's test actions and Hardhat's network helpers, unmodified, against `ophion dev`.
+"""Runs viem's test actions and Hardhat's network helpers, unmodified, against `ophion dev`.
 
-`CLIENT_PACKAGES` names a folder with viem (as in test_javascript.py), `HARDHAT_PACKAGES` one with hardhat 2 and
-@nomicfoundation/hardhat-network-helpers.
+`CLIENT_PACKAGES` names a folder with viem (as in test_javascript.py). `HARDHAT_PACKAGES` names a folder with hardhat 2
+and @nomicfoundation/hardhat-network-helpers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""cast and forge, unmodified, against `ophion dev`.
+"""Runs cast and forge, unmodified, against `ophion dev`.
 
-`CAST` and `FORGE` name the programs, or they are on the PATH; npm has them as `@foundry-rs/cast` and
-`@foundry-rs/forge`. The compiler is that of examples/hardhat-project.
+`CAST` and `FORGE` name the programs, or the programs are on the PATH; npm has them as `@foundry-rs/cast` and
+`@foundry-rs/forge`. The compiler comes from examples/hardhat-project.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tests.conftest import ROOT
 from tests.integration.test_node_examples import javascript
 
 FIRST = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
-KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"  # a published test key
+KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"  # this key is a published test key
 OTHER = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
-OTHER_KEY = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"  # a published test key
+OTHER_KEY = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"  # this key is a published test key
 TO = "0x00000000000000000000000000000000000000d0"
 
 SCRIPT = """// SPDX-License-Identifier: Apache-2.0
@@ -88,7 +88,7 @@ def run(node: NodeProcess, command: list[str], folder: Path, **variables: str) -
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Return a project with the counter contract, compiled by the compiler of npm."""
+    """Return a project with the counter contract, compiled by the npm package of the compiler."""
     solc = javascript("hardhat-project")
     folder = tmp_path / "project"
     (folder / "src").mkdir(parents=True)
@@ -140,7 +140,8 @@ def test_forge_creates_a_contract(node: NodeProcess, project: Path) -> None:
 def test_forge_broadcasts_a_script(node: NodeProcess, project: Path) -> None:
     forge = program("forge")
     command = [forge, "script", "script/Deploy.s.sol:Deploy", "--broadcast", "--private-key", KEY, "--slow"]
-    shown = run(node, [*command, "--rpc-url", url_of(node)], project)  # scripts ignore the environment variable
+    # forge scripts ignore the environment variable with the URL
+    shown = run(node, [*command, "--rpc-url", url_of(node)], project)
     assert "ONCHAIN EXECUTION COMPLETE & SUCCESSFUL" in shown
     assert int(node.rpc("eth_getTransactionCount", FIRST, "latest"), 16) == 2
     address = node.rpc("eth_getTransactionReceipt", node.rpc("eth_getBlockByNumber", "0x1", False)["transactions"][0])

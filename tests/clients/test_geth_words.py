@@ -1,4 +1,4 @@
-"""Error texts of the call tracer, compared with those of a running geth (`GETH`)."""
+"""Compares error texts of the call tracer with the error texts of a running geth (`GETH`)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""ethers and viem, unmodified: every transaction type, the errors that they recognise, and their subscriptions under
-load.
+"""Runs ethers and viem, unmodified: every transaction type, the errors that they recognise, and their subscriptions
+under load.
 
-The packages are those in the lock file of examples/javascript-client, or in the folder `CLIENT_PACKAGES`. If `GETH`
-names a geth, the same scripts run against it and the results are compared. `OPHION_WATCH_SECONDS` sets the duration of
-the subscription test; the default is a few seconds.
+The packages come from the lock file of examples/javascript-client, or from the folder `CLIENT_PACKAGES`. If `GETH`
+names a geth, the same scripts run against geth, and the results are compared. `OPHION_WATCH_SECONDS` sets the duration
+of the subscription test; the default is a few seconds.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ LIBRARIES = pytest.mark.parametrize("library", ["ethers", "viem"])
 
 
 def told(script: str, tmp_path: Path, *options: str, given: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Run a script against a new `ophion dev`; return its result."""
-    # the first blob takes seconds, and half a minute was once too short on a busy machine
+    """Run a script against a new `ophion dev` and return its result."""
+    # the first blob transaction takes seconds, and on a busy machine more than half a minute
     patient = "--http-timeout-seconds=90"
     dev = ("--rpc-ws-port=0", "--graphql-http-enabled=false", "--logging=WARN", patient, *options)
     with NodeProcess(tmp_path / "data", *dev, command=("dev",)) as node:
@@ -45,7 +45,7 @@ def told(script: str, tmp_path: Path, *options: str, given: dict[str, Any] | Non
 
 
 def told_by_geth(script: str, tmp_path: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """Run the same script against a new `geth --dev`; return its result."""
+    """Run the same script against a new `geth --dev` and return its result."""
     if not IS_THERE:
         pytest.skip("GETH does not name a geth binary to compare with")
     with GethDev(tmp_path / "geth", FIRST) as geth:
@@ -107,7 +107,7 @@ def test_the_same_through_the_one_address_of_the_page(library: str, tmp_path: Pa
 
 @LIBRARIES
 def test_the_newest_fork_too(library: str, tmp_path: Path) -> None:
-    """On the newest fork, blobs are also accepted in the form that the libraries send: one proof per blob, not per
+    """On the newest fork, the node also accepts blobs in the form that the libraries send: one proof per blob, not per
     cell.
     """
     said = told(f"{library}-types.mjs", tmp_path, given={"blob": blob()})
@@ -130,7 +130,7 @@ ETHERS_ERRORS = {
     "underpriced": "REPLACEMENT_UNDERPRICED",
     "unknown method": "UNSUPPORTED_OPERATION",
 }
-"""ethers has names for four errors; it passes the others on unchanged."""
+"""Error names of ethers. It has names for four errors, and passes other errors on unchanged."""
 VIEM_ERRORS = {
     "nonce too low": "NonceTooLowError",
     "insufficient funds": "InsufficientFundsError",
@@ -179,7 +179,7 @@ def test_types_are_what_they_are_with_geth(library: str, tmp_path: Path) -> None
 
     Types 3 and 4 are included if this geth has them.
     """
-    # geth 1.15 ignores the authorization when it estimates a type 4 transaction to an address without code
+    # set the gas, because geth 1.15 ignores the authorization when it estimates a type 4 transaction
     new = {"gas": "100000", "blob": blob()} if IS_THERE and has_prague() else {"delegates": False}
     theirs = told_by_geth(f"{library}-types.mjs", tmp_path, {**new, "fills": False})
     ours = told(f"{library}-types.mjs", tmp_path, "--dev-fork=prague", given={"blob": blob()})

@@ -67,7 +67,8 @@ def test_the_verifiers_agree_on_good_and_changed_bundles(kind: str, tmp_path: Pa
     good = transaction_proof(folder, tmp_path / "data")
     genesis = (folder / "genesis.json").read_bytes()
     chance = random.Random(kind)
-    bundles = [good, good]  # the first verification in JavaScript also compiles and fills tables
+    # verify a valid bundle twice, because the first verification in JavaScript also compiles code
+    bundles = [good, good]
     for _ in range(CHANGES):
         changed = bytearray(good)
         changed[chance.randrange(len(good))] ^= chance.randrange(1, 256)

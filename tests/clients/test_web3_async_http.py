@@ -1,4 +1,4 @@
-"""web3.py's own tests over HTTP, asynchronous."""
+"""Runs web3.py's own asynchronous tests over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""web3.py's own tests over HTTP, synchronous."""
+"""Runs web3.py's own synchronous tests over HTTP."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from web3._utils.module_testing import (
 )
 
 
-@pytest.mark.usefixtures("txn_hash_with_log")  # makes the first log of the chain, which the cases expect
+@pytest.mark.usefixtures("txn_hash_with_log")  # this fixture makes the first log of the chain, which the cases expect
 class TestEth(EthModuleTest):
     pass
 

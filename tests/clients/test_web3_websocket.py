@@ -1,4 +1,4 @@
-"""web3.py's own tests over WebSocket; web3.py supports it only asynchronously."""
+"""web3.py's own tests over WebSocket, which web3.py supports only asynchronously."""
 
 from __future__ import annotations
 
@@ -26,4 +26,5 @@ def async_w3(ws_url: str, loop: asyncio.AbstractEventLoop) -> Iterator[Any]:
 
 
 class TestConnection(PersistentConnectionProviderTest):
-    OPTIONS = ("--block-period=0.2",)  # cases wait for blocks without sending transactions
+    # make blocks on a schedule, because some cases wait for blocks without transactions
+    OPTIONS = ("--block-period=0.2",)

@@ -13,7 +13,7 @@ from web3._utils.module_testing.go_ethereum_admin_module import GoEthereumAsyncA
 from web3._utils.module_testing.web3_module import AsyncWeb3ModuleTest
 
 
-@pytest.mark.usefixtures("txn_hash_with_log")  # makes the first log of the chain, which the cases expect
+@pytest.mark.usefixtures("txn_hash_with_log")  # this fixture makes the first log of the chain, which the cases expect
 class TestEth(AsyncEthModuleTest):
     pass
 

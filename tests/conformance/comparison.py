@@ -1,4 +1,6 @@
-"""Compares answers with public cases (../shared/fixtures/README.md): JSON equality, hex in any case, errors by code."""
+"""Compares answers with public cases (../shared/fixtures/README.md). JSON values must be equal, hex may have any case,
+and errors are compared by code.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,11 @@ ADDED_MEMBERS = frozenset(
         "parentBeaconBlockRoot", "requestsHash",
     }
 )  # fmt: skip
-"""Members that json-rpc.md 7.2 adds to the objects of Pantheon 1.2."""
+"""JSON keys that json-rpc.md 7.2 adds to the objects of Pantheon 1.2."""
 
 
 def differences(expected: Any, got: Any, lenient: bool = False, at: str = "$") -> list[str]:
-    """Return where two JSON values differ. `lenient` accepts additional members."""
+    """Return where two JSON values differ. With `lenient`, additional keys are accepted."""
     if isinstance(expected, dict) and isinstance(got, dict):
         found = [f"{at}.{name} is missing" for name in expected if name not in got]
         extra = set(got) - set(expected) - (ADDED_MEMBERS if lenient else set())
@@ -53,9 +55,10 @@ def answer_differences(expected: dict[str, Any], got: dict[str, Any], lenient: b
 
 
 def shape_differences(expected: Any, got: Any, at: str = "$") -> list[str]:
-    """Compare types and names of members, not values, for cases whose answer is only an example.
+    """Compare types and names of JSON keys, not values, for cases whose answer is only an example.
 
-    Names that are values themselves (addresses, nonces) may differ; the objects under them have the same shape.
+    Member names that are values themselves (addresses, nonces) may differ. The objects under these names must have the
+    same shape.
     """
     if isinstance(expected, dict) and isinstance(got, dict):
         if expected and all(_VALUE_NAME.fullmatch(name) for name in expected):

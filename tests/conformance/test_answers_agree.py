@@ -82,7 +82,7 @@ def test_transactions_and_receipts(interface: Interface) -> None:
 
 
 def price(transaction: dict[str, Any], block: dict[str, Any]) -> int:
-    """Return the effective gas price."""
+    """Return the effective gas price of a transaction."""
     if "maxFeePerGas" not in transaction:
         return int(transaction["gasPrice"], 16)
     tip = int(block["baseFeePerGas"], 16) + int(transaction["maxPriorityFeePerGas"], 16)
@@ -152,8 +152,8 @@ CALLS = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for na
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(call=CALLS)
 def test_a_call_means_the_same_by_every_name_of_the_block(interface: Interface, call: dict[str, Any]) -> None:
-    """A plain call at the newest block takes the fast path, other spellings of that block the slow path. The results
-    agree.
+    """A plain call at the newest block takes the fast path, and other spellings of that block take the slow path. The
+    results agree.
     """
     number = interface.ask("eth_blockNumber")
     ways: list[list[Any]] = [["latest"], [number], [{"blockNumber": number}], [], ["latest", {}], ["latest", None, {}]]

@@ -1,4 +1,4 @@
-"""Chains made by other clients: Besu, GoQuorum and geth, and a network of two of them.
+"""Chains made by other clients: Besu, GoQuorum, geth, and a network of two clients.
 
 Each chain is imported with full checks, all hashes in the database are checked, and the export must equal the file.
 This node must give the same answers as the client that made the chain (`expected.json`). The first blocks of each kind
@@ -46,7 +46,7 @@ needs_shared = pytest.mark.skipif(not WHOLE, reason="public test data ../shared/
 
 
 def check_files(interface: Interface, path: Path, *sources: Path) -> None:
-    """Check the database. Its export must equal the first source; further sources contain the same blocks."""
+    """Check the database. The export must equal the first source; further sources contain the same blocks."""
     store = interface.node.chain.store
     assert store.check(10) == []
     out = path / "export.rlp"
@@ -78,7 +78,7 @@ def test_a_whole_chain(folder: Path, tmp_path: Path) -> None:
 
 @needs_shared
 def test_the_same_blocks_with_other_seals_are_known(tmp_path: Path) -> None:
-    """Two clients stored different seals in 25 of 58 blocks. The first copy stays, and no fork is detected."""
+    """Two clients stored different seals in 25 of 58 blocks. The node keeps the first copy and detects no fork."""
     folder = SHARED / "fixtures/chains/goquorum-besu-mixed-qbft"
     import_chain(tmp_path, folder / "genesis.json", folder / "blocks-besu.rlp")
     genesis = import_chain(tmp_path, folder / "genesis.json", folder / "blocks.rlp")
@@ -112,7 +112,7 @@ def check_validators(interface: Interface, expected: dict[str, Any]) -> None:
     ends = [span["from"] for span in spans[1:]] + [expected["head"] + 1]
     for span, end in zip(spans, ends, strict=True):
         for number in range(span["from"], end):
-            # GoQuorum returns the set after a block (consensus.md 8), which made the next block
+            # GoQuorum lists for a block the validators of the next block (consensus.md 8), so ask for the next block
             listed = interface.ask(validators_method(interface), hex(number + 1 if is_goquorum else number))
             assert listed == sorted(span["validators"]), number
 

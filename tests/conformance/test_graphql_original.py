@@ -1,4 +1,4 @@
-"""Pantheon's own GraphQL cases, on its chain."""
+"""Runs Pantheon's own GraphQL cases on its chain."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEVIATIONS = {
     "eth_syncing": MOCKED,
     "graphql_pending": MOCKED,
 }
-"""Cases with another answer on purpose, with the line of the specification that decides it."""
+"""Cases whose answers differ intentionally, with the line of the specification that decides."""
 
 CASES = shared_files("fixtures/original/graphql")
 

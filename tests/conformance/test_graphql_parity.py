@@ -1,4 +1,4 @@
-"""Compares every GraphQL field with the corresponding JSON-RPC member, over whole chains.
+"""Compares every GraphQL field with the corresponding JSON-RPC key, over whole chains.
 
 The fields come from the schema by introspection. A field without a corresponding member in this file fails the test.
 """
@@ -21,7 +21,7 @@ Twin = Callable[[Object], Any]
 
 
 def number(name: str) -> Twin:
-    """Compare an integer that JSON-RPC writes in hex. If JSON-RPC omits the integer, the field must be null."""
+    """Compare an integer that JSON-RPC writes in hex. If JSON-RPC omits the integer, the GraphQL field must be null."""
     return lambda twin: int(twin[name], 16) if twin.get(name) is not None else None
 
 
@@ -35,7 +35,7 @@ def count(name: str) -> Twin:
 
 
 def by_address(name: str) -> Twin:
-    """Compare only the address of an account. Other fields of the test compare its state."""
+    """Compare only the address of an account. Other fields compare the state of the account."""
     return lambda twin: None if twin.get(name) is None else {"address": twin[name]}
 
 

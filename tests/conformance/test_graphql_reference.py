@@ -1,4 +1,4 @@
-"""Every rule of graphql.md 5, 6 and 7.2 that a request can show, on Pantheon's chain (head 32)."""
+"""Tests every rule of graphql.md 5, 6 and 7.2 that a request can show, on Pantheon's chain (head 32)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 def filled(document: str) -> str:
-    """Return the document with each placeholder replaced by the quoted hash that it stands for."""
+    """Return the document with each placeholder replaced by the quoted hash that it names."""
     for name, value in NAMES.items():
         document = document.replace(name, json.dumps(value))
     return document
 
 
 ANSWERS: list[tuple[str, Any]] = [
-    # field `block`
+    # these cases test the field `block`
     ("{block{number}}", {"block": {"number": 32}}),
     ("{block(number:null,hash:null){number}}", {"block": {"number": 32}}),
     ("{block(hash:$block30){number}}", {"block": {"number": 30}}),
@@ -43,13 +43,13 @@ ANSWERS: list[tuple[str, Any]] = [
      {"block": {"parent": None, "ommers": [], "transactions": [], "logs": []}}),
     ("{block(number:30){transactionAt(index:1){hash} ommerAt(index:0){hash} n:transactionAt(index:-1){hash}}}",
      {"block": {"transactionAt": None, "ommerAt": None, "n": None}}),
-    # field `blocks`
+    # these cases test the field `blocks`
     ("{blocks(from:30){number}}", {"blocks": [{"number": 30}, {"number": 31}, {"number": 32}]}),
     ('{blocks(from:"0x1e",to:"31"){number}}', {"blocks": [{"number": 30}, {"number": 31}]}),
     ("{blocks(from:32,to:900){number}}", {"blocks": [{"number": 32}]}),
     ("{blocks(from:33,to:900){number}}", {"blocks": []}),
     ("{blocks(from:32,to:null){number}}", {"blocks": [{"number": 32}]}),
-    # field `transaction`
+    # these cases test the field `transaction`
     ("{transaction(hash:$nothing){hash}}", {"transaction": None}),
     ("{transaction(hash:$creation){index to{address} status gas gasUsed cumulativeGasUsed logs{index} nonce}}",
      {"transaction": {"index": 0, "to": None, "status": None, "gas": 3141592, "gasUsed": 493172,
@@ -57,7 +57,7 @@ ANSWERS: list[tuple[str, Any]] = [
     ("{transaction(hash:$creation){createdContract{address balance} c:createdContract(block:0){address balance code}}}",
      {"transaction": {"createdContract": {"address": ACCOUNT, "balance": "0xa"},
                       "c": {"address": ACCOUNT, "balance": "0x0", "code": "0x"}}}),
-    # field `account`
+    # these cases test the field `account`
     ("{account(address:$account){balance transactionCount}}",
      {"account": {"balance": "0x140", "transactionCount": 0}}),
     ("{account(address:$account,blockNumber:null){balance}}", {"account": {"balance": "0x140"}}),
@@ -68,7 +68,7 @@ ANSWERS: list[tuple[str, Any]] = [
                   "code": "0x", "storage": WORD}}),
     ('{account(address:$account){storage(slot:"0x00000000000000000000000000000004")}}',
      {"account": {"storage": "0xaabbccffffffffffffffffffffffffffffffffffffffffffffffffffffffffee"}}),
-    # fields `call` and `estimateGas`
+    # these cases test the fields `call` and `estimateGas`
     ('{block(number:"0x8"){number call(data:{from:"a94f5374fce5edbc8e2a8697c15331677e6ebf0b",to:$account,'
      'data:"0x12a7b914"}){data status}}}', {"block": {"number": 8, "call": {"data": WORD, "status": 1}}}),
     ("{block{call(data:{}){data status gasUsed}}}", {"block": {"call": {"data": "0x", "status": 1, "gasUsed": 21000}}}),
@@ -81,7 +81,7 @@ ANSWERS: list[tuple[str, Any]] = [
      'call(data:{to:$account,data:"0x12a7b914"}){data status}}}',
      {"pending": {"estimateGas": 21000, "transactionCount": 0, "transactions": [], "account": {"balance": "0x140"},
                   "call": {"data": WORD[:-1] + "1", "status": 1}}}),
-    # field `logs`
+    # these cases test the field `logs`
     ("{logs(filter:{}){index}}", {"logs": [{"index": 0}]}),
     ("{logs(filter:{fromBlock:22,toBlock:23}){topics}}", {"logs": [{"topics": [TOPIC]}]}),
     ("{logs(filter:{fromBlock:32,toBlock:900}){transaction{block{number}}}}",
@@ -93,7 +93,7 @@ ANSWERS: list[tuple[str, Any]] = [
     ("{block(number:23){logs(filter:{topics:[[$nothing,$topic]]}){index}}}", {"block": {"logs": [{"index": 0}]}}),
     ("{block(number:23){logs(filter:{topics:[[$topic],[]]}){index}}}", {"block": {"logs": []}}),
     ("{block(number:23){logs(filter:{topics:[[$nothing]]}){index}}}", {"block": {"logs": []}}),
-    # other fields
+    # these cases test other fields
     ("{syncing{startingBlock currentBlock highestBlock pulledStates knownStates}}", {"syncing": None}),
     ("{gasPrice chainID}", {"gasPrice": "0x3e8", "chainID": "0x1"}),
 ]  # fmt: skip
@@ -196,9 +196,7 @@ def test_syntax_error(client: Client, document: str) -> None:
 
 
 def test_ommers(client: Client) -> None:
-    """An ommer has no body. As in Pantheon, the accounts of an ommer are those of the canonical block with the
-    same number.
-    """
+    """An ommer has no body. As in Pantheon, its accounts have the state of the canonical block with the same number."""
     fields = "number transactionCount ommerCount totalDifficulty raw transactions{hash} ommers{hash}"
     fields += " ommerAt(index:0){hash} transactionAt(index:0){hash} logs(filter:{}){index} parent{number}"
     state = "miner{balance} account(address:$account){balance} call(data:{}){status} estimateGas(data:{})"
@@ -226,7 +224,7 @@ def test_ommers(client: Client) -> None:
 
 
 def test_an_ommer_that_fails_is_null_alone(client: Client) -> None:
-    """If an item of `ommers` fails, only that item is null, because items may be null."""
+    """If an item of `ommers` fails, only this item is null, because the schema allows null items."""
     status, answer = client.post("{block(number:4){ommerCount ommers{number miner(block:33){balance}}}}")
     assert (status, answer["data"]) == (400, {"block": {"ommerCount": 2, "ommers": [None, None]}})
     assert [error["path"] for error in answer["errors"]] == [["block", "ommers", at, "miner"] for at in (0, 1)]

@@ -1,4 +1,4 @@
-"""Pantheon's own JSON-RPC cases, on its chain."""
+"""Runs Pantheon's own JSON-RPC cases on its chain."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEVIATIONS = {
     "eth_sendRawTransaction_messageCall": MOCKED,
     "eth_sendRawTransaction_transferEther": MOCKED,
 }
-"""Cases with another answer on purpose, with the line of the specification that decides it."""
+"""Cases whose answers differ intentionally, with the line of the specification that decides."""
 
 CASES = shared_files("fixtures/original/jsonrpc/eth")
 

@@ -18,11 +18,11 @@ from tests.unit.proofs.standalone import verify
 from tests.unit.rpc.interface import Interface, import_chain, open_interface
 
 UNPROVEN = {"goquorum-qbft-gas-limit-jump", "besu-qbft-contract"}
-"""A chain that is refused, and a chain whose validators a contract names."""
+"""A chain that is refused, and a chain whose validators come from a contract."""
 SAMPLES = [folder for folder in sorted((DATA / "chains").iterdir()) if folder.name not in UNPROVEN]
 WHOLE = [folder for folder in sorted((SHARED / "fixtures/chains").glob("*/")) if folder.name not in UNPROVEN]
 SMALL_VERIFIER = 2
-"""Proofs of each chain that the standalone verifier repeats; it is slow without the package coincurve."""
+"""Number of proofs per chain that the standalone verifier checks too. It is slow without the package coincurve."""
 
 
 def transactions(interface: Interface) -> list[str]:
@@ -43,7 +43,7 @@ def check_proofs(folder: Path, path: Path) -> int:
             try:
                 bundle = ProofBundle.from_object(interface.ask("eth_getProofBundle", tx_hash, wanted))
             except AssertionError as error:
-                assert "confirmations" in str(error)  # the last blocks of a Clique chain
+                assert "confirmations" in str(error)  # the last blocks of a Clique chain have too few confirmations
                 continue
             found = verify_bundle(bundle, trust).as_object()
             compare(interface, found, receipt)
@@ -78,7 +78,7 @@ def test_transactions_at_the_beginning_of_a_chain(folder: Path, tmp_path: Path) 
 @pytest.mark.skipif(not WHOLE, reason="public test data ../shared/fixtures/chains is not here")
 @pytest.mark.parametrize("folder", WHOLE, ids=lambda one: one.name)
 def test_transactions_of_a_whole_chain(folder: Path, tmp_path: Path) -> None:
-    # the IBFT 2.0 chain of Besu 25 has no transactions
+    # the chain must have a transaction, except the IBFT 2.0 chain of Besu 25, which has none
     assert (check_proofs(folder, tmp_path) > 0) == (folder.name != "besu25-ibft2-shanghai-cancun")
 
 

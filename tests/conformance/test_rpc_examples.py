@@ -1,4 +1,4 @@
-"""The examples of the methods and in docs/rpc are correct on the sample chain."""
+"""The examples of the methods, which docs/rpc repeats, are correct on the sample chain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cases of the common JSON-RPC standard (execution-apis), on its chain."""
+"""Runs the cases of the common JSON-RPC standard (execution-apis) on its chain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOT_BUILT = ("debug_", "eth_simulateV1", "testing_")
 """Methods of later versions (tracing, simulation), and methods that the public set calls optional."""
 
 DEVIATIONS: dict[str, str] = {}
-"""Cases with another answer on purpose, with the line of the specification that decides it."""
+"""Cases whose answers differ intentionally, with the line of the specification that decides."""
 
 CASES = [case for case in shared_files("fixtures/rpc-standard", "*/*.io") if not case.parent.name.startswith(NOT_BUILT)]
 

@@ -1,4 +1,4 @@
-"""Public cases of debug_* (Pantheon's and the standard's) and of eth_simulateV1, each on its own chain."""
+"""Runs public cases of debug_* (Pantheon's and the standard's) and of eth_simulateV1, each on its own chain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ DEVIATIONS = {
     "debug_traceBlockByNumber/trace-block-return-data-behavior": "",
     "debug_traceBlockByNumber/trace-block-storage-encoding": "",
 }
-"""Cases that are answered otherwise on purpose, and the deciding line. `none`: compared by shape, which agrees."""
+"""Cases whose answers differ intentionally, with the line that decides. `none` cases are compared by shape, which
+agrees.
+"""
 
 ORIGINAL = shared_files("fixtures/original/jsonrpc/debug")
 STANDARD = [

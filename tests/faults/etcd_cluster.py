@@ -16,10 +16,10 @@ REASON = "ETCD does not name an etcd program"
 
 
 class EtcdCluster:
-    """Some members; each can be signalled, stopped and started again."""
+    """A cluster of etcd servers; each can be signalled, stopped and started again."""
 
     def __init__(self, path: Path, members: int = 1, tls: Sequence[str] = ()) -> None:
-        """`tls`: options of etcd for encrypted client connections."""
+        """Create a cluster. `tls` contains options of etcd for encrypted client connections."""
         ports = free_ports(2 * members)
         self.urls = [f"{'https' if tls else 'http'}://127.0.0.1:{port}" for port in ports[:members]]
         self._tls = tls
@@ -30,7 +30,7 @@ class EtcdCluster:
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def start(self, index: int = 0) -> None:
-        """Start a member."""
+        """Start an etcd server of the cluster."""
         assert ETCD is not None, REASON
         client, peer = self.urls[index], self._peer_urls[index]
         cluster = ",".join(f"member{number}={url}" for number, url in enumerate(self._peer_urls))
@@ -51,11 +51,11 @@ class EtcdCluster:
         )
 
     def signal(self, number: int, index: int = 0) -> None:
-        """Send a signal to a member."""
+        """Send a signal to an etcd server."""
         self._processes[index].send_signal(number)
 
     def stop(self, index: int = 0) -> None:
-        """Kill a member."""
+        """Kill an etcd server."""
         process = self._processes.pop(index)
         process.kill()
         process.wait()

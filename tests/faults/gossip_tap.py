@@ -1,4 +1,4 @@
-"""`GossipTap`: intercepts the gossip of a validator in the process of a real node."""
+"""`GossipTap` intercepts the gossip of a validator in the process of a real node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real node with a Byzantine validator: `lying_command` replaces the `ophion` command.
+"""A real node with a Byzantine validator. `lying_command` replaces the `ophion` command.
 
 Strategies are names of `LiveStrategy`, separated by commas. The validator uses the next strategy at every height. It
 has only its own key, and otherwise behaves like any validator.
@@ -33,16 +33,18 @@ class LiveStrategy(Enum):
     """Misconduct of the validator at one height."""
 
     BODY_SWAP = "body-swap"
-    """Sends every proposal with the body of another block, also before its own proposals."""
+    """The validator sends every proposal with the body of another block. It also sends such a copy before each own
+    proposal.
+    """
     EQUIVOCATION = "equivocation"
-    """Proposes one block to some validators and another block to the rest, and votes for both."""
+    """The validator proposes one block to some validators and another block to the others, and votes for both."""
     WITHHELD_PROPOSALS = "withheld-proposals"
     STALE_ROUND_CHANGES = "stale-round-changes"
-    """Requests later rounds all the time, without its prepared block."""
+    """The validator requests later rounds all the time, without its prepared block."""
     OTHER_DIGESTS = "other-digests"
-    """Prepares and commits blocks that do not exist."""
+    """The validator prepares and commits blocks that do not exist."""
     REPLAY = "replay"
-    """Sends all received messages back to all validators, including their own and old messages."""
+    """The validator sends all received messages back to all validators, including their own and old messages."""
 
 
 ALL_STRATEGIES = ",".join(strategy.value for strategy in LiveStrategy)
@@ -84,7 +86,7 @@ class LyingGossip(GossipTap):
         self.gossip.multicast(message, validators)
 
     def relay(self, message: BftMessage, exclude: Collection[Address | None]) -> None:
-        """Relay nothing."""
+        """Relay no message."""
 
     # --- messages of others ---------------------------------------------------------------------
 
@@ -152,7 +154,7 @@ class LyingGossip(GossipTap):
         return self._strategies[height % len(self._strategies)]
 
     def _send_all(self, raw: RawMessage) -> None:
-        # the real gossip sends only the bytes of a message
+        # send the message to every validator like the real gossip
         for address in self._driver.validators:
             self.gossip._send(raw, address, may_drop=True)  # type: ignore[attr-defined]
 

@@ -1,7 +1,7 @@
-"""A real node that records what it signs: `recording_command` replaces the `ophion` command.
+"""A real node that records its signatures. `recording_command` replaces the `ophion` command.
 
-Messages are recorded when they are sent, after their votes are on disk. Clique blocks are recorded when they are
-announced, after they are on disk. A line is written at once, so that it survives a kill.
+The node records a message when it sends the message, after the votes are on disk. It records a Clique block when it
+announces the block, after the block is on disk. Each line is written at once, so that it survives a kill.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Signed(NamedTuple):
 
 
 def recording_command(file: Path, clock_ahead_s: float = 0.0) -> tuple[str, ...]:
-    """Return the command that starts such a node, with a clock that is ahead by some seconds."""
+    """Return the command that starts a recording node, with a clock that is ahead by some seconds."""
     root = Path(__file__).parents[2]
     script = f"import sys; sys.path.insert(0, {str(root)!r}); import tests.faults.recording_validator as it; "
     script += f"it.main({clock_ahead_s!r})"
@@ -95,7 +95,7 @@ def record(file: str, signed: Signed) -> None:
 
 
 def main(clock_ahead_s: float) -> None:
-    """Record what the node of this process signs."""
+    """Record the signatures of the node in this process."""
     file = sys.argv.pop(1)
     if clock_ahead_s:
         SystemClock.now = staticmethod(lambda: time.time() + clock_ahead_s)  # type: ignore[method-assign, assignment]

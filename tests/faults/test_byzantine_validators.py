@@ -16,14 +16,14 @@ from tests.faults.lying_validator import LiveStrategy, lying_command
 
 LIAR, HONEST = 3, (0, 1, 2)
 LARGE_BYTES = 100_000
-"""Call data per transaction. A copy with a small body arrives before such blocks."""
+"""Call data per transaction in bytes. A message with a small body arrives before blocks with such transactions."""
 
 
 @contextmanager
 def loaded(network: TestNetwork, block_bytes: int = 10 * LARGE_BYTES) -> Iterator[None]:
-    """Send large transactions meanwhile: `block_bytes` of them after each block.
+    """Send large transactions during the context: `block_bytes` bytes after each block.
 
-    They go to the Byzantine validator, because the test queries the other nodes.
+    The transactions go to the Byzantine validator, because the test queries the other nodes.
     """
     is_over = threading.Event()
 

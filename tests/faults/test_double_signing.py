@@ -1,4 +1,6 @@
-"""What real validators sign: no contradictions across kills, and nothing below the height of their peers."""
+"""Signatures of real validators do not contradict each other across kills, and are never below the height of their
+peers.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def test_killed_validators_sign_nothing_that_contradicts_them(tmp_path: Path, en
         chance = random.Random(9)
         for _ in range(KILLS):
             time.sleep(chance.random())
-            # with two killed validators there is no quorum, which causes round changes
+            # kill one or two validators; two killed validators leave no quorum, which causes round changes
             victims = chance.sample(range(4), chance.choice((1, 2)))
             network.kill(*victims)
             for victim in victims:
@@ -50,7 +52,7 @@ def test_killed_validators_sign_nothing_that_contradicts_them(tmp_path: Path, en
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_validator_with_an_empty_disk_signs_nothing_below_its_network(tmp_path: Path, engine: str) -> None:
-    # the signer of block 1
+    # erase the database of the signer of block 1
     wiped = 1 if engine == "clique" else 0
     rest, file = [index for index in range(4) if index != wiped], tmp_path / f"signed{wiped}"
     with recording_network(tmp_path, engine) as network:

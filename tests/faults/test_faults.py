@@ -1,9 +1,9 @@
 """Faults of real processes: validators that are killed, frozen, disconnected or lose their disk, and wrong clocks.
 
-Nodes are connected through relays (`ophion.testing.relay`), so links can be cut while processes run. After each fault:
+Nodes are connected through relays (`ophion.testing.relay`), so links can be cut while processes run. After each fault,
 no two nodes have different blocks at one height, no acknowledged block is lost, and the chain grows within three
-request timeouts after the fault has ended. The short set runs with all tests; `make faults` runs the long set (variable
-OPHION_FAULTS=long).
+request timeouts after the end of the fault. All test runs include the short set; `make faults` runs the long set
+(variable OPHION_FAULTS=long).
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ IS_LONG = os.environ.get("OPHION_FAULTS") == "long"
 ENGINES = ["ibft2", "qbft"] if IS_LONG else ["qbft"]
 TIMEOUT_S = 2
 RECOVERY_S = 3 * TIMEOUT_S
-"""The limit that the documentation states. Test machines are busy, so a test fails only after several times that."""
+"""Recovery time that the documentation states. Test machines are busy, so a test fails only after several times this
+limit.
+"""
 PATIENCE = 1 if IS_LONG else 5
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
@@ -38,7 +40,7 @@ class Ledger:
         self._hashes: dict[int, str] = {}
 
     def note(self, indexes: Iterable[int]) -> None:
-        """Read the chains of these nodes: no earlier block may be missing or different."""
+        """Read the chains of these nodes. No earlier block may be missing or different."""
         for index in indexes:
             height = self._network.height(index)
             for number in range(max(1, height - 8), height + 1):
@@ -56,7 +58,7 @@ class Ledger:
 
 
 def begun(network: TestNetwork) -> Ledger:
-    """Wait until all nodes take part in consensus, including those that started after the first block."""
+    """Wait until all nodes take part in consensus, including nodes that started after the first block."""
     network.wait(lambda: min(network.heights()) >= 2, 60, "the second block")
     method = "ibft_getStatus" if network.engine == "ibft2" else "qbft_getStatus"
     phases = lambda: [node.rpc(method)["phase"] for node in network.nodes]  # noqa: E731
@@ -172,7 +174,7 @@ def test_a_clock_is_five_seconds_off(tmp_path: Path, engine: str) -> None:
             ledger = begun(network)
             network.grow(8, 60, (0, 2, 3))
             ledger.note((0, 2, 3))
-            # for a clock that is behind, the newest blocks are in the future and are refused until their time
+            # a node with a slow clock refuses the newest blocks until its clock reaches their timestamps
             late = 2 + max(0, -seconds)
             network.wait(lambda: network.height(1) >= network.height(0) - late, 30, "the odd one keeping up")  # noqa: B023
             ledger.note(range(4))

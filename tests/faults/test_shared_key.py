@@ -1,4 +1,4 @@
-"""Two real nodes per validator key with a real etcd cluster: random faults, and no key contradicts itself.
+"""Two real nodes per validator key with a real etcd cluster: under random faults, no key signs contradictory messages.
 
 SHARED_KEY_FAULTS sets the number of faults, SHARED_KEY_ENGINES the consensus engines.
 """
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(ETCD is None, reason=REASON)
 def _network(path: Path, engine: str, store: str, relayed: bool = True) -> TestNetwork:
     """Return a network of four keys. Nodes 4 to 7 have their own node keys and share the validator keys of 0 to 3."""
     own = {KEYS + key: (f"--validator-private-key-file={path / f'node{key}' / 'key'}",) for key in range(KEYS)}
-    # partners disagree about the time
+    # two nodes have wrong clocks, so that nodes with the same key disagree about the time
     clocks = {1: 0.4, KEYS + 2: -0.4}
     launchers = {index: recording_command(path / f"signed{index}", clocks.get(index, 0.0)) for index in range(2 * KEYS)}
     return TestNetwork(
@@ -45,7 +45,7 @@ def _network(path: Path, engine: str, store: str, relayed: bool = True) -> TestN
 
 
 def _conflicts(path: Path) -> list[str]:
-    """Return all messages that the two nodes of a key signed for one round with different contents."""
+    """Return all messages with different contents that the two nodes of a key signed for one round."""
     found = []
     for pair in PAIRS:
         known: dict[tuple[str, int, int], str] = {}
@@ -77,7 +77,7 @@ def test_random_faults_cause_no_conflicting_messages(tmp_path: Path, engine: str
             os.kill(process, signal.SIGCONT)
 
         def partition() -> None:
-            """Separate partners: each side has one node of every key, or one node is alone."""
+            """Separate the two nodes of each key, or isolate one node."""
             if chance.random() < 0.5:
                 alone = chance.randrange(2 * KEYS)
                 network.divide([alone], [index for index in range(2 * KEYS) if index != alone])
@@ -102,7 +102,7 @@ def test_random_faults_cause_no_conflicting_messages(tmp_path: Path, engine: str
 
         faults: list[Callable[[], None]] = [kill, freeze, partition, kill_member, freeze_cluster]
         for number in range(FAULTS):
-            # every kind of fault at least once
+            # every kind of fault occurs once, and then faults are chosen at random
             (faults[number] if number < len(faults) else chance.choice(faults))()
             time.sleep(chance.uniform(0, 1))
             assert _conflicts(tmp_path) == [], f"after {number + 1} faults"
@@ -140,7 +140,7 @@ def test_partners_of_clique_signers_take_over(tmp_path: Path) -> None:
         height = network.height(KEYS)
 
         def is_reported() -> bool:
-            """Return whether a signer whose turn it is has reported the outage."""
+            """Return whether an in-turn signer has reported the outage."""
             return any("nothing is signed" in network.nodes[index].output() for index in partners)
 
         network.wait(is_reported, 60, "the log line")

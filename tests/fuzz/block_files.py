@@ -1,10 +1,10 @@
 """Change or truncate a block file at every position, and check that each change is detected and reported.
 
     python -m tests.fuzz.block_files            every byte of the small chain, changed in three ways or truncated
-    python -m tests.fuzz.block_files --every=50 every fiftieth
+    python -m tests.fuzz.block_files --every=50 every fiftieth byte
 
-Uses the real import, in this process. Blocks before the changed one are in the database already, and later ones follow
-in the file, so that an import takes milliseconds.
+The script runs the real import in this process. The database already has the blocks before the changed block, and the
+file contains only the changed and later blocks, so that an import takes milliseconds.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from tests.fuzz import samples
 
 _FLIPS = (0x01, 0x80, 0x55)
 _FOLLOWING = 2
-"""Number of blocks that follow the changed one in its file."""
+"""Number of blocks that follow the changed block in its file."""
 
 
 @dataclass(slots=True)
 class Spoiling:
-    """Results of a run."""
+    """Results of a run over all changed files."""
 
     files: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
@@ -48,7 +48,7 @@ class Spoiling:
 
 
 def spoil_all(folder: Path, every: int, first: int = 0) -> Spoiling:
-    """Change the small chain at every `every`-th byte, beginning with `first`."""
+    """Change the small chain at every `every`-th byte, starting at `first`."""
     blocks = samples.blocks()
     seen = Spoiling()
     file = folder / "blocks.rlp"
@@ -79,7 +79,7 @@ def opened_chain(folder: Path) -> Iterator[Chain]:
 
 
 def import_file(chain: Chain, file: Path) -> None:
-    """Import a file as `ophion blocks import` does."""
+    """Import a file in the same way as `ophion blocks import`."""
     BlockFileImport(ImportCore(chain, SystemClock()), SystemClock()).run([file])
 
 
@@ -104,7 +104,7 @@ def _judge(chain: Chain, file: Path, what: str, seen: Spoiling) -> None:
 
 
 def _kind(error: OphionError, file: Path) -> str:
-    """Return the rule that was broken. Raises AssertionError when the message does not name the position."""
+    """Return the rule that an import error names. Raises AssertionError if the error does not name the position."""
     message = str(error)
     assert message.isprintable(), message
     if isinstance(error, InvalidBlock):
@@ -118,7 +118,7 @@ def _kind(error: OphionError, file: Path) -> str:
 
 
 def main() -> int:
-    """Run the command above."""
+    """Run the command of the module docstring."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--every", type=int, default=1)
     given = parser.parse_args()

@@ -19,13 +19,13 @@ SOURCE = Path(__file__).with_name("faults.c")
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """The built library."""
+    """The built fault injection library."""
 
     library: Path
 
     @classmethod
     def built(cls, folder: Path) -> Faults:
-        """Compile the library; skip the test if that fails."""
+        """Compile the library. Skips the test if the compilation fails."""
         compiler = shutil.which("cc")
         if not sys.platform.startswith("linux") or compiler is None:
             pytest.skip("misbehaving disks need Linux and a C compiler")
@@ -53,7 +53,7 @@ class Faults:
 
     def moments(self, folder: Path, sampled: int) -> list[int]:
         """Return the file changes of an import at which to inject a fault: the last changes and a sample, or all
-        with FAULTS=all.
+        changes with FAULTS=all.
         """
         count = folder / "count"
         data = folder / "counted"

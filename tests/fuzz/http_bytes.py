@@ -89,7 +89,7 @@ def edited(sample: bytes, random: Random) -> bytes:
             case 0:
                 content[at:at] = random.choice(PIECES)
             case 1:
-                # a position where a header may be
+                # insert after a line end, where the parser expects a header
                 line = content.find(b"\r\n", random.randrange(len(content) + 1))
                 if line >= 0:
                     content[line + 2 : line + 2] = random.choice(PIECES)

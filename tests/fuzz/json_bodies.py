@@ -48,10 +48,10 @@ NAMED = {
     "^0x[1-9a-f]": ("gas", "gasPrice", "value", "nonce", "maxFeePerGas", "number", "time", "balance", "gasLimit"),
     "^0x": ("data", "input", "code"),
 }
-"""Sample texts for members whose schema only says that they are text."""
+"""Sample texts for JSON keys whose schema only says that the value is text."""
 PATTERNS = {name: pattern for pattern, names in NAMED.items() for name in names}
 BLINDING = ("admin_changeLogLevel",)
-"""Methods after which a node would log no errors."""
+"""Methods that would stop a node from logging errors."""
 STATUSES = (200, 400, 401, 408, 413, 503)
 LARGE = 40
 
@@ -134,7 +134,7 @@ def body(random: Random) -> bytes:
         one = json.dumps(request(random))
         found = one.replace('"params"', '"params":[],"params"').encode()
     elif kind == 3:
-        # long enough to be outlined before it is parsed
+        # make the body so long that the node scans its structure before parsing it
         one = json.dumps(request(random) | {"filler": random.choice(("x", "é", "\\", "\ud800")) * 5000})
         found = one.replace('"id": ', '"id": ' + random.choice(("1.5e", "-", "0", "1e999", ""))).encode()
     elif kind == 4:

@@ -34,7 +34,7 @@ class ChainFiles:
     blocks: Path
 
     def command(self, data: Path) -> list[str]:
-        """Arguments of the import."""
+        """Return the arguments of the import."""
         return [
             "blocks",
             "import",
@@ -52,7 +52,7 @@ class Kills:
     rounds: int = 0
     """Number of complete imports; each begins with an empty data path."""
     heads: list[int] = field(default_factory=list)
-    """Head after each kill; -1 without a database or with an empty one."""
+    """Head after each kill; -1 if the database is missing or empty."""
     last: str = ""
     """Final head, as the command shows it."""
 
@@ -74,21 +74,23 @@ def made_chain(folder: Path) -> ChainFiles:
 
 
 def kill_imports(chain: ChainFiles, folder: Path, kills: int, seed: int) -> Kills:
-    """Kill imports. Raises AssertionError if a killed import leaves damage, loses blocks, or cannot be continued."""
+    """Kill imports. Raises AssertionError if a killed import damages the database, loses blocks, or cannot be
+    continued.
+    """
     source = random.Random(seed)
     done = Kills()
     reach = _timed_import(chain, folder / "whole")
     head = _head_shown(_import(chain, folder / "whole"))
     data = folder / "0"
     last = -1
-    # a kill before the first write transaction tests little, so at least one must be later
+    # a kill before the first write transaction tests little, so repeat until one kill hits a later moment
     while done.kills < kills or (max(done.heads) <= 0 and done.kills < 5 * kills):
         if _killed(chain.command(data), source.uniform(0.02, reach)):
             done.kills += 1
             found = _checked_head(data)
             assert found >= last, f"the head was block {last} and is block {found}"
             done.heads.append(found)
-            # on a busy machine, the import takes longer than the first time
+            # the import made no progress before the kill, so allow more time until the next kill
             reach *= 1.2 if found == last else 1
             last = found
             continue
@@ -117,7 +119,7 @@ def _head_shown(out: str) -> str:
 
 
 def _killed(arguments: list[str], after_s: float) -> bool:
-    """Start a command and kill it. Returns False if the command had ended before the kill."""
+    """Start a command and kill it. Returns False if the command ended before the kill."""
     process = subprocess.Popen(
         [*OPHION, *arguments], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -131,7 +133,7 @@ def _killed(arguments: list[str], after_s: float) -> bool:
 
 
 def _checked_head(data: Path) -> int:
-    """Return the head of an undamaged database; -1 if nothing is stored yet."""
+    """Return the head of an undamaged database; -1 if the database has no blocks yet."""
     done = ophion("storage", "check", f"--data-path={data}", timeout_s=600)
     if "here is no chain in" in done.err:
         return -1
@@ -149,13 +151,13 @@ def _finish(chain: ChainFiles, data: Path, head: str) -> None:
     assert f"No damage found up to {head}." in ophion("storage", "check", f"--data-path={data}").succeeded().out
     exported = data.with_suffix(".rlp")
     ophion("blocks", "export", f"--to={exported}", f"--data-path={data}").succeeded()
-    # a file of another client may lack block 0
+    # the export begins with block 0, which a chain file of another client may lack
     wanted, got = chain.blocks.read_bytes(), exported.read_bytes()
     assert got == wanted or got == split_blocks(got)[0] + wanted
 
 
 def main() -> int:
-    """Run the command above."""
+    """Run the command of the module docstring."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)

@@ -3,10 +3,10 @@ of ophion]
 
 The duration of an iteration is the processor time of the loop's thread, so interruptions by the system do not count. A
 callback every millisecond measures the processor time since the previous callback, which is one iteration or a few
-short ones. If it is the longest so far, a line is written to FILE: seconds, and the stack of the thread when a long
-iteration was detected. The stack is dumped by a signal from a timer on the thread's own CPU clock, so it also shows
-code that holds the GIL. On a virtual machine, this clock includes stolen time, so the stolen time that the system
-reports is subtracted.
+short ones. For each new maximum, a line is written to FILE: the seconds, and the stack of the thread when a long
+iteration was detected. A signal from a timer on the thread's own CPU clock dumps the stack, so it also shows code that
+holds the GIL. On a virtual machine, this clock includes stolen time, so the stolen time that the system reports is
+subtracted.
 
 The node itself is not changed.
 """
@@ -30,19 +30,19 @@ import uvloop
 
 EVERY_S = 0.001
 LONG_S = 0.03
-"""Iterations shorter than this are not examined."""
+"""Event loop iterations shorter than this many seconds are not examined."""
 DEPTH = 8
 STAT = Path("/proc/stat")
 TICKS = os.sysconf("SC_CLK_TCK")
 LOOK_EVERY = 32
-"""Number of iterations between two readings of the stolen time."""
+"""Number of event loop iterations between two readings of the stolen time."""
 THREAD_CPU_CLOCK = 3
 TO_THREAD = 4
 SIGNAL = signal.SIGPROF
 
 
 class SignalEvent(ctypes.Structure):
-    """`sigevent`: a signal to one thread."""
+    """`sigevent` of C: a signal to one thread."""
 
     _fields_ = (
         ("value", ctypes.c_void_p),
@@ -54,7 +54,7 @@ class SignalEvent(ctypes.Structure):
 
 
 class Interval(ctypes.Structure):
-    """`itimerspec`: once, after a time."""
+    """`itimerspec` of C: a timer that expires once."""
 
     _fields_ = (("every", ctypes.c_long * 2), ("after", ctypes.c_long * 2))
 
@@ -72,7 +72,7 @@ class Alarm:
         if self._libc.timer_create(THREAD_CPU_CLOCK, ctypes.byref(event), ctypes.byref(self._timer)):
             raise OSError(ctypes.get_errno(), "no clock of this thread")
         self._after = Interval((0, 0), (0, int(after_s * 1e9)))
-        # disarm at exit: an unhandled signal would kill the process
+        # disarm the timer at exit, because an unhandled signal would kill the process
         atexit.register(self._set, Interval())
         self.rearm()
 
@@ -83,7 +83,7 @@ class Alarm:
         self._libc.timer_settime(self._timer, 0, ctypes.byref(after), None)
 
     def seen(self) -> list[str]:
-        """Return the stack since the last call, innermost frame first."""
+        """Return the stack that was dumped since the last call, innermost frame first."""
         text = self._path.read_text()
         self._file.seek(0)
         self._file.truncate()
@@ -92,13 +92,15 @@ class Alarm:
 
 
 def stolen_s() -> list[float]:
-    """Return the stolen seconds of each processor of a virtual machine; empty if the system has no such figure."""
+    """Return the stolen seconds of each processor of a virtual machine; empty if the system does not report stolen
+    time.
+    """
     lines = STAT.read_text().splitlines() if STAT.exists() else []
     return [int(line.split()[8]) / TICKS for line in lines if line.startswith("cpu") and line[3].isdigit()]
 
 
 class Turns:
-    """Measures the longest iteration so far."""
+    """Measures the longest iteration of the event loop so far."""
 
     def __init__(self, path: Path, loop: Any) -> None:
         self._path = path
@@ -125,11 +127,11 @@ class Turns:
                     file.write(json.dumps({"seconds": took, "doing": doing}) + "\n")
         self._loop.call_later(EVERY_S, self._turned)
         self._alarm.rearm()
-        self._began = time.thread_time()  # the time of this code does not count
+        self._began = time.thread_time()  # start the measurement after this code, so that its own time does not count
 
 
 def longest(path: Path) -> tuple[float, list[str]]:
-    """Return the longest recorded iteration and its stack."""
+    """Return the longest recorded iteration of the event loop and its stack."""
     lines = path.read_text().splitlines() if path.exists() else []
     if not lines:
         return 0.0, []

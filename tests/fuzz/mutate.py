@@ -1,4 +1,4 @@
-"""Nearly correct input, which decoders must survive."""
+"""Makes nearly correct input, which decoders must survive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "0"))
-"""Examples per target; 0 for a short run that is the same each time."""
+"""Number of examples per fuzz target; 0 for a short run that is the same each time."""
 
 
 def target(examples: int) -> Callable[[Any], Any]:
@@ -44,7 +44,7 @@ _edits = st.lists(
 
 
 def mutated(samples: Sequence[bytes]) -> st.SearchStrategy[bytes]:
-    """Return a strategy: a sample after a few edits, or random bytes."""
+    """Return a strategy that gives a sample after a few edits, or random bytes."""
     return st.one_of(st.builds(_edited, st.sampled_from(samples), _edits), st.binary(max_size=200))
 
 
@@ -106,7 +106,7 @@ ODD_VALUES: tuple[Any, ...] = (
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the paths of all members of a JSON value."""
+    """Yield the paths of all keys of a JSON value."""
     members: Iterator[tuple[Any, Any]]
     if isinstance(value, dict):
         members = iter(value.items())
@@ -130,7 +130,7 @@ def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 
 def mutated_json(samples: Sequence[bytes]) -> st.SearchStrategy[bytes]:
-    """Return a strategy: a JSON text with odd values, repeated keys, or a few changed bytes."""
+    """Return a strategy that gives JSON text with odd values, repeated keys, or a few changed bytes."""
     documents = [json.loads(sample) for sample in samples]
     spots = [(document, path) for document in documents for path in places(document)]
     odd = st.one_of(st.sampled_from(ODD_VALUES), st.text(max_size=5), st.integers())

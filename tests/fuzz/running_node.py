@@ -2,13 +2,13 @@
 
     python -m tests.fuzz.running_node [--seconds=600] [--seed=1] [--only=http_bytes ...]
 
-Starts nodes with every method and every service, and sends each kind of input for `--seconds`: mutated HTTP, mutated
-WebSocket frames, mutated JSON-RPC requests. The node must not answer with an internal error, log a traceback or an
-error, need more than 100 ms for one iteration of the event loop, or fail to stop. The duration of an iteration is the
-processor time of the loop's thread (loop_turns.py); the stack of the longest one is printed. The latency of an honest
-client (tests/abuse/watch.py) shows how busy the machine was.
+The script starts nodes with every method and every service, and sends each kind of input for `--seconds`: mutated HTTP,
+mutated WebSocket frames, mutated JSON-RPC requests. The node must not answer with an internal error, log a traceback or
+an error, need more than 100 ms for one iteration of the event loop, or fail to stop. The duration of an iteration is
+the processor time of the loop's thread (loop_turns.py). The script prints the stack of the longest iteration. The
+latency of an honest client (tests/abuse/watch.py) shows how busy the machine was.
 
-Seed and number determine each case. After a finding, the last input is printed.
+Seed and number determine each case. After a finding, the script prints the last input.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Report:
     turn_s: float = 0.0
     """Longest iteration of the event loop, in processor time of its thread."""
     doing: list[str] = field(default_factory=list)
-    """Stack of that iteration, if it was long."""
+    """Stack of the longest iteration of the event loop, if that iteration was long."""
     wait_s: float = 0.0
     """Longest latency of an honest client."""
     peak_mb: float = 0.0
@@ -86,7 +86,7 @@ class Report:
 
 
 async def fuzzed(kind: str, node: NodeProcess, seconds: float, seed: int, longest_s: float = LONGEST_TURN_S) -> Report:
-    """Send one kind of input for some seconds; no iteration may be longer than `longest_s`."""
+    """Send one kind of input for some seconds. No iteration of the event loop may be longer than `longest_s`."""
     target = target_of(node)
     report, end = Report(kind), time.monotonic() + seconds
     numbers = iter(range(sys.maxsize))
@@ -100,7 +100,7 @@ async def fuzzed(kind: str, node: NodeProcess, seconds: float, seed: int, longes
                 report.recent.append((number, finding.sent))
                 report.find(str(finding))
             except OSError:
-                pass  # a closed connection is an acceptable answer
+                pass  # the node may close the connection instead of answering
             else:
                 report.recent.append((number, sent))
             report.cases += 1

@@ -24,7 +24,7 @@ def import_small(
     env: Mapping[str, str] | None = None,
     prefix: Sequence[str] = (),
 ) -> Finished:
-    """Import the chain, or other files."""
+    """Import the small chain, or other block files."""
     return ophion(*import_arguments(data, blocks, genesis), *arguments, env=env, prefix=prefix)
 
 

@@ -1,7 +1,7 @@
 """Fuzz targets for decoders: every input gives a value or one clear error.
 
-Each target has a short run that is the same each time. `FUZZ_EXAMPLES=100000 pytest tests/fuzz` makes longer runs that
-differ. The exceptions caught below may be raised; a panic of the extension or any other exception fails the test.
+The short run of a target is the same each time. `FUZZ_EXAMPLES=100000 pytest tests/fuzz` makes longer runs that differ.
+A target may raise the exceptions that it catches; a panic of the extension or any other exception fails the test.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests of loop_turns.py: measuring must not change the process, not even at its end."""
+"""Tests that loop_turns.py does not change the measured process, not even at its exit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ alarm, began = Alarm(path, 0.05), time.thread_time()
 
 
 def test_the_measuring_signal_does_not_kill_an_ending_process(tmp_path: Path) -> None:
-    """The measuring signal must not kill a process at exit, after the interpreter has removed the signal handler."""
+    """The measuring signal does not kill a process that exits after the interpreter has removed the signal handler."""
     command = [sys.executable, "-c", ENDS, str(tmp_path / "look")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

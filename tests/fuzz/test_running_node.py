@@ -1,4 +1,4 @@
-"""A short fuzzing run against a running node; `make fuzz` runs ten minutes of each kind."""
+"""Runs a short fuzzing run against a running node. `make fuzz` runs ten minutes of each kind."""
 
 from __future__ import annotations
 

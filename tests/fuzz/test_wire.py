@@ -1,4 +1,4 @@
-"""Fuzz targets for input from peers: a value or one clear error, and never more memory than allowed."""
+"""Fuzz targets for input from peers: each input gives a value or one clear error, and memory stays within its limit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PACKETS = ("ping", "ping_with_more", "ping_of_later_version", "pong", "find_node
 
 
 def sessions() -> tuple[Session, Session]:
-    """Return both ends of a connection after their Hellos."""
+    """Return both RLPx sessions of a connection after their Hellos."""
     initiator = Handshake.initiate(A, public_key(B), ENTROPY[: wire.HANDSHAKE_ENTROPY])
     ack, _, theirs = Handshake.answer(B, initiator.auth, ENTROPY[: wire.HANDSHAKE_ENTROPY])
     ours = initiator.finish(ack)
@@ -106,7 +106,7 @@ def test_packets(datagram: bytes, has_right_hash: bool) -> None:
     except WireError as error:
         assert is_clear(error)
     except rlp.RlpError:
-        pass  # only the list is checked here; its items are checked where their type is known
+        pass  # `split_list` checks only the list, and the code that reads the items checks their form
 
 
 @target(300)

@@ -16,7 +16,7 @@ FINAL, MASKED = 0x80, 0x80
 
 
 def frame(first: int, payload: bytes, random: Random) -> bytes:
-    """Return one frame. Sometimes its length is wrong or encoded incorrectly, or its mask is missing."""
+    """Return one frame. Sometimes the length is wrong or encoded incorrectly, or the mask is missing."""
     size, lie = len(payload), random.randrange(60)
     if lie == 0:
         size = random.choice((0, 125, 126, 65535, 65536, 1 << 31, (1 << 63) - 1, 1 << 63))
@@ -70,7 +70,7 @@ async def case(target: Target, random: Random) -> bytes:
         data = b"".join(frames(random) for _ in range(random.choice((1, 3, 10))))
         if random.randrange(6) == 0:
             data = edited(data, random)
-        # either everything in one write, or the handshake first and the frames later
+        # send handshake and frames in one write, or the frames in a second write
         pieces = (hello + data,) if random.randrange(4) == 0 else (hello, data)
         for piece in pieces:
             sent += piece

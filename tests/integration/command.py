@@ -23,12 +23,12 @@ class Finished:
     err: str
 
     def succeeded(self) -> Finished:
-        """Check that the command succeeded; return the same result."""
+        """Check that the command succeeded, and return this result."""
         assert self.code == 0, f"exit code {self.code}\n{self.out}\n{self.err}"
         return self
 
     def failed(self, *messages: str) -> Finished:
-        """Check that the command failed with these messages and without a traceback; return the same result."""
+        """Check that the command failed with these messages and without a traceback, and return this result."""
         assert self.code == 1, f"exit code {self.code}\n{self.out}\n{self.err}"
         assert "Traceback" not in self.err
         assert "Internal error" not in self.err
@@ -38,10 +38,12 @@ class Finished:
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment without options of other nodes, so that this checkout is used."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPHION_", "PANTHEON_", "BESU_"))}
-    path = os.pathsep.join(filter(None, (str(ROOT / "src"), kept.get("PYTHONPATH", ""))))
-    return {**kept, "PYTHONPATH": path, **(extra or {})}
+    """Return the environment of this checkout, without variables that set options."""
+    variables = {
+        name: value for name, value in os.environ.items() if not name.startswith(("OPHION_", "PANTHEON_", "BESU_"))
+    }
+    path = os.pathsep.join(filter(None, (str(ROOT / "src"), variables.get("PYTHONPATH", ""))))
+    return {**variables, "PYTHONPATH": path, **(extra or {})}
 
 
 def ophion(

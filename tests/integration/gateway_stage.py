@@ -24,13 +24,13 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 def site(**ports: int) -> Site:
-    """Return a site with one node whose services listen on these ports, by the names of `ServiceKind`."""
+    """Return a site with one node. `ports` maps names of `ServiceKind` to the ports of its services."""
     places = {ServiceKind[name.upper()]: Place("127.0.0.1", port) for name, port in ports.items()}
     return Site("test", None, (SiteNode("node", "rpc", places),))
 
 
 class Loop:
-    """A server in a thread with its own event loop; a context manager."""
+    """A context manager that runs a server in a thread with its own event loop."""
 
     def __init__(self) -> None:
         self.loop = uvloop.new_event_loop()
@@ -137,7 +137,7 @@ def call(method: str, *params: Any) -> bytes:
 
 
 async def request_of(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
-    """Return head and body of the next request."""
+    """Return HTTP head and body of the next request."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = next(
         (int(line.partition(b":")[2]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0

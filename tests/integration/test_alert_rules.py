@@ -1,4 +1,4 @@
-"""The alert rules beside the dashboard, checked by Prometheus' own tool.
+"""Checks the alert rules beside the dashboard with Prometheus' own tool.
 
 `OPHION_PROMTOOL` names the program if it is not on the PATH.
 """

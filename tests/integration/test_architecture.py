@@ -23,7 +23,7 @@ Flow = list[tuple[str, str]]
 
 
 def flows() -> list[Flow]:
-    """Return the flows of the page: a block, a transaction, and three calls."""
+    """Return the flows that docs/architecture.md describes: a block, a transaction, and three calls."""
     blocks = re.findall(r"^```\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     steps = [re.findall(r"^(\S+\.py) {2,}(\w+)(?: {2,}|$)", block, re.MULTILINE) for block in blocks]
     return [flow for flow in steps if flow]
@@ -60,7 +60,7 @@ def test_every_file_and_folder_that_is_named_exists() -> None:
 def test_every_function_of_a_flow_is_in_its_file(flow: Flow) -> None:
     for path, function in flow:
         assert (SOURCES / path).exists()
-        # functions of the Rust extension are declared in the type stub
+        # functions of the Rust extension are declared in the type stub `_native.pyi`
         text = (SOURCES / ("_native.pyi" if path.startswith("native/") else path)).read_text()
         assert re.search(rf"def {function}\b", text), f"{path} has no {function}"
 

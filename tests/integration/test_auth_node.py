@@ -1,4 +1,4 @@
-"""A node with authentication, set up as by an operator: password hash, credentials file, login, calls."""
+"""A node with authentication, set up like an operator does: password hash, credentials file, login, calls."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ def test_the_doctor_asks_with_a_token(node: NodeProcess, tmp_path: Path) -> None
         True,
     )
     (tmp_path / "token").write_text(login(node.ports["json-rpc"], "ops")[1]["token"])
-    told = ophion("doctor", f"--rpc={url}", "--wait=0", f"--token-file={tmp_path / 'token'}").out
-    assert told.startswith(f"{url}: ophion/")
-    assert "does not answer" not in told
+    report = ophion("doctor", f"--rpc={url}", "--wait=0", f"--token-file={tmp_path / 'token'}").out
+    assert report.startswith(f"{url}: ophion/")
+    assert "does not answer" not in report
 
 
 def test_websocket_from_login_to_answer(node: NodeProcess) -> None:
@@ -105,14 +105,16 @@ def test_websocket_from_login_to_answer(node: NodeProcess) -> None:
 
 
 def test_the_page_knows_which_services_require_a_token(users: Path, tmp_path: Path) -> None:
-    """Browsers cannot send a token in a WebSocket handshake, so the page must not try."""
+    """The page opens no WebSocket to a service that requires a token, because browsers cannot send a token in a
+    handshake.
+    """
     options = ("--rpc-ws-enabled", "--rpc-ws-port=0", "--page-http-enabled", "--page-http-port=0")
     asks = ("--rpc-ws-authentication-enabled", f"--rpc-ws-authentication-credentials-file={users}")
     with NodeProcess(tmp_path / "data", "--network=dev", *options, *asks) as node:
         with urllib.request.urlopen(f"http://127.0.0.1:{node.ports['page-http']}/nodes.json", timeout=60) as answer:
-            told = json.loads(answer.read())
-        assert (told["token"], told["socketToken"]) == (False, True)
-        assert "jsonws" in told["services"], "programs can send one"
+            status = json.loads(answer.read())
+        assert (status["token"], status["socketToken"]) == (False, True)
+        assert "jsonws" in status["services"], "programs can send one"
 
 
 def test_answers_take_as_long_for_unknown_users_as_for_wrong_passwords(node: NodeProcess) -> None:
@@ -124,9 +126,10 @@ def test_answers_take_as_long_for_unknown_users_as_for_wrong_passwords(node: Nod
         return time.perf_counter() - began
 
     seconds("ali")
-    # fewer attempts than the login throttle allows (docs/security.md)
+    # four pairs are fewer attempts than the login throttle allows (docs/security.md)
     pairs = [(seconds("ali"), seconds("bob")) for _ in range(4)]
-    # the minimum excludes the effect of other load; without a hash for unknown users, `unknown` would be far lower
+    # the minimum excludes the effect of other load. Without a password hash for unknown users, `unknown` would be far
+    # lower.
     wrong, unknown = (min(column) for column in zip(*pairs, strict=True))
     assert 0.3 < unknown / wrong < 3
 
@@ -151,7 +154,7 @@ def test_tls_on_both_services_with_certificates_of_clients(tmp_path: Path, users
     key, certificate = identity("node")
     store = pem_file(tmp_path / "node.pem", key, certificate)
     client = pem_file(tmp_path / "client.pem", *identity("client"))
-    trust = client  # a self-signed certificate is trusted like one of an authority, if it is in the trust store
+    trust = client  # the trust store trusts a self-signed certificate like the certificate of an authority
     options = (
         "--network=dev",
         "--rpc-http-tls-enabled",

@@ -1,4 +1,4 @@
-"""`ophion bench` against real nodes: one with fees, one with free gas."""
+"""Tests `ophion bench` against real nodes: one with fees, one with free gas."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from ophion.testing.process import NodeProcess
 from tests.integration.command import ophion
 
 QUICK = ("--step-seconds=1", "--search-seconds=60", "--max-rate=20")
-"""Stops as soon as a rate that any machine reaches is sustained, and retries if the machine stalls."""
+"""Options that end the search at the first sustained rate, which any machine reaches. The search retries if the machine
+stalls.
+"""
 
 
 def test_a_rate_is_found_and_reported(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Import, export and maintenance of chains with the real command."""
+"""Tests import, export and maintenance of chains with the real command."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_another_genesis_is_refused_with_both_hashes(imported: Path, tmp_path: P
 
 def test_a_bad_block_is_named_and_everything_before_it_stays(tmp_path: Path) -> None:
     content = bytearray(BLOCKS.read_bytes())
-    content[-40] ^= 1  # changes the seal of the last header, or its body
+    content[-40] ^= 1  # the changed byte is in the seal or in the body of the last block
     bad = tmp_path / "bad.rlp"
     bad.write_bytes(content)
     done = import_chain(tmp_path / "data", SKIP_WORK, file=bad).failed("at block number 32 (0x")
@@ -145,7 +145,7 @@ def test_a_wrong_seal_is_found(tmp_path: Path) -> None:
     block = rlp.decode(content[start : rlp.item_end(content, start)])
     assert isinstance(block, list)
     assert isinstance(block[0], list)
-    block[0][-1] = bytes(8)  # the nonce
+    block[0][-1] = bytes(8)  # the last header field is the nonce
     bad = tmp_path / "bad.rlp"
     bad.write_bytes(rlp.encode(block))
     import_chain(tmp_path / "data", file=bad).failed("Invalid header at block number 1 (0x", "mix hash")
@@ -208,7 +208,9 @@ def test_a_plain_file_is_no_data_path(tmp_path: Path) -> None:
 
 
 def namespaced(script: str) -> list[str]:
-    """Return a command that runs another command in a mount namespace; skip if the machine forbids that."""
+    """Return a command that runs another command in a mount namespace. Skips the test if the machine forbids
+    namespaces.
+    """
     prefix = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'{script} && exec "$@"', "sh"]
     try:
         allowed = subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0

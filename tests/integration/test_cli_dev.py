@@ -1,4 +1,4 @@
-"""`ophion dev` and a plain node, from the command line to an answer and to the stop."""
+"""Runs `ophion dev` and a plain node from the command line, sends requests, and stops them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FREE_PORTS = ("--rpc-http-port=0", "--rpc-ws-port=0", "--graphql-http-port=0", "
 
 
 def ports(data: Path, process: subprocess.Popen[bytes]) -> dict[str, int]:
-    """Wait for the ports file; return its ports."""
+    """Wait for the ports file and return its ports."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
         found = list(data.glob("*.ports"))

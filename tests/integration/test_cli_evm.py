@@ -1,4 +1,4 @@
-"""The runners of public test vectors, with the real command."""
+"""Runs the runners of public test vectors with the real command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ophion export` beside a running node: rows, second runs, damaged files, bad input."""
+"""Tests `ophion export` beside a running node: rows, second runs, damaged files, bad input."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ FORMS = ("binary", "string", "f64", "decimal")
 
 
 def token_transfer(to: bytes, amount: int) -> bytes:
-    """Init code that logs an ERC-20 transfer, sets a slot, calls an account and deploys one byte of code."""
+    """Return init code that logs an ERC-20 transfer, sets a slot, calls an account and deploys one byte of code."""
     push = bytes([0x7F])
     return (
         push + amount.to_bytes(32, "big") + bytes.fromhex("5f52")
         + push + to.rjust(32, b"\0") + push + RICH.address.rjust(32, b"\0") + push + TRANSFER
-        + bytes.fromhex("60205fa3")  # LOG3 of 32 bytes
-        + bytes.fromhex("602a5f55")  # slot 0 becomes 42
-        + bytes.fromhex("5f5f5f5f5f73") + to + bytes.fromhex("5af150")  # a call without value
+        + bytes.fromhex("60205fa3")  # these bytes run LOG3 with 32 bytes of data
+        + bytes.fromhex("602a5f55")  # these bytes set slot 0 to 42
+        + bytes.fromhex("5f5f5f5f5f73") + to + bytes.fromhex("5af150")  # these bytes make a call without value
         + bytes.fromhex("60015ff3")
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The command as a process: exit codes, streams, unusual environments."""
+"""Tests the command as a process: exit codes, streams, unusual environments."""
 
 from __future__ import annotations
 

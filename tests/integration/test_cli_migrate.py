@@ -1,4 +1,4 @@
-"""`ophion migrate` as a process, on databases in the layout of other clients."""
+"""Tests `ophion migrate` as a process, on databases in the layout of other clients."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEY = "0x8f2a55949038a9610f50fb23b5883af3b4ecb3c3bb792cbcefbd1542c692be63"
 
 @pytest.fixture
 def besu(tmp_path: Path) -> Path:
-    """A data directory of Besu with its small files."""
+    """Return a data directory of Besu with its small files."""
     path = tmp_path / "besu"
     write_besu_database(path, CHAIN, metadata={"v2": {"format": "BONSAI", "version": 3}}, families=BONSAI)
     (path / "key").write_text(KEY)

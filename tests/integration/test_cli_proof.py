@@ -1,4 +1,4 @@
-"""`ophion proof`: export from a database and from a running node, verification, bad input."""
+"""Tests `ophion proof`: export from a database and from a running node, verification, bad input."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def genesis(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def data(genesis: Path) -> Path:
-    """A database with a chain of four validators."""
+    """Return a database with a chain of four validators."""
     blocks, path = genesis.parent / "blocks.rlp", genesis.parent / "data"
     blocks.write_bytes(b"".join(raw for _, raw in sealed_blocks("qbft", 4, BLOCKS)))
     ophion("blocks", "import", f"--data-path={path}", f"--genesis-file={genesis}", f"--from={blocks}").succeeded()

@@ -1,4 +1,4 @@
-"""Backups of running nodes and their restoration; compaction; and errors of both."""
+"""Backups of running nodes and their restoration, compaction, and the errors of these commands."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_backup_that_is_killed_leaves_none(tmp_path: Path) -> None:
             _, errors = running.communicate(timeout=120)
             assert b"Traceback" not in errors
             assert running.returncode == 0 or not copy.exists()
-            if copy.exists():  # the command was faster than the signal
+            if copy.exists():  # the backup ended before the signal arrived
                 return
         ophion(*command[len(OPHION) :]).succeeded()
         node.receipt(node.send(legacy_transaction(RICH, 3)))

@@ -1,4 +1,4 @@
-"""The small tools, as scripts use them."""
+"""Runs the small tools from scripts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.command import ophion
 
-KEY = "0x8f2a55949038a9610f50fb23b5883af3b4ecb3c3bb792cbcefbd1542c692be63"  # a published test key
+KEY = "0x8f2a55949038a9610f50fb23b5883af3b4ecb3c3bb792cbcefbd1542c692be63"  # this key is a published test key
 ADDRESS = "0xfe3b557e8fb62b89f4916b721be55ceb828dbd73"
 
 

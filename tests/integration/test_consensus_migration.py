@@ -1,4 +1,6 @@
-"""Networks of real processes that move to QBFT at a block: from Clique, from IBFT 2.0, and with other validators."""
+"""Tests networks of real processes that move to QBFT at a block: from Clique, from IBFT 2.0, and with other
+validators.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ _QBFT: dict[str, Any] = {"blockperiodseconds": PERIOD_S, "epochlength": 30000, "
 
 
 def _migrate(network: TestNetwork, validators: list[str] | None = None) -> None:
-    """Rewrite the genesis file: QBFT from `FIRST` on."""
+    """Rewrite the genesis file, so that QBFT starts at block `FIRST`."""
     genesis = json.loads(network.genesis_file.read_text())
     genesis["config"]["qbft"] = {**_QBFT, "startBlock": FIRST}
     if validators is not None:
@@ -53,7 +55,7 @@ def test_clique_becomes_qbft_with_the_same_members(tmp_path: Path) -> None:
     _migrate(network)
     with _running(network):
         nodes = network.nodes
-        # a transaction before and one after the migration
+        # send one transaction before the migration and one transaction after it
         first = nodes[1].send(legacy_transaction(DEV_KEYS[0], 0, gas_price=0, chain_id=1337))
         nodes[0].receipt(first)
         network.wait(lambda: min(network.heights()) >= FIRST + 1, 60, "the first QBFT blocks")
@@ -72,7 +74,7 @@ def test_clique_becomes_qbft_with_the_same_members(tmp_path: Path) -> None:
         assert nodes[4].rpc("eth_getBlockByNumber", "finalized", False) is not None
         times = _times(nodes[0], range(FIRST - 1, FIRST + 1))
         print(f"seconds between the last Clique and the first QBFT block: {times[1] - times[0]}")
-        # restarts and a new node: every block verifies from genesis under the new genesis file
+        # after a restart and on a node without data, every block verifies from genesis under the new genesis file
         network.kill(0, 4)
         network.wipe(4)
         nodes[0].start()
@@ -91,14 +93,14 @@ def test_a_signer_with_the_old_genesis_file_stops_before_the_block(tmp_path: Pat
         node._arguments = [one.replace(str(network.genesis_file), str(old)) for one in node._arguments]
     _migrate(network)
     with _running(network):
-        told = (0, 1, 2)
-        network.wait(lambda: min(network.heights(told)) >= FIRST + 2, 90, "QBFT blocks")
+        updated = (0, 1, 2)
+        network.wait(lambda: min(network.heights(updated)) >= FIRST + 2, 90, "QBFT blocks")
         for index in (3, 4):
             network.wait(lambda index=index: not network.nodes[index].is_running, 60, "the stop")  # type: ignore[misc]
         assert f"new rules from block {FIRST}" in network.nodes[3].output()
         assert "announce new rules from block" in network.nodes[4].output()
-        assert network.agrees(told)
-        # with the new genesis file the stopped nodes go on with their data
+        assert network.agrees(updated)
+        # with the new genesis file, the stopped nodes continue with their data
         for index in (3, 4):
             node = network.nodes[index]
             node._arguments = [one.replace(str(old), str(network.genesis_file)) for one in node._arguments]
@@ -110,7 +112,7 @@ def test_a_signer_with_the_old_genesis_file_stops_before_the_block(tmp_path: Pat
 @only_long
 def test_ibft2_becomes_qbft_with_other_validators_at_the_same_block(tmp_path: Path) -> None:
     network = TestNetwork(tmp_path, "ibft2", validators=4, followers=2)
-    # the two followers replace the first two validators
+    # the new validators are the last two validators and the two followers
     chosen = sorted("0x" + key.address.hex() for key in network.keys[2:])
     _migrate(network, chosen)
     with _running(network):
@@ -138,7 +140,9 @@ def test_an_ibft2_node_with_the_old_genesis_file_stops(tmp_path: Path) -> None:
 
 
 def test_a_running_clique_network_is_moved_by_the_plan(tmp_path: Path) -> None:
-    """The plan is made on a running network; every node is restarted with the new file, one after the other."""
+    """`ophion` makes the migration plan on a running network. Every node restarts with the new genesis file, one after
+    the other.
+    """
     network, new = TestNetwork(tmp_path, "clique", validators=4), tmp_path / "new.json"
     with _running(network):
         nodes = network.nodes

@@ -1,4 +1,4 @@
-"""`ophion dev --fork-url`: a chain that continues that of another node."""
+"""`ophion dev --fork-url` continues the chain of another node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.clients.dev_scripts import FIRST, OTHER, Node
 from tests.integration.test_dev_node import QUIET, dev, refusal
 
 COUNTER = "0x602a60005560128060106000396000f36000546001018060005560005260206000f3"
-"""Stores 42 in slot 0; each call adds one and returns the sum."""
+"""Code that stores 42 in slot 0. Each call adds one and returns the sum."""
 
 SENT = {
     "from": FIRST,

@@ -1,6 +1,6 @@
 """Every method of Anvil 1.7.1 answers on a development node.
 
-The list is the table of method names in Anvil's binary. Otterscan's and Erigon's methods have tests of their own.
+The list is the table of method names in Anvil's binary. Other tests cover the methods of Otterscan and Erigon.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cheat codes of `ophion dev`, from the command line to the answer, and where they are refused."""
+"""Cheat codes of `ophion dev`: their effects on a running node, and the nodes that refuse them."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_timestamps_stay_with_the_clock(tmp_path: Path) -> None:
         start = node.time()
         for _ in range(50):
             node.mined(node.send(FIRST, OTHER, 1))
-        # blocks are made faster than one per second; with distinct timestamps, the chain would be fifty seconds ahead
+        # the node makes more than one block per second; with distinct timestamps, the chain would be ahead of the clock
         assert node.number() == 50
         assert node.time() - start < 45
 

@@ -1,4 +1,4 @@
-"""Enclaves of real nodes: processes, sockets, restarts; and what a non-member can see."""
+"""Enclaves of real nodes with processes, sockets and restarts. A non-member sees no private data."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ def test_only_members_can_read_payloads(network: TestNetwork) -> None:
     key = a.send(PLANTED, b)
     assert (a.receive(key), b.receive(key), c.receive(key)) == (PLANTED, PLANTED, None)
 
-    # b is offline and gets the payload when it is back
+    # node b is offline and gets the payload after its restart
     network.nodes[1].stop()
     late = a.send(PLANTED + b" late", b)
     network.nodes[1].start()
     b = Tool(network.nodes[1])
     network.wait(lambda: b.receive(late) is not None, 60, "delivery from the outbox")
 
-    # b is killed and loses its disk; its payloads are restored
+    # node b loses its disk, and the other members send its payloads again
     network.kill(1)
     secret = (network.data_path(1) / "privacy").rename(network.path / "kept")
     network.wipe(1)
@@ -96,7 +96,7 @@ def test_only_members_can_read_payloads(network: TestNetwork) -> None:
         for index in range(3):
             assert text not in bytes_on_disk(network.data_path(index)), f"node {index}"
             assert text not in network.nodes[index].log.read_bytes(), f"log of node {index}"
-    # c holds no payload at all, sealed or not
+    # node c stores no payload, neither sealed nor decrypted
     digest = b64decode(key)
     assert digest in bytes_on_disk(network.data_path(0))
     assert digest not in bytes_on_disk(network.data_path(2))
@@ -132,7 +132,7 @@ def test_nothing_that_was_acknowledged_is_lost_by_kills(network: TestNetwork) ->
             try:
                 acknowledged.append(a.send(PLANTED, b))
             except (OSError, http.client.HTTPException, AssertionError):
-                time.sleep(0.05)  # a member has just been killed
+                time.sleep(0.05)  # sending fails while a killed member is down
 
     senders = [threading.Thread(target=send) for _ in range(4)]
     for sender in senders:

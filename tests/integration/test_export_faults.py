@@ -1,4 +1,4 @@
-"""`ophion export` with a full or read-only disk and with pruned states: one clear error, no broken file."""
+"""Tests `ophion export` with a full or read-only disk and with pruned states: one clear error, no broken file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMALL_DISK_KIB = 64
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A chain whose blocks hold more than the small disk, without the states of its first blocks."""
+    """Return a chain whose blocks hold more data than the small disk, without the states of its first blocks."""
     path = tmp_path_factory.mktemp("faults") / "data"
     with NodeProcess(path, *MINING) as node:
         for nonce in range(BLOCKS):
@@ -43,7 +43,7 @@ def send(node: NodeProcess, nonce: int) -> None:
 
 
 def exported_with(mount: str, data: Path, to: Path) -> tuple[int, str, list[str]]:
-    """Export into a file system of its own; return exit code, output and the files in it."""
+    """Export into a separate file system. Returns exit code, output and the files of this file system."""
     to.mkdir()
     script = '"$@" 2>&1; code=$?; find "$TO" -type f; exit $code'
     arguments = ("export", "parquet", f"--data-path={data}", f"--to={to}", "--datasets=transactions,blocks")

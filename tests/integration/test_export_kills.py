@@ -1,4 +1,4 @@
-"""`ophion export --follow` killed at random moments beside a node that makes blocks: every row is there once.
+"""`ophion export --follow` is killed at random moments while a node makes blocks. Every row is exported exactly once.
 
 `OPHION_EXPORT_KILLS` sets the number of kills.
 """
@@ -73,7 +73,9 @@ for kill in range(int(kills)):
     os.close(begins)
     os.close(began)
 """
-"""Forks followers and kills each at a random moment; the imports are shared, so most kills hit a follower at work."""
+"""Script that forks followers and kills each at a random moment. The followers share the imports, so most kills hit a
+follower at work.
+"""
 
 
 def test_every_row_is_there_once_after_kills(tmp_path: Path) -> None:
@@ -110,7 +112,7 @@ def send_until(node: NodeProcess, ends: threading.Event) -> None:
 
 
 def check(to: Path, head: int, complete: bool) -> None:
-    """Check that the manifest lists every block at most once, and that the listed files hold what it says."""
+    """Check that the manifest lists every block at most once, and that each listed file holds the listed blocks."""
     manifest = json.loads((to / "_manifest.json").read_bytes())
     for name in DATASETS:
         numbers: list[int] = []

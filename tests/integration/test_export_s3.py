@@ -1,4 +1,4 @@
-"""Exports to an S3-compatible server, and one that fails half-way."""
+"""Exports to an S3-compatible server, and to a server that fails during the export."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytest.importorskip("s3fs", reason="s3fs is not installed")
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    # public test credentials: the server accepts any
+    # these are public test credentials, because the server accepts any credentials
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
@@ -27,7 +27,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     import s3fs
 
     s3fs.S3FileSystem.clear_instance_cache()
-    s3fs.S3FileSystem().makedirs("tables", exist_ok=True)  # buckets outlive the server
+    # create the bucket only once, because buckets outlive the server process
+    s3fs.S3FileSystem().makedirs("tables", exist_ok=True)
     yield server
     server.stop()
 
@@ -69,7 +70,9 @@ def test_a_missing_bucket_is_one_error(bucket: str) -> None:
 def test_a_server_that_fails_half_way_leaves_no_object(
     server: Any, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server stops while a file is being written: one error, and the first file is still the only one."""
+    """The server stops while a file is written. The export reports one error, and the server has only the first
+    file.
+    """
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     target = open_target(bucket)
     host, port = server.get_host_and_port()
@@ -85,7 +88,8 @@ def test_a_server_that_fails_half_way_leaves_no_object(
     again = moto_server.ThreadedMotoServer(ip_address=host, port=port)
     again.start()
     try:
-        assert open_target(bucket).list("logs") == [first]  # objects outlive the server
+        # the first file is still there, because stored objects outlive the server
+        assert open_target(bucket).list("logs") == [first]
     finally:
         again.stop()
 

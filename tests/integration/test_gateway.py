@@ -1,4 +1,4 @@
-"""The gateway over real sockets, in front of a real node and of misbehaving services."""
+"""Tests the gateway over real sockets, in front of a real node and of misbehaving services."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def test_graphql_and_what_there_is(node: NodeProcess, base: str) -> None:
     status, body = ask("POST", "/graphql", b'{"query":"{chainID}"}')
     assert (status, json.loads(body)) == (200, {"data": {"chainID": "0x7e2"}})
     status, body = ask("GET", "/nodes.json")
-    told = json.loads(body)
-    assert [(one["name"], one["path"], one["up"]) for one in told["nodes"]] == [("node", "node/", True)]
-    assert (told["services"], told["token"]) == (["jsonrpc", "jsonws", "graphql"], False)
+    listing = json.loads(body)
+    assert [(one["name"], one["path"], one["up"]) for one in listing["nodes"]] == [("node", "node/", True)]
+    assert (listing["services"], listing["token"]) == (["jsonrpc", "jsonws", "graphql"], False)
     status, body = ask("GET", "/node/metrics")
     assert (status, b"--metrics-enabled enables it" in body) == (404, True)
     status, body = ask("GET", "/")
@@ -93,7 +93,8 @@ def test_graphql_and_what_there_is(node: NodeProcess, base: str) -> None:
 
 
 def test_a_long_trace_is_passed_on_in_pieces(node: NodeProcess, base: str) -> None:
-    contract, loop = "0x" + "11" * 20, "0x5b600160010150600056"  # jumps to the start until the gas is used up
+    # this contract jumps to its start until the gas is used up
+    contract, loop = "0x" + "11" * 20, "0x5b600160010150600056"
     asked = [{"to": contract, "gas": "0x30d40"}, "latest", {"stateOverrides": {contract: {"code": loop}}}]
     direct = node.rpc("debug_traceCall", *asked)
     web3 = Web3(Web3.HTTPProvider(f"http://{base}/jsonrpc"))
@@ -193,7 +194,7 @@ def test_connections_are_kept_on_both_sides() -> None:
 
 
 def test_a_newcomer_with_a_head_that_others_have_sent_is_served_like_them() -> None:
-    """A new client that sends a known request head takes the fast path to the same service. The whole head must be
+    """A new client that sends a cached request head takes the fast path to the same service. The whole head must be
     equal.
     """
     seen: list[tuple[bytes, bytes]] = []
@@ -208,7 +209,7 @@ def test_a_newcomer_with_a_head_that_others_have_sent_is_served_like_them() -> N
     with Upstream(talk) as behind, Gateway(site(json_rpc=behind.port, graphql=behind.port)) as gateway:
 
         def said(*pieces: bytes, least: int = 1) -> bytes:
-            """Send these parts, close, and return the answer."""
+            """Send these parts, close the connection, and return the answer."""
             found = b""
             with gateway.socket() as client:
                 client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -284,7 +285,7 @@ def test_pipelined_requests_after_fast_path_requests_are_answered_in_order() -> 
             client.sendall(one + b"x")
             assert client.recv(4096).endswith(b"xx")
         client.sendall(one + b"a")
-        time.sleep(0.1)  # the fast path is forwarding it
+        time.sleep(0.1)  # wait, so that the gateway forwards this request on its fast path
         client.sendall(one + b"b" + one + b"c")
         found = b""
         while not found.endswith(b"cc"):
@@ -292,7 +293,7 @@ def test_pipelined_requests_after_fast_path_requests_are_answered_in_order() -> 
         assert [part[-2:] for part in found.split(b"HTTP/1.1 200 OK")[1:]] == [b"aa", b"bb", b"cc"]
         client.sendall(one + b"a")
         time.sleep(0.1)
-        client.shutdown(socket.SHUT_WR)  # the request is complete, and the client still waits for the answer
+        client.shutdown(socket.SHUT_WR)  # close only the sending direction: the client still waits for its answer
         assert client.recv(4096).endswith(b"aa")
 
 
@@ -432,7 +433,7 @@ def test_too_many_requests_for_one_node_are_refused(monkeypatch: pytest.MonkeyPa
         wait_for(lambda: node.connections == 1)
         for client in others:
             client.request("POST", "/jsonrpc", b"{}")
-        # one of the two requests waits and the other is refused; which one depends on the order of acceptance
+        # one of the two requests waits and the other is refused, depending on which connection is accepted first
         [[sent_away], _, _] = select.select([client.sock for client in others], [], [], 60)
         others.sort(key=lambda client: client.sock is sent_away)
         refused = others[1].getresponse()
@@ -602,7 +603,7 @@ HANDSHAKE = (
 
 
 def opened(gateway: Gateway) -> socket.socket:
-    """Open a WebSocket without a client library. It reads no data unless the test reads."""
+    """Open a WebSocket without a client library, so that it reads no data unless the test reads."""
     client = gateway.socket()
     client.sendall(HANDSHAKE)
     assert client.recv(13) == b"HTTP/1.1 101 "

@@ -1,4 +1,6 @@
-"""GraphQL of a real process: hosts, origins, headers, late answers, and attacks while honest clients send requests."""
+"""Tests GraphQL of a real process: hosts, origins, headers, late answers, and attacks while honest clients send
+requests.
+"""
 
 from __future__ import annotations
 

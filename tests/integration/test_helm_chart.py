@@ -1,4 +1,4 @@
-"""The Helm chart: its options exist, and it renders. HELM names the program."""
+"""The options in the Helm chart exist, and the chart renders. HELM names the program."""
 
 from __future__ import annotations
 

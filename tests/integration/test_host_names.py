@@ -1,4 +1,4 @@
-"""Real nodes that know each other by host names, and follow them to other addresses."""
+"""Real nodes that know each other by host names find each other after an address changes."""
 
 from __future__ import annotations
 

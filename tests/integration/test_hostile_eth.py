@@ -1,4 +1,4 @@
-"""Lying peers over real sockets, against a real node: they are disconnected, and the node keeps working."""
+"""Lying peers over real sockets, against a real node: the node disconnects them and keeps working."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Liar:
 
     def received(self, code: int, payload: bytes) -> None:
         if code == Code.STATUS:
-            # the same network, with a chain that the test chooses
+            # answer with the node's own Status, changed by the test
             self.send(Code.STATUS, ETH_68.write_status(self.change(ETH_68.read_status(payload))))
         else:
             self.asked.append((code, payload))
@@ -62,11 +62,13 @@ class Liar:
     def oversized(self, code: int, size: int) -> None: ...
 
     def closed(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 def met(node: NodeProcess, liar: Liar, story: Callable[[], Coroutine[Any, Any, None]]) -> PeerGone:
-    """Connect to a node, run the script, and wait until the node disconnects; return how it ended."""
+    """Connect to a node, run the script, and wait until the node disconnects. Returns the reason of the
+    disconnection.
+    """
 
     async def run() -> PeerGone:
         service = PeerService(PeerSettings(), PrivateKey(os.urandom(32)), (liar,), SystemClock(), SystemEntropy())
@@ -93,7 +95,7 @@ def met(node: NodeProcess, liar: Liar, story: Callable[[], Coroutine[Any, Any, N
 
 
 def memory(node: NodeProcess) -> int:
-    """Return the bytes of a node that are not backed by a file."""
+    """Return the bytes of a node's memory that are not backed by a file."""
     lines = Path(f"/proc/{node.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
 
@@ -107,7 +109,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
 
 
 def makes_blocks(node: NodeProcess) -> bool:
-    """Return whether a transaction is still mined."""
+    """Return whether the node still mines a transaction."""
     nonce = int(node.rpc("eth_getTransactionCount", "0x" + DEV_KEYS[1].address.hex(), "latest"), 16)
     return bool(node.receipt(node.send(legacy_transaction(DEV_KEYS[1], nonce)))["status"] == "0x1")
 
@@ -134,7 +136,7 @@ def test_a_million_announcements(node: NodeProcess) -> None:
 
 @pytest.mark.parametrize("kind", ["never linking", "endless", "empty", "garbage"])
 def test_a_better_chain_that_is_none(node: NodeProcess, kind: str) -> None:
-    # claims a longer chain, and answers header requests at once
+    # the hostile peer claims a longer chain and answers header requests at once
     liar = Liar(lambda status: replace(status, total_difficulty=2**70, best_hash=b"\x07" * 32))
     mined: dict[str, str] = node.rpc("eth_getBlockByNumber", "latest", False)
 

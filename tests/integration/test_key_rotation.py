@@ -1,4 +1,4 @@
-"""A validator key is rotated on a running network, step by step."""
+"""An operator rotates a validator key on a running network, step by step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of a real node, read and pushed."""
+"""Tests that metrics of a real node can be read, and that the node pushes them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_metrics_are_pushed_and_deleted_at_stop(tmp_path: Path) -> None:
             self.end_headers()
             pushed.set()
 
-        do_DELETE = do_POST  # noqa: N815  # the name decides
+        do_DELETE = do_POST  # noqa: N815  # http.server expects this name
 
         def log_message(self, format: str, *args: object) -> None:
             """Log nothing."""

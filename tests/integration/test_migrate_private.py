@@ -1,4 +1,4 @@
-"""Private payloads move into a new node, which computes the private states of the old one."""
+"""Private payloads move into a new node, which computes the same private states as the old node."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.integration.command import ophion
 FIRST, SECOND = (KeyPair.of(bytes([seed]) * 32) for seed in (1, 2))
 LIMIT_S = 60.0
 NETWORK = ("--network=dev", "--dev-fork=berlin")
-"""Without a base fee: markers pay nothing."""
+"""A network without a base fee, on which markers pay nothing."""
 
 
 def test_a_member_moves_with_its_payloads(tmp_path: Path) -> None:

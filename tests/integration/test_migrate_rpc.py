@@ -1,4 +1,4 @@
-"""A running node as the source of a migration, and the comparison of two running nodes."""
+"""A migration reads from a running node, and a command compares two running nodes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHAINS = {
 
 @pytest.fixture(scope="module")
 def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, NodeProcess]]:
-    """A running node with one of the test chains, with the API DEBUG enabled."""
+    """Start a node with one of the test chains and the API DEBUG."""
     folder, blocks = CHAINS[request.param]
     data, genesis = tmp_path_factory.mktemp("nodes") / "old", f"--genesis-file={folder / 'genesis.json'}"
     ophion("blocks", "import", f"--from={folder / blocks}", genesis, f"--data-path={data}").succeeded()

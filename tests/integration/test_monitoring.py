@@ -64,7 +64,7 @@ def prometheus(command: list[str], log: Path) -> Iterator[None]:
 
 
 def expressions(dashboard: Path) -> list[str]:
-    """Return all queries of the dashboard, for all nodes."""
+    """Return all queries of the dashboard, with the variables set to all nodes."""
     panels = json.loads(dashboard.read_text())["panels"]
     return [target["expr"].replace("$instance", ".*") for panel in panels for target in panel.get("targets", ())]
 
@@ -81,7 +81,7 @@ def test_prometheus_reads_every_node_and_has_what_the_dashboard_asks_for(tmp_pat
         if promtool is not None:
             done = subprocess.run([promtool, "check", "config", config], capture_output=True, text=True, timeout=30)
             assert done.returncode == 0, done.stdout + done.stderr
-        # only the interval is changed, to save time
+        # shorten the scrape interval, to save time
         config.write_text(config.read_text().replace('"15s"', '"1s"'))
         printed = quickstart(path, "up", "--print-commands")
         command = shlex.split(printed.partition("# prometheus\n")[2].splitlines()[0])
@@ -98,14 +98,14 @@ def test_prometheus_reads_every_node_and_has_what_the_dashboard_asks_for(tmp_pat
                 try:
                     targets = fetch(f"{base}/targets")["data"]["activeTargets"]
                 except urllib.error.HTTPError:
-                    return {}  # Prometheus has just been started
+                    return {}  # Prometheus does not answer yet, because it has just started
                 return {target["labels"]["job"]: target["health"] for target in targets}
 
             wait_for(lambda: health() == {"rpcnode": "up", "validator1": "up"}, LIMIT_S, "both nodes are read")
             raw = legacy_transaction(DEV_KEYS[1], 0, chain_id=1337)
             for method, parameters in (
                 ("eth_sendRawTransaction", ["0x" + raw.hex()]),
-                ("eth_getBalance", ["0x12", "nonsense"]),  # an error, so that there is one to count
+                ("eth_getBalance", ["0x12", "nonsense"]),  # this request fails, so that the error counter is not zero
             ):
                 fetch(rpc, {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters})
             dashboard = path / "monitoring" / "grafana" / "dashboards" / "ophion.json"

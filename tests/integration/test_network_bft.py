@@ -1,4 +1,4 @@
-"""Four validators and a follower as real processes: blocks, transactions, votes, and a killed validator."""
+"""Tests four validators and a follower as real processes: blocks, transactions, votes, and a killed validator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_a_network_takes_turns_carries_transactions_and_does_without_one(tmp_pat
     with TestNetwork(tmp_path, engine, validators=4, followers=1) as network:
         nodes = network.nodes
         network.wait(lambda: min(network.heights()) >= 2, 60, "the second block")
-        # a transaction sent to the follower is mined by a validator and known to all nodes
+        # send a transaction to the follower: a validator mines it, and all nodes have its receipt
         sent = nodes[4].send(legacy_transaction(DEV_KEYS[0], 0, gas_price=0, chain_id=1337))
         number = nodes[4].receipt(sent)["blockNumber"]
         network.wait(lambda: min(network.heights()) >= int(number, 16), 60)
@@ -32,7 +32,7 @@ def test_a_network_takes_turns_carries_transactions_and_does_without_one(tmp_pat
         network.wait(lambda: builders() == validators, 60, "a block of every validator")
         asked = ",".join(f"http://127.0.0.1:{node.ports['json-rpc']}" for node in nodes)
         assert "The network is producing blocks." in ophion("doctor", f"--rpc={asked}", "--wait=20").succeeded().out
-        # one is killed, and comes back
+        # one validator is killed and restarted
         network.kill(1)
         rest = (0, 2, 3, 4)
         network.grow(5, 60, rest)

@@ -1,4 +1,4 @@
-"""Three Clique signers as real processes: turns, a transaction, a kill, and a partition that heals."""
+"""Tests three Clique signers as real processes: turns, a transaction, a kill, and a partition that heals."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def test_signers_take_turns_and_come_together_again(tmp_path: Path) -> None:
         number = int(nodes[1].receipt(sent)["blockNumber"], 16)
         network.wait(lambda: min(network.heights()) >= number + 2, 60)
         assert all(node.receipt(sent) for node in nodes)
-        # one signer alone can make one block, the other two continue; after healing, all agree
+        # signer 2 alone can make at most one block, while the other two signers continue
         network.divide((0, 1), (2,))
         stranded = nodes[2].send(legacy_transaction(DEV_KEYS[1], 0, gas_price=0, chain_id=1337))
         network.grow(6, 60, (0, 1))
         assert network.height(2) < network.height(0)
         network.heal()
         network.wait(lambda: network.height(2) >= network.height(0) - 1, 60, "the third one catching up")
-        # a transaction that only the abandoned branch had is mined again
+        # the transaction of the abandoned branch is mined again on the canonical branch
         network.wait(lambda: nodes[0].rpc("eth_getTransactionReceipt", stranded) is not None, 60, "its transaction")
         network.kill(1)
         network.grow(3, 60, (0, 2))

@@ -1,4 +1,4 @@
-"""A node with a Besu command line behaves as scripts for Besu expect."""
+"""A node with a Besu command line works with scripts written for Besu."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""After kill -9 at any moment, the head is valid, no mined transaction is lost, and local pending transactions are
-restored.
+"""After kill -9 at any moment, the head is valid, no mined transaction is lost, and the node restores local pending
+transactions.
 
 `OPHION_CRASH_ROUNDS` sets the number of kills.
 """
@@ -54,7 +54,7 @@ class Load:
                     if receipt is not None:
                         self.mined[waiting.pop(0)] = receipt["blockHash"]
         except (OSError, ValueError, ConnectionError):
-            return  # the node was killed
+            return  # the node was killed while it answered
         finally:
             client._forget_connection()
 
@@ -75,7 +75,7 @@ def test_killing_the_node_under_load_loses_nothing_it_acknowledged(tmp_path: Pat
                 mined[hash] = node.receipt(hash)["blockHash"]
             for index, key in enumerate(SENDERS):
                 count = int(node.rpc("eth_getTransactionCount", "0x" + key.address.hex(), "latest"), 16)
-                # a transaction whose answer was lost by the kill may still have been accepted
+                # the node may have accepted a transaction without answering, because it was killed
                 assert count >= nonces[index]
                 nonces[index] = count
             load = Load(node.ports["json-rpc"], nonces)

@@ -35,7 +35,7 @@ def run(command: list[str], folder: Path, **variables: str) -> str:
 
 NPM = ("npm", "ci", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-retry-mintimeout=1000")
 NPM_LIMIT_S = 300
-"""Without the registry, retry once rather than for minutes."""
+"""Time limit of npm. Without the registry, npm retries once and then fails."""
 
 
 def javascript(name: str) -> Path:
@@ -50,9 +50,11 @@ def javascript(name: str) -> Path:
 
 @functools.cache
 def has_packages(folder: Path) -> bool:
-    """Return whether all packages are installed, after one attempt to install them. npm writes its own list last."""
+    """Return whether all packages are installed, after one attempt to install them. npm writes its own package list
+    last.
+    """
     complete = folder / "node_modules" / ".package-lock.json"
-    # several test processes run at once, so later ones wait for the installation
+    # several test processes may install the packages at once, so a lock lets only one of them install
     with (folder / "package-lock.json").open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not complete.exists():

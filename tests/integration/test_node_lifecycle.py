@@ -1,4 +1,4 @@
-"""A node as a process: starting, mining, stopping, and all refusals to start."""
+"""Tests a node as a process: starting, mining, stopping, and all refusals to start."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_transaction_is_mined_at_once_and_the_node_stops_cleanly(tmp_path: Pat
 
 
 def started_preset(*before: str) -> tuple[subprocess.Popen[str], Path]:
-    """Start `ophion dev`; return the process and its temporary directory."""
+    """Start `ophion dev`. Returns the process and its temporary directory."""
     ports = ("--rpc-http-port=0", "--rpc-ws-port=0", "--graphql-http-port=0")
     node = subprocess.Popen(
         [*before, *COMMAND, "dev", *ports],
@@ -152,7 +152,7 @@ def test_a_log_file_says_why_a_node_has_ended(tmp_path: Path) -> None:
     assert (
         file.read_text().splitlines()[-1].endswith(f"node stopped by an error reason={refused.stderr.splitlines()[-1]}")
     )
-    # on a terminal, the text is shown only once
+    # on standard output, the error text does not appear a second time
     assert "chainId" not in ophion(*options).stdout
 
 
@@ -174,7 +174,7 @@ def test_a_block_period_makes_blocks_on_schedule(tmp_path: Path) -> None:
     with NodeProcess(tmp_path / "data", *MINING, "--block-period=0.2") as node:
         began, before = time.monotonic(), node.height
         wait_for(lambda: node.height >= before + 6)
-        # the first of the six blocks may have been due at once; all others come at least a period apart
+        # the first block may be due at once, and all later blocks are at least a period apart
         made = node.height - before
         assert time.monotonic() - began > (made - 1.5) * 0.2
 

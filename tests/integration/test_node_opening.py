@@ -31,7 +31,7 @@ def test_who_reaches_one_interface_reaches_all(tmp_path: Path) -> None:
     )
     try:
         deadline = time.monotonic() + 120
-        while not answers(ports[0]):  # without a pause, to catch the moment of opening
+        while not answers(ports[0]):  # poll without a pause, to notice the moment when the port opens
             assert time.monotonic() < deadline
         assert [answers(port) for port in ports] == [True] * 4
     finally:

@@ -1,4 +1,4 @@
-"""Long traces from a real node: over HTTP, over WebSocket, and to a client that disconnects."""
+"""Sends long traces from a real node over HTTP, over WebSocket, and to a client that disconnects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ophion.testing.wait_for import wait_for
 
 CONTRACT = "0x" + "c1" * 20
 LOOP = "0x" + "62002710" + "5b6001900380600457" + "00"
-"""Counts down from 10,000: 70,000 steps."""
+"""Code that counts down from 10,000, which takes 70,000 steps."""
 ASKED = {
     "jsonrpc": "2.0",
     "id": 7,
@@ -48,10 +48,10 @@ def check(answer: Any) -> None:
 
 
 def streams_of(node: NodeProcess) -> int:
-    """Return the number of running traces; each has a named thread."""
+    """Return the number of running traces. Each trace has a named thread."""
     count = 0
     for thread in Path(f"/proc/{node.pid}/task").iterdir():
-        with suppress(OSError):  # the thread has just ended
+        with suppress(OSError):  # the thread may have ended in the meantime
             count += (thread / "comm").read_text() == "trace\n"
     return count
 
@@ -77,7 +77,7 @@ def test_a_long_trace_arrives_in_chunks(node: NodeProcess) -> None:
                 break
             parts.append(body[:count])
             body = body[count + 2 :]
-        # a reading has at most four chunks of 256 kB and one row; the first piece has two readings, the others one
+        # a part holds at most two reads, and a read returns at most four chunks of 256 kB and one row
         assert max(map(len, parts)) < 9 * 262_144
         assert sum(map(len, parts)) > 5 * max(map(len, parts))
         check(json.loads(b"".join(parts)))
@@ -140,7 +140,7 @@ def send_frame(stream: socket.socket, payload: bytes) -> None:
 
 
 def read_frame(stream: socket.socket, buffer: bytes) -> tuple[bool, bytes, bytes]:
-    """Return (whether the frame ends its message, payload, following bytes)."""
+    """Return whether the frame ends its message, the payload, and the following bytes."""
 
     def need(count: int) -> None:
         nonlocal buffer

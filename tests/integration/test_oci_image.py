@@ -1,4 +1,4 @@
-"""The image archive: every digest fits, and files, links and owners are those of the root file system."""
+"""The image archive has correct digests, and the files, links and owners of the root file system."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The packages that `make wheel` makes, installed in an empty environment; and the files for systemd.
 
-Building the source package takes minutes, so only OPHION_PACKAGES=all does it.
+Building the source package takes minutes, so it runs only with OPHION_PACKAGES=all.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def expect_metadata(text: str) -> None:
 def installed(package: Path, folder: Path) -> Path:
     """Install this package and the locked dependencies in a new virtual environment."""
     venv.create(folder, with_pip=True)
-    # reuse the dependencies of this build; only Ophion's own crates are compiled again
+    # reuse the dependencies of this build, so that only Ophion's own crates are compiled again
     environ = {**clean_environment(), "CARGO_TARGET_DIR": str(ROOT / "native" / "target")}
     locked = ["--require-hashes", "--only-binary=:all:", "-r", str(ROOT / "requirements.lock")]
     for arguments in (["install", "-q", *locked], ["install", "-q", "--no-deps", str(package)], ["check"]):
@@ -179,7 +179,7 @@ def test_the_unit_is_one_that_systemd_understands(tmp_path: Path) -> None:
     if analyze is None:
         pytest.skip("systemd-analyze is not here")
     text = (SYSTEMD / "ophion.service").read_text()
-    # systemd checks that the program exists, so replace its path: it is not installed here
+    # systemd checks that the program exists, so replace its path, because the program is not installed here
     unit = tmp_path / "ophion.service"
     unit.write_text(text.replace("/opt/ophion/bin/ophion", sys.executable))
     done = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True, check=False)
@@ -194,7 +194,7 @@ def test_the_environment_file_holds_options_of_a_node() -> None:
     assert sorted(set(given) - known) == []
     active = dict(line.split("=", 1) for line in lines if line.startswith("OPHION_"))
     loaded = load(NodeConfig, read_environment(active, specs))
-    # the missing genesis file is the only problem
+    # the configuration has no problem except the missing genesis file
     assert [problem for problem in problems_of(loaded.config) if "genesis" not in problem] == []
     unit = (SYSTEMD / "ophion.service").read_text()
     assert active["OPHION_DATA_PATH"] == "/var/lib/ophion"

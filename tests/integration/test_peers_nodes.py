@@ -1,4 +1,4 @@
-"""Connections between real nodes: by method, by file, by discovery; reported state, and refusals."""
+"""Connections between real nodes: by method, by file and by discovery; their reported state; refused connections."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_two_nodes_connect_and_report_it_correctly(tmp_path: Path) -> None:
 
 
 def test_static_peers_are_back_within_seconds_of_a_restart(tmp_path: Path) -> None:
-    (port,) = free_ports(1)  # reserved, so that no other process takes the port while the node is down
+    (port,) = free_ports(1)  # reserve the port, so that no other process uses it while the node is down
     at_port = ("--p2p-interface=127.0.0.1", f"--p2p-port={port}", "--discovery-enabled=false")
     with node(tmp_path / "b", *at_port) as b:
         enode = b.rpc("net_enode")
@@ -108,7 +108,7 @@ def test_a_peer_of_another_network_is_left_at_once_and_not_stormed(tmp_path: Pat
         a.rpc("admin_addPeer", b.rpc("net_enode"))
         wait_for(lambda: bool(_endings(a)))
         time.sleep(3)
-        wait_for(lambda: peer_count(a) == 0)  # a redialled peer is connected for a moment
+        wait_for(lambda: peer_count(a) == 0)  # a redialled peer counts as connected for a moment, so wait
         endings: dict[str, Any] = _endings(a)
         assert sum(count for who in endings.values() for count in who.values()) <= 4
         assert any("subprotocol" in who for who in endings.values())
@@ -169,9 +169,7 @@ def test_without_a_router_upnp_says_so_and_the_node_goes_on(tmp_path: Path) -> N
 
 
 def test_many_connections_leave_nothing_behind(tmp_path: Path) -> None:
-    """Open and close many connections, half of which send data. `OPHION_LONG` opens a thousand, as the catalogue
-    requires.
-    """
+    """Open and close many connections, half of which send data. With `OPHION_LONG`, the test opens a thousand."""
     count = 1000 if os.environ.get("OPHION_LONG") else 200
     with node(tmp_path / "a") as a:
         for _ in range(50):

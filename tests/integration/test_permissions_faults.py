@@ -1,4 +1,6 @@
-"""Permission files that cannot be written or read: the documented error, unchanged rules, and an intact file."""
+"""If permission files cannot be written or read, the node returns the documented error and changes neither rules nor
+file.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def written(accounts: Sequence[str]) -> str:
 
 
 class Ruled(NodeProcess):
-    """A node whose permission files are on a small disk: two blocks for the files and one free block."""
+    """A node whose permission files are on a small disk, which has two blocks for the files and one free block."""
 
     def __init__(self, folder: Path) -> None:
         disk = folder / "disk"
@@ -62,7 +64,7 @@ class Ruled(NodeProcess):
         return raised.value.message
 
     def keeps(self, accounts: Sequence[str], nonce: int) -> None:
-        """Check that exactly these rules are in force."""
+        """Check that exactly these rules apply."""
         assert self.rpc("perm_getAccountsWhitelist") == accounts
         self.send(legacy_transaction(LISTED, nonce))
         with pytest.raises(RpcFailure, match="-32007 Sender account not authorized to send transactions"):
@@ -72,29 +74,29 @@ class Ruled(NodeProcess):
 def test_old_rules_stay_in_force_and_the_file_is_never_half_written(tmp_path: Path) -> None:
     with Ruled(tmp_path) as node:
         whole = written(MANY)
-        # the disk becomes full during a write
+        # a full disk makes the write of the rules file fail
         assert node.refused("perm_addAccountsToWhitelist", [NEW]) == NOT_PERSISTED
         assert node.refused("perm_removeAccountsFromAllowlist", MANY[1:2]) == LATER_WORDS
         assert [one.name for one in node.rules.parent.iterdir()] == ["rules.toml"]
         assert node.rules.read_text() == whole
         node.keeps(MANY, 0)
-        # read-only
+        # make the rules file read-only
         node.rules.chmod(0o444)
         assert node.refused("perm_addAccountsToAllowlist", [NEW]) == LATER_WORDS
         assert node.rules.read_text() == whole
         node.keeps(MANY, 1)
         node.rules.chmod(0o644)
-        # invalid TOML at reload
+        # write invalid TOML to the rules file before the reload
         node.rules.write_text("accounts-whitelist=[")
         assert node.refused("perm_reloadPermissionsFromFile") == RELOAD_FAILED
         assert node.rules.read_text() == "accounts-whitelist=["
         node.keeps(MANY, 2)
-        # file and memory differ
+        # make the list in the file differ from the list in memory
         node.rules.write_text(written(MANY[:1]))
         assert node.refused("perm_addAccountsToWhitelist", [NEW]) == OUT_OF_SYNC
         assert node.rules.read_text() == written(MANY[:1])
         node.keeps([*MANY, NEW], 3)
-        # a valid file is accepted again
+        # after a valid reload, the node accepts changes again
         assert node.rpc("perm_reloadPermissionsFromFile") == "Success"
         assert node.rpc("perm_addAccountsToWhitelist", [NEW]) == "Success"
         assert json.loads(node.rules.read_text().splitlines()[1].partition("=")[2]) == [MANY[0], NEW]

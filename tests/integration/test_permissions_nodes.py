@@ -1,4 +1,4 @@
-"""Permissioned networks, set up as by operators: contracts in the genesis, lists in files, real nodes."""
+"""Permissioned networks, set up like operators do: contracts in the genesis, lists in files, real nodes."""
 
 from __future__ import annotations
 
@@ -119,15 +119,15 @@ def test_an_unknown_node_is_refused_accepted_after_add_and_closed_after_remove(
 ) -> None:
     net, validator, follower = network
     stranger_url = net.enodes[2]
-    with net.node(2) as stranger:
-        stranger.rpc("admin_addPeer", net.enodes[0])
+    with net.node(2) as unlisted:
+        unlisted.rpc("admin_addPeer", net.enodes[0])
         wait_for(lambda: "peer refused" in validator.output())
         assert peers(validator) == {node_id(1)}
         with pytest.raises(RpcFailure, match="Cannot add a non-permitted node as a peer"):
             validator.rpc("admin_addPeer", stranger_url)
         done = net.command(validator, "add", stranger_url).succeeded()
         assert f"{stranger_url} is permitted from block" in done.out
-        dial_again(stranger, net.enodes[0])
+        dial_again(unlisted, net.enodes[0])
         wait_for(lambda: peers(validator) == {node_id(1), node_id(2)})
         done = net.command(validator, "remove", stranger_url, "--dry-run").succeeded()
         assert f"The connection with {stranger_url} would close." in done.out
@@ -224,7 +224,9 @@ def test_a_block_with_a_forbidden_sender_counts_for_lists_and_not_for_contracts(
 
 
 def test_rules_of_the_second_interface(tmp_path: Path) -> None:
-    """The same commands work with the second contract interface, which also accepts host names for nodes."""
+    """The same commands work with interface version 2 of the node rules contract, which also accepts host names for
+    nodes.
+    """
     net = Network(tmp_path)
     done = ophion(
         *("permissions", "genesis", f"--from={net.genesis}", f"--to={net.genesis}", "--nodes"),
@@ -233,14 +235,14 @@ def test_rules_of_the_second_interface(tmp_path: Path) -> None:
     ).succeeded()
     assert "--permissions-nodes-contract-version=2" in done.out
     options = (*BY_CONTRACT[2:], "--permissions-nodes-contract-version=2")
-    with net.node(0, *options) as validator, net.node(1, *options) as follower, net.node(2) as stranger:
+    with net.node(0, *options) as validator, net.node(1, *options) as follower, net.node(2) as unlisted:
         follower.rpc("admin_addPeer", net.enodes[0])
         wait_for(lambda: peers(validator) == {node_id(1)})
         shown = net.listed(validator)
         assert [url for url in net.enodes if f"  {url}\n" in shown] == net.enodes[:2]
         net.command(validator, "add", net.enodes[2]).succeeded()
         assert f"{net.enodes[2]} is permitted already." in net.command(validator, "add", net.enodes[2]).succeeded().out
-        stranger.rpc("admin_addPeer", net.enodes[0])
+        unlisted.rpc("admin_addPeer", net.enodes[0])
         wait_for(lambda: peers(validator) == {node_id(1), node_id(2)})
         net.command(validator, "remove", net.enodes[2]).succeeded()
         wait_for(lambda: peers(validator) == {node_id(1)})
@@ -339,13 +341,13 @@ def test_nodes_from_a_file_are_refused_let_in_and_put_out(tmp_path: Path) -> Non
     rules = tmp_path / "rules.toml"
     rules.write_text(f'nodes-allowlist=["{network.enodes[1]}"]')
     guarded = ("--permissions-nodes-config-file-enabled", f"--permissions-nodes-config-file={rules}")
-    with network.node(0, *guarded) as validator, network.node(1) as listed, network.node(2) as stranger:
-        for process in (listed, stranger):
+    with network.node(0, *guarded) as validator, network.node(1) as listed, network.node(2) as unlisted:
+        for process in (listed, unlisted):
             process.rpc("admin_addPeer", network.enodes[0])
         wait_for(lambda: "peer refused" in validator.output())
         wait_for(lambda: peers(validator) == {node_id(1)})
         assert validator.rpc("perm_addNodesToAllowlist", [network.enodes[2]]) == "Success"
-        dial_again(stranger, network.enodes[0])
+        dial_again(unlisted, network.enodes[0])
         wait_for(lambda: peers(validator) == {node_id(1), node_id(2)})
         assert validator.rpc("perm_removeNodesFromWhitelist", [network.enodes[1]]) == "Success"
         wait_for(lambda: peers(validator) == {node_id(2)})

@@ -1,4 +1,4 @@
-"""Four validators that permit only each other, by files or by a contract, and a fifth node that tries to join."""
+"""Tests four validators that permit only each other, by files or by a contract, and a fifth node that tries to join."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STRANGER = 4
 
 
 class MethodAccess:
-    """Four validators and an unpermitted node, which find each other by discovery."""
+    """Four validators and a node without permission, which find each other by discovery."""
 
     def __init__(self, folder: Path, by_contract: bool) -> None:
         self.folder = folder
@@ -69,7 +69,7 @@ class MethodAccess:
     def change(self, verb: str) -> int | None:
         """Permit the fifth node, or remove it. With a contract this takes one command, otherwise one call to each node.
 
-        Returns the block of the change, if there is one.
+        Returns the block of the change, or None for lists.
         """
         url = self.enodes[STRANGER]
         if self.by_contract:
@@ -84,7 +84,7 @@ class MethodAccess:
         return None
 
     def farewells(self, index: int) -> list[str]:
-        """Return a node's log lines about ended connections with the fifth node."""
+        """Return a node's log lines about ended connections to the fifth node."""
         id = KEYS[STRANGER].public_key.hex()
         lines = self.nodes[index].output().splitlines()
         return [line for line in lines if "peer no longer permitted" in line and id in line]
@@ -107,26 +107,26 @@ def test_a_fifth_node_is_refused_let_in_and_closed_while_validators_keep_each_ot
     tmp_path: Path, by_contract: bool
 ) -> None:
     network = MethodAccess(tmp_path, by_contract)
-    stranger = network.nodes[STRANGER]
+    unlisted = network.nodes[STRANGER]
     with ExitStack() as running:
         for node in network.nodes:
             running.enter_context(node)
         wait_for(network.are_complete)
         wait_for(lambda: network.height(0) >= 2)
-        stranger.rpc("admin_addPeer", network.enodes[1])
+        unlisted.rpc("admin_addPeer", network.enodes[1])
         wait_for(lambda: "peer refused" in network.nodes[1].output())
         assert all(STRANGER not in network.knows(index) for index in range(STRANGER)), "refused on TCP"
-        wait_for(lambda: network.knows(STRANGER) == set())  # for a moment, a refused peer counts as connected
-        found = stranger.rpc("debug_metrics")["network"]
+        wait_for(lambda: network.knows(STRANGER) == set())  # a refused peer counts as connected for a moment, so wait
+        found = unlisted.rpc("debug_metrics")["network"]
         assert sum(found["discovery_messages_outbound_total"].values()) > 0
         assert found["discovery_nodes_current"] == 0, "refused in discovery: nobody answers it"
         network.change("add")
-        stranger.rpc("admin_removePeer", network.enodes[1])
-        stranger.rpc("admin_addPeer", network.enodes[1])
+        unlisted.rpc("admin_removePeer", network.enodes[1])
+        unlisted.rpc("admin_addPeer", network.enodes[1])
         wait_for(lambda: 1 in network.knows(STRANGER))
         goal = network.height(0) + 1
         wait_for(lambda: network.height(STRANGER) >= goal)
-        # a validator that is killed and restarted is permitted, both before and after it has synchronised
+        # a validator stays permitted after a kill and a restart, before and after it has synchronised
         network.nodes[3].kill()
         network.nodes[3].start()
         wait_for(network.are_complete)

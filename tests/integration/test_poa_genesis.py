@@ -1,4 +1,4 @@
-"""A wrong genesis file of a proof-of-authority network gives one clear error before any file is written."""
+"""A wrong genesis file of a proof-of-authority network gives one clear error before the node writes any file."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_bad_extra_data(tmp_path: Path, engine: str, extra: str) -> None:
 def test_no_members(tmp_path: Path, engine: str, extra: str) -> None:
     values = example(engine)
     if engine != "clique":
-        # compute the RLP lengths again
+        # correct the first byte, which holds the length of the RLP list
         body = bytes.fromhex(extra)[1:]
         extra = bytes([0xC0 + len(body)]).hex() + body.hex()
     values["extraData"] = "0x" + extra
@@ -125,7 +125,7 @@ def test_a_period_that_is_none(tmp_path: Path, engine: str, value: object) -> No
 
 @ENGINES
 def test_unknown_keys_are_named_in_a_warning(tmp_path: Path, engine: str) -> None:
-    """The warning names unknown keys at every depth, as they are spelled in the file; the node still starts."""
+    """The warning names unknown keys at every depth, spelled like in the file. The node still starts."""
     values = example(engine)
     values["extraData"] = genesis_extra(engine)
     values["gasLimitt"] = 1
@@ -150,7 +150,7 @@ def test_unknown_keys_are_named_in_a_warning(tmp_path: Path, engine: str) -> Non
 
 
 def genesis_extra(engine: str, times: int = 1) -> str:
-    """Return the extra data of a network whose only member is listed `times` times."""
+    """Return the extra data of a network whose only validator is listed `times` times."""
     members = [b"\x11" * 20] * times
     if engine == "clique":
         return "0x" + (bytes(32) + b"".join(members) + bytes(65)).hex()

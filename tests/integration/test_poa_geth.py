@@ -42,14 +42,13 @@ def test_c_20_geth_imports_what_a_clique_signer_has_made(tmp_path: Path) -> None
     options = (f"--genesis-file={genesis}", f"--node-private-key-file={EXAMPLE / 'key.priv'}")
     with NodeProcess(tmp_path / "data", *options, "--rpc-http-api=ETH,CLIQUE") as node:
         hashes = [node.send(fee_transaction(DEV_KEYS[0], nonce, max_fee=10**11, tip=10**9)) for nonce in range(20)]
-        # runtime code that stores COINBASE, which is the signer and not the header's beneficiary; fees also go to the
-        # signer
+        # this contract stores COINBASE, which must be the signer and not the beneficiary in the header
         code = bytes.fromhex("4160005500")
         hashes.append(node.send(legacy_transaction(DEV_KEYS[1], 0, to=None, gas=100_000, gas_price=10**11, data=code)))
         for hash in hashes:
             assert node.receipt(hash)["status"] == "0x1"
         wait_for(lambda: node.height >= 5, 20)
-        # this vote adds a second signer, which is offline, so the chain stops
+        # the vote adds an offline second signer, so the chain stops
         node.rpc("clique_propose", STRANGER, True)
         wait_for(lambda: STRANGER in node.rpc("clique_getSigners"), 20)
         head = node.rpc("eth_getBlockByNumber", "latest", False)

@@ -1,4 +1,6 @@
-"""Proof of authority with real processes: networks of one make blocks on time, survive a kill and obey RPC methods."""
+"""Proof of authority with real processes: networks of one node make blocks on time, survive a kill and obey RPC
+methods.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ EXAMPLES = ROOT / "examples"
 APIS = "--rpc-http-api=ETH,NET,CLIQUE,IBFT,QBFT,MINER,TXPOOL"
 OTHER = "0x" + "ab" * 20
 MAX_LATE_S = 0.5
-"""Idle machines stay below 0.05 s (see bench/poa_blocks.py); machines that run other tests need more."""
+"""Maximum delay of a block. Idle machines stay below 0.05 s (see bench/poa_blocks.py); machines that run other tests
+need more.
+"""
 
 
 def example(tmp_path: Path, engine: str) -> tuple[str, ...]:
@@ -56,7 +60,7 @@ def block(node: NodeProcess, number: int) -> dict[str, Any]:
 
 
 def next_blocks_are_on_time(node: NodeProcess) -> bool:
-    """Return whether the next three blocks come one second apart and are on time.
+    """Return whether the next three blocks are one second apart and on time.
 
     Other load can make a block late, so callers may repeat the check.
     """
@@ -187,7 +191,7 @@ def test_a_lone_validator_adds_another_and_the_status_says_what_is_missing(tmp_p
         wait_for_block(node, 1)
         wait_for(lambda: "The next block is due" in node.rpc(f"{prefix}_getStatus")["explanation"][0])
         assert node.rpc(f"{prefix}_proposeValidatorVote", OTHER, True) is True
-        # at first it waits to learn the heights of its peers; then it knows that no quorum is reachable
+        # the validator waits for the heights of its peers, and then reports that no quorum is reachable
         wait_for(lambda: node.rpc(f"{prefix}_getStatus")["quorumReachable"] is False)
         status = node.rpc(f"{prefix}_getStatus")
         assert status["disconnected"] == [OTHER]

@@ -1,4 +1,4 @@
-"""A flexible group of real nodes: C is added later and gets the history; B is removed and gets nothing more."""
+"""A flexible group of real nodes: C is added later and gets the history; B is removed and gets no later transaction."""
 
 from __future__ import annotations
 
@@ -60,19 +60,19 @@ def test_members_come_and_go_and_those_who_are_there_agree(tmp_path: Path) -> No
         assert c.node.rpc("priv_getTransactionReceipt", markers[-1]) is None
         assert found(b, a, b) == [text(GROUP)]
         assert found(c, a, b) == []
-        # c is added while it is offline, then restarted
+        # member c is added while it is offline, and then restarted
         c.node.stop()
         markers += [send(LOCK), send(add_members(c.enclave_key)), send(set_number(123), contract)]
         c.node.start()
         assert state(a, markers[-1]) == state(b, markers[-1]) == state(c, markers[-1])
         assert state(c, markers[2])[1] == 47, "also what was before its time"
         assert found(c, a, b, c) == [text(GROUP)]
-        # an added member may send
+        # the new member c sends a transaction
         marker = c.send(set_number(124), to=contract, group=GROUP)
         assert c.receipt(marker)["status"] == "0x1"
         markers.append(marker)
         assert state(a, marker) == state(b, marker) == state(c, marker)
-        # b is removed: it sees its removal, and nothing after it
+        # member b is removed, so it sees its removal and no later transaction
         markers.append(send(remove_member(b.enclave_key)))
         assert state(a, markers[-1]) == state(b, markers[-1]) == state(c, markers[-1])
         last = send(set_number(125), contract)
@@ -80,14 +80,14 @@ def test_members_come_and_go_and_those_who_are_there_agree(tmp_path: Path) -> No
         wait_for(lambda: b.node.rpc("eth_getTransactionReceipt", last) is not None, LIMIT_S, "the block at B")
         assert b.node.rpc("priv_getTransactionReceipt", last) is None
         assert found(a, a, c) == found(c, a, c) == [text(GROUP)]
-        # b is added again and gets what it missed
+        # member b is added again and gets the transactions that it missed
         markers += [last, send(LOCK), send(add_members(b.enclave_key)), send(set_number(126), contract)]
         assert state(a, markers[-1]) == state(b, markers[-1]) == state(c, markers[-1])
         assert state(b, markers[-1])[1] == 126
-        # b is removed again
+        # member b is removed again
         send(remove_member(b.enclave_key))
         state(c, send(set_number(127), contract))
-        # rebuild everything from the payloads
+        # all private states are deleted and rebuilt from the payloads
         roots = [node.rpc("priv_debugGetStateRoot", text(GROUP), "latest") for node in network.nodes]
         assert roots[0] == roots[2] != roots[1]
         c.node.stop()

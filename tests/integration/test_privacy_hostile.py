@@ -32,7 +32,7 @@ MAX_RESIDENT = 512 << 20
 
 
 class Evil:
-    """An attacker with an enclave key and an account, which sends anything to the enclave port."""
+    """An attacker with an enclave key and an account, which sends arbitrary data to the enclave port."""
 
     def __init__(self, *members: PrivateClient) -> None:
         self.ring = EnclaveKeyring([b"\x66" * 32])
@@ -52,7 +52,7 @@ class Evil:
         return asyncio.run(ask())
 
     def push(self, to: PrivateClient, *records: bytes) -> list[str]:
-        """Push records; return the refusal of each record, empty for an accepted record."""
+        """Push records. Returns the refusal of each record; the text is empty for an accepted record."""
         request = seal_request(self.ring, ENTROPY, self.key, to.enclave_key, b"/push", rlp.encode(list(records)))
         answer = self.post(to.node, "/push", request.encode())
         assert answer.status == 200, bytes(answer.body)
@@ -61,7 +61,7 @@ class Evil:
         return [ack.reason for ack in messages.read_acks(opened)]
 
     def seal(self, payload: bytes, recipients: list[bytes] | None = None) -> tuple[bytes, bytes]:
-        """Seal a payload for these recipients; return key and record."""
+        """Seal a payload for these recipients. Returns key and record."""
         to = recipients or self.members
         return self.ring.seal(b64encode(payload), self.key, to, len(to), legacy_id(to), ENTROPY.token(80))
 
@@ -79,7 +79,7 @@ class Evil:
         )
 
     def mark(self, node: NodeProcess, payload_key: bytes) -> str:
-        """Send a marker for any payload key, known or not."""
+        """Send a marker for any payload key, known or unknown."""
         raw = legacy_transaction(
             ACCOUNT, self.nonce, to=PRECOMPILE, data=payload_key, gas=60_000, gas_price=0, chain_id=CHAIN_ID
         )
@@ -139,10 +139,10 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 
 
 def test_wrong_keys(story: Story) -> None:
-    evil, stranger = story.evil, EnclaveKeyring([b"\x55" * 32])
-    [strange] = stranger.public_keys
+    evil, unknown_ring = story.evil, EnclaveKeyring([b"\x55" * 32])
+    [strange] = unknown_ring.public_keys
     members = [strange, story.a.enclave_key]
-    _, record = stranger.seal(b"text", strange, members, 2, legacy_id(members), ENTROPY.token(80))
+    _, record = unknown_ring.seal(b"text", strange, members, 2, legacy_id(members), ENTROPY.token(80))
     assert evil.push(story.a, record) == ["its sender's key is not proven"]
     _, record = evil.seal(b"text", [evil.key, strange])
     assert evil.push(story.a, record) == ["it does not open"]
@@ -164,9 +164,7 @@ def test_low_order_points(story: Story) -> None:
 
 
 def test_replayed_payloads_under_another_group(story: Story) -> None:
-    """A member sends a transaction of A under its own name. Then it sends the transaction for a group that the
-    transaction does not name.
-    """
+    """A member sends a transaction of A under its own name, then for a group that the transaction does not name."""
     evil = story.evil
     stolen = sign_private_transaction(
         PrivateKey(b"\x31" * 32).secret(),
@@ -183,7 +181,7 @@ def test_replayed_payloads_under_another_group(story: Story) -> None:
         key, record = evil.seal(stolen, recipients)
         assert evil.push(story.b, record) == ["the transaction in it names another sender or group"]
         assert story.statuses(evil.mark(story.b.node, key)) == [None, None]
-    # a second marker for an executed payload, by another sender: all members refuse it, because its nonce is used
+    # an attacker sends a second marker for an executed payload; all members refuse it, because its nonce is used
     payload_key = story.a.node.rpc("eth_getTransactionByHash", story.created)["input"]
     again = evil.mark(story.b.node, bytes.fromhex(payload_key[2:]))
     assert story.statuses(again) == ["0x2", "0x2"]

@@ -1,7 +1,7 @@
 """Members of a group are killed at random moments while private transactions are sent.
 
-Afterwards both have executed every acknowledged transaction and have the same state. The default is three kills;
-`OPHION_KILLS=50` makes fifty.
+Afterwards both members have executed every acknowledged transaction and have the same state. The default is three
+kills; `OPHION_KILLS=50` makes fifty.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Sender(threading.Thread):
                 self.acknowledged.append(node.ask("eea_sendRawTransaction", "0x" + raw.hex()))
                 nonce += 1
             except CommandError:
-                nonce = None  # the member is down: read its nonce again when it is back
+                nonce = None  # the member is down, so read its nonce again after its restart
                 time.sleep(0.05)
 
 
@@ -69,7 +69,7 @@ def test_nothing_acknowledged_is_lost_and_states_stay_equal(tmp_path: Path) -> N
     chance = random.Random(17)
     options = ("--privacy-enabled", "--privacy-delivery=queue")
     with TestNetwork(tmp_path, "qbft", validators=1, followers=2, options=options) as network:
-        # the validator is no member, so blocks continue during kills
+        # the validator is no member of the group, so blocks continue during the kills
         nodes = network.nodes[1:]
         a, b = (PrivateClient(node, key, CHAIN_ID) for node, key in zip(nodes, DEV_KEYS, strict=False))
         for node in nodes:

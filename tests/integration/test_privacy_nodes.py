@@ -1,4 +1,4 @@
-"""Private transactions between real nodes: the acceptance scenario, without other processes (privacy.md 13, 15.5)."""
+"""Private transactions between real nodes: the acceptance scenario with embedded enclaves (privacy.md 13, 15.5)."""
 
 from __future__ import annotations
 
@@ -150,8 +150,8 @@ def test_the_terminal_does_it_too(story: Story, tmp_path: Path) -> None:
 
 
 def test_the_same_with_an_enclave_outside(tmp_path: Path) -> None:
-    """Private transactions also work if A uses the remote enclave of X and B uses an embedded enclave. X is
-    killed and restarted.
+    """Private transactions also work if A uses the remote enclave of X and B uses an embedded enclave. X is killed and
+    restarted.
     """
     (port,) = free_ports(1)
     served = (f"--privacy-enclave-http-port={port}",)
@@ -193,13 +193,13 @@ def test_the_same_with_an_enclave_outside(tmp_path: Path) -> None:
         network.grow(2, LIMIT_S, (0, 2))
         x.node.start()
 
-        # payloads that were unavailable at their block are executed later, without a request by a client
+        # payloads that were unavailable at their block are executed when they arrive, without a client request
         wait_for(lambda: a.node.rpc("priv_getTransactionReceipt", marker) is not None, LIMIT_S, "the receipt")
         agree(7)
 
 
 def test_members_that_are_no_peers_reach_each_other_over_http(tmp_path: Path) -> None:
-    """A and B are not peers; C, which has no privacy, relays blocks between them. Payloads go directly between the
+    """A and B are not peers, and C, which has no privacy, relays blocks between them. Payloads go directly between the
     enclaves.
     """
     ports = free_ports(2)

@@ -1,7 +1,7 @@
 """Secrecy on real nodes: the data that C receives and stores, and the public data of A and B, contain no secrets.
 
-A and B are members. C has an enclave but is not a participant; `DecryptingRelay` records all messages that it receives.
-D has no privacy and follows the same chain.
+A and B are members. C has an enclave but is not a participant; `DecryptingRelay` records all messages to C. D has no
+privacy and follows the same chain.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LIMIT_S = 60.0
 PRECOMPILE = (126).to_bytes(20, "big")
 MARKERS = 150
 PAGE, HEAD, BRANCH, LEAF, OVERFLOW, LONG_VALUE = 4096, 16, 1, 2, 4, 1
-"""Constants of LMDB's page format."""
+"""Flags and sizes of LMDB's page format."""
 ENCLAVE_TABLES = ["payloads", "arrivals", "groups", "lookup", "outbox", "cursors", "handed"]
 
 CODE = b"planted: the code of a contract!"
@@ -54,7 +54,7 @@ def echo_contract() -> bytes:
 
 
 def forms(planted: bytes) -> set[bytes]:
-    """Return all forms of a text: plain, hex, and base64 once and twice, at any offset."""
+    """Return all forms of a text: plain, hex, and base64 applied once and twice, at any offset."""
     found = {planted, planted.hex().encode(), planted.hex().upper().encode()}
     layers = {planted}
     for _ in range(2):
@@ -69,7 +69,7 @@ def found_in(content: bytes, planted: Iterable[bytes]) -> list[bytes]:
 
 
 class Story:
-    """Private transactions of A and B with planted texts, and everything that other nodes could see."""
+    """Private transactions of A and B with planted texts, and all data that other nodes could see."""
 
     def __init__(self, network: TestNetwork) -> None:
         self.network = network
@@ -163,17 +163,17 @@ def content_of(path: Path) -> bytes:
 def in_use(database: bytes) -> bytes:
     """Return the rows of a copied LMDB file, without unused space.
 
-    LMDB reuses page memory without clearing it. So two parts of a page may hold bytes of any table: the gap between the
-    row offsets (up to `lower`) and the rows (from `upper`), and the end of a page after a long value.
+    LMDB reuses page memory without clearing it. So two parts of a page may hold old bytes of any table: the gap between
+    the row offsets (up to `lower`) and the rows (from `upper`), and the end of a page after a long value.
     """
-    kept: list[bytes] = []
+    used_parts: list[bytes] = []
     long_values: list[bytes] = []
     number = 0
     while number * PAGE < len(database):
         page = database[number * PAGE : (number + 1) * PAGE]
         flags, lower, upper = unpack_from("<HHH", page, 10)
         if flags & OVERFLOW:
-            number += lower | upper << 16  # number of overflow pages
+            number += lower | upper << 16  # the field holds the number of overflow pages
             continue
         if flags & LEAF:
             for place in unpack_from(f"<{(lower - HEAD) // 2}H", page, HEAD):
@@ -181,14 +181,14 @@ def in_use(database: bytes) -> bytes:
                 if kind & LONG_VALUE:
                     start = unpack_from("<Q", page, place + 8 + key_size)[0] * PAGE + HEAD
                     long_values.append(database[start : start + (low | high << 16)])
-        kept += (page[:lower], page[upper:]) if flags & (BRANCH | LEAF) else (page,)
+        used_parts += (page[:lower], page[upper:]) if flags & (BRANCH | LEAF) else (page,)
         number += 1
     assert long_values
-    return b"".join(kept + long_values)
+    return b"".join(used_parts + long_values)
 
 
 def copied(node: NodeProcess, to: Path, *, only_public: bool) -> bytes:
-    """Return all used bytes of a node's tables. With `only_public`, without the private tables."""
+    """Return all used bytes of a node's tables. With `only_public`, the private tables are excluded."""
     to.mkdir()
     source = open_store(node.data_path / "database", read_only=True)
     with (to / "data.mdb").open("wb") as target:
@@ -213,7 +213,7 @@ def test_every_message_that_c_receives_holds_nothing_private(story: Story) -> No
     assert bytes.fromhex(marker["input"][2:]) in received, "the markers did come this way, opened"
     assert story.b.enclave_key in received, "and so did what enclaves tell each other"
     assert found_in(received, story.planted) == []
-    # C does not get sealed payloads either
+    # node C received no sealed payload
     assert all(record[-40:] not in received for record in story.sealed)
 
 
@@ -228,7 +228,7 @@ def test_the_public_tables_of_members_hold_nothing_private(story: Story, tmp_pat
     """Searches the public tables: blocks, receipts, logs, accounts, storage, trie nodes, code, preimages, names."""
     planted = story.planted
     for index, member in enumerate((story.a.node, story.b.node)):
-        # control: the search finds texts in private tables, where states and code are stored in clear
+        # as a control, the same search finds the texts in private tables, which are not encrypted
         with at_rest(member):
             everything = copied(member, tmp_path / f"all{index}", only_public=False)
             public = copied(member, tmp_path / f"public{index}", only_public=True)
@@ -254,13 +254,13 @@ def test_graphql_shows_a_member_the_marker_and_nothing_private(story: Story) -> 
 
 
 def test_no_log_holds_anything_private(story: Story) -> None:
-    planted = [one for one in story.planted if one != story.group]  # members may see groups
+    planted = [one for one in story.planted if one != story.group]  # the logs of members may show group ids
     for node in story.network.nodes:
         assert found_in(node.log.read_bytes(), planted) == []
 
 
 def test_a_node_without_privacy_follows_a_chain_full_of_markers(story: Story) -> None:
-    """A marker has the gas, logs, state changes and receipt of a call to an empty account, so all nodes agree on every
+    """A marker has the gas, logs, state changes and receipt of a call to an empty account. So all nodes agree on every
     block.
     """
     network = story.network
@@ -275,7 +275,7 @@ def test_a_node_without_privacy_follows_a_chain_full_of_markers(story: Story) ->
         receipts = [node.rpc("eth_getTransactionReceipt", marker) for node in (story.a.node, story.d)]
         assert receipts[0] == receipts[1]
         assert (receipts[1]["status"], receipts[1]["logs"]) == ("0x1", [])
-    # synchronise from genesis, with only the data of peers
+    # node D synchronises again from genesis, and only with data of its peers
     story.d.stop()
     network.wipe(3)
     story.d.start()

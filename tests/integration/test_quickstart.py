@@ -1,4 +1,4 @@
-"""`ophion quickstart` with real processes: start, use by clients, and removal without leftovers.
+"""Tests `ophion quickstart` with real processes: start, use by clients, and removal without leftovers.
 
 `OPHION_QUICKSTART=long` repeats the start twenty times and subscribes to heads for ten minutes.
 """
@@ -83,7 +83,7 @@ def call(url: str, method: str, *params: Any) -> Any:
 
 
 def down(address: str) -> list[str]:
-    """Return the nodes that do not answer. On a busy machine, this includes nodes that take longer than a second."""
+    """Return the nodes that do not answer within a second. On a busy machine, this includes slow nodes."""
     return [node["name"] for node in fetch(f"http://{address}/nodes.json")[1]["nodes"] if not node["up"]]
 
 
@@ -270,7 +270,9 @@ def assert_nothing_runs(processes: list[int], ports: list[int]) -> None:
 
 
 def test_a_network_is_up_when_its_address_answers(tmp_path: Path) -> None:
-    """The start waits for the gateway too: while the gateway is frozen, blocks on every node are not enough."""
+    """The start command also waits for the gateway: it does not return while the gateway is frozen, even if every node
+    has blocks.
+    """
     path = tmp_path / "network"
     words = ("up", "--detach", "--port=0", "--validators=1", "--block-period=1", f"--directory={path}")
     starting = subprocess.Popen([*COMMAND, "quickstart", *words], env=environment(), stdout=subprocess.DEVNULL)
@@ -315,7 +317,7 @@ def test_stopping_and_resuming_keeps_the_chain_and_removing_leaves_nothing(tmp_p
     found = running(path)
     assert (found.address, ports_of(path)) == (address, ports), "where they were"
     assert call(f"http://{found.address}/jsonrpc", "eth_getBlockByNumber", "0x1", False) == block
-    # frozen, it can neither receive nor send
+    # stop the process of a validator, so that it can neither receive nor send
     os.kill(found.processes["validator1"], signal.SIGSTOP)
     assert succeeded(path, "remove") == f"Removed {path}.\n"
     assert_nothing_runs([found.pid, *found.processes.values()], ports)
@@ -412,7 +414,7 @@ main(sys.argv[2:])
 
 @pytest.mark.parametrize("writes", range(1, 6))
 def test_one_that_was_killed_while_it_was_made_is_made_anew_or_removed(tmp_path: Path, writes: int) -> None:
-    """The start is killed before each file gets its final name: the configuration, two keys, the genesis, the
+    """The start command is killed before each file gets its final name: the configuration, two keys, the genesis, the
     completion mark.
     """
     path = tmp_path / "network"
@@ -426,7 +428,7 @@ def test_one_that_was_killed_while_it_was_made_is_made_anew_or_removed(tmp_path:
             assert done.returncode == 0, done.stderr
             assert ("was not finished" in done.stderr) == (writes > 1)
         elif writes == 1:
-            continue  # nothing was written yet: there is no network
+            continue  # the interrupted command has written no file, so no network exists
         else:
             assert "was not finished" in quickstart(path, "resume").stderr
         assert succeeded(path, "remove") == f"Removed {path}.\n"
@@ -441,7 +443,8 @@ def test_a_node_that_does_not_start_ends_everything_and_is_named(tmp_path: Path)
     assert done.returncode == 1
     assert "does not contain valid key pair" in done.stderr
     (path / "validator1" / "key").write_text("1".rjust(64, "0"))
-    (path / "rpcnode" / "database").write_text("no directory")  # the other node could start
+    # a file in place of the database directory prevents only rpcnode from starting
+    (path / "rpcnode" / "database").write_text("no directory")
     done = quickstart(path, "resume")
     assert done.returncode == 1
     assert "rpcnode did not start (exit code 1): " in done.stdout

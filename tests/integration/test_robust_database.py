@@ -1,4 +1,4 @@
-"""Databases that are in use, newer or damaged: one clear error, and no further damage."""
+"""Databases that are in use, newer or damaged: commands report one clear error and cause no further damage."""
 
 from __future__ import annotations
 
@@ -105,12 +105,12 @@ def test_a_file_that_was_cut(data: Path, size: int) -> None:
     database(data).write_bytes(cut)
     looked = check(data)
     if size < 0 and looked.code == 0:
-        return  # the damaged bytes were unused
+        return  # the damaged bytes belong to no used page
     explained(looked)
     assert database(data).read_bytes() == cut
     done = import_small(data)
     if 0 <= size <= PAGE:
-        # nothing was stored in a file of this size, so the import starts with an empty file
+        # a database file of at most one page holds no data, so the import starts with an empty file
         assert f"Head is {HEAD}" in done.succeeded().out
     else:
         explained(done)
@@ -137,7 +137,7 @@ def test_pages_that_were_lost_or_overwritten(data: Path) -> None:
         if looked.code != 0:
             found += 1
             explained(looked)
-            # the import succeeds if it does not read the damaged page
+            # the import may succeed, because it may not read the damaged page
             done = import_small(data)
             if done.code != 0:
                 explained(done)

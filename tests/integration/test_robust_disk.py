@@ -1,4 +1,4 @@
-"""Full, broken and read-only disks: one clear error, and no damage."""
+"""Full, broken and read-only disks: commands report one clear error and damage nothing."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_write_transaction_is_on_the_disk_before_it_counts(tmp_path: Path, fau
         if call in ("fdatasync", "fsync"):
             pending = False
         elif 0 <= place < 2 * PAGE:
-            # a write to one of the two meta pages commits a transaction
+            # a write to one of the two meta pages commits a transaction of LMDB
             assert not pending, "data that may not be on the disk yet is made to count"
             assert call.endswith("+sync"), "the import ends before its last transaction is on the disk"
             transactions += 1
@@ -94,7 +94,7 @@ def test_a_file_system_that_fills_up(tmp_path: Path, size_kib: int) -> None:
 
 
 def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
-    # the process must ignore SIGXFSZ, which would kill it without a message
+    # a file size limit sends SIGXFSZ, which would kill the process without a message
     shell = ["sh", "-c", 'ulimit -f 200 && exec "$@"', "sh"]
     data = tmp_path / "data"
     import_small(data, prefix=shell).failed("stored: block 0 ")
@@ -132,7 +132,7 @@ def test_another_file_type_instead_of_a_file(tmp_path: Path, place: str) -> None
     else:
         (data / place).mkdir(parents=True)
     done = import_small(data).failed(str(data))
-    # an invalid data path is a command-line error, which is followed by the usage
+    # an invalid data path is a command-line error, so the usage follows the message
     said = done.err.partition("\n\nUsage: ")[0] if not place else done.err
     assert len(said.strip().splitlines()) == 1
 
@@ -145,7 +145,7 @@ def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="only root can become somebody else")
 def test_a_data_path_of_another_user(tmp_path: Path) -> None:
-    with tempfile.TemporaryDirectory() as folder:  # a folder that all users may enter, unlike tmp_path
+    with tempfile.TemporaryDirectory() as folder:  # other users may enter this folder, but not tmp_path
         Path(folder).chmod(0o755)
         closed = Path(folder) / "closed"
         closed.mkdir(mode=0o700)

@@ -1,6 +1,6 @@
 """Malformed input of every kind for the real command: one clear error with the position, never a traceback.
 
-`python -m tests.fuzz.block_files` tries every change of a block file; `tests/fuzz` tests single decoders.
+`python -m tests.fuzz.block_files` tries every change of a block file. `tests/fuzz` tests single decoders.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def test_changes_and_cuts_all_over_a_block_file_are_noticed(tmp_path: Path) -> N
 
 
 def nested(depth: int) -> bytes:
-    """Return nested lists."""
+    """Return RLP lists nested to this depth."""
     heads = []
     size = 1
     for _ in range(depth):
@@ -67,7 +67,7 @@ def _long_head(size: int) -> bytes:
 
 
 def wrong_lengths() -> Iterator[tuple[str, bytes, str]]:
-    """Yield (name, file, error text) of RLP with one wrong length each."""
+    """Yield name, file and error text of RLP files with one wrong length each."""
     good, second = blocks()[1], blocks()[2]
     header, body = rlp.split_list(good, 1024)[0], rlp.split_list(good, 1024)[1:]
     yield "a byte string", b"\x83abc", "at byte 0: not a block"
@@ -106,7 +106,7 @@ def test_wrong_lengths_in_the_second_of_two_files(tmp_path: Path) -> None:
 
 def test_everything_before_a_spoilt_block_stays(tmp_path: Path) -> None:
     content = bytearray(BLOCKS_FILE.read_bytes())
-    content[sum(map(len, blocks()[:20])) + 300] ^= 1  # in the header of block 20
+    content[sum(map(len, blocks()[:20])) + 300] ^= 1  # the changed byte is in the header of block 20
     bad = tmp_path / "bad.rlp"
     bad.write_bytes(content)
     data = tmp_path / "data"
@@ -119,7 +119,7 @@ def test_everything_before_a_spoilt_block_stays(tmp_path: Path) -> None:
 
 
 def everything() -> dict[str, Any]:
-    """Return a genesis with all members of all engines."""
+    """Return a genesis with every configuration key of every consensus engine."""
     document: dict[str, Any] = genesis_document()
     blobs = {"target": 3, "max": 6, "baseFeeUpdateFraction": 3338477}
     bft = {

@@ -1,6 +1,6 @@
 """A killed import leaves an intact database and can be continued, for kills at random and at chosen moments.
 
-Long forms: `python -m tests.fuzz.kills --kills=50` for the first test, `FAULTS=all` for the second.
+`python -m tests.fuzz.kills --kills=50` is the long form of the first test, `FAULTS=all` of the second.
 """
 
 from __future__ import annotations

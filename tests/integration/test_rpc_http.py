@@ -1,4 +1,4 @@
-"""JSON-RPC over HTTP with a real process and real sockets, including misuse."""
+"""Tests JSON-RPC over HTTP with a real process and real sockets, including misuse."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_large_batch_is_answered_in_order(node: NodeProcess) -> None:
 def test_long_answers_are_compressed_for_clients_that_ask(node: NodeProcess) -> None:
     """Checks a long batch and a streamed trace."""
     blocks = [{"id": n, "method": "eth_getBlockByNumber", "params": ["0x0", False]} for n in range(100)]
-    # 20,000 iterations of a loop
+    # this contract runs a loop 20,000 times
     loop = {"to": "0x" + "aa" * 20, "gas": "0xf42400"}
     code = {"0x" + "aa" * 20: {"code": "0x614e205b6001900380600357"}}
     trace = {"id": 1, "method": "debug_traceCall", "params": [loop, "latest", {"stateOverrides": code}]}
@@ -127,7 +127,7 @@ def test_long_answers_are_compressed_for_clients_that_ask(node: NodeProcess) -> 
         bodies, sizes = [], []
         for wanted in ("gzip", "identity"):
             connection = http.client.HTTPConnection("127.0.0.1", node.ports["json-rpc"], timeout=60)
-            for _ in range(2):  # the second time, its head is known
+            for _ in range(2):  # the node answers the second request with the cached HTTP request head
                 connection.request("POST", "/", json.dumps(request), {"Accept-Encoding": wanted})
                 response = connection.getresponse()
                 encoding, body = response.headers.get("Content-Encoding"), response.read()
@@ -219,7 +219,9 @@ def test_old_statuses_limits_and_methods_that_are_off(tmp_path: Path) -> None:
     ],
 )
 def test_work_of_clients_that_have_gone_makes_way_for_others(method: str, params: list[Any], tmp_path: Path) -> None:
-    """Work of disconnected clients is cancelled. Otherwise an endless loop could occupy one of few threads for ever."""
+    """The node cancels the work of disconnected clients. Otherwise an endless loop could occupy one of few threads for
+    ever.
+    """
     options = ("--network=dev", "--rpc-http-api=ETH,TRACE,DEBUG", "--rpc-gas-cap=0", "--http-timeout-seconds=3600")
     endless = json.dumps({"id": 1, "method": method, "params": params}).encode()
     with NodeProcess(tmp_path / "data", *options) as node:

@@ -1,4 +1,4 @@
-"""Subscriptions over WebSocket with a real process and a small client on wsproto."""
+"""Tests subscriptions over WebSocket with a real process and a small client on wsproto."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class WebSocket:
         return self.answers.pop(id)
 
     def wait(self, count: int) -> list[tuple[str, Any]]:
-        """Wait for `count` notifications; return them, oldest first."""
+        """Wait for `count` notifications and return them, oldest first."""
         deadline = time.monotonic() + 60
         while len(self.notifications) < count:
             assert time.monotonic() < deadline, self.notifications

@@ -40,7 +40,7 @@ BLOCKS = 1500
 
 
 def endings(node: NodeProcess) -> dict[tuple[str, str], int]:
-    """Return the number of ended connections, by the side that ended them and by reason."""
+    """Return the number of ended connections, by the node that ended them and by reason."""
     found = node.rpc("debug_metrics")["peers"].get("disconnected_total", {})
     return {(who, why): count for who, reasons in found.items() for why, count in reasons.items()}
 
@@ -68,7 +68,7 @@ def test_2_both_dial_each_other_at_once_and_one_connection_survives(tmp_path: Pa
         nodes.append(NodeProcess(path, "--network=dev", f"--p2p-port={ports[here]}", *PEERS))
     with nodes[0] as one, nodes[1] as two:
         wait_for(lambda: len(one.rpc("admin_peers")) == len(two.rpc("admin_peers")) == 1)
-        time.sleep(2)  # wait for the other side's dial to arrive, if it is in progress
+        time.sleep(2)  # both nodes may have dialled, so wait until a second connection has arrived and was refused
         [seen_by_one], [seen_by_two] = one.rpc("admin_peers"), two.rpc("admin_peers")
         assert seen_by_one["network"]["inbound"] is not seen_by_two["network"]["inbound"]
         assert sum(endings(one).values()) <= 2
@@ -82,7 +82,8 @@ def test_5_a_chain_that_is_not_ours_is_left_cleanly_and_not_stormed(tmp_path: Pa
     if what == "genesis":
         theirs["gasLimit"] = hex(int(ours["gasLimit"], 16) - 1)
     else:
-        theirs["config"]["arrowGlacierBlock"] = 100  # changes only the fork identifier
+        # this fork block changes only the fork identifier and no rule of existing blocks
+        theirs["config"]["arrowGlacierBlock"] = 100
     nodes = []
     for name, genesis in (("one", ours), ("two", theirs)):
         file = tmp_path / f"{name}.json"
@@ -95,9 +96,9 @@ def test_5_a_chain_that_is_not_ours_is_left_cleanly_and_not_stormed(tmp_path: Pa
         one.rpc("admin_addPeer", two.rpc("net_enode"))
         wait_for(lambda: endings(one))
         time.sleep(3)
-        # a redialled peer is connected for a moment
+        # a redialled peer counts as connected for a moment, so wait
         wait_for(lambda: one.rpc("net_peerCount") == two.rpc("net_peerCount") == "0x0")
-        assert {why for _, why in endings(one)} == {"subprotocol"}  # disconnect reason 0x10
+        assert {why for _, why in endings(one)} == {"subprotocol"}  # reason 0x10 means a subprotocol error
         assert sum(endings(one).values()) <= 4
 
 
@@ -140,15 +141,15 @@ def test_9_a_storm_of_transactions_passes_a_line_of_nodes(tmp_path: Path) -> Non
         for node in (miner, middle, first):
             wait_for(lambda node=node: int(node.rpc("eth_getTransactionCount", sender, "latest"), 16) == count)
         assert all(first.rpc("eth_getTransactionReceipt", hash)["status"] == "0x1" for hash in hashes[::250])
-        # no transaction is gossiped back to the node that sent it
+        # the first node got no gossip, because no node sends a transaction back to its sender
         came = first.rpc("debug_metrics")["network"]["p2p_messages_inbound_total"]["eth"]
         assert not any("Transactions" in name and "Get" not in name for name in came), came
 
 
 def test_10_many_peers_get_large_blocks_on_time(tmp_path: Path) -> None:
-    """One validator makes blocks of a megabyte, and is the peer of every follower."""
+    """One validator makes blocks of a megabyte, and every follower is its peer."""
     followers, seconds = (25, 600) if IS_LONG else (5, 6)
-    # all followers dial the validator, which by default accepts three fifths of its peers as inbound
+    # all followers dial the validator, and by default only three fifths of its peers may be inbound
     options = ("--remote-connections-limit-enabled=false",)
     with TestNetwork(tmp_path, "qbft", validators=1, options=options) as network, ExitStack() as stack:
         (maker,) = network.nodes

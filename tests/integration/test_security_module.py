@@ -1,4 +1,4 @@
-"""Real validators whose keys are in a SoftHSM token."""
+"""Tests real validators whose keys are in a SoftHSM token."""
 
 from __future__ import annotations
 

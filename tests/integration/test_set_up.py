@@ -1,4 +1,4 @@
-"""If a program is missing, the set-up prints one line that says what to install."""
+"""If a program is missing, the set-up prints one line that names what to install."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SET_UP = ROOT / "scripts" / "set-up"
 
 
 def machine(folder: Path, **programs: str) -> Path:
-    """Make a directory with all programs of a machine: the shell's helpers and these one-line scripts."""
+    """Make a directory with all programs of a simulated machine: the shell's helpers and these one-line scripts."""
     folder.mkdir()
     for name in ("sh", "awk"):
         found = shutil.which(name)

@@ -1,4 +1,4 @@
-"""Networks of real nodes with block periods below a second."""
+"""Tests networks of real nodes with block periods below a second."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ def test_four_validators_agree_on_blocks_of_200_milliseconds(tmp_path: Path, eng
 
 
 def test_idle_qbft_validators_make_a_block_when_a_transaction_comes(tmp_path: Path) -> None:
-    """The empty block period is far longer than the round timeout."""
+    """The test sets an empty block period that is far longer than the round timeout."""
     options = {"blockperiodmilliseconds": 200, "emptyblockperiodseconds": 3600}
     with TestNetwork(tmp_path, "qbft", timeout_s=1, bft_options=options) as network:
-        network.wait(lambda: min(network.heights()) >= 1, 60, "the first block")  # its parent, genesis, is old
+        # block 1 comes at once, because the timestamp of genesis is old
+        network.wait(lambda: min(network.heights()) >= 1, 60, "the first block")
         for nonce in range(3):
             raw = legacy_transaction(DEV_KEYS[0], nonce, gas_price=0, chain_id=CHAIN_ID)
             assert network.nodes[nonce].receipt(network.nodes[nonce].send(raw))["status"] == "0x1"

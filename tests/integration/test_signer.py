@@ -1,4 +1,6 @@
-"""The calls of EthSigner and Web3Signer at the node, recorded from their sources: nonce, raw transaction, retry."""
+"""Sends the calls that EthSigner and Web3Signer make to a node, taken from their sources: nonce, raw transaction,
+retry.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ SENDER = "0x" + DEV_KEYS[0].address.hex()
 def _call(node: NodeProcess, method: str, *params: Any) -> tuple[int, dict[str, Any]]:
     connection = http.client.HTTPConnection("127.0.0.1", node.ports["json-rpc"], timeout=60)
     body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params, "id": 77})
-    # a signer forwards headers of the client as they are
+    # send the headers that a signer forwards from its client
     connection.request("POST", "/", body, {"Content-Type": "application/json", "Accept": "*/*"})
     response = connection.getresponse()
     answer = json.loads(response.read())
@@ -31,7 +33,7 @@ def _call(node: NodeProcess, method: str, *params: Any) -> tuple[int, dict[str, 
     ("option", "status"), [("--rpc-http-error-status-400=true", 400), ("--rpc-http-error-status-400=false", 200)]
 )
 def test_a_signer_sends_and_learns_of_a_used_nonce(tmp_path: Path, option: str, status: int) -> None:
-    """If the nonce is already used, the node replies with the status on which a signer retries.
+    """If the nonce is already used, the node replies with the HTTP status on which a signer retries.
 
     EthSigner retries on HTTP 400, Web3Signer on HTTP 200.
     """

@@ -1,4 +1,4 @@
-"""The Spark format `ophion`: the rows of a local read, several executor processes, one of them killed."""
+"""The Spark format `ophion` gives the rows of a local read, with several executor processes, one of which is killed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ophion.data.spark import OphionReader, Plan, register
 
 RICH = DEV_KEYS[1]
 MASTER = os.environ.get("OPHION_SPARK_MASTER", "local[2]")
-"""`local-cluster[4,1,512]` has four executor processes; the default is fast."""
+"""Spark master. `local-cluster[4,1,512]` has four executor processes; the default is fast."""
 
 
 @pytest.fixture(scope="module")

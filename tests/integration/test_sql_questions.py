@@ -1,4 +1,4 @@
-"""Twenty questions of an analyst: the answers of `ophion sql` equal those computed from JSON-RPC objects."""
+"""Answers of `ophion sql` to twenty analyst questions equal the answers computed from JSON-RPC objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ophion.data.sql import connect, run_queries
 from tests.integration.test_cli_export import TRANSFER, token_transfer
 
 SENDERS = DEV_KEYS[1:4]
-TOKEN_OWNER = DEV_KEYS[1].address  # `token_transfer` names it as the previous owner
+TOKEN_OWNER = DEV_KEYS[1].address  # the log of `token_transfer` names this address as the previous owner
 
 
 class Rpc:
@@ -41,7 +41,7 @@ class Rpc:
         return self.gas(tx) * number(self.receipts[tx["hash"]]["effectiveGasPrice"])
 
     def balances(self, last: int) -> dict[str, int]:
-        """Balances by token transfers up to a block; negative for the account that issues."""
+        """Return balances by token transfers up to a block. The balance of the issuing account is negative."""
         found: dict[str, int] = defaultdict(int)
         for log in self.logs:
             if number(log["blockNumber"]) <= last:
@@ -181,12 +181,13 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
                 running.send(legacy_transaction(key, 3 * nonce, to=to, value=10**18 + nonce))
                 code = token_transfer(to, 2**100 + nonce)
                 running.send(legacy_transaction(key, 3 * nonce + 1, to=None, data=code, gas=200_000))
-                # init code that reverts
+                # this init code reverts
                 failing = legacy_transaction(key, 3 * nonce + 2, to=None, data=bytes.fromhex("5f5ffd"), gas=100_000)
                 last = running.send(failing)
             running.receipt(last)
         assert running.stop() == 0
-    with NodeProcess(data, "--rpc-http-api=ETH,NET,WEB3,DEBUG,TRACE") as running:  # makes no blocks
+    with NodeProcess(data, "--rpc-http-api=ETH,NET,WEB3,DEBUG,TRACE") as running:
+        # the node runs without mining, so it makes no blocks
         yield running
 
 

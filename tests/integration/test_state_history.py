@@ -1,4 +1,4 @@
-"""A node that stores only recent states: its answers about older states, and no damage by kills."""
+"""A node that stores only recent states answers requests about older states with errors, and kills cause no damage."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def answer(node: NodeProcess, method: str, *params: Any) -> Any:
 def test_states_that_are_not_kept_are_answered_like_blocks_that_are_not_there(tmp_path: Path) -> None:
     with NodeProcess(tmp_path / "data", *MINING, HISTORY, APIS) as node:
         grow(node, 0, 40)
-        old, kept = hex(10), hex(40 - 16)
+        old, recent = hex(10), hex(40 - 16)
         trace = node.rpc("eth_getBlockByNumber", hex(5), False)["transactions"][0]
         for method, params in (
             ("eth_getBalance", [ADDRESS]),
@@ -57,16 +57,16 @@ def test_states_that_are_not_kept_are_answered_like_blocks_that_are_not_there(tm
             ("eth_call", [CALL]),
         ):
             assert answer(node, method, *params, old) is None, method
-            assert answer(node, method, *params, kept) is not None, method
+            assert answer(node, method, *params, recent) is not None, method
             assert answer(node, method, *params, "latest") is not None, method
             assert answer(node, method, *params, "earliest") is not None, method
         assert answer(node, "eth_getProof", ADDRESS, [], old) == (-32000, "World state unavailable")
-        assert answer(node, "eth_getProof", ADDRESS, [], kept)["nonce"] == hex(24)
+        assert answer(node, "eth_getProof", ADDRESS, [], recent)["nonce"] == hex(24)
         assert answer(node, "debug_traceBlockByNumber", old) is None
         assert answer(node, "debug_traceTransaction", trace) is None
         assert answer(node, "debug_traceBlockByNumber", hex(39))
         assert answer(node, "trace_block", hex(39))
-        # data other than states stays
+        # pruning deletes old states, but no blocks
         assert node.rpc("eth_getBlockByNumber", old, True)["number"] == old
         assert node.rpc("eth_getTransactionReceipt", trace)["status"] == "0x1"
         assert node.stop() == 0
@@ -85,7 +85,7 @@ def test_a_whole_history_is_dropped_when_it_is_asked_for_later(tmp_path: Path) -
         grow(node, 61, 3)
         assert node.stop() == 0
     ophion("storage", "check", f"--data-path={tmp_path / 'data'}").succeeded()
-    # without the option: pruned states stay missing, and all later states are stored
+    # without the option --state-history, pruned states stay missing and the node stores all later states
     with NodeProcess(tmp_path / "data", *MINING) as node:
         grow(node, 64, 20)
         assert node.rpc("eth_getBalance", ADDRESS, hex(5)) is None
@@ -113,7 +113,7 @@ def test_killing_an_import_that_drops_states_damages_nothing(tmp_path: Path) -> 
         running = subprocess.Popen(
             [*OPHION, *arguments], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        # kill in the middle; only the file size shows the progress
+        # the file size shows the progress of the import, so kill the import at a certain size
         wait_for(lambda least=megabytes << 20: database.exists() and database.stat().st_size > least)
         os.kill(running.pid, signal.SIGKILL)
         running.wait()
@@ -131,7 +131,7 @@ PRIVATE = (*BERLIN, "--privacy-enabled", "--rpc-http-api=ETH,EEA,PRIV")
 
 
 def with_private_state(data: Path) -> bytes:
-    """Make forty blocks, the first with a private transaction; return the enclave key."""
+    """Make forty blocks, the first with a private transaction. Returns the enclave key."""
     with NodeProcess(data, *PRIVATE) as node:
         client = PrivateClient(node, DEV_KEYS[0], 2018)
         assert client.receipt(client.send(NUMBER_CONTRACT))["status"] == "0x1"
@@ -151,7 +151,7 @@ def test_states_under_private_ones_are_not_dropped(tmp_path: Path) -> None:
     with NodeProcess(data, *PRIVATE) as node:
         assert node.rpc("priv_status")["states"]
         assert node.stop() == 0
-    # deleting the private states allows pruning
+    # after the private states are deleted, pruning is possible
     ophion("privacy", "rebuild", f"--data-path={data}").succeeded()
     with NodeProcess(data, *BERLIN, HISTORY) as node:
         grow(node, 39, 1)
@@ -163,20 +163,20 @@ def test_private_states_are_not_begun_nor_forgotten_where_states_were_dropped(tm
     data = tmp_path / "data"
     enclave_key = with_private_state(data)
     with DataDirectory.open_existing(data) as directory:
-        # prune as earlier versions did, which did not check for private states
+        # prune like earlier versions, which did not check for private states
         PruningRounds(directory.store(), 16).catch_up(40)
-    # states that cannot be rebuilt are not deleted
+    # the command refuses to delete private states that the node cannot rebuild
     ophion("privacy", "rebuild", f"--data-path={data}").failed("Nothing was changed", "--state-history")
     refused = ophion(*PRIVATE, f"--data-path={data}", "--p2p-enabled=false")
     refused.failed("--privacy-enabled needs the state of every block", "--state-history", "ophion blocks export")
-    # the public chain still works, and the private states can be read
+    # the public chain still works, and the private states are readable
     with NodeProcess(data, *BERLIN, HISTORY) as node:
         assert node.height == 40
         assert node.stop() == 0
     with DataDirectory.open_existing(data) as directory:
         followed = PrivateLedger(directory.store(read_only=True)).followed()
     assert followed is not None
-    # do what the error message suggests: export the chain and import it into a new node
+    # follow the hint in the error message: export the chain and import it into a new node
     ophion("blocks", "export", f"--to={tmp_path / 'chain.rlp'}", f"--data-path={data}").succeeded()
     new = tmp_path / "new"
     arguments = ("--network=dev", "--dev-fork=berlin", f"--data-path={new}")

@@ -1,4 +1,4 @@
-"""Dependencies of Ophion: locked by hash and checked for known vulnerabilities."""
+"""Dependencies of Ophion are locked by hash and checked for known vulnerabilities."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_version_that_is_not_there_is_one_line_and_changes_nothing(tmp_path: P
 
 
 def audit(folder: Path, **programs: str) -> subprocess.CompletedProcess[str]:
-    """Run the audit on a machine with only these programs, written in Python."""
+    """Run the audit on a simulated machine with only these programs, written in Python."""
     folder.mkdir()
     for name, code in programs.items():
         program = folder / name.replace("_", "-")
@@ -162,8 +162,8 @@ def test_advisories_that_cannot_be_fetched_are_said_to_be_missing(tmp_path: Path
 
 
 def test_crates_are_looked_at_in_words_that_the_tool_knows(tmp_path: Path) -> None:
-    """The audit calls cargo-deny with the options of version 0.20: no `--disable-fetch`, and `--offline` before the
-    command.
+    """The audit calls cargo-deny with options of version 0.20: `--offline` before the command, and no
+    `--disable-fetch`.
     """
     known = """
 words = sys.argv[4:] if sys.argv[1:3] == ['deny', '--manifest-path'] else []

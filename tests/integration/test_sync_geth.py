@@ -1,4 +1,4 @@
-"""Clique with geth 1.13.15: each synchronises from the other, and transactions are gossiped both ways."""
+"""Clique with geth 1.13.15: each client synchronises from the other, and both gossip transactions to each other."""
 
 from __future__ import annotations
 

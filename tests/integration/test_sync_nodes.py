@@ -1,4 +1,4 @@
-"""Two real nodes over real sockets: synchronisation, gossip of blocks and transactions, kills in between."""
+"""Two real nodes over real sockets: synchronisation, gossip of blocks and transactions, and kills."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_chain_comes_over_and_a_kill_in_the_middle_costs_nothing(chain: Path, 
             assert head(follower) == head(one)
             assert follower.rpc("eth_syncing") is False
             assert follower.rpc("eth_protocolVersion") == "0x45"
-            wait_for(lambda: "synchronised block=" in follower.output())  # logged when the last block is imported
+            wait_for(lambda: "synchronised block=" in follower.output())  # the node logs this line after the last block
             follower.stop()
     ophion("storage", "check", f"--data-path={tmp_path / 'two'}").succeeded()
 

@@ -15,7 +15,7 @@ _LIMIT_S = 540
 
 
 def tool(variable: str, version: str) -> Path:
-    """Return the program that the variable names; skip the test if the variable is not set."""
+    """Return the program that the variable names. Skips the test if the variable is not set."""
     named = os.environ.get(variable)
     if not named:
         pytest.skip(f"{variable} does not name go-ethereum's devp2p tool ({version})")
@@ -25,14 +25,16 @@ def tool(variable: str, version: str) -> Path:
 
 
 def suite_data(version: str, target: Path) -> Path:
-    """Return a copy of a suite's chain, which `go mod download` of that version puts into Go's module cache."""
+    """Return a copy of a suite's chain. `go mod download` of the suite's go-ethereum version puts the chain into Go's
+    module cache.
+    """
     cache = os.environ.get("GOMODCACHE") or _go_module_cache()
     source = Path(cache, SUITE_DATA.format(version=version)) if cache else None
     if source is None or not source.is_dir():
         pytest.skip(f"the module cache of Go does not hold go-ethereum {version}, whose test chain is needed")
     target.mkdir()
     for file in source.iterdir():
-        shutil.copyfile(file, target / file.name)  # the cache is read-only, the copy is not
+        shutil.copyfile(file, target / file.name)  # make a writable copy, because the cache is read-only
     return target
 
 
@@ -53,7 +55,7 @@ def run(program: Path, *arguments: str | Path) -> str:
 
 
 def passed(output: str) -> set[str]:
-    """Return the names of passed tests in TAP output. A failed test raises here."""
+    """Return the names of passed tests in TAP output. Raises an error if a test failed."""
     bad = re.findall(r"^not ok \d+ (.*)", output, re.MULTILINE)
     assert not bad, f"{bad}\n{output[-8000:]}"
     return {name.strip() for name in re.findall(r"^ok \d+ (.*)", output, re.MULTILINE)}

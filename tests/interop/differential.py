@@ -21,7 +21,7 @@ BLOCKS = 10
 POOR = "0x" + legacy_transaction(PrivateKey(b"\x77" * 32), 0, value=1, gas_price=10**10, chain_id=CHAIN_ID).hex()
 Requests = dict[str, tuple[str, list[Any]]]
 
-# stores the first word of the call data, logs it and returns it; reverts if it is zero
+# this contract stores, logs and returns the first word of the call data, and reverts if the word is zero
 _RUNTIME = (
     bytes.fromhex("600035801560505780600055600052")
     + b"\x7f"
@@ -72,7 +72,7 @@ class SharedChain:
 
 
 def requests_about(chain: SharedChain) -> Requests:
-    """Return the requests by name."""
+    """Return the requests to compare, by name."""
     found: Requests = {}
     numbers = [hex(number) for number in range(BLOCKS)]
     alice, bob = ("0x" + key.address.hex() for key in DEV_KEYS[:2])

@@ -1,4 +1,4 @@
-"""BFT networks of two clients: two validators of each, and an Ophion follower."""
+"""Networks with two BFT validators of each of two clients, and an Ophion follower."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Mixed:
         end_all(self.network, OURS, self.theirs)
 
     def vote(self, candidate: str, adds: bool) -> None:
-        """Let all four validators vote, and wait for the effect."""
+        """Let all four validators cast the same vote, and wait for its effect."""
         for index in OURS[:2]:
             self.network.nodes[index].rpc(f"{self._prefix}_proposeValidatorVote", candidate, adds)
         for one in self.theirs:
@@ -56,7 +56,7 @@ class Mixed:
         return Counter(block["miner"] for block in blocks)
 
     def later_rounds(self, first: int, count: int) -> Counter[str]:
-        """Return the producers of those blocks that took more than one round."""
+        """Return the producers of the blocks that took more than one round."""
         protocol = Qbft() if self.network.engine == "qbft" else Ibft2()
         blocks = (self.network.nodes[0].rpc("eth_getBlockByNumber", hex(first + n), False) for n in range(count))
         extras = ((block["miner"], protocol.decode_extra(bytes.fromhex(block["extraData"][2:]))) for block in blocks)

@@ -18,7 +18,7 @@ from ophion.testing.wait_for import wait_for
 
 BLOCKS = 200 if os.environ.get("OPHION_FAULTS") == "long" else 16
 GAS_LIMIT = 30_000_000
-"""Other clients do not accept the gas limit of the default test genesis."""
+"""Gas limit of mixed networks. Other clients do not accept the gas limit of the default test genesis."""
 
 
 def mixed_network(network: TestNetwork) -> TestNetwork:
@@ -70,7 +70,7 @@ class Partner(ABC):
         return int(self.rpc("eth_blockNumber"), 16)
 
     def stop(self) -> None:
-        """Stop it in order, so that its database is closed."""
+        """Stop the client with a signal, so that it closes its database."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             self._process.wait(120)

@@ -1,7 +1,7 @@
 """IBFT 2.0 and QBFT with Besu: two validators of each client on one chain. Needs BESU=path/to/its/start/script.
 
-Tests turns, gossip of transactions, a killed validator of each client, votes of both, an offline validator, and the
-replacement of the Besu nodes one by one. `OPHION_FAULTS=long` makes 200 blocks.
+Tests turns, gossip of transactions, a killed validator of each client, votes of both clients, an offline validator, and
+the replacement of the Besu nodes one by one. `OPHION_FAULTS=long` makes 200 blocks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def test_two_of_each_make_one_chain(tmp_path: Path, engine: str) -> None:
         network.grow(5, 90, OURS)
         theirs[0].start()
         wait_for(lambda: has_joined(network, theirs[0]), 180, "the return of Besu")
-        # votes of both clients count: they add the follower, and remove it again
+        # votes of both clients count: together both clients add the follower, and remove the follower again
         fifth = "0x" + network.keys[REPLACEMENT].address.hex()
         mixed.vote(fifth, True)
         mixed.vote(fifth, False)
@@ -56,8 +56,8 @@ def test_two_of_each_make_one_chain(tmp_path: Path, engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("successor", "whose"), [(1, "ours"), (2, "theirs")])
 def test_a_validator_that_is_voted_in_and_never_comes(tmp_path: Path, engine: str, successor: int, whose: str) -> None:
-    """A fifth validator is voted in but stays offline. Then all four others are needed, and the next proposer
-    replaces it in its rounds.
+    """The validators vote in a fifth validator that stays offline. A quorum then needs all four others, and the next
+    proposer replaces the offline one in its rounds.
     """
     with Mixed(tmp_path, engine, Besu) as mixed:
         network = mixed.network
@@ -77,9 +77,7 @@ def test_a_validator_that_is_voted_in_and_never_comes(tmp_path: Path, engine: st
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_its_nodes_are_replaced_one_by_one(tmp_path: Path, engine: str) -> None:
-    """The Besu nodes are replaced one by one: once by voting for a new address, once under the address of the old
-    node.
-    """
+    """One Besu node is replaced by a vote for a new address, the other by a node with the same address."""
     with Mixed(tmp_path, engine, Besu) as mixed:
         network, (first, second) = mixed.network, mixed.theirs
         mixed.vote("0x" + network.keys[REPLACEMENT].address.hex(), True)
@@ -99,7 +97,7 @@ def test_its_nodes_are_replaced_one_by_one(tmp_path: Path, engine: str) -> None:
 
 
 def check_transactions(mixed: Mixed) -> None:
-    """Check that transactions sent to one client are mined by the other too."""
+    """Check that the other client also mines transactions that one client receives."""
     nodes, theirs = mixed.network.nodes, mixed.theirs
     sent: dict[str, bool] = {}
     for nonce in range(20):
@@ -138,7 +136,7 @@ def check_statuses(mixed: Mixed) -> None:
 
 
 def has_joined(network: TestNetwork, besu: Besu) -> bool:
-    """Return whether a restarted node has all blocks but the last."""
+    """Return whether a restarted node has all blocks except possibly the last."""
     try:
         return besu.height >= network.height(0) - 1
     except (OSError, ValueError, TypeError):

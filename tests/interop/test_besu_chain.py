@@ -1,4 +1,4 @@
-"""Besu and Ophion on one chain: one makes the blocks and the other follows; and both as Clique signers.
+"""Besu and Ophion on one chain: one client makes the blocks and the other follows, or both are Clique signers.
 
 Needs BESU=path/to/its/start/script. `OPHION_FAULTS=long` makes 200 blocks.
 """
@@ -73,7 +73,8 @@ def test_three_signers_make_one_chain(tmp_path: Path) -> None:
         for index in ours:
             nodes[index].start()
         check_signers(network, ours)
-        # votes of both clients count: one of each adds a fourth signer; three of four remove it
+        # votes of both clients count: one signer of each client adds a fourth signer, and three of four signers remove
+        # it
         fourth = "0x" + member_key(77).address.hex()
         for adds, voters in ((True, (0,)), (False, ours)):
             for index in voters:

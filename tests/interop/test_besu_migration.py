@@ -1,4 +1,4 @@
-"""Besu in networks that move: IBFT 2.0 to QBFT at a block, and Besu validators replaced by Ophion one by one."""
+"""Besu in networks that migrate: from IBFT 2.0 to QBFT at a block, and from Besu validators to Ophion one by one."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ PERMISSIONS = ("--permissions-nodes-config-file-enabled", "--permissions-account
 APIS = "--rpc-http-api=ADMIN,ETH,NET,WEB3,QBFT,PERM"
 LISTED, UNLISTED = DEV_KEYS[:2]
 LIMIT_S = 300.0
-"""Java starts slowly, and test machines are busy."""
+"""Time limit of each wait in seconds. Java starts slowly, and test machines are busy."""
 
 
 def _version(besu: Partner) -> int | None:
-    """Return the year in the version of a Besu, or None while it does not answer."""
+    """Return the year in the version of a Besu, or None while the node does not answer."""
     try:
         found = re.search(r"/v?(\d+)\.", str(besu.rpc("web3_clientVersion")))
     except OSError:
@@ -122,7 +122,7 @@ def test_four_validators_are_replaced_one_by_one_and_one_goes_back(tmp_path: Pat
         for nonce in range(3):
             raw = legacy_transaction(LISTED, nonce, chain_id=CHAIN_ID, gas_price=1)
             besus[3].rpc("eth_sendRawTransaction", "0x" + raw.hex())
-        # two of the three votes that a new validator needs; the third comes from an Ophion node
+        # a new validator needs three votes: two come from Besu nodes, and the third comes from an Ophion node
         for one in besus[:2]:
             one.propose(candidate, True)
         rules = {

@@ -1,4 +1,4 @@
-"""Besu in a network with permission contracts from `ophion permissions genesis`.
+"""Tests Besu in a network with permission contracts from `ophion permissions genesis`.
 
 One validator of each client uses the same contracts for accounts and nodes. The `ophion` command changes the rules
 through the Besu node. Needs BESU=path/to/its/start/script.
@@ -31,7 +31,7 @@ BY_CONTRACT = (
 
 
 class Ruled:
-    """Two validators that use the contracts, and an Ophion node that uses no contracts and is in no list."""
+    """Two validators that use the contracts, and an Ophion node that uses no contracts and is not in their lists."""
 
     def __init__(self, path: Path, version: int) -> None:
         rules = (*BY_CONTRACT, f"--permissions-nodes-contract-version={version}")
@@ -75,7 +75,7 @@ def ruled(path: Path, version: int) -> Iterator[Ruled]:
 def test_both_keep_the_rules_of_the_contracts(tmp_path: Path, version: int) -> None:
     with ruled(tmp_path, version) as made:
         network, besu, ours = made.network, made.besu, made.ours
-        # an unlisted node is refused, and its transactions are in no block
+        # both clients refuse an unlisted node, and no block contains its transactions
         made.stranger.start()
         raw = "0x" + legacy_transaction(OTHER, 0, chain_id=CHAIN_ID).hex()
         hash = ours.rpc("eth_sendRawTransaction", raw)
@@ -86,7 +86,7 @@ def test_both_keep_the_rules_of_the_contracts(tmp_path: Path, version: int) -> N
         assert ours.rpc("eth_getTransactionReceipt", hash) is None
         assert made.stranger.height == 0, "Besu says goodbye after the hello, before it tells of its chain"
         assert not made.besu_knows_stranger()
-        # the command shows the rules through Besu and changes them for both
+        # the command reads the rules through Besu, and changes the rules for both clients
         shown = made.command("list").succeeded().out
         assert all(enode in shown for enode in made.enodes[:2]), shown
         signed = f"--key-file={made.key_file}"

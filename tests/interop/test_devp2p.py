@@ -1,4 +1,4 @@
-"""A running node against the conformance suites of go-ethereum's `devp2p` tool (`make interop`)."""
+"""Runs the conformance suites of go-ethereum's `devp2p` tool against a running node (`make interop`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOCAL = (
     "--p2p-port=0",
     "--bootnodes",
     "--rpc-http-api=ETH,NET",
-    # the suites use a gas price of 1
+    # the test suites send transactions with a gas price of 1
     "--min-gas-price=0",
 )
 
@@ -124,13 +124,13 @@ def test_eth_after_the_merge(tmp_path: Path) -> None:
 
 
 def load(data_path: Path, *arguments: str) -> None:
-    """Import a suite's chain."""
+    """Import the chain of a conformance suite into a node."""
     ophion(f"--data-path={data_path}", *arguments[:1], "blocks", "import", *arguments[1:]).succeeded()
 
 
 class _Anything(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
-        # the request is chunked, and its content does not matter
+        # the handler ignores the chunked request, because its content does not matter
         body = b'{"jsonrpc":"2.0","id":1,"result":{"payloadStatus":{"status":"VALID"}}}'
         self.send_response(200)
         self.send_header("Connection", "close")
@@ -144,7 +144,7 @@ class _Anything(BaseHTTPRequestHandler):
 
 @contextmanager
 def engine() -> Iterator[str]:
-    """Serve a replacement for the Engine API. The suite sends it one message and accepts any answer."""
+    """Serve a replacement for the Engine API, to which the suite sends one message. The suite accepts any answer."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Anything) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:

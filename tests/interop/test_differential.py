@@ -72,7 +72,7 @@ GETH_DEVIATIONS = {
     "too many parameters": "further parameters are ignored, as in Besu",
     "hash of no hexadecimal": "the text of invalid parameters",
 }
-"""Request and what the node does instead."""
+"""Requests whose answers differ from geth, with what the node does instead."""
 BESU_DEVIATIONS = {
     **_NEWER_FIELDS,
     **_PARAMETERS,
@@ -83,7 +83,7 @@ BESU_DEVIATIONS = {
     "listening": "this node listens",
     "peers": "this node counts peers; Besu was started without them",
 }
-"""Besu 22.10.3 and `--compat=besu-21`: request and what the node does instead."""
+"""Requests with a deviation between Besu 22.10.3 and `--compat=besu-21`, with what the node does instead."""
 
 GOQUORUM_DEVIATIONS = {
     **GETH_DEVIATIONS,
@@ -118,7 +118,7 @@ def _compare(chain: SharedChain, path: Path, port: int, profile: str, listed: Ma
     requests: Requests = requests_about(chain)
     assert len(requests) == 300
     shutil.copytree(chain.data, path / "node")
-    # another key: this node follows and makes no blocks
+    # another node key makes this node a follower, which makes no blocks
     (path / "node" / "key").write_text("55" * 32)
     options = (f"--genesis-file={chain.genesis}", f"--compat={profile}", "--rpc-http-api=ETH,NET,WEB3")
     with NodeProcess(path / "node", *options) as node:

@@ -1,4 +1,6 @@
-"""The same requests to go-ethereum and to a node with --compat=geth-1.13; every deviation is listed by name."""
+"""Sends the same requests to go-ethereum and to a node with --compat=geth-1.13. The test lists every deviation
+by name.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +122,7 @@ DEVIATIONS = {
     "hash of no hexadecimal": "the text of invalid parameters",
     "fee history of no blocks": "an error of parameters",
 }
-"""Request and what the node does instead."""
+"""Requests whose answers differ from geth, with what the node does instead."""
 
 
 def test_answers_differ_only_where_it_is_listed(geth: int, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Clique with geth: two signers of each client on one chain. Needs GETH=path/to/geth (1.13, the last with Clique).
 
-They make blocks together, and votes of both clients count. `OPHION_FAULTS=long` makes 200 blocks.
+All four signers make blocks, and votes of both clients count. `OPHION_FAULTS=long` makes 200 blocks.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def test_two_of_each_make_one_chain(tmp_path: Path) -> None:
         for index in ours:
             nodes[index].start()
         check_signers(network, ours)
-        # votes of both clients count: three of four add a fifth signer, three of five remove it
+        # votes of both clients count: three of four signers add a fifth signer, and three of five signers remove it
         fifth = "0x" + member_key(77).address.hex()
         for adds in (True, False):
             for index in ours:

@@ -1,6 +1,6 @@
 """QBFT with GoQuorum: two validators of each client on one chain. Needs GOQUORUM=path/to/its/geth.
 
-Tests turns, a killed validator of each client, votes of both, and a voted-in validator that is offline.
+Tests turns, a killed validator of each client, votes of both clients, and a voted-in validator that is offline.
 `OPHION_FAULTS=long` makes 200 blocks.
 """
 
@@ -63,7 +63,7 @@ def test_two_of_each_make_one_chain(tmp_path: Path) -> None:
         network.grow(5, 60, ours)
         theirs[0].start()
         network.grow(4, 60, ours)
-        # votes of both clients count: they add the follower, and remove it again
+        # votes of both clients count: together both clients add the follower, and remove the follower again
         fifth = "0x" + network.keys[4].address.hex()
         mixed.vote(fifth, True)
         mixed.vote(fifth, False)
@@ -72,8 +72,8 @@ def test_two_of_each_make_one_chain(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("successor", "whose"), [(1, "ours"), (2, "theirs")])
 def test_a_validator_that_is_voted_in_and_never_comes(tmp_path: Path, successor: int, whose: str) -> None:
-    """A fifth validator is voted in but stays offline. Then all four others are needed, and the next proposer
-    replaces it in its rounds.
+    """The validators vote in a fifth validator that stays offline. A quorum then needs all four others, and the next
+    proposer replaces the offline one in its rounds.
     """
     with Mixed(tmp_path, "qbft", GoQuorum) as mixed:
         network = mixed.network

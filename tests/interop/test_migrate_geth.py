@@ -1,4 +1,6 @@
-"""Data directories of geth, and a running geth, are migrated. Needs GETH=path/to/geth (1.13, the last with Clique)."""
+"""`ophion migrate` reads data directories of geth and a running geth. Needs GETH=path/to/geth (1.13, the last with
+Clique).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ pytest.importorskip("cramjam", reason="the extra ophion[migrate] is not installe
 
 @pytest.fixture(params=["leveldb", "pebble"])
 def datadir(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A data directory of geth with the chain."""
+    """Return a data directory of geth with the chain."""
     genesis = json.loads((CHAIN / "genesis.json").read_text())
     genesis["config"]["clique"] = {"period": 1, "epoch": 50}
     (tmp_path / "genesis.json").write_text(json.dumps(genesis))

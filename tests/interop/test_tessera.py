@@ -1,6 +1,6 @@
 """Private transactions with Tessera: three nodes, each with a real Tessera in orion mode (privacy.md 5, 15.5).
 
-Needs TESSERA=command, which is started with `-configfile FILE`. The third node is not a member.
+Needs TESSERA=command. The test starts the command with `-configfile FILE`. The third node is not a member.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Tessera:
     """A Tessera process, with one of the public test keys and a database in its folder."""
 
     def __init__(self, path: Path, index: int, ports: Sequence[tuple[int, int]]) -> None:
-        """Prepare a process. `ports` are the ports of all processes, for clients and for each other."""
+        """Prepare a process. `ports` are the ports of all processes, for clients and for other enclaves."""
         self.path = path
         self.port, self._own_port = ports[index]
         self.key_file = path / "key.pub"
@@ -57,7 +57,7 @@ class Tessera:
         self.key_file.write_text(text(ENCLAVE_KEYS[index]))
         servers = {"Q2T": self.port, "P2P": self._own_port}
         keys = {"privateKey": text(ENCLAVE_SECRETS[index]), "publicKey": text(ENCLAVE_KEYS[index])}
-        # without WRITE_DELAY=0, acknowledged data reaches the disk only half a second later
+        # without WRITE_DELAY=0, the database writes acknowledged data to disk only half a second later
         database = f"jdbc:h2:{path / 'rows'};WRITE_DELAY=0"
         config = {
             "mode": "orion",
@@ -95,7 +95,7 @@ class Tessera:
     def ask(
         self, method: str, path: str, body: bytes = b"", *, among: bool = False, **headers: str
     ) -> tuple[int, bytes]:
-        """Send a request. With `among`, send a request that one Tessera sends to another."""
+        """Send a request as a client. With `among`, send it as another Tessera."""
         connection = http.client.HTTPConnection("127.0.0.1", self._own_port if among else self.port, timeout=20)
         connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
         answer = connection.getresponse()
@@ -109,7 +109,7 @@ class Tessera:
 
 
 class Story:
-    """Members A and B, and C, which is not a member; each has a Tessera."""
+    """Members A and B, and C, which is not a member. Each node has a Tessera."""
 
     def __init__(self, network: TestNetwork, enclaves: list[Tessera]) -> None:
         self.network = network
@@ -118,7 +118,7 @@ class Story:
             PrivateClient(node, key, CHAIN_ID) for node, key in zip(network.nodes, DEV_KEYS, strict=False)
         ]
         self.group = legacy_id([self.a.enclave_key, self.b.enclave_key])
-        # retry, because a recipient is unknown until the processes have exchanged keys
+        # retry, because the enclave does not know a recipient before both enclaves have exchanged keys
         self.contract = self.created(private_for=(self.b.enclave_key,))
 
     def created(self, **members: Any) -> str:
@@ -187,7 +187,7 @@ def test_members_agree_and_others_see_nothing(story: Story) -> None:
         wait_for(lambda marker=marker: story.c.node.rpc("eth_getTransactionReceipt", marker), LIMIT_S, "the block at C")  # type: ignore[misc]
         assert story.get(story.c) == "0x"
         assert story.receipt(story.c, marker) is None
-    # the other member sends too; its enclave did not know the group before
+    # the other member sends too, although its enclave has not seen the group before
     marker = story.b.send(set_number(5), to=story.contract, private_for=(story.a.enclave_key,))
     assert story.b.receipt(marker)["status"] == "0x1"
     story.agree(marker, 5)
@@ -197,7 +197,9 @@ def test_members_agree_and_others_see_nothing(story: Story) -> None:
 
 
 def test_a_payload_lies_there_as_other_clients_expect_it(story: Story) -> None:
-    """Tessera stores the payload as base64 of base64, under the key in the marker and for the group of section 4.1."""
+    """Tessera stores the payload as base64 of base64, under the key in the marker and for the group of
+    privacy.md 4.1.
+    """
     marker = story.set(9)
     key = bytes.fromhex(story.a.node.rpc("eth_getTransactionByHash", marker)["input"][2:])
     asked = json.dumps({"key": text(key)}).encode()
@@ -239,19 +241,19 @@ def test_groups_are_made_found_used_and_deleted(story: Story) -> None:
 
 
 def test_its_refusals_reach_the_client(story: Story) -> None:
-    stranger = text(b"\x11" * 32)
+    unknown_key = text(b"\x11" * 32)
     with pytest.raises(RpcFailure, match="-50200 Recipient not found for key:") as refused:
         story.a.send(set_number(1), to=story.contract, private_for=(b"\x11" * 32,))
-    assert stranger not in str(refused.value)
+    assert unknown_key not in str(refused.value)
     with pytest.raises(RpcFailure, match="-50200 The list of members in a privacy group should include self"):
         story.a.node.rpc("priv_createPrivacyGroup", {"addresses": [text(story.b.enclave_key)]})
     with pytest.raises(RpcFailure, match="-50200 PrivacyGroupNotFound"):
-        story.a.node.rpc("priv_deletePrivacyGroup", stranger)
+        story.a.node.rpc("priv_deletePrivacyGroup", unknown_key)
 
 
 def test_foreign_payloads_in_the_enclave_stop_no_member(story: Story) -> None:
-    """No member stops because of a payload that is not a transaction, a payload that cannot be opened, or markers
-    for them.
+    """No member stops because of a payload that is not a transaction, a payload that cannot be opened, or their
+    markers.
     """
     form = {
         "payload": b64encode(b"hello").decode(),
@@ -261,7 +263,7 @@ def test_foreign_payloads_in_the_enclave_stop_no_member(story: Story) -> None:
     status, answer = story.enclaves[0].ask("POST", "/send", json.dumps(form).encode(), Content_Type="application/json")
     assert status == 200, answer
     keys = [json.loads(answer)["key"]]
-    # a payload that any unknown enclave can push: Tessera stores it without opening it
+    # Tessera stores a pushed payload without opening it, so an unknown enclave can push anything
     fields = [story.a.enclave_key, os.urandom(100), os.urandom(24), None, os.urandom(48), os.urandom(24)]
     body = b"".join((1 if one is None else len(one)).to_bytes(8, "big") + (one or b"") for one in fields)
     status, answer = story.enclaves[1].ask("POST", "/push", body, among=True, Content_Type="application/octet-stream")
@@ -292,7 +294,7 @@ def test_a_member_that_was_away_catches_up(story: Story) -> None:
     story.enclaves[1].wait()
     story.agree(marker, 99)
     assert story.b.node.rpc("priv_status")["waitsForEnclave"] is False
-    # rebuild private states from the start
+    # delete and rebuild the private states
     number = network.height(1)
     before = story.b.node.rpc("priv_debugGetStateRoot", text(story.group), hex(number))
     story.b.node.stop()
@@ -310,8 +312,8 @@ def test_a_member_that_was_away_catches_up(story: Story) -> None:
 
 
 def test_an_enclave_killed_under_load_holds_up_nothing_but_private_states(story: Story) -> None:
-    """The sender's own enclave is killed: clients get errors, the chain continues, and acknowledged transactions are
-    executed.
+    """After a kill of the sender's enclave, clients get errors, the chain continues, and members execute acknowledged
+    transactions.
     """
     sent: list[str] = []
     nonce = int(story.a.node.rpc("priv_getTransactionCount", "0x" + story.a.key.address.hex(), text(story.group)), 16)
@@ -331,7 +333,7 @@ def test_an_enclave_killed_under_load_holds_up_nothing_but_private_states(story:
 
 
 def _sent_at_last(story: Story, value: int, nonce: int) -> str:
-    """Send a transaction, with retries, because a restarted Tessera needs time to find the others."""
+    """Send a transaction with retries, because a restarted Tessera needs time to find the others."""
     found: list[str] = []
 
     def is_sent() -> bool:

@@ -1,6 +1,6 @@
 """Members with Tessera move to the embedded enclave with the payloads that Tessera wrote.
 
-Needs TESSERA=command (see test_tessera.py) and TESSERA_H2=path/to/h2.jar, with which its database is exported.
+Needs TESSERA=command (see test_tessera.py) and TESSERA_H2=path/to/h2.jar, which exports Tessera's database.
 """
 
 from __future__ import annotations
@@ -102,6 +102,6 @@ def test_three_members_move_to_the_embedded_enclave(enclaves: list[Tessera], tmp
                     f"receipt {at} at node {index}",
                 )
         assert [int(story.get(one), 16) for one in (story.a, story.b)] == [5, 5]
-        # new private transactions between moved members
+        # members that have moved to Ophion send each other new private transactions
         story.agree(story.set(9), 9)
         print(f"members: {[text(one.enclave_key)[:8] for one in story.clients]}")

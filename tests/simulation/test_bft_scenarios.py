@@ -1,4 +1,4 @@
-"""Scenarios of consensus.md 6.2 and 6.3 with whole networks. Scenarios of both protocols run in both."""
+"""Scenarios of consensus.md 6.2 and 6.3 with whole networks. Scenarios that concern both protocols run in both."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ def test_i_02_four_validators_make_a_block_per_period_in_round_0_and_take_turns(
 
 @both
 def test_i_03_one_crashed_validator_costs_a_timeout_on_its_turns(rules: Rules) -> None:
-    """If offline proposers are not skipped, each turn of a crashed validator costs a timeout, as in other clients."""
+    """If validators do not skip offline proposers, each turn of a crashed validator costs a timeout, as in other
+    clients.
+    """
     found = SimulatedNetwork(NetworkSettings(rules, 4, PATIENT, passes_over=False), trace=Trace(4))
     found.start()
     found.crash(2)
@@ -110,7 +112,7 @@ def test_i_04_two_crashed_of_four_halt_with_growing_timeouts_until_one_returns(r
     height = found.members[0].height
     found.crash(2)
     found.crash(3)
-    found.run(7.0)  # the block is due, and round 0 has begun in both protocols
+    found.run(7.0)  # wait until the next block is due, so that round 0 has begun in both protocols
     lengths = []
     for _ in range(5):
         state = found.members[0].machine
@@ -140,8 +142,7 @@ def test_i_05_a_restart_of_all_after_a_long_stall_brings_a_block_soon(rules: Rul
     """Validators that keep their disks continue in the round that they had requested. Without disks, all start in round
     0.
 
-    With disks they cannot restart at round 0, because that would contradict stored votes: see
-    `ophion.consensus.bft.durable_votes`.
+    With disks, a restart at round 0 would contradict stored votes: see `ophion.consensus.bft.durable_votes`.
     """
     found = world(rules, faulty=() if keeps_disk else (0, 1, 2, 3))
     found.run(5.0)
@@ -184,7 +185,9 @@ def test_i_06_a_proposer_that_crashes_after_its_proposal_gets_its_block_decided_
 
 
 def locked_and_restarted(rules: Rules, keeps_disk: bool) -> tuple[SimulatedNetwork, bytes]:
-    """I-07: A, B and C commit; only A decides and is cut off; B and C restart; D has seen nothing."""
+    """Play scenario I-07: A, B and C commit; only A decides and is disconnected; B and C restart; D has received no
+    message.
+    """
     found = world(rules, faulty=() if keeps_disk else (1, 2))
     a, d = 0, 3
 
@@ -218,7 +221,7 @@ def test_i_07_a_locked_block_survives_the_restart_of_those_who_locked_it(rules: 
 
 @both
 def test_i_07_without_memory_the_same_story_ends_in_a_fork(rules: Rules) -> None:
-    """Without durable votes the network forks, which is why votes are stored."""
+    """Without durable votes the network forks, so validators store their votes."""
     found, decided = locked_and_restarted(rules, keeps_disk=False)
     assert found.members[3].height == 1
     assert found.members[3].head.hash != decided
@@ -324,9 +327,9 @@ def test_i_19_a_fifth_validator_is_voted_in_and_takes_part(rules: Rules) -> None
         found.members[index].proposals.propose(new.address, True)
     found.run(60.0)
     chain = found.members[0].chain
-    grown = next(block.height for block in chain if new.address in block.tally.validators)
-    assert grown == 3
-    assert all(len(block.seals) >= 4 for block in chain[grown + 1 :])
+    added_at = next(block.height for block in chain if new.address in block.tally.validators)
+    assert added_at == 3
+    assert all(len(block.seals) >= 4 for block in chain[added_at + 1 :])
     assert any(block.builder == new.address for block in chain)
     assert any(new.address in block.sealers for block in chain)
     assert len(set(found.heights())) == 1
@@ -370,7 +373,7 @@ def test_i_22_a_late_joiner_synchronises_and_then_takes_part(rules: Rules) -> No
     behind = found.members[0].height
     found.restart(3)
     assert found.run(found.now + 1.0, reached(found, behind))
-    # the member has no stored votes, so it only follows until a new block is made
+    # the member has lost its votes, so it sends no votes until a new block is made
     machine = found.members[3].machine
     assert machine is not None
     assert machine.is_waiting_out
@@ -389,7 +392,7 @@ def test_a_validator_that_lost_its_disk_does_not_vote_at_the_height_of_its_resta
     found = world(rules, faulty=(2,))
     found.checker.forgetful = frozenset({2})
     found.run(9.0)
-    # the member votes, and loses its disk while the height is open
+    # validator 2 votes, and then loses its disk before the height is decided
     found.mail.filter = lambda _sender, _receiver, letter: not isinstance(letter, Commit)
     found.run(13.0)
     stuck = found.members[2].height
@@ -409,7 +412,7 @@ def test_a_validator_that_lost_its_disk_does_not_vote_at_the_height_of_its_resta
 
 @both
 def test_any_number_of_restarts_in_any_order_ends_in_progress(rules: Rules) -> None:
-    """Every subset of validators stops, at different moments of a height, and restarts in every order. Blocks then
+    """Every subset of validators stops, at different moments of a height, and restarts in every order. Then blocks
     continue.
     """
     orders = [order for count in range(1, 5) for order in permutations(range(4), count)]
@@ -429,7 +432,7 @@ def test_any_number_of_restarts_in_any_order_ends_in_progress(rules: Rules) -> N
 
 @both
 def test_two_halves_of_a_network_go_on_as_soon_as_they_meet(rules: Rules) -> None:
-    """After a long partition with long rounds, each half repeats its last messages to the other, so blocks continue at
+    """After a long partition with long rounds, each half repeats its last messages to the other. So blocks continue at
     once.
     """
     found = world(rules)
@@ -444,9 +447,7 @@ def test_two_halves_of_a_network_go_on_as_soon_as_they_meet(rules: Rules) -> Non
 
 @both
 def test_a_network_grows_from_one_validator_to_two_by_vote_and_shrinks_again(rules: Rules) -> None:
-    """A quorum of two validators needs both. The second validator was a follower, or was offline when it was
-    voted in.
-    """
+    """With two validators, a quorum needs both. The second validator was a follower, or was offline during the vote."""
     for is_there in (True, False):
         found = world(rules, validators=1, standby=1)
         alone, second = found.members
@@ -545,8 +546,8 @@ def test_q_08_an_empty_block_period_may_exceed_the_round_timeout() -> None:
 
 @both
 def test_x_04_a_validator_killed_at_any_moment_never_signs_two_things_in_one_round(rules: Rules) -> None:
-    """A validator is killed at any moment; the checker compares its messages after the restart with those before the
-    kill.
+    """A validator is killed at any moment. The checker compares its messages after the restart with its messages before
+    the kill.
     """
     found = world(rules, timing=RoundTiming(1.0, 1.5, 6.0))
     for step in range(60):

@@ -1,4 +1,4 @@
-"""Clique scenarios of consensus.md 6.1 with whole networks: turns, outages, partitions, forks and clocks."""
+"""Tests Clique scenarios of consensus.md 6.1 with whole networks: turns, outages, partitions, forks and clocks."""
 
 from __future__ import annotations
 
@@ -153,9 +153,9 @@ def test_c_09_two_blocks_of_equal_weight_are_settled_the_same_way_everywhere() -
 
 
 def test_c_10_the_least_number_of_signers_gets_out_of_a_tie() -> None:
-    """Five of eight signers are online and split in two.
+    """Five of eight signers are online, split into two groups.
 
-    After the partition, one of these signers may sign, so the chain continues.
+    After the partition, one of the five may sign, so the chain continues.
     """
     for seed in range(10):
         found = world(8, seed)
@@ -238,7 +238,7 @@ def test_c_18_a_clock_behind_releases_late_and_others_fill_in() -> None:
     assert len(chain) > 30
     late = [block for block in chain[1:] if found.author(block) == 0]
     filled = [block for block in chain[1:] if block.number % 3 == 0 and found.author(block) != 0]
-    # the slow clock is behind the earliest allowed timestamp, so its blocks have that timestamp
+    # the clock of signer 0 is slow, so its blocks have the earliest timestamp that the rules allow
     assert all(block.timestamp == chain[block.number - 1].timestamp + 1 for block in late)
     assert filled
     assert {block.header.difficulty for block in filled} == {OUT_OF_TURN}
@@ -282,11 +282,11 @@ def test_c_19_a_late_joiner_validates_everything_and_knows_the_same_signers() ->
 
 @pytest.mark.parametrize("seed", range(10))
 def test_c_20_clients_that_vote_and_count_differently_agree_at_every_block(seed: int) -> None:
-    """Three signers vote by the rules of three clients. Both counting rules of these clients are applied at every
+    """Three signers vote by the rules of three clients. The test applies both counting rules of these clients at every
     block.
 
-    The node votes once; geth repeats a standing vote in every block and picks among its proposals at random; Besu votes
-    once per epoch, in turn. geth counts votes like this engine, Besu counts them like IBFT 2.0 (consensus.md 1.6).
+    Ophion votes once. geth repeats a standing vote in every block and picks among its proposals at random. Besu votes
+    once per epoch, in turn. geth counts votes like this engine, and Besu counts them like IBFT 2.0 (consensus.md 1.6).
     Chains with only meaningful votes must give the same result. The integration tests import such a chain into a real
     geth.
     """

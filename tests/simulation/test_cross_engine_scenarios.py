@@ -1,4 +1,4 @@
-"""Scenarios of consensus.md 6.4, which hold for every engine. Other files have further tests of X-04 and X-05."""
+"""Scenarios of consensus.md 6.4, which apply to every engine. Other files have further tests of X-04 and X-05."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PERIODS = {"blockperiodseconds": 1, "epochlength": 77}
 
 
 def genesis_object(engine: str, **config: Any) -> dict[str, Any]:
-    """Return the genesis document of a network with one member."""
+    """Return the genesis document of a network with one validator."""
     first = authority_genesis("clique" if engine == "ethash" else engine, [KEYS[0].address], **PERIODS)
     parameters = {"fixedDifficulty": 100} if engine == "ethash" else PERIODS
     return {
@@ -86,7 +86,7 @@ def test_x_03_transactions_that_pay_nothing_are_included_where_the_base_fee_is_z
     async def story(node: TestCore) -> None:
         node.mining.floor.min_gas_price = 0
         async with running(sealer_of(node)):
-            # genesis has a base fee, but transactions are free from block 1 on
+            # genesis has a base fee, and from block 1 on the base fee is zero
             await asyncio.sleep(1.5)
             assert node.chain.head.header.base_fee_per_gas == 0
             hashes = await node.send(

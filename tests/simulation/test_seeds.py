@@ -1,6 +1,6 @@
 """Runs a short set of seeds, and proves that the checker detects faults.
 
-The long set is one command: `make seeds`.
+`make seeds` runs the long set.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def test_later_turns_of_a_crashed_proposer_cost_at_most_a_quarter_of_a_timeout(p
     timing = RoundTiming(1.0, 2.0, 60.0)
     options = SeedOptions(protocol, validators, timing=timing)
     assert max(extra for seed in range(40) for extra in later_turns_s(seed, options)) <= 0.25 * timing.request_timeout_s
-    # if offline proposers are not skipped, each costs a full timeout
+    # without skipping, each offline proposer costs a full round timeout
     without = replace(options, passes_over=False)
     least = timing.request_timeout_s - (timing.period_s if protocol == "ibft2" else 0.0)
     assert min(extra for seed in range(3) for extra in later_turns_s(seed, without)) >= least - 0.2

@@ -1,4 +1,6 @@
-"""Four validators with real keys, headers and messages, in both protocols and both wire profiles (I-26, Q-03, Q-10)."""
+"""Tests four validators with real keys, headers and messages, in both protocols and both wire profiles (I-26, Q-03,
+Q-10).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validators with real keys, headers and encoded messages: the work of a driver, without sockets."""
+"""Validators with real keys, headers and encoded messages, but without sockets and drivers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Node:
 
 
 class WireNetwork:
-    """An event queue and nodes; every message is encoded bytes."""
+    """An event queue and nodes that exchange encoded messages."""
 
     def __init__(self, genesis: Genesis, keys: Sequence[PrivateKey], profiles: Sequence[Profile]) -> None:
         self.nodes = [Node(genesis, key, profile) for key, profile in zip(keys, profiles, strict=True)]

@@ -1,4 +1,4 @@
-"""A JSON-RPC server that answers with whatever a test wants, valid or not."""
+"""A JSON-RPC server with scripted answers, valid or not."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class HostileNode(HTTPServer):
         self.answers: Mapping[str, Any] = {}
         self.body: bytes | None = None
         self.raw: bytes | None = None
-        """Instead of an HTTP response."""
+        """Bytes to send instead of an HTTP response."""
 
     @property
     def url(self) -> str:
@@ -96,7 +96,7 @@ def hostile_node() -> Iterator[HostileNode]:
 
 
 def odd_variants(answers: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the answers with one of them, or one member of an object, replaced by an odd value."""
+    """Yield the answers, each time with one answer, or one key of an object, replaced by an odd value."""
     for method, answer in answers.items():
         for odd in ODD_ANSWERS:
             yield {**answers, method: odd}

@@ -19,7 +19,7 @@ GENERATED = frozenset({"target", "node_modules", "__pycache__"})
 
 HEADING = re.compile(r"^#{2,4} (\d+(?:\.\d+)?)\.? ", re.MULTILINE)
 
-# A space, or a line end and the comment marker of the next line.
+# The pattern matches a space, or a line end with the comment marker of the next line.
 _GAP = r"(?:[ \t]+|[ \t]*\n[ \t]*(?:(?://[/!]?|#|\*)[ \t]*)?)"
 _NUMBER = r"\d+(?:\.\d+)?(?!\.?\d)(?![A-Za-z%])"
 _SEPARATOR = rf"(?:{_GAP}\[[A-Z]\])?(?:,{_GAP}(?:and{_GAP})?|{_GAP}(?:and|or|to){_GAP}|[-–])"
@@ -54,7 +54,7 @@ def headings(page: str) -> list[str]:
 
 @cache
 def citations() -> dict[str, list[tuple[str, str]]]:
-    """Section numbers by page, each with the file and line that cites it."""
+    """Return section numbers by page, each with the file and line that cites it."""
     found: dict[str, list[tuple[str, str]]] = {page: [] for page in PAGES}
     for path in sources():
         for line, page, number in cited(path.read_text(encoding="utf-8")):

@@ -1,4 +1,4 @@
-"""Structure of the Rust workspace: only one crate depends on Python, and modules have no import cycles."""
+"""Tests the structure of the Rust workspace: only one crate depends on Python, and modules have no import cycles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Graph = dict[Path, set[Path]]
 
 @cache
 def files(crate: str) -> dict[tuple[str, ...], Path]:
-    """Files by module path."""
+    """Return the files of a crate by module path."""
     found = {}
     for path in (NATIVE / crate / "src").rglob("*.rs"):
         parts = path.relative_to(NATIVE / crate / "src").with_suffix("").parts
@@ -45,7 +45,7 @@ def expanded(tree: str) -> Iterator[str]:
 
 
 def paths(text: str) -> Iterator[str]:
-    """All paths that a file uses, without its inline tests."""
+    """Return all paths that a file uses, without its inline tests."""
     code = re.sub(r"//.*", "", text.partition("#[cfg(test)]\nmod tests {")[0])
     for tree in re.findall(r"\buse ([^;]+);", code):
         yield from expanded(re.sub(r"\s", "", tree))
@@ -53,7 +53,7 @@ def paths(text: str) -> Iterator[str]:
 
 
 def imports(crate: str) -> Graph:
-    """Imports between the files of a crate."""
+    """Return imports between the files of a crate."""
     known = files(crate)
     graph: Graph = {path: set() for path in known.values()}
     for module, path in known.items():
@@ -74,7 +74,7 @@ def imports(crate: str) -> Graph:
 
 
 def cycles(graph: dict[Path, set[Path]]) -> list[list[Path]]:
-    """Groups of two or more nodes that reach each other."""
+    """Return groups of two or more nodes that reach each other."""
     reached = {}
     for start in graph:
         seen: set[Path] = set()

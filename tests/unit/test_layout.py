@@ -1,4 +1,4 @@
-"""Unit tests mirror the sources one to one; exceptions are listed with a reason."""
+"""Unit tests mirror the sources one to one. Exceptions are listed with a reason."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ TOPICS = {
 
 
 def modules() -> list[str]:
-    """Return every module except packages."""
+    """Return every module of the package except `__init__` files."""
     return sorted(str(path.relative_to(SOURCES)) for path in SOURCES.rglob("*.py") if path.name != "__init__.py")
 
 
@@ -255,7 +255,8 @@ def test_every_module_has_a_test_file_or_a_reason() -> None:
         name
         for name in modules()
         if name not in ELSEWHERE
-        and not name.startswith("testing/")  # tests that use test support also test it
+        # modules in testing/ need no test file, because the tests that use them test them
+        and not name.startswith("testing/")
         and not (TESTS / Path(name).with_name(f"test_{Path(name).name}")).exists()
         and not is_named_in_tests(name, texts)
     ]

@@ -16,7 +16,7 @@ use crate::datasets::traces::TracedRows;
 use crate::tables::filter::Filter;
 use crate::tables::table::Table;
 
-/// Append the rows of one block.
+/// Append the rows of one re-executed block to the table.
 pub fn replay(
     table: &mut Table,
     dataset: Dataset,

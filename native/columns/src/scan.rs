@@ -55,14 +55,15 @@ fn canonical(snapshot: &Snapshot, number: u64) -> Result<B256> {
     found.ok_or_else(|| Error::Storage(format!("block {number} is not part of the chain")))
 }
 
-/// Split blocks into ranges of at most `max_transactions`, or of one block. Returns the last block of each range.
+/// Split blocks into ranges of at most `max_transactions` transactions; a larger block is a range of its own. Returns
+/// the last block of each range.
 pub fn range_ends(snapshot: &Snapshot, first: u64, last: u64, max_transactions: usize) -> Result<Vec<u64>> {
     let (mut ends, mut count) = (Vec::new(), 0);
     for number in first..=last {
         let hash = canonical(snapshot, number)?;
         let (transactions, _) =
             snapshot.body_size(&hash)?.ok_or_else(|| Error::damaged(format!("block {hash} has no body")))?;
-        // An empty block costs about as much as a transaction.
+        // Count an empty block like one transaction, because both cost about the same.
         if number > first && count + transactions + 1 > max_transactions {
             ends.push(number - 1);
             count = 0;

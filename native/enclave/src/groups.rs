@@ -7,11 +7,11 @@ use alloy_rlp::{Encodable, Header};
 
 use crate::record::Key;
 
-/// Hash the distinct, sorted members, and the seed if there is one: Keccak of their RLP list.
+/// Return the Keccak hash of an RLP list: the distinct, sorted members and the optional seed.
 pub fn group_id<M: AsRef<[u8]>>(members: &[M], seed: Option<&[u8]>) -> Key {
     let mut seen: HashSet<&[u8]> = HashSet::with_capacity(members.len());
     let mut items: Vec<&[u8]> = members.iter().map(AsRef::as_ref).filter(|member| seen.insert(*member)).collect();
-    // stable sort: equal hashes keep their order
+    // the sort is stable, so members with equal hashes keep their order
     items.sort_by_key(|member| java_hash(member));
     items.extend(seed);
     let payload_length = items.iter().map(|item| item.length()).sum();
@@ -23,7 +23,7 @@ pub fn group_id<M: AsRef<[u8]>>(members: &[M], seed: Option<&[u8]>) -> Key {
     keccak256(out).0
 }
 
-/// Java's `Arrays.hashCode` of a byte array.
+/// Compute Java's `Arrays.hashCode` of a byte array.
 fn java_hash(key: &[u8]) -> i32 {
     key.iter().fold(1i32, |hash, byte| hash.wrapping_mul(31).wrapping_add(i32::from(*byte as i8)))
 }

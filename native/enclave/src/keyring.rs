@@ -25,7 +25,7 @@ pub struct Keyring {
     shared: RwLock<HashMap<(Key, Key), Arc<SalsaBox>>>,
 }
 
-/// The public key of a private key.
+/// Return the public key of a private key.
 pub fn public_of(secret: &Key) -> Key {
     SecretKey::from_bytes(*secret).public_key().to_bytes()
 }
@@ -44,7 +44,8 @@ impl Keyring {
         self.own.iter().find(|(known, _)| known == public).map(|(_, secret)| secret)
     }
 
-    /// The cipher between one of our keys and another key. None if a key is invalid or the first key is not ours.
+    /// Return the cipher between an own key and another key; None if a key is invalid or the first key is not an own
+    /// key.
     fn between(&self, own: &Key, other: &Key) -> Option<Arc<SalsaBox>> {
         let place = (*own, *other);
         if let Some(known) = self.shared.read().unwrap_or_else(PoisonError::into_inner).get(&place) {
@@ -113,7 +114,7 @@ impl Keyring {
         })
     }
 
-    /// Box a short text from one of our keys for another key.
+    /// Encrypt a short text in a NaCl box, from one of our keys for another key.
     pub fn box_for(&self, own: &Key, other: &Key, nonce: &[u8; NONCE], text: &[u8]) -> Option<Vec<u8>> {
         self.between(own, other)?.encrypt(nonce.into(), text).ok()
     }

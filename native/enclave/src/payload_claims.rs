@@ -1,8 +1,8 @@
 //! Checks that the privateFrom and the group of a private transaction match its record.
 //!
-//! The key of a payload covers its ciphertext only. So a member could forward another member's transaction under its
-//! own name or in another group. The sender's signature covers both fields. A record that contradicts the signature is
-//! refused, so that it cannot replace the correct record.
+//! The key of a payload covers only the ciphertext, so a member could forward another member's transaction under its
+//! own name or in another group. The sender's signature covers sender and group. A record that contradicts the
+//! signature is refused, so that it cannot replace the correct record.
 
 use alloy_rlp::Header;
 use base64::Engine;
@@ -25,8 +25,8 @@ struct Layout {
 const LEGACY: Layout = Layout { items: 12, gas_limit: 2, private_from: 9, private_for: 10 };
 const DYNAMIC_FEE: Layout = Layout { items: 14, gas_limit: 4, private_from: 11, private_for: 12 };
 
-/// Whether a payload agrees with its record. False if the payload is a private transaction that names another sender or
-/// group. Payloads that are not private transactions are accepted.
+/// Return whether a payload agrees with its record. A private transaction with another sender or group does not agree.
+/// Payloads that are not private transactions always agree.
 pub fn agrees(payload: &[u8], sealed: &Sealed<'_>) -> bool {
     let Ok(rlp) = STANDARD.decode(payload) else { return true };
     match claims(&rlp) {
@@ -35,12 +35,13 @@ pub fn agrees(payload: &[u8], sealed: &Sealed<'_>) -> bool {
     }
 }
 
-/// The gas limit of the private transaction in an opened payload; None if the payload is not a private transaction.
+/// Return the gas limit of the private transaction in an opened payload; None if the payload is not a private
+/// transaction.
 pub fn payload_gas_limit(payload: &[u8]) -> Option<u64> {
     gas_limit(&STANDARD.decode(payload).ok()?)
 }
 
-/// The gas limit of a private transaction, which may carry the version of a flexible group.
+/// Return the gas limit of a private transaction, with or without the version of a flexible group.
 pub fn gas_limit(rlp: &[u8]) -> Option<u64> {
     if let Some((items, layout)) = transaction(rlp) {
         return number(items[layout.gas_limit]);
@@ -50,7 +51,7 @@ pub fn gas_limit(rlp: &[u8]) -> Option<u64> {
     number(items[layout.gas_limit])
 }
 
-/// The items of a list that may be a private transaction, and the positions of these items.
+/// Split a list that may be a private transaction. Returns the items and their layout.
 fn transaction(rlp: &[u8]) -> Option<(Vec<&[u8]>, Layout)> {
     let (list, layout) = match rlp.split_first() {
         Some((&DYNAMIC_FEE_TYPE, rest)) => (rest, DYNAMIC_FEE),
@@ -60,7 +61,7 @@ fn transaction(rlp: &[u8]) -> Option<(Vec<&[u8]>, Layout)> {
     (items.len() == layout.items).then_some((items, layout))
 }
 
-/// The privateFrom and the group of a private transaction.
+/// Return the privateFrom and the group of a private transaction.
 fn claims(rlp: &[u8]) -> Option<(Key, Key)> {
     let (items, layout) = transaction(rlp)?;
     let from = string(items[layout.private_from])?;
@@ -76,7 +77,7 @@ fn claims(rlp: &[u8]) -> Option<(Key, Key)> {
     Some((from, group))
 }
 
-/// The encoded items of a list without trailing bytes.
+/// Split an RLP list without trailing bytes into its encoded items.
 fn split(encoded: &[u8]) -> Option<Vec<&[u8]>> {
     let mut rest = encoded;
     let header = Header::decode(&mut rest).ok()?;
@@ -93,7 +94,7 @@ fn split(encoded: &[u8]) -> Option<Vec<&[u8]>> {
     Some(items)
 }
 
-/// The bytes of a string.
+/// Return the bytes of an RLP string.
 fn content(encoded: &[u8]) -> Option<&[u8]> {
     let mut rest = encoded;
     let header = Header::decode(&mut rest).ok()?;
@@ -104,7 +105,7 @@ fn string(encoded: &[u8]) -> Option<Key> {
     content(encoded)?.try_into().ok()
 }
 
-/// A number. Numbers beyond 64 bits become the maximum.
+/// Decode an RLP number; a number beyond 64 bits becomes the maximum.
 fn number(encoded: &[u8]) -> Option<u64> {
     let bytes = content(encoded)?;
     if bytes.len() > 8 {
@@ -117,7 +118,7 @@ fn number(encoded: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A transaction with nine dummy items, then privateFrom and the recipients.
+    /// Return a transaction with nine dummy items, then privateFrom and the recipients.
     fn transaction(from: &Key, to: &[u8]) -> Vec<u8> {
         let mut items = vec![0x80; 9];
         items.push(0xa0);

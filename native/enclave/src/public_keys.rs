@@ -5,13 +5,12 @@ use curve25519_dalek::MontgomeryPoint;
 use crate::record::Key;
 
 /// Return whether a public key is canonical and not of low order. With a point of low order, the shared secret is zero
-/// for every private key, so any key could open its boxes. A second encoding would let one member appear under two
-/// keys.
+/// for every private key, so any key could open the box. A second encoding would let one member appear under two keys.
 pub fn is_sound(key: &Key) -> bool {
     is_canonical(key) && MontgomeryPoint(*key).mul_clamped([0x42; 32]).0 != [0; 32]
 }
 
-/// Whether the key is below the prime 2^255 - 19.
+/// Return whether the key is below the prime 2^255 - 19.
 fn is_canonical(key: &Key) -> bool {
     let top = key[31];
     top < 0x7f || (top == 0x7f && (key[1..31].iter().any(|byte| *byte != 0xff) || key[0] < 0xed))
@@ -54,7 +53,7 @@ mod tests {
         assert!(is_sound(&key));
         key[31] |= 0x80;
         assert!(!is_sound(&key));
-        // the prime plus nine, a second encoding of nine
+        // this key is the field prime plus nine, which is a second encoding of the number nine
         assert!(!is_sound(&hex("f6ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f")));
     }
 }

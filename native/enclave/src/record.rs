@@ -1,8 +1,9 @@
 //! Format of a sealed payload in the database and between nodes.
 //!
-//! version (1), sender (32), nonce of the boxes (24), nonce of the ciphertext (24), group (32), boxes (2), members (2),
-//! each box: recipient (32) and the sealed key (48), then the ciphertext. The first `members` recipients form the
-//! group. The others are keys to which the sender copies every payload.
+//! The fields, with their sizes in bytes: version (1), sender (32), nonce of the boxes (24), nonce of the ciphertext
+//! (24), group (32), number of boxes (2), number of members (2), boxes, ciphertext. A box is a recipient (32) and the
+//! sealed key (48). The first `members` recipients form the group. The sender copies every payload to the other
+//! recipients.
 
 use ophion_primitives::errors::{Error, Result};
 use sha2::{Digest, Sha512_256};
@@ -30,7 +31,7 @@ pub struct SealedBox {
 pub struct Sealed<'a> {
     pub sender: Key,
     pub box_nonce: [u8; NONCE],
-    /// All zero if an older enclave sealed the payload.
+    /// Nonce of the ciphertext; all zero if an older enclave sealed the payload.
     pub nonce: [u8; NONCE],
     pub group: Key,
     /// Number of recipients that form the group.
@@ -39,7 +40,7 @@ pub struct Sealed<'a> {
     pub ciphertext: &'a [u8],
 }
 
-/// The payload key in a marker: SHA-512/256 of the ciphertext.
+/// Return the payload key that a marker names: SHA-512/256 of the ciphertext.
 pub fn key_of(ciphertext: &[u8]) -> Key {
     Sha512_256::digest(ciphertext).into()
 }

@@ -1,10 +1,10 @@
 //! WebSocket frame parser (RFC 6455, without extensions).
 //!
-//! The reader stores only the incomplete message. A call processes a limited number of frames, so a client with many
-//! small frames cannot block others. The connection ends as soon as a frame header announces a message that is too
-//! long, or when a message has too many fragments.
+//! The reader stores only the incomplete message. A call processes a limited number of frames, so that a client with
+//! many small frames cannot block others. The connection ends when a frame header announces a message that is too long,
+//! or when a message has too many fragments.
 
-/// Maximum number of fragments of a message, plus one for each `BYTES_PER_PIECE` bytes.
+/// Maximum number of fragments of a message. Each `BYTES_PER_PIECE` bytes of the message allow one more.
 const MAX_PIECES: usize = 1024;
 const BYTES_OF_A_PIECE: usize = 32;
 const MAX_HEADER_BYTES: usize = 14;
@@ -17,18 +17,18 @@ const CLOSE: u8 = 0x8;
 const PING: u8 = 0x9;
 const PONG: u8 = 0xA;
 
-/// A message or control frame.
+/// A WebSocket message or control frame that the reader has parsed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
     Text(Vec<u8>),
     Binary(Vec<u8>),
-    /// The last of several pings in one read. Only the last one needs a pong (section 5.5.3).
+    /// The last ping of a read. Earlier pings of the same read need no pong (section 5.5.3).
     Ping(Vec<u8>),
     /// Close code, if the frame has one.
     Close(Option<u16>),
 }
 
-/// Protocol fault, with its close code.
+/// A protocol error, with its close code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Fault {
@@ -38,13 +38,13 @@ pub enum Fault {
     TooLarge = 1009,
 }
 
-/// Result of a read.
+/// Result of parsing the bytes of one socket read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     pub events: Vec<Event>,
     /// Number of bytes processed. The caller passes the remaining bytes again.
     pub consumed: usize,
-    /// Number of pings and pongs.
+    /// Number of pings and pongs in this read.
     pub controls: usize,
     pub fault: Option<Fault>,
 }
@@ -54,7 +54,7 @@ struct Head {
     opcode: u8,
     mask: [u8; 4],
     left: u64,
-    /// Mask index of the next byte.
+    /// Index of the mask byte for the next payload byte.
     turn: usize,
 }
 
@@ -86,12 +86,12 @@ impl Reader {
         }
     }
 
-    /// Bytes of the incomplete message.
+    /// Return the number of bytes of the incomplete message.
     pub fn held(&self) -> usize {
         self.message.capacity()
     }
 
-    /// Process at most `max_frames` frames. After a fault or a close frame, processes nothing.
+    /// Process at most `max_frames` frames. After a fault or a close frame, this processes no more data.
     pub fn read(&mut self, data: &[u8], max_frames: usize) -> Outcome {
         let mut outcome = Outcome::default();
         let mut frames = 0;
@@ -124,7 +124,7 @@ impl Reader {
             self.head.extend_from_slice(&part[..size]);
             outcome.consumed += size;
             if self.head.len() < log_filter || head_size(&self.head) > log_filter {
-                return Ok(false); // the second byte determines the length of the header
+                return Ok(false); // the header is incomplete, because its second byte announces more length bytes
             }
             let head = parsed(&self.head)?;
             self.head.clear();
@@ -207,7 +207,7 @@ impl Reader {
     }
 }
 
-/// Reserve memory for one and a half times the received bytes. The announced length is not trusted.
+/// Reserve memory for one and a half times the received bytes, because the announced length is not trusted.
 fn reserve(target: &mut Vec<u8>, size: usize, left: u64) {
     if target.capacity() - target.len() < size {
         let ahead = (target.len() / 2).min(usize::try_from(left).unwrap_or(usize::MAX) - size);
@@ -215,7 +215,7 @@ fn reserve(target: &mut Vec<u8>, size: usize, left: u64) {
     }
 }
 
-/// Length of the frame header, or the minimum length if more bytes are needed to know it.
+/// Return the length of the frame header, or the minimum length if the header is incomplete.
 fn head_size(head: &[u8]) -> usize {
     match head.get(1) {
         None => 2,
@@ -232,7 +232,8 @@ fn head_size(head: &[u8]) -> usize {
 
 fn parsed(head: &[u8]) -> Result<Head, Fault> {
     let (first, second) = (head[0], head[1]);
-    // reserved bits need an extension, and frames of clients must be masked
+    // refuse frames with reserved bits, which only extensions use, and unmasked frames, because clients must mask
+    // frames
     if first & 0x70 != 0 || second & 0x80 == 0 {
         return Err(Fault::Protocol);
     }
@@ -270,7 +271,7 @@ fn unmask(data: &mut [u8], mask: [u8; 4], turn: usize) {
     }
 }
 
-/// Code of a close frame, which may be absent. A code that must not be sent is a fault.
+/// Return the optional code of a close frame. A code that must not be sent is a fault.
 fn closing(payload: &[u8]) -> Result<Option<u16>, Fault> {
     let Some((code, reason)) = payload.split_first_chunk::<2>() else {
         return if payload.is_empty() { Ok(None) } else { Err(Fault::Protocol) };

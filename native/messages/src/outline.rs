@@ -1,8 +1,8 @@
-//! Outline of a JSON text: validity, number of values, and positions of a request's members.
+//! Outline of a JSON text: validity, number of values, and positions of a request's keys.
 //!
 //! A parser that builds objects needs up to thirty times the memory of the text. This parser builds no objects: it
-//! scans the text once (RFC 8259) and records a few positions. So a large text is checked before it takes memory, and
-//! an id can be copied verbatim.
+//! scans the text once (RFC 8259) and records a few positions. So the node checks a large text before it uses memory
+//! for objects, and can copy an id verbatim.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ type Step = Result<usize, NotJson>;
 /// An object at the top level: one request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Positions of the members; the last of repeated members counts.
+    /// Position of the JSON key `id`. If a key is repeated, the last one counts.
     pub id: Option<Range<usize>>,
     pub method: Option<Range<usize>>,
     pub params: Option<Range<usize>>,
@@ -34,7 +34,7 @@ pub struct Member {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Form {
     Request(Request),
-    /// The first elements, and the number of all elements.
+    /// The first elements of a batch, and the number of all its elements.
     Batch(Vec<Member>, usize),
     Scalar,
 }
@@ -46,9 +46,9 @@ pub struct Outline {
     pub values: usize,
 }
 
-/// Scan a text. Records at most `max_members` elements of an array, but checks all.
+/// Scan a text. Records at most `max_members` elements of an array, but validates all elements.
 pub fn outline(text: &[u8], max_members: usize) -> Result<Outline, NotJson> {
-    // checked once for the whole text, so string scanning only looks for quotes
+    // check UTF-8 once for the whole text, so that string scanning only looks for quotes
     std::str::from_utf8(text).map_err(|_| NotJson)?;
     let mut walk = Walk { text, values: 0 };
     let start = walk.space(0);
@@ -124,7 +124,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Find the end of the value that starts at `at`. Not recursive: one bit per nesting level distinguishes arrays from objects.
+    /// Find the end of the value that starts at `at`, without recursion. One bit per nesting level distinguishes arrays
+    /// from objects.
     fn value(&mut self, mut at: usize, outer: usize) -> Step {
         let mut is_object = [0u64; MAX_LEVELS / 64];
         let mut level = outer;
@@ -187,7 +188,7 @@ impl Walk<'_> {
         }
     }
 
-    /// End of a key, and start of its value.
+    /// Return the end of a key and the start of its value.
     fn key(&mut self, at: usize) -> Result<(usize, usize), NotJson> {
         if self.text.get(at) != Some(&b'"') {
             return Err(NotJson);
@@ -245,7 +246,7 @@ impl Walk<'_> {
             match self.text.get(at) {
                 Some(b'"') => return Ok(at + 1),
                 Some(b'\\') => at = self.escape(at)?,
-                _ => return Err(NotJson), // a control character, or the end of the text
+                _ => return Err(NotJson), // the string contains a control character or has no closing quote
             }
         }
     }
@@ -265,14 +266,15 @@ impl Walk<'_> {
         }
     }
 
-    /// Code unit of a `\uXXXX` escape.
+    /// Return the code unit of a `\uXXXX` escape.
     fn unit(&self, at: usize) -> Result<u32, NotJson> {
         let written = self.text.get(at..at + 6).filter(|written| written.starts_with(b"\\u")).ok_or(NotJson)?;
         written[2..].iter().try_fold(0, |sum, digit| Ok(sum * 16 + char::from(*digit).to_digit(16).ok_or(NotJson)?))
     }
 }
 
-/// Number of bytes before the next quote, backslash or control character. Checks eight bytes at a time.
+/// Return the number of bytes before the next quote, backslash or control character. The code checks eight bytes at a
+/// time.
 fn plain(text: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
@@ -298,7 +300,7 @@ enum Name {
     Other,
 }
 
-/// Member name of a quoted key, with escapes resolved (`"\u0069d"` is `id`).
+/// Return the name of a quoted JSON key, with escapes resolved (`"\u0069d"` is `id`).
 fn name_of(quoted: &[u8]) -> Name {
     let written = &quoted[1..quoted.len() - 1];
     if !written.contains(&b'\\') {
@@ -317,7 +319,7 @@ fn name_of(quoted: &[u8]) -> Name {
     Name::Other
 }
 
-/// Whether a string with escapes equals this ASCII name.
+/// Return whether a string with escapes equals this ASCII name.
 fn spells(mut written: &[u8], name: &str) -> bool {
     for letter in name.bytes() {
         let escaped = format!("\\u{letter:04x}");

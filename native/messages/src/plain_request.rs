@@ -4,10 +4,11 @@
 //! {"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["0x...","latest"]}
 //! ```
 //!
-//! Members may be in any order, with any whitespace. All other requests go to the slow path, the JSON parser of
-//! `rpc/dispatch/dispatcher.py`. These are requests with other or repeated members, escapes, ids that are not plain
-//! integers, or parameters other than strings, booleans and objects of strings. `tests/unit/native/test_messages.py`
-//! compares both. `eth_sendRawTransaction` parameters are decoded to bytes.
+//! Keys may be in any order, with any whitespace. All other requests go to the slow path, the JSON parser of
+//! `rpc/dispatch/dispatcher.py`. Requests are not plain if they have other or repeated keys, escapes, or ids that are
+//! not plain integers. The same holds for parameters other than strings, booleans and objects of strings.
+//! `tests/unit/native/test_messages.py` compares both paths. The fast path decodes the parameter of
+//! `eth_sendRawTransaction` to bytes.
 
 const SENDS: &[u8] = b"eth_sendRawTransaction";
 /// Maximum digits of an id. Clients that parse numbers as doubles would change longer ids.
@@ -16,7 +17,7 @@ const ID_DIGITS: usize = 15;
 /// A plain request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Digits of the id.
+    /// Digits of the request id.
     pub id: &'a [u8],
     pub method: &'a [u8],
     pub params: Params<'a>,
@@ -24,7 +25,7 @@ pub struct Request<'a> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Params<'a> {
-    /// Parameter of eth_sendRawTransaction.
+    /// Parameter of eth_sendRawTransaction, decoded to bytes.
     Transaction(Vec<u8>),
     Plain(Vec<Param<'a>>),
 }
@@ -33,7 +34,7 @@ pub enum Params<'a> {
 pub enum Param<'a> {
     Word(&'a [u8]),
     Truth(bool),
-    /// An object such as a call: names and strings in order. Of repeated names, the last one counts.
+    /// An object such as a call: names and strings in order. If a name is repeated, the last value counts.
     Fields(Vec<(&'a [u8], &'a [u8])>),
 }
 
@@ -98,7 +99,7 @@ impl<'a> Reader<'a> {
         (self.next()? == expected).then_some(())
     }
 
-    /// A string of plain ASCII without escapes.
+    /// Read a string of plain ASCII without escapes.
     fn string(&mut self) -> Option<&'a [u8]> {
         self.token(b'"')?;
         let rest = &self.text[self.at..];
@@ -112,7 +113,7 @@ impl<'a> Reader<'a> {
         self.space();
         let rest = &self.text[self.at..];
         let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;
-        // `1.5` and `1e3` fail later, because `next` rejects the character after the digits
+        // take only the digits of `1.5` or `1e3`: `next` rejects the character after the digits
         self.at += end;
         let is_plain = (1..=ID_DIGITS).contains(&end) && (rest[0] != b'0' || end == 1);
         is_plain.then(|| &rest[..end])
@@ -167,7 +168,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Return whether `expected` is the next character.
+    /// Consume `expected` if it is the next character. Returns whether a character was consumed.
     fn ends(&mut self, expected: u8) -> bool {
         self.space();
         let is_here = self.text.get(self.at) == Some(&expected);
@@ -176,12 +177,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a character needs no escape.
+/// Return whether a character needs no escape.
 fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
 }
 
-/// Number of leading plain characters. Checks sixteen at a time, because transactions and call data are long.
+/// Return the number of leading plain characters. The code checks sixteen characters at a time, because transactions
+/// and call data are long.
 fn plain(text: &[u8]) -> usize {
     let (chunks, _) = text.as_chunks::<16>();
     let are_plain = |chunk: &&[u8; 16]| chunk.iter().fold(true, |plain, byte| plain & is_plain(*byte));

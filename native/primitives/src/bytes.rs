@@ -4,7 +4,7 @@
 
 use crate::errors::{Error, Result};
 
-/// Reads from the front. Returns an error instead of panicking at the end.
+/// Reads from the front of a byte string. At the end, it returns an error instead of panicking.
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {

@@ -1,6 +1,6 @@
 //! Deadlines and cancellation of long work.
 //!
-//! Searches poll `is_over`; calls are checked while they run (execution, evm/deadline_watch.rs).
+//! Searches poll `is_over`. The EVM checks deadlines while a call runs (execution, evm/deadline_watch.rs).
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl Cancellation {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// From now on, `cancel` stops the work of this thread.
+    /// Attach this thread, so that `cancel` stops its work from now on.
     pub fn enter(&self) {
         GIVEN_UP.set(Some(self.clone()));
     }
@@ -32,7 +32,7 @@ impl Cancellation {
     }
 }
 
-/// Whether work with this deadline must stop.
+/// Return whether work with this deadline must stop.
 pub fn is_over(deadline: Instant) -> bool {
     is_given_up() || Instant::now() >= deadline
 }
@@ -41,7 +41,7 @@ fn is_given_up() -> bool {
     GIVEN_UP.with_borrow(|given_up| given_up.as_ref().is_some_and(|flag| flag.0.load(Ordering::Relaxed)))
 }
 
-/// The instant `seconds` from now. For huge values, an instant in the far future.
+/// Return the instant `seconds` from now; for huge values, an instant in the far future.
 pub fn after(seconds: f64) -> Instant {
     let bounded = if seconds.is_finite() { seconds.clamp(0.0, 86_400.0) } else { 86_400.0 };
     Instant::now() + Duration::from_secs_f64(bounded)

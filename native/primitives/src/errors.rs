@@ -1,6 +1,6 @@
 //! One error type for all crates.
 
-/// Expected failures. A panic is a bug.
+/// Expected failures. Unexpected failures panic, because they are bugs.
 #[derive(Debug, Clone)]
 pub enum Error {
     Storage(String),
@@ -11,7 +11,7 @@ pub enum Error {
     Refused(String),
     /// The source of a fork cannot answer.
     Source(String),
-    /// A key of a fork is not known, and this thread may not wait for it.
+    /// The fork does not know a key, and this thread may not wait for the source.
     NotFetched,
 }
 

@@ -1,10 +1,11 @@
 //! DATA, QUANTITY and decimal numbers as JSON text, appended to a buffer.
 //!
-//! Each function takes the literal text before the value (comma, name and colon), so that one copy writes all of it.
+//! Each function takes the literal text before the value (comma, name and colon), so that one copy writes text and
+//! value.
 
 use alloy_primitives::{Address, U256, hex};
 
-/// Append text unchanged.
+/// Append text to the buffer unchanged.
 #[inline]
 pub fn raw(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
@@ -23,7 +24,7 @@ pub fn data(out: &mut Vec<u8>, before: &str, bytes: impl AsRef<[u8]>) {
     out.push(b'"');
 }
 
-/// Append bytes, or null.
+/// Append bytes as DATA, or null.
 #[inline]
 pub fn data_or_null(out: &mut Vec<u8>, before: &str, bytes: Option<impl AsRef<[u8]>>) {
     match bytes {

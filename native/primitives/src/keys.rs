@@ -65,12 +65,12 @@ pub fn split_signature(signature: &[u8]) -> Result<([u8; 64], bool)> {
     Ok((bytes[..64].try_into().expect("64 of 65 bytes"), parity))
 }
 
-/// The uncompressed public key (64 bytes) of a private key.
+/// Return the uncompressed public key (64 bytes) of a private key.
 pub fn public_key(secret: &SecretKey) -> [u8; 64] {
     uncompressed(&PublicKey::from_secret_key(SECP256K1, secret))
 }
 
-/// Sign a digest: r, s and parity.
+/// Sign a digest. Returns r, s and parity.
 pub fn sign(secret: &SecretKey, digest: [u8; 32]) -> [u8; 65] {
     let (id, compact) = SECP256K1.sign_ecdsa_recoverable(Message::from_digest(digest), secret).serialize_compact();
     let mut out = [0u8; 65];
@@ -79,7 +79,7 @@ pub fn sign(secret: &SecretKey, digest: [u8; 32]) -> [u8; 65] {
     out
 }
 
-/// A public key without its prefix byte: x and y.
+/// Return a public key without its prefix byte: x and y.
 pub fn uncompressed(key: &PublicKey) -> [u8; 64] {
     key.serialize_uncompressed()[1..].try_into().expect("an uncompressed key has 65 bytes")
 }

@@ -1,8 +1,8 @@
-//! Returns memory that the glibc allocator holds after `free`. Does nothing with other allocators.
+//! Returns memory to the system that the glibc allocator holds after `free`. Does nothing with other allocators.
 //!
 //! Each thread has a heap. glibc releases the end of a heap when a large block in it is freed, but an idle thread frees
-//! no blocks. `note_heap` allocates a small block in the heap of a thread. `give_back`, in any thread, enlarges and
-//! shrinks each such block, which frees a large block in its heap.
+//! no blocks. `note_heap` allocates a small block in the heap of a thread. `give_back` runs in any thread. It enlarges
+//! and shrinks each of these blocks, which frees a large block in each heap.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod allocator {
@@ -29,7 +29,7 @@ mod allocator {
     pub fn keep(max_bytes: usize) {
         let max = c_int::try_from(max_bytes).unwrap_or(c_int::MAX);
         TRIM_BYTES.store(max, Ordering::Relaxed);
-        // SAFETY: takes and returns plain integers.
+        // SAFETY: the function takes and returns plain integers.
         unsafe {
             libc::mallopt(libc::M_TRIM_THRESHOLD, max);
             libc::mallopt(libc::M_MMAP_THRESHOLD, max);
@@ -39,15 +39,15 @@ mod allocator {
     pub fn note_heap() {
         let mut heaps = HEAPS.lock().unwrap_or_else(PoisonError::into_inner);
         if heaps.len() < MAX_HEAPS {
-            // SAFETY: a new block, owned by `HEAPS` and never freed.
+            // SAFETY: this new block is owned by `HEAPS` and never freed.
             heaps.extend(NonNull::new(unsafe { libc::malloc(SMALL) }).map(Piece));
         }
     }
 
     pub fn give_back() {
         let mut heaps = HEAPS.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: each block comes from this allocator and is owned by `HEAPS`; the result of `realloc` replaces it. If
-        // `realloc` fails, the old block stays.
+        // SAFETY: each block comes from this allocator and is owned by `HEAPS`. The result of `realloc` replaces the
+        // block; if `realloc` fails, the old block stays.
         unsafe {
             libc::mallopt(libc::M_TRIM_THRESHOLD, MIN_TRIM_BYTES);
             for piece in heaps.iter_mut() {
@@ -70,7 +70,7 @@ mod allocator {
     pub fn give_back() {}
 }
 
-/// Let each heap hold up to `max_bytes` of freed memory. More is returned to the system at once.
+/// Let each heap hold up to `max_bytes` of freed memory. Memory above this limit returns to the system at once.
 pub fn keep(max_bytes: usize) {
     allocator::keep(max_bytes);
 }

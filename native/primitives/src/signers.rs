@@ -1,7 +1,8 @@
 //! Recovers the signers of many signatures.
 //!
-//! Fast path: `ophion-secp256k1-simd` (feature `simd`), eight at a time. Slow path: libsecp256k1, one at a time. The test
-//! below compares both; the crate compares each of its multipliers with libsecp256k1.
+//! The fast path, `ophion-secp256k1-simd` (feature `simd`), recovers eight signatures at a time. The slow path,
+//! libsecp256k1, recovers one at a time. The test below compares both; the crate compares each of its multipliers with
+//! libsecp256k1.
 
 use alloy_primitives::Address;
 
@@ -46,7 +47,8 @@ mod simd {
     }
 }
 
-/// Number of signatures that are recovered together. Eight take only two to three times as long as one.
+/// Return the number of signatures that are recovered together. Eight signatures take only two to three times as long
+/// as one.
 pub fn recovered_at_once() -> usize {
     simd::recovered_at_once()
 }
@@ -57,7 +59,7 @@ pub fn recover_signers(signatures: &[Signed]) -> Vec<Result<Address>> {
     addresses(keys, signatures)
 }
 
-/// Addresses of recovered keys. If a key is None, libsecp256k1 decides.
+/// Convert recovered keys to addresses. If a key is None, libsecp256k1 recovers it again.
 fn addresses(keys: Vec<Option<[u8; 64]>>, signatures: &[Signed]) -> Vec<Result<Address>> {
     let address = |(key, signed): (Option<[u8; 64]>, &Signed)| match key {
         Some(key) => Ok(Address::from_raw_public_key(&key)),

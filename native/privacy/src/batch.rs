@@ -25,7 +25,8 @@ pub struct Payload {
     /// Key of the enclave that sealed the payload.
     pub sender: Bytes,
     pub rlp: Bytes,
-    /// Members of a created group; None when the group is unknown. For a flexible group, all recipients of the payload.
+    /// Members of a group that was created explicitly; None when the group is unknown. For a flexible group, these are
+    /// all recipients of the payload.
     pub members: Option<Vec<Bytes>>,
     /// For a flexible group: the version of the member list for which the payload was made.
     pub version: Option<B256>,
@@ -51,7 +52,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Create a batch that starts from the stored states. Later states are held in memory.
+    /// Create a batch that starts from the stored states and holds later states in memory.
     pub fn new(db: Arc<Database>) -> Self {
         Batch { db, groups: B256Map::default(), codes: Layers::default(), writes: PrivateWrites::default() }
     }
@@ -73,7 +74,7 @@ impl Batch {
         Ok(())
     }
 
-    /// The state of a group after the transactions so far, on a public state.
+    /// Return the state of a group after the transactions so far, on top of a public state.
     pub fn state(&mut self, group: B256, number: u64, public: &StateData) -> Result<StateData> {
         self.ensure(group, number)?;
         let live = &self.groups[&group];
@@ -85,7 +86,7 @@ impl Batch {
         self.writes.markers.extend(markers);
     }
 
-    /// Run payloads of one block in order. Further calls for the same block continue after them.
+    /// Run payloads of one block in order. A further call for the same block continues after these payloads.
     pub fn run_block(
         &mut self,
         public: &StateData,
@@ -116,7 +117,7 @@ impl Batch {
         }
         for (group, roots) in touched {
             let trie = self.groups[&group].trie.clone();
-            // a block can be run in several calls, so its entry may exist
+            // several calls can execute payloads of the same block, so the block may already have an entry
             match self.writes.states.iter_mut().find(|states| states.group == group && states.block == block) {
                 Some(states) => {
                     states.roots.extend(roots);

@@ -1,9 +1,9 @@
 //! Flexible groups: a contract in the group's own state holds the member list (privacy.md 4.5).
 //!
-//! A group starts with two contracts: the proxy, which members call, and the management contract behind it. Nodes read
-//! the storage slots of the contract, which are the same at every member. A payload names the version of the member
-//! list for which it was made, and must be sealed for that whole list. So a sender cannot leave out a member. If a
-//! transaction is sent while the list changes, all members agree whether it runs.
+//! A group starts with two contracts: the proxy, which members call, and the management contract behind the proxy.
+//! Nodes read the storage slots of the management contract, which are the same at every member. A payload names the
+//! version of the member list for which it was made, and must be sealed for that whole list. So a sender cannot leave
+//! out a member. If a transaction is sent while the list changes, all members agree whether the transaction runs.
 
 use std::sync::LazyLock;
 
@@ -76,7 +76,8 @@ pub fn check(
     let is_management = fields.to == Some(PROXY);
     let Some(found) = membership(view)? else {
         let adds = is_management && fields.data.get(..4).is_some_and(|name| ADD.iter().any(|add| add == name));
-        // only a group without a state can be created; an existing state belongs to a group of another type
+        // a flexible group can only be created without a state, because an existing state belongs to a group of another
+        // type
         return Ok(match adds && view.root == EMPTY_ROOT && version.is_zero() {
             true => Ok(true),
             false => Err("its group does not exist".into()),
@@ -96,7 +97,7 @@ pub fn check(
 
 pub const LEFT_OUT: &str = "it was not sent to every member";
 
-/// Whether a payload was sealed for all members of the group.
+/// Return whether a payload was sealed for all members of the group.
 pub fn covers(membership: &Membership, recipients: &[Bytes]) -> bool {
     membership.keys.iter().all(|key| recipients.iter().any(|one| one[..] == key[..]))
 }
@@ -120,7 +121,7 @@ pub struct Versioned {
 pub fn encode_versioned(tx: &[u8], version: &B256) -> Vec<u8> {
     let is_list = tx.first().is_some_and(|first| *first >= 0xc0);
     let mut item = Vec::with_capacity(tx.len() + 4);
-    // a typed transaction is not an RLP list, so it is wrapped in a string
+    // a typed transaction is not an RLP list, so wrap it in an RLP string
     if is_list {
         item.extend_from_slice(tx)
     } else {

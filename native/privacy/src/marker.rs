@@ -10,8 +10,8 @@ use ophion_storage::store::{Marker, Snapshot};
 
 use crate::flexible;
 
-/// Sign a marker: a legacy transaction without a chain id. Its data is the payload key, and the handover key if there
-/// is one.
+/// Sign a marker: a legacy transaction without a chain id. The data of the marker is the payload key, followed by the
+/// handover key if there is one.
 pub fn signed_marker(
     secret: &[u8],
     nonce: u64,
@@ -33,7 +33,7 @@ pub fn signed_marker(
     U256::from_be_slice(&signature[..32]).encode(&mut payload);
     U256::from_be_slice(&signature[32..64]).encode(&mut payload);
     let raw = listed(&payload);
-    // the sender is known here, so cache it to avoid recovering it from the signature
+    // cache the known sender, so that no later code recovers it from the signature
     sender_cache::sender_of(keccak256(&raw), || Ok(Address::from_raw_public_key(&keys::public_key(&key))))?;
     Ok(raw)
 }
@@ -45,7 +45,7 @@ fn listed(payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Data of a flexible group's marker: one key, or two when members are added.
+/// Read the data of a flexible group's marker: one key, or two keys when members are added.
 fn flexible_keys(data: &[u8]) -> Option<(B256, Option<B256>)> {
     match data.len() {
         32 => Some((B256::from_slice(data), None)),
@@ -54,8 +54,8 @@ fn flexible_keys(data: &[u8]) -> Option<(B256, Option<B256>)> {
     }
 }
 
-/// The markers of a block: transactions to the privacy precompile whose data is a key. Includes markers of flexible
-/// groups if these are enabled.
+/// Return the markers of a block: transactions to the privacy precompile whose data is a key. If flexible groups are
+/// enabled, their markers are included.
 pub fn markers_in(
     snapshot: &Snapshot,
     block: &B256,
@@ -84,7 +84,7 @@ pub fn markers_in(
     Ok(found)
 }
 
-/// Markers of a block that add members to flexible groups: the payload key and the handover key of each.
+/// Return payload key and handover key of each marker in a block that adds members to a flexible group.
 pub fn hand_overs_in(snapshot: &Snapshot, block: &B256) -> Result<Vec<(B256, B256)>> {
     let missing = || Error::Storage(format!("block {block} is not in the database"));
     let body = snapshot.body(block)?.ok_or_else(missing)?;

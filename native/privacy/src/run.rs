@@ -25,10 +25,10 @@ use revm::state::{AccountInfo, Bytecode, EvmState};
 use crate::flexible;
 use crate::transaction::Unsigned;
 
-/// Maximum gas of a private transaction. A constant, because all members must agree on it.
+/// Maximum gas of a private transaction. The value is a constant, because all members must agree on it.
 pub const MAX_PRIVATE_GAS: u64 = 1_000_000_000;
 
-/// Computes the address of the contract that a private transaction creates. Contracts created by contracts use the
+/// Computes the address of a contract that a private transaction creates. Contracts that other contracts create use the
 /// standard rule.
 #[derive(Default)]
 pub struct Placing {
@@ -67,7 +67,7 @@ pub struct Machine<'a> {
     evm: Evm<Placing>,
 }
 
-/// The configuration of a block, without checks that do not apply to private transactions.
+/// Return the configuration of a block, without checks that do not apply to private transactions.
 pub fn private_cfg(env: &BlockEnv) -> CfgEnv {
     let mut cfg = env.cfg();
     cfg.tx_chain_id_check = false;
@@ -80,13 +80,13 @@ pub fn private_cfg(env: &BlockEnv) -> CfgEnv {
     cfg
 }
 
-/// A private transaction in revm's form.
+/// Convert a private transaction to revm's transaction type.
 pub fn private_tx_env(fields: &Unsigned, sender: Address) -> TxEnv {
     TxEnv {
         caller: sender,
         gas_limit: fields.gas_limit.min(MAX_PRIVATE_GAS),
-        // no fees are paid, so only contracts can see the price; it is capped, because revm's multiplication could
-        // overflow
+        // Cap the gas price, because revm's multiplication could overflow. No fees are paid, so only contracts see the
+        // price.
         gas_price: fields.gas_price.min(u128::from(u64::MAX)),
         kind: fields.to.map_or(TxKind::Create, TxKind::Call),
         data: fields.data.clone(),
@@ -95,7 +95,7 @@ pub fn private_tx_env(fields: &Unsigned, sender: Address) -> TxEnv {
     }
 }
 
-/// The state of a group, with an account for the sender. Every group has its own nonce for an account.
+/// Open the state of a group, with an account for the sender. An account has a separate nonce in every group.
 pub fn private_db(view: View, env: &BlockEnv, sender: &Address) -> Result<ExecDb> {
     let is_known = view.trie_account(&keccak256(sender))?.is_some();
     let mut db = ExecDb::new(view, env.ancestors());
@@ -105,7 +105,7 @@ pub fn private_db(view: View, env: &BlockEnv, sender: &Address) -> Result<ExecDb
     Ok(db)
 }
 
-/// The nonce of an account in a group.
+/// Return the nonce of an account in a group.
 pub fn private_nonce(view: &View, account: &Address) -> Result<u64> {
     Ok(view.trie_account(&keccak256(account))?.map_or(0, |account| account.nonce))
 }
@@ -116,13 +116,13 @@ impl<'a> Machine<'a> {
         Machine { env, evm: machine::build(env, db, private_cfg(env), Placing::default()) }
     }
 
-    /// The current state. Also drops the database of the previous transaction and the changes in it.
+    /// Return the current state, and drop the previous transaction's database with its changes.
     pub fn view(&mut self) -> &mut View {
         &mut machine::db(&mut self.evm).view
     }
 
-    /// Run a transaction with the right nonce, and update the trie if it succeeds. With `founds`, the transaction
-    /// creates a flexible group, whose contracts are installed first.
+    /// Run a transaction with the right nonce. If it succeeds, update the trie. With `founds`, the transaction creates
+    /// a flexible group, whose contracts are installed first.
     pub fn run(
         &mut self,
         trie: &mut Trie<Account>,
@@ -168,8 +168,8 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Find the first account of the public state that a transaction would change, which is not allowed. A contract created
-/// at an address with a public balance is private and has no balance.
+/// Return the first account of the public state that a transaction would change; such a change is not allowed. A
+/// contract created at an address with a public balance is private and has no balance.
 fn public_change(view: &View, changes: &mut EvmState, own: &[Address]) -> Result<Option<Address>> {
     let Some(public) = &view.public else { return Err(Error::Storage("the state is not private".into())) };
     for (address, account) in changes.iter_mut() {

@@ -23,8 +23,8 @@ use crate::group::contract_address;
 use crate::run::{Placing, private_cfg, private_db, private_tx_env};
 use crate::transaction::Unsigned;
 
-/// Trace entries of a private transaction, run on the state of its group before the transaction. With `founds`, the
-/// transaction creates a flexible group.
+/// Return the trace entries of a private transaction, run on the state of its group before the transaction. With
+/// `founds`, the transaction creates a flexible group.
 #[allow(clippy::too_many_arguments)]
 pub fn trace_flat(
     state: StateData,

@@ -1,5 +1,5 @@
-//! The private transaction. Legacy: a list of twelve items, the last three of them the signature. With EIP-1559 fees:
-//! the prefix 0x02 and a list of fourteen items, as web3j makes it.
+//! The private transaction. A legacy transaction is a list of twelve items, the last three of which are the signature.
+//! A transaction with EIP-1559 fees is the prefix 0x02 and a list of fourteen items, as in web3j.
 
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rlp::{Decodable, Encodable, Header};
@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 pub const RESTRICTED: &[u8] = b"restricted";
 
-/// Recipients of a transaction.
+/// Recipients of a private transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recipients {
     /// privateFor: enclave keys, from which the group id is computed.
@@ -31,13 +31,13 @@ pub struct DynamicFee {
     pub max_priority_fee: u128,
 }
 
-/// The signed fields.
+/// The fields of a private transaction that the signature covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsigned {
-    /// None for a legacy transaction.
+    /// Fees of a type 2 transaction; None for a legacy transaction.
     pub dynamic_fee: Option<DynamicFee>,
     pub nonce: u64,
-    /// For type 2: the maximum fee per gas.
+    /// Gas price; for type 2, the maximum fee per gas.
     pub gas_price: u128,
     pub gas_limit: u64,
     pub to: Option<Address>,
@@ -117,8 +117,8 @@ impl Unsigned {
         self.restriction.encode(out);
     }
 
-    /// The hash to sign. For a legacy transaction with a chain id, the list has chain id, 0 and 0 between data and
-    /// privateFrom.
+    /// Return the hash to sign. For a legacy transaction with a chain id, the hashed list has chain id, 0 and 0 between
+    /// data and privateFrom.
     pub fn signing_hash(&self, chain_id: Option<u64>) -> B256 {
         let mut payload = Vec::with_capacity(256 + self.data.len());
         self.encode_head(&mut payload);
@@ -130,7 +130,7 @@ impl Unsigned {
         keccak256(self.enveloped(&payload))
     }
 
-    /// Encode a list with these items, after the type byte if there is one.
+    /// Encode a list of these items, with the type byte before it if there is one.
     fn enveloped(&self, payload: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(payload.len() + 10);
         if self.dynamic_fee.is_some() {
@@ -152,7 +152,7 @@ impl Unsigned {
         Ok(PrivateTx { fields: self, v, r, s })
     }
 
-    /// The group of the transaction; None when its group id is not 32 bytes long.
+    /// Return the group of the transaction; None when its group id is not 32 bytes long.
     pub fn group(&self) -> Option<B256> {
         match &self.recipients {
             Recipients::Group(id) => B256::try_from(&id[..]).ok(),
@@ -223,7 +223,8 @@ impl PrivateTx {
         self.fields.enveloped(&payload)
     }
 
-    /// Chain id and parity from v. Legacy: 27 and 28 have no chain id; values from 37 on have one.
+    /// Return chain id and parity from v. In a legacy transaction, 27 and 28 have no chain id; values from 37 on have
+    /// one.
     fn parity(&self) -> Result<(Option<u64>, bool)> {
         let v = u128::try_from(self.v).map_err(|_| wrong("v", "too large"))?;
         if let Some(fee) = &self.fields.dynamic_fee {
@@ -246,7 +247,7 @@ impl PrivateTx {
         self.parity().ok().and_then(|(chain_id, _)| chain_id)
     }
 
-    /// Hash of the whole list. Clients use the hash of the marker instead.
+    /// Return the hash of the whole list. Clients do not see this hash: they use the hash of the marker.
     pub fn hash(&self) -> B256 {
         keccak256(self.encode())
     }
@@ -255,7 +256,7 @@ impl PrivateTx {
         self.signed()?.signer()
     }
 
-    /// The signature and the digest it signs.
+    /// Return the signature and the digest it signs.
     fn signed(&self) -> Result<keys::Signed> {
         let (chain_id, parity) = self.parity()?;
         let mut r_s = [0u8; 64];
@@ -277,14 +278,14 @@ pub fn decode(raw: &[u8]) -> Result<Decoded> {
     decode_some(&[raw]).pop().expect("one for one")
 }
 
-/// Decode transactions and recover their senders together; uses the sender cache.
+/// Decode transactions and recover their senders together. Known senders come from the sender cache.
 fn decode_some<R: AsRef<[u8]>>(raws: &[R]) -> Vec<Result<Decoded>> {
     let txs: Vec<Result<PrivateTx>> = raws.iter().map(|raw| PrivateTx::decode(raw.as_ref())).collect();
     let decoded: Vec<&PrivateTx> = txs.iter().flatten().collect();
     let hashes: Vec<B256> =
         raws.iter().zip(&txs).filter(|(_, tx)| tx.is_ok()).map(|(raw, _)| keccak256(raw.as_ref())).collect();
     let senders = senders_of(&hashes, |unknown| {
-        // decoding has checked the parity, so every transaction has a signature
+        // `decode` has checked the parity of each signature, so `signed` cannot fail
         let signed = |place: &usize| decoded[*place].signed().expect("checked while decoding");
         recover_signers(&unknown.iter().map(signed).collect::<Vec<_>>())
     });
@@ -297,7 +298,7 @@ fn decode_some<R: AsRef<[u8]>>(raws: &[R]) -> Vec<Result<Decoded>> {
     txs.into_iter().map(with_sender).collect()
 }
 
-/// Decode many transactions, in order; on all cores above a threshold.
+/// Decode many transactions in order. Above a threshold, the work runs on all cores.
 pub fn decode_all<R: AsRef<[u8]> + Sync>(raws: &[R]) -> Vec<Result<Decoded>> {
     if raws.len() <= TASK { decode_some(raws) } else { raws.par_chunks(TASK).flat_map_iter(decode_some).collect() }
 }

@@ -46,7 +46,7 @@ fn declarations(stub: &str) -> impl Iterator<Item = &str> {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(keeps, module)?)?;
-    // 16,384 cached hashes of addresses, slots and mapping keys: 2 MiB.
+    // Cache 16,384 hashes of addresses, slots and mapping keys in 2 MiB.
     let _ = alloy_primitives::utils::init_keccak_cache(1 << 14);
     values::errors::register(module)?;
     values::keys::register(module)?;

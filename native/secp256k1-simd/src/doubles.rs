@@ -1,9 +1,9 @@
 //! Multiplication with doubles, for processors with AVX-512 but without IFMA (Intel servers of 2017 to 2020).
 //!
-//! A double has 53 bits, and a fused multiply-add rounds once. So 2^104 + a b, rounded towards zero, holds the bits of a b
-//! from the 52nd on, exactly. The remainder of a b plus 2^52 is exact too. Doubles in these two ranges are evenly spaced:
-//! their bit pattern is a constant plus the integer. The code adds the patterns as integers and subtracts all constants
-//! at once.
+//! A double has 53 bits, and a fused multiply-add rounds once. So 2^104 + a b, rounded towards zero, contains exactly
+//! the bits of a b from the 52nd on. The remainder of a b plus 2^52 is exact too. Doubles in these two ranges are
+//! evenly spaced: each bit pattern is a constant plus the integer. The code adds the patterns as integers and subtracts
+//! all constants at once.
 
 use core::arch::x86_64::*;
 
@@ -18,24 +18,25 @@ mod recover;
 
 pub use recover::recover;
 
-/// libsecp256k1 is faster for fewer signatures.
+/// Minimum number of signatures for this path. For fewer signatures, libsecp256k1 is faster.
 pub const MIN_SIGNATURES: usize = 4;
 
-/// Whether this processor has AVX-512.
+/// Return whether this processor has AVX-512.
 pub fn is_supported() -> bool {
     is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq")
 }
 
-/// Bit patterns of the doubles 2^52 and 2^104.
+/// Bit pattern of the double 2^52.
 const LOW: u64 = (1023 + 52) << 52;
+/// Bit pattern of the double 2^104.
 const HIGH: u64 = (1023 + 104) << 52;
 
-/// Initial value of a sum of `lows` low and `highs` high halves: minus their constants.
+/// Return the initial value of a sum of `lows` low and `highs` high halves. It cancels the constants of the halves.
 const fn start(lows: u64, highs: u64) -> u64 {
     0u64.wrapping_sub(lows.wrapping_mul(LOW)).wrapping_sub(highs.wrapping_mul(HIGH))
 }
 
-/// An integer below 2^52 as a double.
+/// Convert an integer below 2^52 to a double.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn double(limb: __m512i) -> __m512d {
@@ -48,13 +49,13 @@ fn doubles(limbs: &[__m512i; 5]) -> [__m512d; 5] {
     [double(limbs[0]), double(limbs[1]), double(limbs[2]), double(limbs[3]), double(limbs[4])]
 }
 
-/// Low 52 bits and remaining high bits of a b, each plus its constant. a and b are integers below 2^52.
+/// Return the low 52 bits and the high bits of a b, each plus its constant. a and b are integers below 2^52.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn halves(a: __m512d, b: __m512d) -> (__m512i, __m512i) {
     const TOWARDS_ZERO: i32 = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
     let far = _mm512_castsi512_pd(all(HIGH));
-    let both = _mm512_castsi512_pd(all(HIGH + 1)); // 2^104 + 2^52
+    let both = _mm512_castsi512_pd(all(HIGH + 1)); // this constant is the double 2^104 + 2^52
     let high = _mm512_fmadd_round_pd::<TOWARDS_ZERO>(a, b, far);
     let low = _mm512_fmadd_pd(a, b, _mm512_sub_pd(both, high));
     (_mm512_castpd_si512(low), _mm512_castpd_si512(high))
@@ -69,7 +70,7 @@ fn add(sums: &mut [__m512i], at: usize, a: __m512d, b: __m512d) {
     sums[at + 1] = plus(sums[at + 1], high);
 }
 
-/// Ten limbs below 2^57.
+/// Return the product as ten limbs below 2^57.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn product(a: &[__m512i; 5], b: &[__m512i; 5]) -> [__m512i; 10] {
@@ -110,8 +111,8 @@ fn square(a: &[__m512i; 5]) -> [__m512i; 10] {
     c
 }
 
-/// Initial values of the sums of a product or of a square. The sums of a square are doubled before the squares of limbs
-/// are added.
+/// Return the initial values of the sums of a product or of a square. A square doubles its sums before it adds the
+/// squares of limbs.
 const fn starts(is_square: bool) -> [u64; 10] {
     let mut out = [0u64; 10];
     let mut i = 0;
@@ -141,7 +142,7 @@ fn folded(mut c: [__m512i; 10]) -> [__m512i; 5] {
     let (low, high) = halves(double(c[9]), fold);
     out[4] = plus(out[4], low);
     add(&mut out, 0, double(plus(high, all(start(0, 1)))), fold);
-    // each limb contains constants of the halves that were added to it
+    // each addition left a constant in its limb, so subtract the sum of these constants
     let offsets = [start(2, 0), start(1, 2), start(1, 1), start(1, 1), start(1, 1)];
     for (limb, offset) in out.iter_mut().zip(offsets) {
         *limb = plus(*limb, all(offset));
@@ -149,7 +150,7 @@ fn folded(mut c: [__m512i; 10]) -> [__m512i; 5] {
     out
 }
 
-/// `sum` plus `over` times 2^256 modulo p, which is 2^32 + 977; `over` is below 2^12.
+/// Return `sum` plus `over` times F, where F = 2^32 + 977 is 2^256 modulo p. `over` is below 2^12.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn plus_over(sum: __m512i, over: __m512i) -> __m512i {

@@ -1,14 +1,14 @@
 //! Numbers modulo the prime of secp256k1, p = 2^256 - 2^32 - 977, eight at a time.
 //!
-//! A number is five limbs of 52 bits; one register holds the same limb of all eight numbers. Two types track bounds: a
-//! `Field` may be multiplied; a `Loose` may be added to and must be carried before it is multiplied.
+//! A number has five limbs of 52 bits; one register holds the same limb of all eight numbers. Two types track bounds. A
+//! `Field` may be multiplied. A `Loose` may be added to, and must be carried before it is multiplied.
 
 use core::arch::x86_64::*;
 
 use super::{folded, plus_over, product, square};
 use crate::limbs::{LANES, SIXTEEN_P, TOP_MASK, all, carry, limbs_of, plus, reduced};
 
-/// Limbs below 2^52, the last below 2^49. Not unique: the number may exceed p slightly.
+/// Limbs below 2^52, the last below 2^49. The form is not unique, because the number may exceed p slightly.
 #[derive(Clone, Copy)]
 pub struct Field([__m512i; 5]);
 
@@ -25,14 +25,14 @@ impl Field {
         Field([all(1), all(0), all(0), all(0), all(0)])
     }
 
-    /// The same number in all lanes.
+    /// Return the same number in all lanes.
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn everywhere(n: &[u64; 4]) -> Self {
         let limbs = limbs_of(n);
         Field([all(limbs[0]), all(limbs[1]), all(limbs[2]), all(limbs[3]), all(limbs[4])])
     }
 
-    /// Eight numbers below 2^256.
+    /// Load eight numbers below 2^256.
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn of(numbers: &[[u64; 4]; LANES]) -> Self {
         let mut limbs: Limbs = [[0; LANES]; 5];
@@ -49,7 +49,7 @@ impl Field {
     pub fn load(limbs: &Limbs) -> Self {
         let mut out = [all(0); 5];
         for (register, row) in out.iter_mut().zip(limbs) {
-            // SAFETY: a row is 64 bytes.
+            // SAFETY: a row has 64 bytes, as many as a register.
             *register = unsafe { _mm512_loadu_si512(row.as_ptr().cast()) };
         }
         Field(out)
@@ -60,13 +60,13 @@ impl Field {
     pub fn store(&self) -> Limbs {
         let mut limbs: Limbs = [[0; LANES]; 5];
         for (row, register) in limbs.iter_mut().zip(self.0) {
-            // SAFETY: a row is 64 bytes.
+            // SAFETY: a row has 64 bytes, as many as a register.
             unsafe { _mm512_storeu_si512(row.as_mut_ptr().cast(), register) };
         }
         limbs
     }
 
-    /// The eight numbers, each below p.
+    /// Return the eight numbers, each below p.
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn numbers(&self) -> [[u64; 4]; LANES] {
         let limbs = self.store();
@@ -82,7 +82,7 @@ impl Field {
     pub unsafe fn gather(table: *const u64, offsets: __m512i, step: usize) -> Self {
         let mut out = [all(0); 5];
         for (limb, register) in out.iter_mut().enumerate() {
-            // SAFETY: guaranteed by the caller.
+            // SAFETY: the caller guarantees that all offsets are inside the table.
             *register = unsafe { _mm512_i64gather_epi64::<8>(offsets, table.add(limb * step).cast()) };
         }
         Field(out)
@@ -100,7 +100,7 @@ impl Field {
         Loose(folded(square(&self.0)))
     }
 
-    /// The product, carried.
+    /// Return the carried product.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn times(&self, other: &Self) -> Self {
@@ -113,7 +113,7 @@ impl Field {
         self.square().carried()
     }
 
-    /// `self` where the lane's bit is clear, `other` where it is set.
+    /// Return `self` in lanes whose bit is clear and `other` in lanes whose bit is set.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn or_where(&self, lanes: u8, other: &Self) -> Self {
@@ -130,7 +130,7 @@ impl Field {
         Loose(self.0)
     }
 
-    /// The number times 2^TIMES, at most 8 times, so that the result can be subtracted from `SIXTEEN_P`.
+    /// Return the number times 2^TIMES. The factor is at most 8, so that the result can be subtracted from `SIXTEEN_P`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn doubled<const TIMES: u32>(&self) -> Loose {
@@ -148,11 +148,11 @@ impl Field {
         out
     }
 
-    /// self^((p + 1) / 4): a square root, if one exists.
+    /// Return self^((p + 1) / 4), which is a square root if one exists.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn root(&self) -> Self {
-        // addition chain over the runs of ones in the exponent, of lengths 223, 22 and 2
+        // the exponent has runs of 223, 22 and 2 one bits, so use an addition chain
         let ones_2 = self.squared().times(self);
         let ones_3 = ones_2.squared().times(self);
         let ones_6 = ones_3.squared_times(3).times(&ones_3);
@@ -189,7 +189,7 @@ impl Loose {
         Loose(out)
     }
 
-    /// The difference. `other` is a sum of at most eight fields.
+    /// Return the difference. `other` is a sum of at most eight fields.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn minus(&self, other: &Self) -> Self {
@@ -210,8 +210,8 @@ impl Loose {
         Loose(out)
     }
 
-    /// `16 p - self` in the lanes whose bits are set, otherwise `self`. `self` has the same bound as the operand of
-    /// `minus`.
+    /// Return `16 p - self` in lanes whose bit is set, and `self` in the others. `self` is a sum of at most eight
+    /// fields.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn negated_where(&self, lanes: u8) -> Self {

@@ -14,20 +14,20 @@ mod recover;
 
 pub use recover::recover;
 
-/// libsecp256k1 is faster for fewer signatures.
+/// Minimum number of signatures for this path. For fewer signatures, libsecp256k1 is faster.
 pub const MIN_SIGNATURES: usize = 2;
 
-/// Whether this processor has AVX-512 IFMA.
+/// Return whether this processor has AVX-512 IFMA.
 pub fn is_supported() -> bool {
     super::doubles::is_supported() && is_x86_feature_detected!("avx512ifma")
 }
 
-/// `sum` plus the low 52 bits of a b. Uses inline assembly, not the intrinsic: `field.rs` enables only the features
-/// that both multipliers need, and the compiler does not inline a function that needs more features.
+/// Return `sum` plus the low 52 bits of a b. The code uses inline assembly, not the intrinsic: `field.rs` enables only
+/// the features that both multipliers need, and the compiler does not inline a function that needs more features.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn low(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
-    // SAFETY: works on registers only, and callers have checked `is_supported`.
+    // SAFETY: this code works on registers only, and callers have checked `is_supported`.
     unsafe {
         asm!("vpmadd52luq {}, {}, {}", inout(zmm_reg) sum, in(zmm_reg) a, in(zmm_reg) b,
             options(pure, nomem, nostack, preserves_flags));
@@ -35,11 +35,11 @@ fn low(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
     sum
 }
 
-/// `sum` plus the bits of a b from the 52nd on.
+/// Return `sum` plus the bits of a b from the 52nd on.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn high(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
-    // SAFETY: as above.
+    // SAFETY: this code works on registers only, and callers have checked `is_supported`.
     unsafe {
         asm!("vpmadd52huq {}, {}, {}", inout(zmm_reg) sum, in(zmm_reg) a, in(zmm_reg) b,
             options(pure, nomem, nostack, preserves_flags));
@@ -47,7 +47,7 @@ fn high(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
     sum
 }
 
-/// Ten limbs below 2^57.
+/// Return the product as ten limbs below 2^57.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn product(a: &[__m512i; 5], b: &[__m512i; 5]) -> [__m512i; 10] {
@@ -99,7 +99,7 @@ fn folded(mut c: [__m512i; 10]) -> [__m512i; 5] {
     out
 }
 
-/// `sum` plus `over` times 2^256 modulo p; `over` is below 2^12.
+/// Return `sum` plus `over` times 2^256 modulo p. `over` is below 2^12.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn plus_over(sum: __m512i, over: __m512i) -> __m512i {

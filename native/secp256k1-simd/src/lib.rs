@@ -38,7 +38,7 @@ pub struct Signature {
     pub parity: bool,
 }
 
-/// Whether this processor has a SIMD path.
+/// Return whether this processor has a SIMD path.
 pub fn is_supported() -> bool {
     doubles::is_supported()
 }
@@ -59,13 +59,13 @@ static FAST_PATH: LazyLock<Option<Recover>> = LazyLock::new(|| {
     paths.into_iter().find(|(is_supported, recover)| *is_supported && passes_self_test(*recover)).map(|(_, path)| path)
 });
 
-/// Whether a path recovers the keys of sixteen signatures made by libsecp256k1.
+/// Return whether a path recovers the keys of sixteen signatures made by libsecp256k1.
 fn passes_self_test(recover: Recover) -> bool {
     let (signatures, keys): (Vec<Signature>, Vec<[u8; 64]>) = (1..=2 * LANES as u64).map(signed).unzip();
     recover(&signatures).into_iter().zip(keys).all(|(recovered, key)| recovered == Some(key))
 }
 
-/// A signature by a public test key derived from `number`, and that key.
+/// Return a signature by a public test key derived from `number`, and that key.
 fn signed(number: u64) -> (Signature, [u8; 64]) {
     let digest = keccak256(number.to_be_bytes());
     let secret = SecretKey::from_byte_array(keccak256(digest).0).expect("this hash is a valid key");

@@ -10,12 +10,12 @@ pub const MASK: u64 = (1 << 52) - 1;
 pub const TOP_MASK: u64 = (1 << 48) - 1;
 /// 2^256 modulo p.
 pub const FOLD: u64 = 0x1_0000_03d1;
-/// 2^260 modulo p: the value of one unit in a sixth limb.
+/// 2^260 modulo p, which is the value of one unit in a sixth limb.
 pub const FOLD_LIMB: u64 = FOLD << 4;
-/// Limbs of 16 p. Up to eight `Field`s can be subtracted from it limb by limb.
+/// Limbs of 16 p. A sum of up to eight `Field`s can be subtracted from them limb by limb.
 pub const SIXTEEN_P: [u64; 5] = [0xf_fffe_ffff_fc2f << 4, MASK << 4, MASK << 4, MASK << 4, TOP_MASK << 4];
 
-/// The five limbs of a number.
+/// Split a number into five limbs.
 pub fn limbs_of(n: &[u64; 4]) -> [u64; 5] {
     [
         n[0] & MASK,
@@ -26,10 +26,10 @@ pub fn limbs_of(n: &[u64; 4]) -> [u64; 5] {
     ]
 }
 
-/// The number below p that the limbs of a `Field` represent.
+/// Return the number below p that the limbs of a `Field` represent.
 pub fn reduced(limbs: [u64; 5]) -> [u64; 4] {
     let [a, b, c, d, e] = limbs;
-    // fold the part above 2^256 once, then subtract p if the number is at least p
+    // reduce modulo p: multiply the part above 2^256 by 2^256 mod p, add it, and subtract p if needed
     let mut words = [0u64; 4];
     let high = e >> 48;
     let e = e & TOP_MASK;

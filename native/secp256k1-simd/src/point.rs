@@ -1,14 +1,15 @@
 //! Points of secp256k1, eight at a time, in Jacobian coordinates: (X, Y, Z) stands for (X / Z^2, Y / Z^3).
 //!
 //! The formulas ignore the exceptional cases of the group law. Adding equal or opposite points makes Z zero, and Z
-//! stays zero, so the caller checks Z at the end. Every sum starts with the point at infinity; a bit per lane marks it.
+//! stays zero, so the caller checks Z at the end. Every sum starts with the point at infinity, which one bit per lane
+//! marks.
 
 use core::arch::x86_64::*;
 
 use super::field::{Field, Limbs};
 use crate::limbs::LANES;
 
-/// Entries of a `Multiples` table: 1 to 16 times a point.
+/// Number of entries in a `Multiples` table: 1 to 16 times a point.
 pub const ENTRIES: usize = 16;
 
 #[derive(Clone, Copy)]
@@ -78,7 +79,7 @@ impl Point {
         }
     }
 
-    /// Add in all lanes; returns the factor by which Z changed.
+    /// Add in all lanes. Returns the factor by which Z changed.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     fn add_everywhere(&mut self, other: &Affine, negated: u8, scale: Option<&Field>) -> Field {
@@ -102,7 +103,7 @@ impl Point {
         h
     }
 
-    /// (x, y), valid in lanes where Z is not zero. `inverse` is the inverse of Z.
+    /// Return (x, y), valid in lanes where Z is not zero. `inverse` is the inverse of Z.
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn affine(&self, inverse: &Field) -> Affine {
         let square = inverse.squared();
@@ -113,10 +114,10 @@ impl Point {
 /// Multiples of one point per lane, on an isomorphic curve on which all entries have Z = 1.
 pub struct Multiples {
     x: [Limbs; ENTRIES],
-    /// beta times x of each entry: these are the multiples of lambda times the point.
+    /// beta times x of each entry. With y, these are the multiples of lambda times the point.
     x_beta: [Limbs; ENTRIES],
     y: [Limbs; ENTRIES],
-    /// The common Z of all entries.
+    /// The common Z coordinate of all entries in the table.
     pub scale: Field,
 }
 
@@ -127,7 +128,7 @@ impl Multiples {
         let one = Field::one();
         let mut sum = Point { x: point.x, y: point.y, z: one, infinite: 0 };
         let mut entries = [sum; ENTRIES];
-        // for each entry, its Z divided by the Z of the previous entry
+        // each ratio is the Z coordinate of an entry divided by the Z coordinate of the previous entry
         let mut ratios = [one; ENTRIES];
         sum.double();
         entries[1] = sum;
@@ -151,7 +152,8 @@ impl Multiples {
         table
     }
 
-    /// The multiple that each lane selects (0 selects 1), of lambda times the point if `by_lambda`.
+    /// Return the multiple that each lane selects (0 selects 1). With `by_lambda`, return the multiple of lambda times
+    /// the point.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn at(&self, digits: &Digits, by_lambda: bool) -> Affine {
@@ -159,7 +161,7 @@ impl Multiples {
         let lanes = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
         let offsets = _mm512_add_epi64(_mm512_mullo_epi64(digits.index::<ENTRIES>(), _mm512_set1_epi64(ENTRY)), lanes);
         let x = if by_lambda { &self.x_beta } else { &self.x };
-        // SAFETY: an index is below the number of entries, each of five rows of eight lanes.
+        // SAFETY: each index is below the number of entries, and each entry has five rows of eight lanes.
         unsafe {
             Affine {
                 x: Field::gather(x.as_ptr().cast(), offsets, LANES),
@@ -180,7 +182,7 @@ impl Digits {
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn of(digits: &[i64; LANES]) -> Self {
-        // SAFETY: eight numbers are 64 bytes.
+        // SAFETY: eight numbers have 64 bytes, as many as a register.
         let digits = unsafe { _mm512_loadu_si512(digits.as_ptr().cast()) };
         let zero = _mm512_setzero_si512();
         Digits {
@@ -190,7 +192,7 @@ impl Digits {
         }
     }
 
-    /// Index into a table of the multiples 1 to COUNT. It is always in range.
+    /// Return the index into a table of the multiples 1 to COUNT. The index is always in range.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     fn index<const COUNT: usize>(&self) -> __m512i {
@@ -200,17 +202,17 @@ impl Digits {
     }
 }
 
-/// Multiples of one point, the same for all lanes: limbs of x, then of y.
+/// Multiples of one point, shared by all lanes. An entry has the limbs of x, then the limbs of y.
 pub struct FixedMultiples<const COUNT: usize>(pub Box<[[u64; 10]; COUNT]>);
 
 impl<const COUNT: usize> FixedMultiples<COUNT> {
-    /// The multiple that each lane selects; 0 selects 1.
+    /// Return the multiple that each lane selects; 0 selects 1.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn at(&self, digits: &Digits) -> Affine {
         let offsets = _mm512_mullo_epi64(digits.index::<COUNT>(), _mm512_set1_epi64(10));
         let table: *const u64 = self.0.as_ptr().cast();
-        // SAFETY: an index is below the number of entries, each of ten words.
+        // SAFETY: each index is below the number of entries, and each entry has ten words.
         unsafe { Affine { x: Field::gather(table, offsets, 1), y: Field::gather(table.add(5), offsets, 1) } }
     }
 }

@@ -1,8 +1,8 @@
 //! Computes Q = (s R - z G) / r, the public key of a signature (r, s) over z. R is the point of the curve with x = r.
 //!
 //! The curve's endomorphism splits s / r into two halves, and -z / r is split into two numbers of 128 bits. So four
-//! sums of multiples can share 128 doublings. Multiples of R come from a table per group, those of G and 2^128 G from a
-//! static table.
+//! sums of multiples can share 128 doublings. Multiples of R come from a table per group. Multiples of G and 2^128 G
+//! come from a static table.
 
 use std::sync::LazyLock;
 
@@ -16,11 +16,11 @@ use crate::Signature;
 use crate::limbs::{LANES, limbs_of};
 use crate::scalar::{BY_ORDER, BY_PRIME, ORDER, factors, halves, split};
 
-/// Bits per digit of the factors of R. The next constant is the number of digits.
+/// Bits per digit of the factors of R.
 const POINT_WINDOW: usize = 5;
+/// Number of digits of the factors of R.
 const POINT_DIGITS: usize = 26;
-/// Bits per digit of the factors of G. More bits need fewer additions, but then the tables do not fit into the L1
-/// cache.
+/// Bits per digit of the factors of G. More bits need fewer additions, but make the tables too large for the L1 cache.
 const GENERATOR_WINDOW: usize = 10;
 const GENERATOR_DIGITS: usize = 13;
 const MULTIPLES: usize = 1 << (GENERATOR_WINDOW - 1);
@@ -99,7 +99,7 @@ pub fn recover(signatures: &[Signature], min_signatures: usize) -> Vec<Option<[u
         if group.len() < min_signatures {
             continue;
         }
-        // unused lanes repeat the first
+        // unused SIMD lanes repeat the first signature of the group
         let lanes: [usize; LANES] = std::array::from_fn(|lane| if lane < group.len() { lane } else { 0 });
         let mut all = Factors::default();
         let mut xs = [[0; 4]; LANES];
@@ -141,7 +141,7 @@ fn recover_group(xs: &[[u64; 4]; LANES], odd: u8, factors: &Factors) -> (u8, [[[
     let mut inverted = sum.z.numbers().map(U256::from_limbs);
     BY_PRIME.inverses(&mut inverted);
     let affine = sum.affine(&Field::of(&inverted.map(U256::into_limbs)));
-    // in an exceptional case of the group law, Z and so x and y are zero, and (0, 0) is not on the curve
+    // in exceptional cases of the group law Z is zero, which gives the point (0, 0), and (0, 0) is not on the curve
     let is_on_curve = equal(&affine.y.squared(), &right_side(&affine.x));
     let (x, y) = (affine.x.numbers(), affine.y.numbers());
     (exists & is_on_curve & !sum.infinite, std::array::from_fn(|lane| [x[lane], y[lane]]))
@@ -172,7 +172,7 @@ fn sum_of_multiples(base: &Affine, factors: &Factors) -> Point {
     sum
 }
 
-/// x^3 + 7.
+/// Return x^3 + 7.
 #[target_feature(enable = "avx512f,avx512dq")]
 fn right_side(x: &Field) -> Field {
     x.squared().mul(x).plus(&Field::everywhere(&[7, 0, 0, 0]).loose()).carried()
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
     use crate::signed;
 
-    /// Results of libsecp256k1; None where it finds no key.
+    /// Return the results of libsecp256k1; None where it finds no key.
     fn expected(signatures: &[Signature]) -> Vec<Option<[u8; 64]>> {
         let recover_one = |signature: &Signature| {
             let r_s = [signature.r.to_be_bytes::<32>(), signature.s.to_be_bytes::<32>()].concat();
@@ -214,7 +214,7 @@ mod tests {
         signatures.iter().map(recover_one).collect()
     }
 
-    /// Return whether the processor has this path. If not, print why the test is skipped.
+    /// Return whether the processor supports this SIMD path. If not, print why the test is skipped.
     fn runs_here() -> bool {
         if !is_supported() {
             eprintln!("skipped: this processor lacks the instructions of {}", module_path!());
@@ -257,8 +257,8 @@ mod tests {
         assert!((900..1_100).contains(&count), "half of all numbers are an x of the curve: {count}");
     }
 
-    /// Numbers at the limits of every range. Points are small multiples of the generator, so that sums contain equal
-    /// and opposite points.
+    /// Tests numbers at the limits of every range. Points are small multiples of the generator, so that sums contain
+    /// equal and opposite points.
     #[test]
     fn exceptions_of_the_group_law_give_the_same_keys_or_none() {
         if !runs_here() {
@@ -278,7 +278,7 @@ mod tests {
         for r in rs.chain([U256::ZERO, U256::ONE, U256::from(5), ORDER - U256::ONE, ORDER]) {
             for (index, factor) in numbers.iter().enumerate() {
                 for other in numbers.iter().skip(index % 3).step_by(3) {
-                    // s / r and z / r are small too
+                    // z and s are multiples of r, so z / r and s / r are the small numbers `factor` and `other`
                     let times_r = |number: U256| number.mul_mod(r, ORDER);
                     signatures.push(Signature {
                         digest: times_r(*factor),

@@ -6,10 +6,11 @@ use crate::limbs::PRIME;
 
 uint! {
 pub const ORDER: U256 = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141_U256;
-/// 2^512 modulo the order: converts a product from Montgomery form.
+/// 2^512 modulo the order, which converts a product from Montgomery form.
 const SQUARE: U256 = 0x9d671cd581c69bc5e697f5e45bcd07c6741496c20e7cf878896cf21467d7d140_U256;
 /// Constants for splitting a scalar with the curve's endomorphism, lambda times (x, y) = (beta x, y). Two short vectors
-/// (a, b) with a + b lambda = 0: (A1, -B1) and (A2, A1). Then A1 and B1, each times 2^384 and divided by the order.
+/// (a, b) satisfy a + b lambda = 0: (A1, -B1) and (A2, A1). The last two constants are A1 and B1, each times 2^384 and
+/// divided by the order.
 const A1: U256 = 0x3086d221a7d46bcde86c90e49284eb15_U256;
 const B1: U256 = 0xe4437ed6010e88286f547fa90abfe4c3_U256;
 const A2: U256 = 0x114ca50f7a8e2f3f657c1108d9d44cfd8_U256;
@@ -21,7 +22,7 @@ const B1_SHARE: U256 = 0xe4437ed6010e88286f547fa90abfe4c4221208ac9df506c61571b4a
 #[derive(Clone, Copy)]
 pub struct Modulus {
     number: U256,
-    /// Minus the inverse of the modulus, modulo 2^64.
+    /// The negated inverse of the modulus, modulo 2^64.
     reduce: u64,
 }
 
@@ -29,14 +30,14 @@ pub const BY_ORDER: Modulus = Modulus { number: ORDER, reduce: 0x4b0d_ff66_5588_
 pub const BY_PRIME: Modulus = Modulus { number: U256::from_limbs(PRIME), reduce: 0xd838_091d_d225_3531 };
 
 impl Modulus {
-    /// a b / 2^256.
+    /// Return the Montgomery product a b / 2^256 modulo this modulus.
     fn product(self, a: U256, b: U256) -> U256 {
         a.mul_redc(b, self.number, self.reduce)
     }
 
     /// Replace each number (below the modulus) by its inverse, with a single inversion. Zero stays zero.
     pub fn inverses(self, numbers: &mut [U256]) {
-        // for each number, the product of all nonzero numbers before it
+        // `before` holds, for each number, the product of all nonzero numbers that precede the number
         let mut before = Vec::with_capacity(numbers.len());
         let mut all = U256::ONE;
         for number in numbers.iter() {
@@ -46,7 +47,7 @@ impl Modulus {
             }
         }
         let mut rest = all.inv_mod(self.number).expect("a product of numbers that have inverses has one");
-        // the powers of 2^256 in `before` and in `rest` cancel out
+        // the factors 2^256 in `before` and in `rest` cancel each other out
         for (number, before) in numbers.iter_mut().zip(before).rev() {
             if !number.is_zero() {
                 let inverse = self.product(rest, before);
@@ -57,7 +58,7 @@ impl Modulus {
     }
 }
 
-/// Factors of the generator and of the point R: -digest / r and s / r.
+/// Return the factors of the generator and of the point R: -digest / r and s / r.
 pub fn factors(digest: U256, s: U256, inverse: U256) -> (U256, U256) {
     let inverse = BY_ORDER.product(inverse, SQUARE);
     let digest = if digest >= ORDER { digest - ORDER } else { digest };
@@ -65,7 +66,7 @@ pub fn factors(digest: U256, s: U256, inverse: U256) -> (U256, U256) {
     (BY_ORDER.product(negated, inverse), BY_ORDER.product(s, inverse))
 }
 
-/// Half a scalar: sign and magnitude.
+/// A half of a split scalar: sign and magnitude.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Half {
     pub magnitude: u128,
@@ -80,7 +81,7 @@ impl Half {
         Some(Half { magnitude: size.try_into().ok()?, is_negative })
     }
 
-    /// Digits to the base 2^BITS, lowest first, each between minus and plus half the base.
+    /// Return the digits to the base 2^BITS, lowest first. Each digit is between minus and plus half the base.
     pub fn digits<const BITS: usize, const COUNT: usize>(self) -> [i64; COUNT] {
         let mut carry = 0;
         std::array::from_fn(|index| {
@@ -93,7 +94,7 @@ impl Half {
     }
 }
 
-/// `number` = first + second lambda.
+/// Split `number` into two halves: first + second * lambda.
 pub fn split(number: U256) -> Option<(Half, Half)> {
     let share = |of: U256| -> U256 {
         let product: U512 = number.widening_mul(of);
@@ -106,7 +107,7 @@ pub fn split(number: U256) -> Option<(Half, Half)> {
     Some((Half::of(first)?, Half::of(second)?))
 }
 
-/// `number` = first + second 2^128.
+/// Split `number` into two halves: first + second * 2^128.
 pub fn halves(number: U256) -> (Half, Half) {
     let [a, b, c, d] = number.into_limbs();
     let half = |low: u64, high: u64| Half { magnitude: u128::from(low) | u128::from(high) << 64, is_negative: false };

@@ -21,7 +21,7 @@ fn cipher_and_mac(shared: &[u8; 32], iv: &[u8; IV]) -> (Cipher, Hmac<Sha256>) {
     let mut encryption = [0; 16];
     encryption.copy_from_slice(&key[..16]);
     let cipher = Cipher::new(&encryption.into(), &(*iv).into());
-    // HMAC pads a short key with zeros to the size of a block.
+    // HMAC pads a key that is shorter than a hash block with zeros.
     let mut authentication = [0; 64];
     authentication[..32].copy_from_slice(&Sha256::digest(&key[16..]));
     (cipher, Hmac::new(&authentication.into()))

@@ -1,6 +1,6 @@
 //! The error type of this crate.
 
-/// One line: the invalid field, a colon, the problem.
+/// One line of text: the invalid field, a colon, the problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(String);
 

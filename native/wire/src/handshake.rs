@@ -9,7 +9,7 @@ use crate::mac::RunningMac;
 use crate::session::Session;
 use crate::{Error, Result, ecies, rlp};
 
-/// Maximum of the size prefix of a message, in bytes. A larger message is refused before it is read.
+/// Maximum value in bytes of the size prefix of a message. A larger message is refused before it is read.
 pub const MAX_SIZE: usize = 2048;
 
 /// Random bytes that one handshake needs.
@@ -50,7 +50,7 @@ impl Entropy {
         })
     }
 
-    /// Encrypt a list: size || ecies(list || padding). The size is authenticated too.
+    /// Encrypt a list: size || ecies(list || padding). The encryption also authenticates the size.
     fn seal(&self, to: &PublicKey, list: Vec<u8>) -> Vec<u8> {
         let mut message = list;
         message.extend_from_slice(&self.padding);
@@ -158,7 +158,7 @@ fn session(ephemeral: &[u8; 32], transcript: &Transcript<'_>, is_initiator: bool
     Session::new(&aes, egress, ingress)
 }
 
-/// The dialling side, which waits for the ack.
+/// The dialling side of a handshake, which waits for the ack.
 pub struct Initiator {
     secret: SecretKey,
     ephemeral: SecretKey,
@@ -181,7 +181,7 @@ impl Initiator {
         Ok(Initiator { secret, ephemeral: entropy.ephemeral, nonce: entropy.nonce, auth })
     }
 
-    /// The encrypted auth message.
+    /// Return the encrypted auth message.
     pub fn auth(&self) -> &[u8] {
         &self.auth
     }
@@ -214,7 +214,7 @@ pub fn answer(secret: &[u8], auth: &[u8], entropy: &[u8]) -> Result<Answer> {
     Ok(Answer { remote: request.id, session, ack })
 }
 
-/// The claimed node id of an auth message, without verification. Much cheaper than `answer`.
+/// Return the claimed node id of an auth message, without verification. This is much cheaper than `answer`.
 pub fn caller(secret: &[u8], auth: &[u8]) -> Result<NodeId> {
     Ok(Auth::decode(&open("auth", &keys::secret(secret)?, auth)?)?.id)
 }

@@ -19,7 +19,7 @@ pub fn secret(bytes: &[u8]) -> Result<SecretKey> {
     Ok(keys::secret_key(bytes)?)
 }
 
-/// A secret key from random bytes. Hashes the bytes until they are a valid key.
+/// Derive a secret key from random bytes, by hashing the bytes until they are a valid key.
 pub fn secret_from_entropy(mut bytes: [u8; 32]) -> SecretKey {
     loop {
         match SecretKey::from_byte_array(bytes) {
@@ -40,7 +40,7 @@ pub fn public_of(secret: &SecretKey) -> PublicKey {
     PublicKey::from_secret_key(SECP256K1, secret)
 }
 
-/// ECDH: the x coordinate of the shared point, not hashed.
+/// Return the unhashed x coordinate of the ECDH point.
 pub fn agree(secret: &SecretKey, public: &PublicKey) -> [u8; 32] {
     let mut x = [0; 32];
     x.copy_from_slice(&ecdh::shared_secret_point(public, secret)[..32]);

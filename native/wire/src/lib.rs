@@ -1,4 +1,5 @@
-//! Encoding and encryption of peer-to-peer messages. Needs no sockets, no clock, no random source and no Python.
+//! Encoding and encryption of peer-to-peer messages. The crate needs no sockets, no clock, no random source and no
+//! Python.
 //!
 //! ```text
 //! handshake   RLPx handshake: node ids and session secrets (EIP-8)

@@ -22,7 +22,7 @@ pub struct Record<'a> {
 
 const SCHEME: &[u8] = b"\x82v4";
 
-/// Signs a record. `pairs` may have any order. The identity scheme and the public key are added.
+/// Signs a record. `pairs` may have any order. The function adds the identity scheme and the public key.
 pub fn sign(secret: &[u8], sequence: u64, pairs: &[Pair<'_>]) -> Result<Vec<u8>> {
     let secret = keys::secret(secret)?;
     let public = alloy_rlp::encode(&keys::public_of(&secret).serialize()[..]);
@@ -91,7 +91,7 @@ pub fn read(record: &[u8]) -> Result<Record<'_>> {
 fn verify(key: &PublicKey, signature: &[u8; 64], digest: [u8; 32]) -> Result<()> {
     let wrong = |_| Error::at("record signature", "it does not verify");
     let mut signature = Signature::from_compact(signature).map_err(wrong)?;
-    // a high s is valid too, but the library accepts only a low s
+    // normalize s, because the library accepts only a low s, although the protocol also allows a high s
     signature.normalize_s();
     SECP256K1.verify_ecdsa(Message::from_digest(digest), &signature, key).map_err(wrong)
 }
@@ -103,7 +103,7 @@ fn text<'a>(rest: &mut &'a [u8], place: impl Fn() -> String) -> Result<&'a [u8]>
     }
 }
 
-/// A printable form of an untrusted key.
+/// Return a printable form of an untrusted key of a record.
 fn name(key: &[u8]) -> String {
     format!("record {}", key.escape_ascii())
 }

@@ -6,7 +6,7 @@ use alloy_rlp::{Encodable, Header};
 
 use crate::{Error, Result};
 
-/// Takes one item off the front of `rest`: (is a list, item with header, payload).
+/// Split one RLP item off the front of `rest`. Returns whether it is a list, the item with its header, and its payload.
 pub fn item<'a>(rest: &mut &'a [u8], place: impl Fn() -> String) -> Result<(bool, &'a [u8], &'a [u8])> {
     let start = *rest;
     let head = Header::decode(rest).map_err(|cause| Error::at(place(), cause))?;
@@ -18,7 +18,7 @@ pub fn item<'a>(rest: &mut &'a [u8], place: impl Fn() -> String) -> Result<(bool
     Ok((head.list, &start[..start.len() - after.len()], payload))
 }
 
-/// Split off the list at the front. Returns (payload of the list, bytes after the list).
+/// Split off the RLP list at the front. Returns (payload of the list, bytes after the list).
 pub fn list_at_front<'a>(place: &str, data: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
     let mut rest = data;
     match item(&mut rest, || place.to_owned())? {
@@ -27,7 +27,7 @@ pub fn list_at_front<'a>(place: &str, data: &'a [u8]) -> Result<(&'a [u8], &'a [
     }
 }
 
-/// The payload of a list that spans all of `data`.
+/// Return the payload of an RLP list that spans all of `data`.
 fn whole_list<'a>(place: &str, data: &'a [u8]) -> Result<&'a [u8]> {
     match list_at_front(place, data)? {
         (payload, []) => Ok(payload),
@@ -56,12 +56,12 @@ fn positions(
     Ok(found)
 }
 
-/// The ranges of the items of a list, with their headers. The list must span all of `data`.
+/// Return the ranges of the items of an RLP list, including their headers. The list must span all of `data`.
 pub fn split_list(data: &[u8], limit: usize) -> Result<Vec<Range<usize>>> {
     positions("list", data, limit, |_, encoded, _| Ok(encoded.len()))
 }
 
-/// The ranges of the EIP-2718 encodings in a list of transactions. In the list, typed transactions are wrapped in a
+/// Return the ranges of the EIP-2718 encodings in a list of transactions. The list wraps typed transactions in a
 /// string.
 pub fn split_transactions(data: &[u8], limit: usize) -> Result<Vec<Range<usize>>> {
     positions("transactions", data, limit, |is_list, encoded, payload| match payload.first() {
@@ -71,7 +71,7 @@ pub fn split_transactions(data: &[u8], limit: usize) -> Result<Vec<Range<usize>>
     })
 }
 
-/// Encodes a list of transactions; the reverse of `split_transactions`.
+/// Encodes a list of transactions. This is the inverse of `split_transactions`.
 pub fn join_transactions<'a>(raws: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut payload = Vec::new();
     for raw in raws {

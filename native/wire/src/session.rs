@@ -1,4 +1,4 @@
-//! RLPx frames: one cipher and one MAC state per direction, for the life of a connection.
+//! RLPx frames: one cipher and one MAC state per direction, for the life of a connection. Sizes are in bytes.
 //!
 //! ```text
 //! header(16) || tag(16) || body, padded to a multiple of 16 || tag(16)
@@ -16,16 +16,16 @@ use crate::{Error, Result};
 
 type Cipher = ctr::Ctr128BE<aes::Aes256>;
 
-/// Maximum message size, also after decompression. The size field of a frame has three bytes.
+/// Maximum message size in bytes, before and after decompression. The size field of a frame has three bytes.
 pub const MAX_MESSAGE: usize = (1 << 24) - 1;
 
-/// Initial limit on the message size. It applies to Hello, the first message.
+/// Maximum size in bytes of Hello, the first message.
 pub const FIRST_MESSAGE: usize = 2048;
 
-/// Maximum bytes buffered after the first message, until compression is set.
+/// Maximum number of bytes buffered after the first message, until compression is set.
 const MAX_WAITING: usize = 1 << 20;
 
-/// The list [0, 0], the same in every frame header.
+/// The RLP list [0, 0], which every frame header contains.
 const HEADER_DATA: [u8; 3] = [0xc2, 0x80, 0x80];
 
 const DISCONNECT: u8 = 1;
@@ -33,7 +33,7 @@ const DISCONNECT: u8 = 1;
 /// Maximum compression ratio: three bytes of Snappy expand to at most 64.
 const SNAPPY_RATIO: usize = 22;
 
-/// Compressed frames larger than this are decompressed while they arrive, so that no call takes long.
+/// Size in bytes above which a compressed frame is decompressed while it arrives, so that no call takes long.
 const LARGE: usize = 16 << 10;
 
 /// Bytes at the start of a large frame that hold its message id and its decompressed size.
@@ -42,13 +42,13 @@ const PREFIX: usize = 16;
 /// A message id and its content.
 pub type Message = (u8, Content);
 
-/// The payload of a message.
+/// The payload of an RLPx message.
 #[derive(Debug)]
 pub enum Content {
     Payload(Vec<u8>),
     /// A large payload, in a buffer made by the caller's allocator.
     Allocated(Box<dyn Any + Send>),
-    /// A payload above the size limit of its message id, given by its size. It was not decompressed.
+    /// Size of a payload that exceeds the limit of its message id. The payload was not decompressed.
     Oversized(usize),
 }
 
@@ -106,7 +106,7 @@ impl Egress {
         }
         let start = out.len();
         out.resize(start + snap::raw::max_compress_len(payload.len()), 0);
-        // fails only if the buffer is too small or the input has 4 GiB
+        // compression fails only if the output buffer is too small or the input has 4 GiB
         let size = snap::raw::Encoder::new().compress(payload, &mut out[start..]).unwrap_or(0);
         out.truncate(start + size);
     }
@@ -152,23 +152,23 @@ fn split_id(body: &[u8]) -> Result<(u8, &[u8])> {
 
 /// The part of a frame that is being read.
 enum Part {
-    /// The header and its tag.
+    /// The header of a frame and the tag of the header.
     Header { bytes: [u8; 32], filled: usize },
-    /// The body of a frame. Its bytes are decrypted as they arrive, but used only after the tag is verified.
+    /// The body of a frame. The session decrypts bytes as they arrive, but uses them only after the tag is verified.
     Body { body: Vec<u8>, size: usize },
-    /// The tag of a body.
+    /// The tag of a frame body, after the body.
     Tag { body: Vec<u8>, bytes: Tag, filled: usize },
-    /// The part of a large compressed message after its prefix, or the tag of the message. The bytes are decompressed
-    /// as they arrive, but used only after the tag is verified.
+    /// The part of a large compressed message after its prefix, or the tag of the message. The session decompresses
+    /// bytes as they arrive, but uses them only after the tag is verified.
     Large { large: Large, bytes: Tag, filled: usize },
 }
 
 /// A large compressed message.
 struct Large {
     id: u8,
-    /// The announced size after decompression.
+    /// The size after decompression that the message announces.
     size: usize,
-    /// None for a message above the size limit of its id. The bytes of such a message are dropped.
+    /// The decoder; None for a message above the size limit of its id, whose bytes are dropped.
     decoder: Option<Decoder>,
     /// Compressed bytes that have not arrived.
     left: usize,
@@ -262,7 +262,7 @@ impl Ingress {
         self.max_sizes.get(&id).is_some_and(|limit| size > *limit)
     }
 
-    /// Number of buffered bytes of incomplete messages.
+    /// Return the number of buffered bytes of incomplete messages.
     pub fn buffered(&self) -> usize {
         self.waiting.len()
             + match &self.part {
@@ -274,7 +274,7 @@ impl Ingress {
     }
 
     /// Reads received bytes and returns the complete messages, in order. The first message is returned alone, because
-    /// it decides about compression: later bytes wait until `set_compressed`. After an error, every further call fails.
+    /// it decides about compression. Later bytes wait until `set_compressed`. After an error, every further call fails.
     pub fn feed(&mut self, data: &[u8]) -> Result<Vec<Message>> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
@@ -382,7 +382,7 @@ impl Ingress {
         check(&self.mac.header(&header), &tag, "frame header")?;
         self.cipher.apply_keystream(&mut header);
         let size = usize::from(header[0]) << 16 | usize::from(header[1]) << 8 | usize::from(header[2]);
-        // a message id has up to two bytes
+        // the size limit applies to the message without its id, and the id takes up to two bytes
         if size == 0 || size > self.max_message.saturating_add(2) {
             return Err(Error::at("frame", format!("a size of {size} bytes, at most {} are taken", self.max_message)));
         }
@@ -421,7 +421,8 @@ impl Ingress {
         if self.is_compressed() {
             match self.decompress(id, payload) {
                 Ok(content) => return Ok((id, content)),
-                // accept an uncompressed Disconnect: a peer that has not read our Hello yet does not compress
+                // accept an uncompressed Disconnect, because a peer that has not read our Hello yet does not compress
+                // messages
                 Err(_) if id == DISCONNECT => {}
                 Err(error) => return Err(error),
             }

@@ -1,34 +1,33 @@
 //! Snappy decompression in pieces, as the bytes of a large message arrive.
 //!
-//! The decompressed bytes go straight to their final buffer, so a message never exists twice. Small messages use the
-//! crate `snap`, which needs the whole input.
+//! The decompressed bytes go straight to their final buffer, so no second copy of a message exists. Small messages use
+//! the crate `snap`, which needs the whole input.
 
 use std::any::Any;
 
-/// The longest element header: a tag and four bytes.
+/// Maximum length in bytes of an element header: a tag and four bytes.
 const MAX_HEAD: usize = 5;
 
 const CORRUPT: &str = "corrupt compressed data";
 
-/// The buffer of one decompressed message. It never grows beyond the size that it was allocated with.
+/// The buffer of one decompressed message. It never grows beyond its allocated size.
 #[allow(clippy::len_without_is_empty)]
 pub trait Output: Send {
     fn len(&self) -> usize;
 
     fn append(&mut self, bytes: &[u8]);
 
-    /// Appends `size` bytes that start `distance` bytes before the end. The copied bytes may overlap the appended
-    /// bytes.
+    /// Appends `size` bytes that start `distance` bytes before the end. The source may overlap the appended bytes.
     fn repeat(&mut self, distance: usize, size: usize);
 
     fn into_any(self: Box<Self>) -> Box<dyn Any + Send>;
 }
 
-/// Allocates an output for this number of bytes.
+/// A function that allocates an output for this number of bytes.
 pub type Allocate = fn(usize) -> Box<dyn Output>;
 
 pub fn allocate_vec(size: usize) -> Box<dyn Output> {
-    // The announced size is not trusted, so the buffer starts small and grows with the received data.
+    // Do not trust the announced size: the buffer starts small and grows with the received data.
     Box::new(Vec::<u8>::with_capacity(size.min(64 << 10)))
 }
 
@@ -45,7 +44,7 @@ impl Output for Vec<u8> {
         let start = self.len() - distance;
         let end = self.len() + size;
         while self.len() < end {
-            // The repeated part doubles with each round.
+            // Each round doubles the repeated part, so the copied bytes never overlap their target.
             let count = (end - self.len()).min(self.len() - start);
             self.extend_from_within(start..start + count);
         }
@@ -62,17 +61,17 @@ pub struct Decoder {
     size: usize,
     head: [u8; MAX_HEAD],
     filled: usize,
-    /// Missing bytes of the current literal.
+    /// Missing bytes of the current Snappy literal.
     literal: usize,
 }
 
 impl Decoder {
-    /// `size`: the decompressed size that the message announces.
+    /// Creates a decoder. `size` is the decompressed size that the message announces.
     pub fn new(output: Box<dyn Output>, size: usize) -> Self {
         Decoder { output, size, head: [0; MAX_HEAD], filled: 0, literal: 0 }
     }
 
-    /// Number of decompressed bytes.
+    /// Return the number of decompressed bytes.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.output.len()
@@ -100,7 +99,7 @@ impl Decoder {
         }
     }
 
-    /// The decompressed message, or an error when the input has ended too early.
+    /// Return the decompressed message. Fails if the input has ended too early.
     pub fn finish(self) -> Result<Box<dyn Output>, &'static str> {
         let is_complete = self.filled == 0 && self.literal == 0 && self.output.len() == self.size;
         if is_complete { Ok(self.output) } else { Err(CORRUPT) }
@@ -140,7 +139,7 @@ fn head_size(tag: u8) -> usize {
     }
 }
 
-/// The length of a literal: in the tag, or in one to four bytes after it.
+/// Return the length of a literal, which is in the tag or in one to four bytes after the tag.
 fn literal_size(upper: usize, after: [u8; 4]) -> usize {
     let mut bytes = [0; 4];
     match upper {

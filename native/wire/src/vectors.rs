@@ -2,7 +2,7 @@
 
 use alloy_primitives::hex;
 
-/// The bytes of a named vector.
+/// Return the bytes of a named test vector.
 pub fn vector(name: &str) -> Vec<u8> {
     let lines = include_str!("../../../tests/data/wire/vectors.txt").lines();
     let mut pairs = lines.filter_map(|line| line.split_once(' ').or(Some((line, ""))));
@@ -33,7 +33,7 @@ impl Numbers {
         (0..size).map(|_| self.below(256) as u8).collect()
     }
 
-    /// The sample with a few random mutations.
+    /// Return the sample with a few random mutations.
     pub fn spoiled(&mut self, sample: &[u8]) -> Vec<u8> {
         let mut data = sample.to_vec();
         for _ in 0..=self.below(3) {

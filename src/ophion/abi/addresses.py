@@ -19,7 +19,7 @@ def checksum_address(address: bytes) -> str:
 
 
 def address_bytes(value: object) -> bytes:
-    """Return the 20 bytes of an address: text, bytes, or an object with an `address`."""
+    """Return the 20 bytes of an address, given as text, bytes, or an object with an attribute `address`."""
     if isinstance(value, str):
         return _address_of_text(str(value))
     if isinstance(value, bytes | bytearray) and len(value) == 20:
@@ -42,6 +42,6 @@ def _address_of_text(text: str) -> bytes:
 
 
 def shortened(value: object) -> str:
-    """Return a value for an error message, at most 80 characters of it."""
+    """Return a value as text for an error message, at most 80 characters long."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -39,7 +39,7 @@ class Artifact(Struct, frozen=True):
 
     @classmethod
     def of(cls, source: Artifact | Mapping[str, Any] | str | os.PathLike[str]) -> Artifact:
-        """Read an artifact: an object, or the path of a JSON file."""
+        """Return an artifact from an object or from the path of a JSON file."""
         if isinstance(source, Artifact):
             return source
         if isinstance(source, Mapping):
@@ -99,7 +99,7 @@ _NOT_ARTIFACTS = (".dbg.json", ".metadata.json")
 
 
 class ArtifactFolder(Mapping[str, Artifact]):
-    """Artifacts below some folders, by contract name; files are read when they are used."""
+    """Artifacts in folders, by contract name. A file is read when its contract is used."""
 
     def __init__(self, folders: Iterable[str | os.PathLike[str]]) -> None:
         self._paths: dict[str, Path] = {}
@@ -111,7 +111,7 @@ class ArtifactFolder(Mapping[str, Artifact]):
 
     @classmethod
     def of_project(cls, root: str | os.PathLike[str]) -> ArtifactFolder:
-        """Return the artifacts of a project: those in the folders of Foundry, Hardhat, Truffle and Brownie."""
+        """Return the artifacts in the output folders of Foundry, Hardhat, Truffle and Brownie."""
         found = [Path(root) / one for one in _FOLDERS]
         return cls([one for one in found if one.is_dir()])
 

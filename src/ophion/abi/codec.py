@@ -25,7 +25,7 @@ Decode = Callable[[bytes, int], Any]
 
 
 class Codec:
-    """Encoder and decoder of one type."""
+    """Encoder and decoder of one ABI type."""
 
     __slots__ = ("components", "decode", "encode", "head_bytes", "is_dynamic", "item", "length", "name")
 
@@ -41,20 +41,20 @@ class Codec:
         length: int | None = None,
     ) -> None:
         self.name = name
-        """Canonical name, as in signatures."""
+        """Canonical name of the type, as in function signatures."""
         self.encode = encode
         """Encode a value. Raises `AbiError`."""
         self.decode = decode
         """Decode the value at an offset. Raises `AbiError`."""
         self.head_bytes = head_bytes
-        """Bytes in the head of a tuple: the value of a static type, or the offset of a dynamic one."""
+        """Bytes of the value in the head of a tuple. Dynamic types have an offset there."""
         self.is_dynamic = is_dynamic
         self.components = components
-        """Types of a tuple."""
+        """Types of the items of a tuple."""
         self.item = item
         """Type of the items of an array."""
         self.length = length
-        """Number of items of an array; None when it varies."""
+        """Number of items of an array; None for a dynamic length."""
 
     def __repr__(self) -> str:
         return f"Codec({self.name!r})"
@@ -275,7 +275,7 @@ def tuple_codec(items: Sequence[Codec], names: Sequence[str] = (), type_name: st
 def _maker(names: Sequence[str], type_name: str) -> Callable[[list[Any]], tuple[Any, ...]]:
     cleaned = [one if one.isidentifier() and not iskeyword(one) else "" for one in names]
     title = type_name if type_name.isidentifier() and not iskeyword(type_name) else "Result"
-    made = namedtuple(title, cleaned, rename=True)  # type: ignore[misc]  # names come from the ABI
+    made = namedtuple(title, cleaned, rename=True)  # type: ignore[misc]  # the names come from the ABI
     return made._make
 
 
@@ -300,7 +300,7 @@ def _target(data: bytes, at: int, base: int) -> int:
 
 
 def array_codec(item: Codec, length: int | None) -> Codec:
-    """Return the codec of an array; `length` None is an array of any length."""
+    """Return the codec of an array. With `length` None, the array has a dynamic length."""
     name = f"{item.name}[{'' if length is None else length}]"
     encode_item, decode_item, step = item.encode, item.decode, item.head_bytes
 

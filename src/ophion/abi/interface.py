@@ -126,12 +126,14 @@ class EventType:
         return f"<event {self.signature}>"
 
     def decode(self, topics: Sequence[bytes], data: bytes) -> dict[str, Any]:
-        """Return the arguments by name."""
+        """Return the arguments of a log by name."""
         names = [name or f"arg{position}" for position, name in enumerate(self.inputs.names)]
         return dict(zip(names, self.values(topics, data), strict=True))
 
     def values(self, topics: Sequence[bytes], data: bytes) -> list[Any]:
-        """Return the arguments. An indexed argument of a dynamic type is its hash. Raises `AbiError`."""
+        """Return the arguments of a log. For an indexed argument of a dynamic type, the value is its hash. Raises
+        `AbiError`.
+        """
         hashed = topics if self.is_anonymous else topics[1:]
         if len(hashed) != self.indexed_count:
             raise AbiError(f"{self.signature} has {self.indexed_count} indexed arguments, not {len(hashed)}")
@@ -161,7 +163,7 @@ class Abi:
 
     @classmethod
     def of(cls, source: Abi | Iterable[Mapping[str, Any] | str]) -> Abi:
-        """Return an interface: from ABI entries, or from signatures such as `f(uint256) view returns (bool)`."""
+        """Return an interface from ABI entries, or from signatures such as `f(uint256) view returns (bool)`."""
         if isinstance(source, Abi):
             return source
         return cls([signature_entry(one) if isinstance(one, str) else one for one in source])
@@ -199,7 +201,7 @@ class Abi:
 
     @cached_property
     def errors(self) -> dict[bytes, Function]:
-        """Errors by selector."""
+        """Custom errors of the contract by selector."""
         made = [Function(one) for one in self.entries if one.get("type") == "error"]
         return {one.selector: one for one in made}
 
@@ -219,7 +221,7 @@ class Abi:
         raise AbiError(f"'{name}' is ambiguous: name one of {', '.join(one.signature for one in several)}")
 
     def decode_log(self, topics: Sequence[bytes], data: bytes) -> tuple[str, dict[str, Any]] | None:
-        """Return name and arguments of a log; None if this interface has no such event."""
+        """Return name and arguments of a log; None if the interface does not declare the event."""
         if not topics:
             return None
         event = self.by_topic.get((topics[0], len(topics) - 1))
@@ -232,14 +234,14 @@ class Abi:
 
 
 class DecodedError:
-    """Revert data, decoded as far as its ABI is known."""
+    """Decoded revert data. Data of an unknown error stays raw."""
 
     __slots__ = ("args", "data", "name")
 
     def __init__(self, data: bytes, name: str | None, args: Mapping[str, Any]) -> None:
         self.data = data
         self.name = name
-        """Name of the error: `Error`, `Panic`, or that of a custom error; None when it is unknown."""
+        """Name of the error: `Error`, `Panic` or a custom error; None for an unknown error."""
         self.args = args
 
     def __str__(self) -> str:

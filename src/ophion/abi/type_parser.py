@@ -1,4 +1,4 @@
-"""Codecs by the names of their types.
+"""Parses type names into codecs.
 
 >>> codec = parse_type("(address,uint256[])")
 >>> data = codec.encode(("0x" + "11" * 20, [1, 2]))
@@ -40,7 +40,7 @@ def _parsed(name: str, has_raw_addresses: bool, depth: int) -> Codec:
 
 
 def split_types(text: str) -> list[str]:
-    """Split a list of types at its commas, except those inside of tuples."""
+    """Split a list of types at commas. Commas inside tuples do not split."""
     parts, depth, start = [], 0, 0
     for position, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")

@@ -17,11 +17,11 @@ from ophion.runtime.json_rpc_client import JsonRpcConnection, JsonRpcEndpoint
 
 _LOOK_S: Final = 0.02
 _KNOWN: Final = ("known transaction", "already known")
-"""Error texts for a known transaction. It was sent before, so it counts as accepted."""
+"""Error texts for a transaction that the node already has. Such a transaction counts as accepted."""
 
 
 class Shape(Struct, frozen=True):
-    """How transactions are sent."""
+    """Batch size and connections with which transactions are sent."""
 
     batch: int
     """Transactions per request."""
@@ -33,7 +33,7 @@ class Shape(Struct, frozen=True):
 
 
 class Step(Struct):
-    """Parameters and results of one step."""
+    """Parameters and results of one load step."""
 
     rate: float
     """Scheduled transactions per second."""
@@ -41,15 +41,15 @@ class Step(Struct):
     shape: Shape
     sent: int = 0
     refused: Counter[str] = field(default_factory=Counter)
-    """Refusals by error text."""
+    """Number of refused transactions by error text."""
     mined_s: list[float] = field(default_factory=list)
-    """Seconds from the scheduled time until the block was seen, in sending order."""
+    """Seconds from the scheduled time of a transaction until its block was seen, in sending order."""
     answer_s: list[float] = field(default_factory=list)
     """Seconds until a request got its response."""
     late_s: float = 0.0
-    """Seconds by which this program was behind its schedule at the end."""
+    """Seconds by which the benchmark program was behind its schedule at the end."""
     drained_s: float | None = None
-    """Seconds from the last send until all transactions were mined. None if some never were."""
+    """Seconds from the last send until all transactions were mined. None if some transactions were never mined."""
     blocks: list[Block] = field(default_factory=list)
 
     @property
@@ -58,7 +58,7 @@ class Step(Struct):
 
 
 class Block(Struct, frozen=True):
-    """A block produced during the step."""
+    """A block produced during the load step."""
 
     seen_s: float
     transactions: int
@@ -76,7 +76,7 @@ class Load:
         self._lines: list[JsonRpcConnection] = []
 
     async def run(self, rate: float, seconds: float, shape: Shape, drain_s: float) -> Step:
-        """Run one step, and wait up to `drain_s` until all transactions are mined."""
+        """Run one load step, and wait up to `drain_s` seconds until all transactions are mined."""
         step = Step(rate, seconds, shape)
         batches = max(1, round(rate * seconds / shape.batch))
         signed = self._senders.sign(batches * shape.batch)
@@ -98,12 +98,12 @@ class Load:
         except BaseException:
             watching.cancel()
             raise
-        # not cancelled, because its connection is used again
+        # end the task with a flag: a cancelled task would close the connection that the next step uses
         watch.is_over = True
         await watching
         step.mined_s = [watch.mined[one.hash] - watch.due[one.hash] for one in signed if one.hash in watch.mined]
         step.blocks = watch.blocks
-        # ignore refusals of mined transactions: an earlier step had sent them already
+        # ignore a refused transaction that was mined, because an earlier step had sent it already
         step.refused = Counter(words for hash, words in refusals.items() if hash not in watch.mined)
         if watch.is_waiting(refusals):
             self._senders.move_on()
@@ -171,7 +171,7 @@ def _refusal(answer: Any) -> str | None:
 
 
 class Watch:
-    """Watches new blocks for the transactions of a step."""
+    """Watches new blocks for the transactions of a load step."""
 
     def __init__(self, line: JsonRpcConnection, clock: Clock, due: dict[str, float]) -> None:
         self.due = due
@@ -197,7 +197,7 @@ class Watch:
         self._next = int(await self._line.call("eth_blockNumber"), 16) + 1
 
     async def run(self) -> None:
-        """Watch until the step ends."""
+        """Watch new blocks until the load step ends."""
         while not self.is_over:
             head = int(await self._line.call("eth_blockNumber"), 16)
             seen = self._clock.monotonic()

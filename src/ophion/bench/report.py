@@ -41,11 +41,11 @@ class Subject(Struct, frozen=True):
     client: str
     chain_id: int
     at: str
-    """Start in UTC."""
+    """Start time of the run in UTC."""
 
 
 def summary(found: Found, subject: Subject) -> str:
-    """Return a short text."""
+    """Return a short summary of the results for the terminal."""
     lines = [f"{subject.client}, chain {subject.chain_id}, at {subject.url}", ""]
     if found.best is None:
         lines.append("The network sustained none of the tried rates.")

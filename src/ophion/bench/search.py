@@ -1,4 +1,6 @@
-"""Search for the highest sustained rate: double until it fails, try other ways of sending, then bisect."""
+"""Searches for the highest sustained rate: doubles the rate until a step fails, tries other batch sizes and
+connections, then bisects.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ SHAPES: Final = (Shape(1, 8), Shape(1, 64), Shape(16, 8), Shape(128, 4))
 _FIRST: Final = 100.0
 _SLOWEST: Final = 1.0
 _CLOSE: Final = 1.08
-"""Factor between the lowest failed and the highest sustained rate at which the search ends."""
+"""The search ends when the lowest failed rate is at most this factor above the highest sustained rate."""
 _CONFIRMED: Final = 3
 """Duration of the confirming step, as a multiple of a normal step."""
 _STEP_BACK: Final = 0.9
@@ -28,7 +30,7 @@ RunStep = Callable[[float, float, Shape], Awaitable[Step]]
 
 
 class Found(Struct):
-    """Result of a search."""
+    """Result of a search for the highest sustained rate."""
 
     steps: list[Step] = field(default_factory=list)
     best: Step | None = None
@@ -93,7 +95,7 @@ class Search:
         return holds
 
     async def _holds_otherwise(self, rate: float) -> bool:
-        """Try other batch sizes and connections at this rate. Returns whether one of them sustains it."""
+        """Try other batch sizes and numbers of connections at this rate. Returns whether a step sustained the rate."""
         previous, limit = self._shape, ""
         for shape in SHAPES[SHAPES.index(previous) + 1 :]:
             if not self._has_time():
@@ -117,7 +119,7 @@ class Search:
             sustained = (step for step in self._found.steps if step.rate < refused and kept_up(step))
             self._found.best = max(sustained, key=lambda step: step.rate, default=None)
             self._found.is_confirmed = False
-        # keep the first bottleneck, which is clearer than the one at a slightly lower rate
+        # keep the bottleneck of the first failed rate, which is clearer than the bottleneck at a slightly lower rate
         self._found.limit = known or self._found.limit
 
     def _has_time(self) -> bool:

@@ -20,11 +20,11 @@ from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 TRANSFER_GAS: Final = 21_000
 _SENDERS: Final = 128
 _GROUPS: Final = 4
-"""Number of account groups. After a lost transaction its sender cannot send any more."""
+"""Number of account groups. After a lost transaction, the next group replaces the sender's group."""
 _RECEIVER: Final = bytes(18) + b"\xbe\x11"
 _FUNDING_LIMIT_S: Final = 60.0
 _TRANSFERS_EACH: Final = 100_000
-"""Number of transfers that the funds of an account should cover, if there is enough."""
+"""Number of transfers for which each account gets funds, if the funder has enough."""
 
 
 class Signed(Struct, frozen=True):
@@ -41,7 +41,7 @@ class Senders:
     def __init__(
         self, keys: list[PrivateKey], chain_id: int, gas_price: int, spare: Sequence[list[PrivateKey]] = ()
     ) -> None:
-        """`spare` are further accounts, which replace accounts whose transactions are stuck."""
+        """Hold the accounts. `spare` are groups of accounts that replace the current group after a lost transaction."""
         self._keys = keys
         self._spare = deque(spare)
         self._nonces = [0] * len(keys)
@@ -58,7 +58,7 @@ class Senders:
         first, *spare = (keys[start : start + _SENDERS] for start in range(0, len(keys), _SENDERS))
         if price == 0:
             return cls(first, chain_id, 0, spare)
-        price *= 2  # the base fee may rise during the run
+        price *= 2  # double the price as a margin, because the base fee may rise during the run
         if funder is None:
             raise CommandError(
                 "Transactions cost something on this network: set the key of an account that pays (--key-file)."
@@ -71,14 +71,14 @@ class Senders:
         return [self._next() for _ in range(count)]
 
     def move_on(self) -> None:
-        """Switch to spare accounts after the network has accepted and then lost a transaction of a current account."""
+        """Switch to spare accounts after the network has lost an accepted transaction."""
         if self._spare:
             self._keys = self._spare.popleft()
             self._nonces = [0] * len(self._keys)
             self._turn = 0
 
     async def agree(self, node: JsonRpcConnection) -> None:
-        """Continue from the nonces on the chain, so that refused transactions are created again, byte for byte."""
+        """Reset the nonces to those on the chain. Refused transactions are then created again, byte for byte."""
         for index, key in enumerate(self._keys):
             self._nonces[index] = int(await node.call("eth_getTransactionCount", data(key.address), "latest"), 16)
 

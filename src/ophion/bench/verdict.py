@@ -1,4 +1,4 @@
-"""Whether a network sustained a load, and otherwise its bottleneck."""
+"""Decides whether a network sustained a load, and names the bottleneck if it did not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GROWTH: Final = 1.5
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:
-    """Return the value at this share of the sorted values, or None if the list is empty."""
+    """Return the value at a percentile of the sorted values, or None for an empty list."""
     if not values:
         return None
     ordered = sorted(values)
@@ -32,7 +32,7 @@ def period_of(step: Step) -> float:
 
 
 def kept_up(step: Step) -> bool:
-    """Whether the load is sustainable: no refusals, no late blocks, and latency that does not grow."""
+    """Whether the network sustained the load: no refusals, no late blocks, and no growing latency."""
     patience = max(_MIN_PATIENCE_S, _PERIODS * period_of(step))
     if step.refused or step.drained_s is None or step.drained_s > patience or is_late(step):
         return False
@@ -42,7 +42,7 @@ def kept_up(step: Step) -> bool:
 
 
 def is_late(step: Step) -> bool:
-    """Whether transactions could not be sent on schedule."""
+    """Whether the benchmark program could not send transactions on schedule."""
     return step.late_s > max(0.25, _LATE_SHARE * step.seconds)
 
 

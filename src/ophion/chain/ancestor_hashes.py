@@ -1,4 +1,4 @@
-"""Ancestor hashes for the BLOCKHASH instruction, newest first, in the form that `BlockEnv` expects."""
+"""Collects ancestor hashes for the BLOCKHASH instruction, newest first, concatenated as `BlockEnv` expects."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Remembers blocks that broke a rule.
 
 A bad block is executed only once, its descendants are refused by their parent hash, and operators can list the last bad
-blocks. The list is bounded: a peer that invents bad blocks only evicts older entries.
+blocks. The list is bounded: a new entry evicts the oldest one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAX_BAD_BLOCKS: Final = 128
 class BadBlock(Struct, frozen=True):
     """A block and the rule it broke.
 
-    Stores the arguments of the error, because the traceback of the error itself would hold the execution in memory.
+    The entry stores the arguments of the error and not the error, whose traceback would keep the execution in memory.
     """
 
     header: HashedHeader
@@ -45,7 +45,7 @@ class BadBlocks:
         self._known: OrderedDict[Hash32, BadBlock] = OrderedDict()
 
     def add(self, header: HashedHeader, body: Body, error: InvalidBlock) -> None:
-        """Remember a block."""
+        """Remember an invalid block and the rule that it breaks."""
         self._known[header.hash] = BadBlock(header, body, type(error), error.rule, error.got, error.expected)
         if len(self._known) > _MAX_BAD_BLOCKS:
             self._known.popitem(last=False)

@@ -17,8 +17,7 @@ from ophion.primitives.types import EMPTY_OMMERS_HASH, EMPTY_TRIE_ROOT
 def decode_block(raw: bytes, engine: Engine, start: int = 0, end: int | None = None) -> ChainBlock:
     """Decode one block; `DecodeError` names the position of the problem. Senders are not recovered yet.
 
-    `start` and `end`: the part of `raw` that holds the block. This part is not copied, because a block may be megabytes
-    long.
+    `start` and `end` delimit the block within `raw`. These bytes are not copied, because a block may be megabytes long.
     """
     try:
         header, body = transactions.decode_block(raw, start, end)
@@ -28,7 +27,7 @@ def decode_block(raw: bytes, engine: Engine, start: int = 0, end: int | None = N
 
 
 def peek_header(raw: bytes, engine: Engine, start: int = 0, end: int | None = None) -> HashedHeader:
-    """Decode only the header, to check whether the block is known. `start` and `end`: see `decode_block`."""
+    """Decode only the header, to check whether the block is known. `start` and `end` delimit the block within `raw`."""
     is_list, start, list_end = rlp.head(raw, start)
     if not is_list or list_end != (len(raw) if end is None else end):
         raise RlpError("not the RLP list of one block", 0)

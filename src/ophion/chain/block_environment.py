@@ -1,6 +1,6 @@
 """Creates the `BlockEnv` of a block from its header.
 
-Import, building, calls and traces all use it, so a call sees the same values as a transaction in the same block.
+Import, building, calls and traces share this module, so a call sees the same values as a transaction in the same block.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def chain_rules(
 ) -> ChainRules:
     """Return the part of the environment that all blocks of a network share.
 
-    With `is_relaxed` (development chains), senders may have code and a transaction's gas has no cap. ecrecover returns
-    the given address for each of `signatures`.
+    With `is_relaxed` (development chains), senders may have code and a transaction's gas has no cap. For each of
+    `signatures`, ecrecover returns the given address.
     """
     return ChainRules(
         chain_id=spec.chain_id,
@@ -63,8 +63,7 @@ def block_env(
     """Return the environment of a block.
 
     `beneficiary` earns the fees. The engine determines this address, because under Clique it is not the header's
-    coinbase. `block_hashes` are the ancestor hashes, newest first, of a block off the canonical chain. With None, the
-    canonical hashes are looked up.
+    coinbase. `block_hashes` are the ancestor hashes, newest first. None reads the hashes of the canonical chain.
     """
     fork = spec.fork_of(header)
     blobs = fork.blobs
@@ -94,7 +93,7 @@ def block_env(
 
 
 def excess_for_fee(fee: int, blobs: BlobParameters) -> int:
-    """Return the smallest excess blob gas at which the blob base fee reaches `fee`, for calls that set a price."""
+    """Return the smallest excess blob gas whose blob base fee is at least `fee`. Calls that set a blob fee need it."""
     low, high = 0, 1
     while blob_base_fee(high, blobs.fee_fraction) < fee and high < 2**40:
         low, high = high, high * 2

@@ -1,4 +1,4 @@
-"""Splits files of concatenated RLP blocks into blocks, without loading them whole."""
+"""Splits files of concatenated RLP blocks into blocks, without reading a whole file into memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CHUNK: Final = 1 << 20
 
 
 def file_size(path: Path) -> int:
-    """Return the size of a file to import. Raises `CommandError` when it does not exist."""
+    """Return the size of a file to import. Raises `CommandError` when the file does not exist."""
     try:
         return path.stat().st_size if path.is_file() else _missing(path)
     except OSError as error:
@@ -28,12 +28,12 @@ def _missing(path: Path) -> int:
 def split_blocks(file: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield (offset, RLP) of each block. `DecodeError` names file and offset of a truncated or malformed block.
 
-    Only decodes the outermost length of each block.
+    Only the length prefix of each block is decoded.
     """
     size = file_size(path)
     buffer = b""
-    position = 0  # position of the next block in the buffer
-    offset = 0  # position of the next block in the file
+    position = 0  # `position` is the position of the next block in the buffer
+    offset = 0  # `offset` is the position of the next block in the file
     while offset < size:
         place = f"{path} at byte {offset}"
         needed = min(rlp.MAX_HEAD, size - offset)
@@ -53,7 +53,7 @@ def split_blocks(file: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _refilled(file: BinaryIO, rest: bytes, needed: int, place: str) -> bytes:
-    """Return `rest` and the bytes that follow in the file, at least `needed` bytes in total."""
+    """Return `rest` and the following bytes of the file, in total at least `needed` bytes."""
     pieces = [rest]
     have = len(rest)
     while have < needed:

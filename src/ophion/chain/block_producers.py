@@ -8,8 +8,8 @@ from ophion.primitives.types import Address, Hash32
 
 
 class BlockProducers:
-    """The validators or signers of the block after the head. Empty if they are unknown or every node may produce
-    blocks.
+    """The validators or signers of the block after the head. The set is empty if it is unknown or every node may
+    produce blocks.
     """
 
     __slots__ = ("_at", "_chain", "_found")
@@ -29,7 +29,7 @@ class BlockProducers:
             try:
                 self._found = frozenset(self._chain.engine.members(head, self._chain))
             except OphionError:
-                # the contract lists no validators; the producer logs this error
+                # without a validator list from the contract, no address counts as producer; the sealer logs the error
                 self._found = frozenset()
             self._at = head.hash
         return self._found

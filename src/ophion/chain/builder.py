@@ -1,8 +1,8 @@
 """Builds a block without its seal, from a draft header and candidate transactions.
 
-The engine prepares the header, Rust executes the transactions, and the results complete the header. A block is filled
-at once (`fill`), or stays open and takes transactions as they arrive (`open`, then `DraftBlock.take` and
-`DraftBlock.complete`). The block holds its execution result, so that its commit executes nothing again.
+The engine prepares the header, Rust executes the transactions, and the results complete the header. `fill` fills a
+block at once. `open` opens a block that takes transactions as they arrive (`DraftBlock.take`, then
+`DraftBlock.complete`). A built block holds its execution result, so that its commit does not execute it again.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ class BuiltBlock(Struct, frozen=True):
     """A block without its seal."""
 
     header: Header
-    """Complete except for the fields that the seal adds."""
+    """Header that is complete except for the fields that the seal adds."""
     body: Body
     execution: Execution
     env: BlockEnv
     skipped: tuple[tuple[int, str], ...] = ()
-    """Positions of candidates that no block can include now, with the reason. Set by `fill` only."""
+    """Candidate transactions that no block can include now, by position, with the reason. Only `fill` sets this field.
+    """
 
     @property
     def state(self) -> State:
@@ -61,11 +62,12 @@ class Builder:
         beneficiary: Address | None = None,
         block_hashes: bytes | None = None,
     ) -> BuiltBlock:
-        """Execute candidates on the parent's state until gas or time is used up. Blocks the thread: call it in a lane.
+        """Execute candidates on the parent's state until gas or time is used up. Blocks the thread: call it in a worker
+        thread.
 
-        `beneficiary` earns the fees if it is not the header's coinbase. A transaction that is running when time is up
-        waits for the next block. A transaction that uses up the whole time alone is skipped permanently.
-        `block_hashes` are as in `open`.
+        `beneficiary` earns the fees; None stands for the header's coinbase. A transaction that is running at the
+        deadline waits for the next block. A transaction that alone needs more than the whole time is skipped
+        permanently. `block_hashes` are the ancestor hashes, newest first, for a parent that is not committed yet.
         """
         env = self._env(draft, beneficiary, block_hashes)
         withdrawals, rewards = _credits(self._chain, draft)
@@ -78,7 +80,7 @@ class Builder:
         return BuiltBlock(completed(draft, body, execution), body, execution, env, skipped)
 
     def empty(self, draft: Header, state: State) -> BuiltBlock:
-        """Build a block without transactions, in less time than `open` and `complete` take. Blocks the thread."""
+        """Build a block without transactions, faster than `open` and `complete`. Blocks the thread."""
         chain = self._chain
         env = block_env(chain.spec, chain.rules, draft, draft.coinbase)
         body = Body.of([], [], None if draft.withdrawals_root is None else [])
@@ -89,9 +91,9 @@ class Builder:
     def open(
         self, draft: Header, state: State, beneficiary: Address | None = None, block_hashes: bytes | None = None
     ) -> DraftBlock:
-        """Open an empty block that takes transactions later. Blocks the thread: call it in a lane.
+        """Open an empty block that takes transactions later. Blocks the thread: call it in a worker thread.
 
-        `block_hashes` are the hashes of the ancestors, newest first, for a parent that is not committed yet.
+        `block_hashes` are the ancestor hashes, newest first. They are needed if the parent is not committed yet.
         """
         env = self._env(draft, beneficiary, block_hashes)
         return DraftBlock(self._chain, env, OpenBlock(state, env, self._keeps_revert_data))
@@ -103,7 +105,7 @@ class Builder:
 
 
 class DraftBlock:
-    """A block that takes transactions. Only one thread may use it at a time; every method blocks."""
+    """A block that takes transactions. Only one thread at a time may use the block; every method blocks the thread."""
 
     def __init__(self, chain: Chain, env: BlockEnv, block: OpenBlock) -> None:
         self._chain = chain
@@ -115,12 +117,12 @@ class DraftBlock:
         return self._block.take(candidates, deadline_s)
 
     def settle(self) -> None:
-        """Hash the changes so far, so that `complete` has less to do."""
+        """Hash the changes so far, so that `complete` takes less time."""
         self._block.settle()
 
     def complete(self, draft: Header) -> BuiltBlock:
-        """Complete the block with the header `draft`. This header may differ from the first draft in fields that
-        execution does not read.
+        """Complete the block with the header `draft`. Only fields that execution does not read may differ from the
+        first draft.
         """
         body, execution = self._block.seal(*_credits(self._chain, draft))
         return BuiltBlock(completed(draft, body, execution), body, execution, self._env)
@@ -133,7 +135,7 @@ def _credits(chain: Chain, draft: Header) -> tuple[tuple[Withdrawal, ...] | None
 
 
 def completed(draft: Header, body: Body, execution: Execution) -> Header:
-    """Return the header of a block with its roots and sums."""
+    """Return the header of a block, completed with the results of its execution."""
     return replace(
         draft,
         state_root=execution.state_root,

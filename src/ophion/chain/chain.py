@@ -1,6 +1,6 @@
 """`Chain`: the committed chain of one network, with its database, rules and head.
 
-Reads go to the database. `head` is the last published head, so a listener sees the head of its event.
+Reads go to the database. `head` changes together with the published event, so listeners see the head of their event.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ class Chain:
     """Database, rules and head of one network. Implements `HeaderReader` for committed blocks."""
 
     def __init__(self, store: Store, spec: ChainSpec, engine: Engine, genesis: HashedHeader) -> None:
-        """Called by `Chain.open`, which checks the genesis of the database."""
+        """Create the chain. Only `Chain.open` calls this, because it checks the genesis of the database."""
         self.store = store
         self.spec = spec
         self.engine = engine
         self.rules = chain_rules(spec)
         self.genesis = genesis
         self.is_relaxed = False
-        """A development chain, on which senders may have code and no cap limits a transaction's gas."""
+        """Whether this is a development chain, where senders may have code and no cap limits a transaction's gas."""
         self.events: Topic[ChainEvent] = Topic()
         self.first_state = int.from_bytes(store.meta(FIRST_STATE_KEY) or b"", "big")
         """The block of the checkpoint from which this chain started; 0 without one. No states are kept before it."""
         self.state_history: int | None = None
-        """Blocks before the head with kept states; None keeps all. The genesis state is always kept."""
+        """Number of blocks below the head whose states are kept; None keeps all. The genesis state is always kept."""
         self.edited_roots: dict[tuple[int, Hash32], Hash32] = {}
-        """Roots of states that a development node has edited, by number and state root of their blocks."""
+        """State roots that a development node has set by editing, by number and original state root of the block."""
         self._headers = HeaderCache(store)
         self._tip = self._stored_tip()
 
@@ -122,7 +122,7 @@ class Chain:
 
     @property
     def oldest_state(self) -> int:
-        """The block number from which all states up to the head are kept. The genesis state is always kept."""
+        """The lowest block number from which all states up to the head are kept. The genesis state is always kept."""
         if self.state_history is None:
             return self.first_state
         return max(self._tip.header.number - self.state_history, self.first_state)
@@ -138,8 +138,8 @@ class Chain:
             raise as_ophion_error(error) from error
 
     def root_after(self, header: Header) -> Hash32:
-        """Return the state root on which the next block executes: the header's root, unless a development node has
-        edited the state.
+        """Return the state root on which the next block executes. It is the header's root, unless a development node
+        has edited the state.
         """
         if not self.edited_roots:
             return header.state_root
@@ -154,7 +154,7 @@ class Chain:
     def advance(self, change: HeadChange, bodies: dict[Hash32, Body]) -> ChainEvent | None:
         """Move the head after a commit and publish the event. Bodies that are not in `bodies` are read and decoded.
 
-        Returns the event, or None without listeners.
+        Returns the event, or None if the chain has no listeners.
         """
         self._tip = change.tip
         if not self.events.has_listeners:
@@ -169,7 +169,7 @@ class Chain:
         return event
 
     def begin_at(self, header: HashedHeader, execution: Execution) -> None:
-        """Start this chain at a block of another chain, for development nodes that fork another chain.
+        """Start this chain at a block of another chain. Development nodes that fork another chain use this method.
 
         `execution` gives the state after the block. The root of this state differs from the state root in the header.
         """
@@ -188,9 +188,9 @@ class Chain:
         self._tip = Tip(header, header.header.difficulty)
 
     def rewind(self, tip: Tip) -> None:
-        """Make a committed block the head and announce it. For development nodes, after `Store.rewind`.
+        """Make a committed block the head and announce it. Development nodes call this method after `Store.rewind`.
 
-        If `tip` is already the head, announces that the state of the head has changed.
+        If `tip` is already the head, the announcement says that the state of the head has changed.
         """
         self._tip = tip
         self.events.publish(Rewound((), tip.header))
@@ -202,7 +202,7 @@ class Chain:
         return ChainBlock(header, body)
 
     def _keep_rules(self) -> None:
-        """Refuse rules other than those under which the stored blocks were produced, then store the current rules."""
+        """Store the current rules. Raises `GenesisError` if the stored blocks were produced under other rules."""
         rules = lasting_rules(self.spec)
         stored, given = self.store.meta(RULES_KEY), encode_rules(rules)
         if stored:
@@ -233,5 +233,7 @@ def _genesis(store: Store, genesis: Genesis, engine: Engine) -> tuple[Execution,
 
 
 def checkpoint_key(block_hash: Hash32) -> str:
-    """Return the database key of a checkpoint. The hash is enough, because it determines all earlier blocks."""
+    """Return the database key of a checkpoint. The block hash is the whole key, because it determines all earlier
+    blocks.
+    """
     return f"checkpoint:{block_hash.hex()}"

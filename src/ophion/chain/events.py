@@ -1,7 +1,7 @@
 """Events of the chain, published after a commit.
 
-The pool removes mined transactions and re-adds those of blocks that left the canonical chain. Filters and subscriptions
-collect hashes and logs. Producers start the next height.
+On an event, the pool removes mined transactions and re-adds those of blocks that left the canonical chain. Filters and
+subscriptions collect hashes and logs. Producers start the next height.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class ChainBlock(Struct, frozen=True):
 
 
 class Extended(Struct, frozen=True):
-    """These blocks extend the canonical chain, oldest first."""
+    """Blocks have extended the canonical chain. They are listed oldest first."""
 
     blocks: tuple[ChainBlock, ...]
 
     @property
     def head(self) -> HashedHeader:
-        """The new head."""
+        """The new head of the chain."""
         return self.blocks[-1].header
 
 
@@ -43,21 +43,21 @@ class Reorged(Struct, frozen=True):
 
     @property
     def head(self) -> HashedHeader:
-        """The new head."""
+        """The new head of the chain."""
         return self.added[-1].header
 
 
 class Rewound(Extended, frozen=True):
     """A development node has set the head back, or has edited the state of the head. The chain has no new block.
 
-    `blocks` is empty, so listeners that collect blocks have nothing to do.
+    `blocks` is empty, so listeners that collect blocks do nothing.
     """
 
     header: HashedHeader
 
     @property
     def head(self) -> HashedHeader:
-        """The head from now on."""
+        """The head after the rewind."""
         return self.header
 
 

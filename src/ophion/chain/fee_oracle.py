@@ -17,22 +17,22 @@ from ophion.runtime.lanes import Lanes
 
 _KEPT_REWARDS = 4096
 _KEPT_HISTORIES = 64
-"""Short histories that are kept until the head changes; clients ask the same one before each transaction."""
+"""Maximum number of cached histories. The cache empties when the head changes."""
 _HORIZON_BLOCKS = 8
-"""Number of blocks for which a suggested price stays valid, even if all are empty and the base fee falls."""
+"""Number of blocks for which a suggested price stays valid, even if all blocks are empty and the base fee falls."""
 _FEW_BLOCKS = 32
-"""Up to this many blocks with few transactions are read on the event loop."""
+"""Maximum number of blocks whose transactions may be read on the event loop."""
 _RLP_LONG_LIST = 0xF7
 _RLP_LONG_STRING = 0xA0
 _RLP_STRING = 0x80
 
 
 _HistoryKey: TypeAlias = tuple[int, Hash32, tuple[float, ...] | None, int, int, int | None]
-"""Count, newest block, percentiles, minimum prices of the node, next base fee (a cheat code may change it)."""
+"""Key of a cached history: block count, newest block, percentiles, minimum prices of the node, next base fee."""
 
 
 class FeeHistory(Struct):
-    """Prices of a range of blocks; both base fee lists have one more entry, for the block after the range."""
+    """Prices of a range of blocks. Both lists of base fees have an additional entry for the block after the range."""
 
     oldest: int
     base_fees: list[int]
@@ -42,7 +42,7 @@ class FeeHistory(Struct):
     rewards: list[list[int]] | None
     """One effective tip per percentile for each block; None when no percentiles were requested."""
     rendered: bytes | None = None
-    """The result as JSON text, set by the interface when it renders a history for the first time."""
+    """The result as JSON text. The RPC interface sets it when it renders the history for the first time."""
 
 
 class FeeOracle:
@@ -54,7 +54,7 @@ class FeeOracle:
         self._samples = PriceSamples(queries.store, sampling)
         self._lanes = lanes
         self.suggested_tip: int | None = None
-        """A fixed priority fee in place of that of recent blocks; for presets of the development network."""
+        """A fixed priority fee that replaces the median of recent blocks. Presets of the development network set it."""
         self._rewards: OrderedDict[tuple[Hash32, tuple[float, ...]], list[int]] = OrderedDict()
         self._histories: dict[_HistoryKey, FeeHistory] = {}
         self._histories_head: Hash32 | None = None
@@ -77,8 +77,8 @@ class FeeOracle:
     def _required_tip(self) -> int:
         """Return the priority fee with which the pool admits a transaction now and in the next few blocks.
 
-        Clients add this fee to the base fee of the newest block or of the next block. So the fee must suffice with the
-        lower of these base fees.
+        Clients add this fee to the base fee of the newest or the next block, so the fee must suffice for the lower base
+        fee.
         """
         queries = self._queries
         following = queries.next_base_fee()
@@ -87,7 +87,7 @@ class FeeOracle:
         newest = queries.head.header.base_fee_per_gas
         lowest = following if newest is None else min(newest, following)
         for _ in range(_HORIZON_BLOCKS):
-            lowest -= lowest // 8  # EIP-1559: an empty block lowers the base fee by an eighth
+            lowest -= lowest // 8  # an empty block lowers the base fee by an eighth (EIP-1559)
         return self._floor.required_tip(lowest)
 
     async def _medians(self) -> tuple[int | None, int | None]:
@@ -100,8 +100,8 @@ class FeeOracle:
     async def fee_history(self, count: int, newest: HashedHeader, percentiles: Sequence[float] | None) -> FeeHistory:
         """Return prices of `count` blocks (fewer near genesis) up to `newest`, a canonical block.
 
-        Clients derive priority fees from a history that ends at the head. In such a history, rewards are raised to the
-        fee that the pool requires. Older histories are exact.
+        Clients derive priority fees from a history that ends at the head, so its rewards are raised to the fee that the
+        pool requires. Older histories are exact.
         """
         head = self._queries.head_hash
         if self._histories_head != head:
@@ -129,7 +129,7 @@ class FeeOracle:
         return await self._lanes.read.run(lambda: self._collect(self._headers(count, newest), after, shares, least))
 
     def _after(self, newest: HashedHeader) -> Header:
-        """Return the header after `newest`: the stored header, or a draft of the next block."""
+        """Return the header of the block after `newest`: the stored header, or a draft at the head."""
         queries = self._queries
         following = None if newest.hash == queries.head_hash else queries.header(newest.number + 1)
         return queries.next_block().header if following is None else following.header
@@ -174,8 +174,8 @@ class FeeOracle:
         return known
 
     def _compute_rewards(self, header: HashedHeader, percentiles: tuple[float, ...]) -> list[int]:
-        """Return the effective tips of a block at these percentiles of its gas. The tips are 0 for a block
-        without transactions.
+        """Return the effective tips of a block at these percentiles of its gas. A block without transactions has tips
+        of 0.
         """
         store = self._queries.store
         body = store.body(header.hash)
@@ -192,7 +192,7 @@ class FeeOracle:
 
 
 def rewards_at(tips: Sequence[tuple[int, int]], gas_used: int, percentiles: Sequence[float]) -> list[int]:
-    """Return the tip at which the running sum of gas reaches each percentile. `tips` is a sorted list of (tip, gas)."""
+    """Return the tip at which the cumulative gas reaches each percentile. `tips` is a sorted list of (tip, gas)."""
     found = [0] * len(percentiles)
     position = 0
     running = tips[0][1]
@@ -206,8 +206,8 @@ def rewards_at(tips: Sequence[tuple[int, int]], gas_used: int, percentiles: Sequ
 
 
 def cumulative_gas(receipt: bytes) -> int:
-    """Return the cumulative gas, the second field of an encoded receipt, without decoding the rest."""
-    at = 0 if receipt[0] > _RLP_LONG_STRING else 1  # skip the transaction type
+    """Return the cumulative gas of an encoded receipt, without decoding the other fields."""
+    at = 0 if receipt[0] > _RLP_LONG_STRING else 1  # a typed receipt starts with a type byte, which is skipped
     at += 1 + max(receipt[at] - _RLP_LONG_LIST, 0)
     at += 33 if receipt[at] == _RLP_LONG_STRING else 1
     first = receipt[at]

@@ -1,4 +1,4 @@
-"""Changes of the canonical chain when its head moves to another block."""
+"""Computes how the canonical chain changes when its head moves to another block."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ophion.primitives.block import HashedHeader
 
 
 class HeadChange(Struct, frozen=True):
-    """Path from the old head to the new head."""
+    """Blocks that leave and enter the canonical chain when the head moves."""
 
     removed: tuple[HashedHeader, ...]
     """Blocks that leave the canonical chain, old head first. Empty when the chain is only extended."""
     added: tuple[HashedHeader, ...]
-    """Blocks that enter the canonical chain, oldest first. The last one is the new head."""
+    """Blocks that enter the canonical chain, oldest first. The last block is the new head."""
     tip: Tip
-    """The new head."""
+    """The new head with its total difficulty."""
 
 
 def head_change(tip: Tip, head: HashedHeader, chain: HeaderReader) -> HeadChange:

@@ -1,8 +1,8 @@
 """Minimum prices of this node, and price statistics of recent blocks.
 
 `FeeFloor` holds the node's minimum prices. The miner methods change them; pool, builder and `FeeOracle` read them.
-Suggestions are medians over the transactions of the last hundred blocks (json-rpc.md 5.3, 7.1). Each block is
-summarised once as counts by price; a result is cached until the head changes.
+Suggestions are medians over the transactions of the last hundred blocks (json-rpc.md 5.3, 7.1). Each block is read once
+and stored as counts by price. The medians are cached until the head changes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class FeeFloor(Struct):
     min_priority_fee: int = 0
 
     def required_tip(self, base_fee: int) -> int:
-        """Return the minimum priority fee that the pool admits at this base fee. `FeeOracle` suggests no less."""
+        """Return the minimum priority fee that the pool admits at this base fee. `FeeOracle` suggests at least this
+        fee.
+        """
         return max(self.min_priority_fee, self.min_gas_price - base_fee, 0)
 
 
@@ -66,7 +68,7 @@ def prices_of(body: Body) -> BlockPrices:
 
 
 def percentile(counts: Mapping[int, int], share: float) -> int | None:
-    """Return element floor(n x share) of the sorted prices, or None without prices."""
+    """Sort the prices and return the price at index floor(n x share), or None for an empty list."""
     total = sum(counts.values())
     position = min(int(total * share), total - 1)
     for price in sorted(counts):
@@ -79,8 +81,8 @@ def percentile(counts: Mapping[int, int], share: float) -> int | None:
 class PriceSamples:
     """Prices of recent blocks.
 
-    Reading many bodies takes long, so callers check `is_warm` and use a lane if it is False. Concurrent callers are
-    safe but repeat the reads.
+    Reading many bodies takes long, so callers check `is_warm` and call `medians` in a worker thread if it is False.
+    Concurrent calls are safe, but each call repeats the reads.
     """
 
     def __init__(self, store: Store, sampling: PriceSampling) -> None:
@@ -90,14 +92,14 @@ class PriceSamples:
         self._answer: tuple[Hash32, tuple[int | None, int | None]] | None = None
 
     def is_warm(self, head: Hash32, number: int) -> bool:
-        """Whether `medians` reads at most two blocks."""
+        """Whether `medians` needs to read at most two blocks."""
         if self._answer is not None and self._answer[0] == head:
             return True
         return sum(block not in self._known for block in self._sampled(number)) <= _INLINE_BLOCKS
 
     def medians(self, head: Hash32, number: int) -> tuple[int | None, int | None]:
-        """Return the median gas price and priority fee of the last blocks. A median is None without any transaction to
-        count.
+        """Return the median gas price and the median priority fee of recent blocks. A median without transactions is
+        None.
         """
         if self._answer is not None and self._answer[0] == head:
             return self._answer[1]

@@ -1,8 +1,8 @@
 """Cache of decoded headers by hash.
 
-Verification reads the same few hundred headers repeatedly (parents, ancestors for ommers, Clique snapshots), and
-decoding one costs as much as thirty lookups. Several threads may read the cache, because `lru_cache` is thread-safe and
-headers are immutable.
+Verification reads the same few hundred headers repeatedly: parents, ancestors for ommers, Clique snapshots. Decoding a
+header costs as much as thirty lookups. Threads may share the cache, because `lru_cache` is thread-safe and headers are
+immutable.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Hash32
 
 _MAX_HEADERS: Final = 1024
-"""Limit of cached headers. Each takes about three kilobytes."""
+"""Maximum number of cached headers. A header takes about three kilobytes."""
 
 
 class HeaderCache:
@@ -35,6 +35,6 @@ class HeaderCache:
     def _read(self, block_hash: Hash32) -> HashedHeader:
         raw = self._store.header(block_hash)
         if raw is None:
-            # `lru_cache` does not cache exceptions, so a missing header is looked up again
+            # raise an exception, because `lru_cache` does not cache exceptions and looks up a missing header again
             raise KeyError(block_hash)
         return HashedHeader(Header.decode(raw), block_hash)

@@ -6,11 +6,11 @@ commit:
     stage    all rules, including execution; writes nothing. Later blocks can build on staged ones.
     commit   fork choice over everything staged, one `store.commit`, and the resulting change of the head.
 
-A continuous import overlaps both: `detach` moves staged blocks into a `Batch`, another thread writes it (`write`), and
-further blocks are staged on it. One batch at a time is written.
+A continuous import overlaps both: `detach` moves staged blocks into a `Batch`, another thread writes the batch
+(`write`), and further blocks are staged on top. Only one batch at a time is written.
 
-`stage` raises `InvalidBlock` for a block that breaks a rule, and remembers it. `UnknownParent` and transient errors
-mean that the validity of the block is not known yet.
+`stage` raises `InvalidBlock` for a block that breaks a rule, and remembers the block. `UnknownParent` and transient
+errors mean that the validity of the block is not known yet.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ HeaderCheck: TypeAlias = Callable[[HashedHeader, HashedHeader, HeaderReader, int
 """Signature of `Engine.verify`: header, parent, chain, now."""
 
 SenderCheck: TypeAlias = Callable[[HashedHeader, State, Body], None]
-"""Raises `InvalidBlock` if the account rules in this state forbid a transaction of the block on this parent."""
+"""Raises `InvalidBlock` if the account rules in the parent's state forbid a transaction of the block."""
 
 
 class Staged(Struct, frozen=True):
@@ -59,7 +59,7 @@ class Staged(Struct, frozen=True):
 
     @property
     def tip(self) -> Tip:
-        """The block as the tip of a branch."""
+        """The block and its total difficulty, as a candidate for the head."""
         return Tip(self.header, self.total_difficulty)
 
 
@@ -71,7 +71,7 @@ class Batch(Struct, frozen=True):
     change: HeadChange | None
     """Change of the head. None if the head stays."""
     before: Tip
-    """The head on disk before the batch."""
+    """The stored head before the batch is written."""
 
 
 class ImportCore:
@@ -80,20 +80,23 @@ class ImportCore:
     def __init__(
         self, chain: Chain, clock: Clock, keeps_revert_data: bool = False, check_senders: SenderCheck | None = None
     ) -> None:
-        """`check_senders` is called for every non-empty block of another node, before the block is executed."""
+        """Create the core. `check_senders` is called for every non-empty block of another node, before its
+        execution.
+        """
         self.chain = chain
         self._check_senders = check_senders
         self.bad_blocks = BadBlocks()
         self._clock = clock
         self._keeps_revert_data = keeps_revert_data
-        # the head after the batch that is being written; `chain.head` follows when the change is published
+        # `_tip` is the chain head after the batch that is being written; `chain.head` follows when the batch is
+        # published
         self._tip = chain.tip
-        # the head after all staged blocks are committed
+        # `_best` is the chain head after all staged blocks are committed
         self._best = chain.tip
         self._staged: dict[Hash32, Staged] = {}
-        # executed blocks that were handed to the writer; some are possibly not in the database yet
+        # `_writing` holds executed blocks that the writer thread stores now; some may be missing in the database
         self._writing: dict[Hash32, Staged] = {}
-        # ancestor hashes of the block after `_window_end`, newest first, for `BlockEnv`
+        # `_window` holds the ancestor hashes of the block after `_window_end`, newest hash first, for `BlockEnv`
         self._window = b""
         self._window_end: Hash32 = b""
         self._has_rewound = False
@@ -105,12 +108,12 @@ class ImportCore:
         staged = self._pending(block_hash)
         if staged is not None:
             return staged.header
-        # the head is asked for with every block; the database would have to be read for it
+        # every imported block needs the chain head, so avoid a database read for it
         return self._tip.header if block_hash == self._tip.header.hash else self.chain.header(block_hash)
 
     def _pending(self, block_hash: Hash32) -> Staged | None:
-        """Return an uncommitted block. Callers search here before they search the database, so that a concurrent
-        commit hides no block.
+        """Return a block that is staged or being written. Callers search here first and in the database second, because
+        a commit moves blocks in this direction.
         """
         return self._staged.get(block_hash) or self._writing.get(block_hash)
 
@@ -135,12 +138,16 @@ class ImportCore:
     # --- stage and commit ---
 
     def is_known(self, block_hash: Hash32) -> bool:
-        """Whether the block is committed or staged. A block that a development node has rewound counts as new."""
+        """Whether the block is committed or staged. A block above the head of a rewound development chain counts as
+        new.
+        """
         found = self.header(block_hash)
         return found is not None and not (self._has_rewound and found.number > self._best.header.number)
 
     def stage(self, header: HashedHeader, body: Body, execution: Execution | None = None) -> Staged:
-        """Verify and execute a block and hold it for `commit`. Reuses an `execution` of the builder."""
+        """Verify and execute a block and hold it for `commit`. With `execution`, the result of the builder, nothing is
+        executed.
+        """
         staged = self.check(header, body, execution)
         self._staged[header.hash] = staged
         if self.chain.engine.prefers(staged.tip, self._best, self):
@@ -148,7 +155,7 @@ class ImportCore:
         return staged
 
     def adopt(self, header: HashedHeader, body: Body, execution: Execution, encoded: bytes | None = None) -> None:
-        """Stage a block that a development node has just built on the best block. Checks no rule."""
+        """Stage a block that a development node has just built on the best block, without checking any rule."""
         total_difficulty = self._best.total_difficulty + header.header.difficulty
         staged = self._staged[header.hash] = Staged(header, body, execution, total_difficulty, (), encoded)
         self._best = staged.tip
@@ -161,7 +168,7 @@ class ImportCore:
         verify: HeaderCheck | None = None,
         limit_s: float | None = None,
     ) -> Staged:
-        """Same as `stage`, but without holding the block for `commit`.
+        """Verify and execute a block, as in `stage`, but do not hold it for `commit`.
 
         `verify` replaces the engine's check, for a proposal without seals. `limit_s` limits the execution time.
         """
@@ -176,14 +183,14 @@ class ImportCore:
             (verify or self.chain.engine.verify)(header, parent, self, int(self._clock.now()))
         except InvalidBlock as error:
             located = error.at(header.number, header.hash)
-            # a BFT hash excludes the seals: after bad seals, the block with this hash may still be valid
+            # another block with this hash but valid seals may exist, because a BFT block hash does not cover the seals
             if not error.transient and keccak256(header.header.encode()) == header.hash:
                 self.bad_blocks.add(header, body, located)
             raise located from error
         try:
             validation.check_belongs(header.header, body)
         except InvalidBlock as error:
-            # not added to `bad_blocks`: the right body for this header may still arrive
+            # only the body is wrong: do not add the block to `bad_blocks`, because the right body may still arrive
             raise error.at(header.number, header.hash) from error
         try:
             return self._checked(header, parent, body, execution, limit_s)
@@ -244,7 +251,8 @@ class ImportCore:
         except InvalidBody as error:
             raise InvalidBlock(str(error)) from error
         except TimedOut as error:
-            raise InvalidBlock(str(error), transient=True) from error  # a faster machine may accept it
+            # the timeout is transient, because a faster machine may execute the block in time
+            raise InvalidBlock(str(error), transient=True) from error
         except NativeError as error:
             raise as_ophion_error(error) from error
 
@@ -256,7 +264,7 @@ class ImportCore:
         return self.chain.store.state(self.chain.root_after(parent.header))
 
     def _ancestor_hashes(self, parent: HashedHeader) -> bytes | None:
-        """Return the ancestor hashes of a block on `parent`. None when all ancestors are canonical."""
+        """Return the ancestor hashes for a block on `parent`, or None when all ancestors are canonical."""
         if not self._staged and not self._writing and parent.hash == self._tip.header.hash:
             return None
         if self._window_end != parent.parent_hash or not self._window:
@@ -269,7 +277,7 @@ class ImportCore:
     def commit(self) -> HeadChange | None:
         """Write all staged blocks in one transaction. Returns the change of the head, or None if the head stays.
 
-        The caller passes the change to `Chain.advance` on the thread of the chain's listeners.
+        The caller then passes the change to `Chain.advance`, in the thread of the chain's listeners.
         """
         batch = self.detach()
         if batch is None:
@@ -294,7 +302,7 @@ class ImportCore:
         return batch
 
     def write(self, batch: Batch) -> None:
-        """Commit a batch, in any thread. On failure, drops the batch and all blocks staged on it."""
+        """Commit a batch, in any thread. On failure, drops the batch and all blocks staged after it."""
         change = batch.change
         try:
             with translated():
@@ -320,7 +328,7 @@ class ImportCore:
                     yield checkpoint_key(header.hash), record
 
     def rewind(self, tip: Tip) -> None:
-        """Continue from another committed block. For development nodes, after `Store.rewind`."""
+        """Continue from another committed block. Development nodes call this after `Store.rewind`."""
         self._tip = tip
         self._has_rewound = True
         self.discard()

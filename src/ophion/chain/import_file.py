@@ -1,9 +1,10 @@
 """Imports RLP blocks from files or another source, with three threads.
 
-The reader splits the file into blocks, decodes them and recovers senders on all cores. It stays a bounded number of
-transactions ahead. The caller's thread verifies and executes each block on the state of its parent. The writer commits
-batches of thousands of transactions, with one disk flush each, while the next batch executes. Sizes of chunks and
-batches bound the memory. A killed import loses at most two batches; the next run continues after the last written one.
+The reader splits the file into blocks, decodes them and recovers senders on all cores. The reader stays a bounded
+number of transactions ahead. The caller's thread verifies and executes each block on the state of its parent. The
+writer commits batches of thousands of transactions, with one disk flush each, while the next batch executes. Sizes of
+chunks and batches bound the memory. A killed import loses at most two batches; the next run continues after the last
+stored block.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ _BATCH_TRANSACTIONS: Final = 4_000
 _BATCH_S: Final = 1.0
 
 Locate: TypeAlias = Callable[[int], str]
-"""Names the place of a block for an error message, by its position."""
+"""Returns a description of a block's position, for error messages."""
 
 
 class ImportProgress(Struct):
     """Progress of an import."""
 
     blocks: int = 0
-    """Imported blocks, without known ones."""
+    """Imported blocks; blocks that were known before do not count."""
     known: int = 0
     """Blocks skipped because they are known."""
     outside: int = 0
@@ -51,22 +52,22 @@ class ImportProgress(Struct):
     transactions: int = 0
     gas: int = 0
     number: int = 0
-    """Number of the last block."""
+    """Number of the last block that the import has processed."""
     bytes_done: int = 0
     bytes_total: int = 0
 
 
 class _Ready(Struct, frozen=True):
-    """Result of preparing one block: the block with recovered senders, or nothing if the block is to be skipped."""
+    """Result of preparing one block: the block with recovered senders, or None if the import skips the block."""
 
     block: ChainBlock | None
     number: int
     end: int
-    """Position after the block."""
+    """Position in the source after the block."""
 
 
 class _Chunk(Struct, frozen=True):
-    """Consecutive blocks, and the error after the last of them, if any."""
+    """Consecutive blocks, and the error that follows the last block, if any."""
 
     blocks: list[_Ready]
     error: OphionError | None
@@ -85,7 +86,7 @@ class BlockFileImport:
         last: int | None = None,
         on_commit: Callable[[], None] | None = None,
     ) -> None:
-        """Imports only blocks from `first` to `last` (inclusive).
+        """Create the import of blocks `first` to `last` (inclusive).
 
         Calls `on_progress` after each block and `on_commit` after each batch.
         """
@@ -103,7 +104,7 @@ class BlockFileImport:
         self._writing: tuple[Batch, Future[None]] | None = None
 
     def run(self, paths: Sequence[Path]) -> ImportProgress:
-        """Import the files. Blocks before a failing block stay.
+        """Import the files. Blocks before an invalid block remain imported.
 
         Raises `InvalidBlock`, `UnknownParent`, `DecodeError` with file and offset, `CommandError` or `StorageError`.
         """
@@ -116,7 +117,7 @@ class BlockFileImport:
         return self._progress
 
     def run_blocks(self, blocks: Iterable[tuple[int, bytes]], locate: Locate) -> ImportProgress:
-        """Import blocks of another source, as (position, RLP). A thread reads them ahead.
+        """Import (position, RLP) pairs of another source. A thread reads ahead.
 
         Raises the errors of `run`, and any `OphionError` of the source.
         """
@@ -217,7 +218,7 @@ class BlockFileImport:
                     yield _Chunk(blocks, None, is_last=False)
                     blocks, transactions, size = [], 0, 0
         except OphionError as error:
-            # first import the blocks before the error
+            # yield the blocks before the error, so that they are imported before the error is raised
             yield _Chunk(blocks, error, is_last=True)
             return
         yield _Chunk(blocks, None, is_last=True)
@@ -236,7 +237,7 @@ class BlockFileImport:
             block = decode_block(raw, engine)
         except DecodeError as error:
             raise DecodeError(f"not a block: {error}", locate(offset)) from error
-        # ignore an invalid signature here: execution reports it, after the header is verified
+        # ignore an invalid signature here, because execution reports it after the header is verified
         with suppress(InvalidBody):
             block.body.recover()
         return _Ready(block, header.number, end)
@@ -255,7 +256,7 @@ class BlockFileImport:
             stored = chain.store.block(block_hash)
         if stored is None:
             return False
-        # headers with one hash may differ in their seals, but a different body means a damaged file
+        # two headers with the same hash may differ in their seals, but a different body means that the file is damaged
         if _after_header(stored) != _after_header(raw):
             raise DecodeError(f"the body does not belong to block {number}, which is known already")
         return True
@@ -266,7 +267,7 @@ def _after_header(block: bytes) -> bytes:
 
 
 def _ahead(chunks: Iterator[_Chunk]) -> Generator[_Chunk, None, None]:
-    """Yield the chunks in order, while a thread prepares further chunks."""
+    """Yield prepared chunks in order, while a thread prepares further chunks."""
     executor = ThreadPoolExecutor(1, thread_name_prefix="read-ahead")
     pending: deque[Future[_Chunk]] = deque()
     try:
@@ -282,5 +283,5 @@ def _ahead(chunks: Iterator[_Chunk]) -> Generator[_Chunk, None, None]:
 
 
 def _next(chunks: Iterator[_Chunk]) -> _Chunk:
-    # after the last chunk, returns a default that is not used
+    # after the last chunk, `next` returns its default value, which the caller does not read
     return next(chunks, _Chunk([], None, is_last=True))

@@ -1,8 +1,8 @@
-"""`Importer`: runs `ImportCore` in the write lane and publishes events on the event loop.
+"""`Importer`: runs `ImportCore` in the write lane (worker thread) and publishes events on the event loop.
 
-Every block of a running node passes through it: from a peer, from a validator, or built here. The lane runs one block
-at a time, so the core needs no lock. The head moves, and listeners are called, after the commit. Cancelling a caller
-does not stop that: a block that is being written is finished and published.
+Every block of a running node passes through the importer: from a peer, from a validator, or built by this node. The
+lane runs one block at a time, so the core needs no lock. The head moves, and listeners are called, after the commit. If
+a caller is cancelled during a write, the write still finishes and the event is published.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ class Outcome(Enum):
 
 
 class Imported(Struct, frozen=True):
-    """A block that is in the database."""
+    """Result for a block that is in the database."""
 
     header: HashedHeader
     outcome: Outcome
     change: HeadChange | None = None
-    """Change of the canonical chain, or None."""
+    """Change of the canonical chain; None if it did not change."""
 
 
 class ImportedBatch(Struct, frozen=True):
-    """Blocks that are in the database."""
+    """Result for several blocks that are in the database."""
 
     count: int
-    """Number of new blocks."""
+    """Number of new blocks in the database."""
     change: HeadChange | None
     failure: OphionError | None
     """Error of the first block that was not imported: `InvalidBlock` or `UnknownParent`."""
@@ -81,15 +81,15 @@ class Importer:
         return self._core.bad_blocks
 
     def state_after(self, header: HashedHeader) -> State:
-        """Return the state after a block, even while the block is being written. Raises `MissingState` when the
-        state is pruned.
+        """Return the state after a block, even while the block is being written. Raises `MissingState` if the state is
+        pruned.
         """
         return self._core.state_after(header)
 
     async def check(
         self, block: ChainBlock, verify: HeaderCheck | None = None, limit_s: float | None = None
     ) -> Execution:
-        """Verify and execute a block without committing it, as a validator does with a proposal.
+        """Verify and execute a block without a commit. Validators check proposals with this method.
 
         `verify` replaces the engine's check of sealed headers. A block that executes longer than `limit_s` is refused.
         """
@@ -103,14 +103,14 @@ class Importer:
         return await self._import(block.header, block.body, None)
 
     async def import_built(self, header: HashedHeader, body: Body, execution: Execution) -> Imported:
-        """Same as `import_block`, for a block that was built or checked here. Reuses the execution of the block."""
+        """Import a block that this node has built or checked before. Reuses the execution of the block."""
         return await self._import(header, body, execution)
 
     def import_built_inline(self, header: HashedHeader, body: Body, execution: Execution, encoded: bytes) -> None:
         """Import a block that was built on the head, in the calling thread: the event loop of a development node.
 
-        Saves two changes of thread, and checks no rule again. The write lane must be idle, because the core runs in one
-        thread at a time. `encoded` is the encoded header.
+        This saves two thread switches and checks no rule again. The write lane (worker thread) must be idle, because
+        the core runs in one thread at a time. `encoded` is the encoded header.
         """
         assert not self._lanes.write.waiting, "the write lane is idle"
         core = self._core
@@ -124,8 +124,8 @@ class Importer:
     async def import_batch(self, blocks: Sequence[ChainBlock]) -> ImportedBatch:
         """Verify and execute blocks, each on the state of the previous block, and commit them together.
 
-        Commits the blocks before a failing block and returns the failure with the result. For synchronisation: many
-        blocks share one write transaction and one disk flush.
+        Stops at the first invalid block, commits the blocks before it, and returns the error in the result.
+        Synchronisation uses this method, because many blocks share one write transaction and one disk flush.
         """
         return await self._in_write_lane(
             lambda: self._stage_all(blocks),
@@ -133,7 +133,9 @@ class Importer:
         )
 
     async def run(self, job: Callable[[ImportCore], HeadChange | None]) -> None:
-        """Run a job of a development node in the write lane, and publish the change of the head that it returns."""
+        """Run a job of a development node in the write lane (worker thread). Publish the change of the head that the
+        job returns.
+        """
         await self._in_write_lane(lambda: job(self._core), lambda change: self._publish(change, {}))
 
     async def _import(self, header: HashedHeader, body: Body, execution: Execution | None) -> Imported:
@@ -143,7 +145,7 @@ class Importer:
         )
 
     async def _in_write_lane(self, job: Callable[[], T], publish: Callable[[T], None]) -> T:
-        """Run a job that commits, and publish its result, even when the caller was cancelled.
+        """Run a job that commits, and publish its result, even if the caller is cancelled.
 
         Block priority is on from the end of the commit until all listeners have run.
         """
@@ -194,7 +196,7 @@ class Importer:
         try:
             change = core.commit()
         finally:
-            # a failed commit (a full disk) must leave no blocks that a later commit would write
+            # discard all staged blocks after a failed commit, because a later commit would write them
             core.discard()
         if change is None:
             return Imported(header, Outcome.SIDE)

@@ -1,10 +1,10 @@
 """Deletes old states on a node that keeps only the states of recent blocks.
 
-A round removes the roots of old states, marks the trie nodes that the other states need, and deletes the rest
-(`Pruning` in the extension, decision 110). Marking visits every remaining node, so a round starts only when enough
-nodes were written since the last one. So the cost per written node is constant, whatever the size of the state.
+A round removes the roots of old states, marks the trie nodes that the remaining states need, and deletes all other
+nodes (`Pruning` in the extension, decision 110). Marking visits every remaining node, so a round starts only after
+enough new nodes were written. The cost per written node is therefore constant for any size of the state.
 
-Clients see no difference: `Chain.state` refuses an old state whether it is deleted or not.
+Clients see no difference: `Chain.state` refuses an old state even before it is deleted.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from ophion.runtime.topic import WhenFull
 log = logging.getLogger(__name__)
 
 _LEAST: Final = 10_000
-"""Minimum number of nodes written between two rounds, about some megabytes."""
+"""Minimum number of nodes written between two pruning rounds. These nodes take some megabytes."""
 _SHARE: Final = 12
-"""A round also needs one written node per this many remaining nodes. This bounds garbage to a share of the state."""
+"""A pruning round starts only after one node was written per this many remaining nodes. This bounds the garbage."""
 _STATES_A_STEP: Final = 1_000
 _READ_A_STEP: Final = 1_000
 _SWEPT_A_STEP: Final = 1_500
-"""Nodes deleted in one step. A step takes one or two milliseconds, for which a block may have to wait."""
+"""Maximum number of nodes that one step deletes. A step takes one or two milliseconds and may delay a block."""
 _LOOKED_FOR: Final = 64
-"""Number of states sampled along the chain to detect whether some were deleted."""
+"""Number of states that `has_dropped_states` samples along the chain."""
 _REST: Final = 4
-"""Pause after a step, as a multiple of its duration. Leaves four fifths of a core and of the writer to other work."""
+"""Pause after a step, as a multiple of the step's duration. Other work gets four fifths of a core and of the writer."""
 
 
 class Step:
@@ -53,7 +53,7 @@ class Step:
         self._most = most
 
     def take(self) -> None:
-        """Work for some milliseconds."""
+        """Run the pruning step for some milliseconds."""
         self.has_more = self._part(self._most)
 
 
@@ -61,24 +61,24 @@ class Dropped(Struct):
     """Pruning totals since the start of the node."""
 
     rounds: int = 0
-    """Rounds started."""
+    """Number of pruning rounds started."""
     sweeps: int = 0
-    """Rounds that reached deletion."""
+    """Number of pruning rounds that deleted nodes."""
     marked: int = 0
-    """Trie nodes marked as needed, over all rounds."""
+    """Number of trie nodes marked as needed, summed over all rounds."""
     freed: int = 0
-    """Trie nodes deleted."""
+    """Number of trie nodes deleted."""
     states: int = 0
-    """States deleted."""
+    """Number of states deleted."""
     failures: int = 0
     is_running: bool = False
 
 
 class PruningRounds:
-    """Decides when a round is due, and runs its steps."""
+    """Decides when a pruning round is due, and runs its steps."""
 
     def __init__(self, store: Store, keep: int) -> None:
-        """Keep the states of the head and of `keep` blocks before it."""
+        """Create the rounds. The states of the head and of `keep` blocks before the head are kept."""
         self._store = store
         store.write_changes()
         self.keep = keep
@@ -87,8 +87,8 @@ class PruningRounds:
         self._stayed = 0
 
     def is_due(self, head: int) -> bool:
-        """Whether a round would delete enough states. True at the first check after a start, because the number is
-        unknown then.
+        """Whether enough nodes were written since the last pruning round. Also true at the first check after a
+        start.
         """
         if head <= self.keep:
             return False
@@ -97,7 +97,7 @@ class PruningRounds:
         return self._store.nodes_written() - self._written_before > max(_LEAST, self._stayed // _SHARE)
 
     def steps(self, head: int) -> Iterator[Step]:
-        """Yield the steps of one round. Blocks may be written between them."""
+        """Yield the steps of one pruning round. Blocks may be written between two steps."""
         written = self._store.nodes_written()
         begun: list[Pruning] = []
 
@@ -105,7 +105,7 @@ class PruningRounds:
             begun.append(self._store.begin_pruning(oldest))
             return False
 
-        yield Step(False, begin, head - self.keep)  # this step reads as many headers as states are kept
+        yield Step(False, begin, head - self.keep)  # `begin` reads one header for each state that is kept
         round, done = begun[0], self.dropped
         done.rounds += 1
         marked, freed, states = done.marked, done.freed, done.states
@@ -125,7 +125,7 @@ class PruningRounds:
         log.info("pruned old states states=%d nodes=%d kept=%d", round.forgotten, round.freed, round.marked)
 
     def catch_up(self, head: int) -> None:
-        """Run a whole round at once if one is due. For commands."""
+        """Run a whole pruning round at once, if a round is due. Commands use this method."""
         if self.is_due(head):
             for step in self.steps(head):
                 step.take()
@@ -134,8 +134,9 @@ class PruningRounds:
 def has_dropped_states(store: Store) -> bool:
     """Whether this database was ever used with a limited state history.
 
-    An interrupted round has removed only some roots, in no particular order. So the check samples roots along the
-    chain. It starts at the first root that differs from the genesis root, because the genesis state is always kept.
+    An interrupted round has removed only some roots, in no particular order, so the check samples roots along the
+    chain. The samples start at the first root that differs from the genesis root, because the genesis state is always
+    kept.
     """
     head = store.head()
     if head is None:
@@ -170,7 +171,7 @@ class StatePruner:
         self.rounds = PruningRounds(chain.store, keep)
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Check after every block whether a round is due."""
+        """Check after every block whether a pruning round is due."""
         blocks = self._chain.events.subscribe("pruning", 1, WhenFull.DROP_OLDEST)
         ready()
         try:
@@ -181,7 +182,7 @@ class StatePruner:
             blocks.close()
 
     async def _round(self) -> None:
-        """Run one round, with pauses that leave most of the time to other work."""
+        """Run one pruning round, with pauses between the steps."""
         dropped = self.rounds.dropped
         dropped.is_running = True
         try:
@@ -191,8 +192,7 @@ class StatePruner:
                 await lane.run(step.take)
                 await asyncio.sleep(_REST * (self._clock.monotonic() - began))
         except NativeError as error:
-            # only logged, because the chain does not depend on pruning; a damaged database makes the next commit fail
-            # too
+            # log the error and continue, because block import does not depend on pruning
             dropped.failures += 1
             log.error("pruning failed: run `ophion storage check` error=%s", error)
         finally:

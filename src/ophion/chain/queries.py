@@ -1,10 +1,10 @@
 """Resolves block references to header, state and environment, for JSON-RPC and GraphQL.
 
 All values of the head are plain attributes, set once per head: `head`, `head_number`, `head_hash`, `head_state`,
-`head_env`. A committed block that is not announced yet stays hidden, so clients never see more than `eth_blockNumber`.
+`head_env`. A committed block stays hidden until it is announced, so clients never see blocks above `eth_blockNumber`.
 
-Results: `None` for an absent block, `UnknownBlock` for a tag without meaning on this network, `MissingStateError` for a
-known block without its state.
+An absent block gives `None`. A tag without meaning on this network raises `UnknownBlock`. A known block without its
+state raises `MissingStateError`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from ophion.primitives.types import ZERO_ADDRESS, Address, BlockRef, BlockTag, H
 from ophion.runtime.clock import Clock
 
 SHORT_GAS: Final = 2_000_000
-"""Gas up to which a block is rendered within a few milliseconds, even if it is full of logs."""
+"""Maximum gas used of a block that is rendered within a few milliseconds, even if it is full of logs."""
 
 
 class UnknownBlock(OphionError):
-    """Raised for a tag without a block on this network: `safe` and `finalized` without finality."""
+    """A tag has no block on this network: `safe` and `finalized` need a network with finality."""
 
     def __init__(self, tag: BlockTag) -> None:
         self.tag = tag
@@ -42,9 +42,9 @@ class UnknownBlock(OphionError):
 
 
 class BlockView:
-    """A block with its state and environment, each resolved at first use.
+    """A block with its state and environment, both resolved at first use.
 
-    The pending block has no hash and otherwise behaves like any other block.
+    The pending block has no hash; otherwise it behaves like any other block.
     """
 
     __slots__ = ("_chain", "_env", "_free_env", "_pending", "_state", "hash", "header")
@@ -60,21 +60,21 @@ class BlockView:
 
     @property
     def state(self) -> State:
-        """The state after the block. Raises `MissingStateError` when it is pruned."""
+        """The state after the block. Raises `MissingStateError` when the state is pruned."""
         if self._state is None:
             self._state = self._chain.state(self.header)
         return self._state
 
     @property
     def env(self) -> BlockEnv:
-        """Environment of the block's transactions and of calls at this block."""
+        """Environment in which the block's transactions and calls at this block execute."""
         if self._env is None:
             self._env = self.env_with(EnvOverrides())
         return self._env
 
     @property
     def free_env(self) -> BlockEnv:
-        """Environment of calls without a gas price: the base fee is 0."""
+        """Environment with base fee 0, for calls without a gas price."""
         if self._free_env is None:
             has_base_fee = self.header.base_fee_per_gas is not None
             self._free_env = self.env_with(EnvOverrides(base_fee=0)) if has_base_fee else self.env
@@ -101,14 +101,14 @@ class BlockView:
 
 
 class NextBlock(Struct, frozen=True):
-    """Header and environment of the block after the head, without transactions."""
+    """Header and environment of an empty block after the head."""
 
     header: Header
     env: BlockEnv
 
 
 class Queries:
-    """Chain reads of one node."""
+    """Chain queries of one node."""
 
     def __init__(self, chain: Chain, clock: Clock) -> None:
         self.chain = chain
@@ -118,18 +118,18 @@ class Queries:
         self.with_total_difficulty = chain.spec.terminal_total_difficulty is None
         """Whether block objects contain `totalDifficulty`."""
         self.pending_now: BlockView | None = None
-        """The pending block, if it is newer than the last change of head or pool."""
+        """The pending block; None after a change of head or pool."""
         self._clock = clock
         self._build_pending: Callable[[], Awaitable[BuiltBlock]] | None = None
         self._building: asyncio.Task[BlockView] | None = None
-        """Builds a pending block."""
+        """Task that builds the pending block."""
         self._has_begun = False
         """Whether the current build has read the pool."""
         self._turn = asyncio.Lock()
         self._next: NextBlock | None = None
         self._set_head(chain.head)
         self.newest = LatestBlock(self.head_number, self.head_state)
-        """The head for requests that the extension answers itself."""
+        """The head, for requests that the extension answers without Python."""
         chain.events.listen(self._on_chain_event)
 
     def _set_head(self, head: HashedHeader) -> None:
@@ -149,7 +149,9 @@ class Queries:
     # --- references -----------------------------------------------------------------------------
 
     def header(self, ref: BlockRef) -> HashedHeader | None:
-        """Return the header of a reference. For `pending`, returns the head, because the pending block has no hash."""
+        """Return the header that a block reference names. For `pending`, return the head, because the pending block has
+        no hash.
+        """
         if isinstance(ref, BlockTag):
             if ref is BlockTag.EARLIEST:
                 return self.chain.canonical(0)
@@ -166,9 +168,7 @@ class Queries:
         return None if found is None or self._is_ahead(found) else found
 
     def _final(self, tag: BlockTag) -> HashedHeader:
-        """Return the `safe` or `finalized` block. It is the head under BFT, after the merge and on development
-        networks.
-        """
+        """Return the `safe` or `finalized` block: the head under BFT, after the merge and on development networks."""
         is_immediate = is_final_at(self.engine, self.head.number) or self.spec.is_dev
         if is_immediate or self.spec.terminal_total_difficulty is not None:
             return self.head
@@ -183,7 +183,7 @@ class Queries:
         return header.number <= self.head_number and self.store.canonical_hash(header.number) == header.hash
 
     def view(self, ref: BlockRef) -> BlockView | None:
-        """Return a block with state and environment. For `pending`, use `find` or `pending`."""
+        """Return a block with state and environment. Use `find` or `pending` for the pending block."""
         if ref is BlockTag.LATEST:
             return self.latest
         header = self.header(ref)
@@ -192,7 +192,7 @@ class Queries:
         return self.latest if header.hash == self.head_hash else BlockView(self.chain, header.header, header.hash)
 
     async def find(self, ref: BlockRef) -> BlockView | None:
-        """Same as `view`, but return the real pending block for `pending`."""
+        """Return a block with state and environment, including the pending block for `pending`."""
         return await self.pending() if ref is BlockTag.PENDING else self.view(ref)
 
     def total_difficulty(self, block: Hash32) -> int | None:
@@ -214,7 +214,7 @@ class Queries:
     async def pending(self) -> BlockView:
         """Return the block that would be built now. Concurrent callers share one build.
 
-        At most one build runs and one waits, however often the pool changes.
+        At most one build runs and one build waits, however often the pool changes.
         """
         if self.pending_now is not None:
             return self.pending_now
@@ -242,7 +242,7 @@ class Queries:
     # --- the next block -------------------------------------------------------------------------
 
     def next_block(self) -> NextBlock:
-        """Return header and environment of an empty next block, for prices and estimates."""
+        """Return header and environment of an empty next block. Prices and estimates use them."""
         if self._next is None:
             preferences = BlockPreferences(timestamp=int(self._clock.now()), author=ZERO_ADDRESS)
             header = self.engine.prepare(self.head, preferences, self.chain)
@@ -266,7 +266,7 @@ class Queries:
         return blob_base_fee(header.excess_blob_gas, blobs.fee_fraction)
 
     def max_blob_gas(self, header: Header) -> int:
-        """Return the maximum blob gas of a block. 0 before Cancun."""
+        """Return the maximum blob gas of a block, or 0 before Cancun."""
         blobs = self.spec.fork_of(header).blobs
         return 0 if blobs is None else blobs.max * GAS_PER_BLOB
 
@@ -289,5 +289,5 @@ class Queries:
 
 
 def _beneficiary(chain: Chain, header: HashedHeader) -> Address:
-    """Return the account that earned the fees. For the genesis block, which has no seal, return its coinbase."""
+    """Return the account that earned the fees. The genesis block has no seal, so its coinbase is returned."""
     return header.header.coinbase if header.number == 0 else chain.engine.beneficiary(header)

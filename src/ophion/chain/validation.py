@@ -1,7 +1,7 @@
 """Checks a block's body and results against its header.
 
-The engine has verified the header. Rust checks single transactions (`execute` raises an error that names the
-transaction). The rules here concern the block as a whole.
+The engine has already verified the header. Rust checks each transaction during execution. The rules in this module
+concern the block as a whole.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_BLOCK_SIZE: Final = 8 * 2**20
 def check_belongs(header: Header, body: Body) -> None:
     """Check that the body matches the header.
 
-    A wrong body does not make the block invalid: the right body for this header may still arrive.
+    A mismatch does not make the block invalid, because the right body for this header may still arrive.
     """
     _same("ommers hash", body.ommers_hash, header.ommers_hash)
     _same("transactions root", body.transactions_root, header.transactions_root)
@@ -29,7 +29,7 @@ def check_belongs(header: Header, body: Body) -> None:
 
 
 def check_body(header: Header, body: Body, fork: Fork) -> None:
-    """Check limits on the body as a whole."""
+    """Check the limits that apply to the body as a whole."""
     _same("blob gas used", body.blob_gas, header.blob_gas_used or 0)
     if fork.has(Milestone.OSAKA):
         size = len(body.encode_block(header.encode()))
@@ -42,7 +42,7 @@ def check_results(header: Header, execution: Execution) -> None:
     _same("gas used", execution.gas_used, header.gas_used)
     _same("receipts root", execution.receipts_root, header.receipts_root)
     if execution.logs_bloom != header.logs_bloom:
-        # do not print both blooms: 256 bytes each would make the message unreadable
+        # do not print the two blooms, because 256 bytes each would make the message unreadable
         raise InvalidBlock("logs bloom", "another bloom than the logs give")
     if header.requests_hash is not None:
         _same("requests hash", execution.requests_hash, header.requests_hash)

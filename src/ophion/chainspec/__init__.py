@@ -5,9 +5,9 @@
     consensus_parameters  parameters of the consensus engines
     spec                  `ChainSpec`: all rules of a network in one frozen value
     genesis               `Genesis`: the specification, the first header and the first accounts
-    config_compatibility  rules that a database must be opened with again
+    config_compatibility  rules that must stay the same when a database is opened again
     dev                   the built-in development network and the names of refused networks
 
-Rules of the network (forks, periods, limits) are here; settings of one node are options. This package reads no files:
+This package holds rules of the network (forks, periods, limits); settings of one node are options. It reads no files:
 callers pass text.
 """

@@ -1,7 +1,7 @@
-"""Rules under which existing blocks were produced. A genesis file may change them only for later blocks.
+"""Rules under which existing blocks were produced. A genesis file may change these rules only for later blocks.
 
-The genesis hash does not cover most of `config`: another chain id or fork block gives the same first block. A database
-continued under such a file would hold blocks that cannot be executed again. So the database stores these rules
+The genesis hash does not cover most of `config`: another chain id or fork block gives the same first block. With such a
+file, a database would hold blocks that cannot be executed again. So the database stores these rules
 (`docs/decisions/0142-genesis-configuration-check.md`).
 """
 
@@ -26,13 +26,17 @@ RULES_KEY: Final = "rules"
 _GLACIERS: Final = (Milestone.MUIR_GLACIER, Milestone.ARROW_GLACIER, Milestone.GRAY_GLACIER)
 _TRANSITIONS: Final = "transitions."
 _FREE_BASE_FEE: Final = "zeroBaseFee or fixedBaseFee"
-"""With one of these options, base fees of headers are not checked. It may be switched on later, but not off."""
+"""Name of the rule about `zeroBaseFee` and `fixedBaseFee`. With either option, base fees of headers are not checked. A
+genesis file may add such an option later, but not remove it.
+"""
 
 Value = int | str | bool | list[Any] | None
 
 
 class Rule(Struct, frozen=True):
-    """A value of a genesis file, with the first block number or timestamp that it affects (None: no block yet)."""
+    """A value of a genesis file, and the first block number or timestamp that the value affects (None: no
+    block yet).
+    """
 
     value: Value
     block: int | None = 1
@@ -51,22 +55,23 @@ _NOT_SET: Final = Rule(None, None)
 
 
 def lasting_rules(spec: ChainSpec) -> Rules:
-    """Return the rules that blocks depend on, by their names in a genesis file."""
+    """Return the rules that blocks depend on, keyed by their names in a genesis file."""
     return {"chainId": Rule(spec.chain_id), "consensus": Rule(spec.engine.value), **dict(_forks(spec)), **_engine(spec)}
 
 
 def encode_rules(rules: Rules) -> bytes:
-    """Encode for the database."""
+    """Encode consensus rules for the database."""
     fields = {name: (rule.value, rule.block, rule.time) for name, rule in rules.items()}
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
 def check_rules(record: bytes, given: Rules, head: Header) -> None:
-    """Raise an error if the given rules differ from the stored rules for the blocks up to `head`."""
+    """Raise `GenesisError` if the given rules differ from the stored rules for blocks up to `head`."""
     if head.number == 0:
         return
     stored = {name: Rule(*fields) for name, fields in json.loads(record).items()}
-    # compare every transition; compare other settings only if both configurations have them, since versions differ
+    # compare all transitions. Compare another setting only if both records have it, because program versions record
+    # different settings.
     names = [
         name
         for name in dict.fromkeys((*given, *stored))
@@ -91,7 +96,7 @@ def _shown(rule: Rule) -> str:
 
 
 def _forks(spec: ChainSpec) -> Iterator[tuple[str, Rule]]:
-    """Yield the start of each fork. Includes forks that a later fork implies, because files may omit them."""
+    """Yield the start of each fork. If a file omits an earlier fork, the later fork sets its start."""
     schedule = spec.forks
     has_bomb = spec.engine is EngineKind.ETHASH and (spec.ethash is None or spec.ethash.fixed_difficulty is None)
     times: dict[Milestone, int | None] = {}
@@ -121,7 +126,9 @@ def _forks(spec: ChainSpec) -> Iterator[tuple[str, Rule]]:
 
 
 def _engine(spec: ChainSpec) -> Rules:
-    """Return the engine rules that all nodes must share. Periods, timeouts and limits may change at any time."""
+    """Return the engine rules that all nodes must share. Periods, timeouts and limits are not included, because they
+    may change at any time.
+    """
     rules: dict[str, Rule] = {}
     first = 1
     if spec.engine in (EngineKind.CLIQUE, EngineKind.IBFT2):
@@ -156,7 +163,7 @@ def _bft(spec: ChainSpec, name: str, parameters: BftParameters, first: int) -> R
             "validatorselectionmode": None if selection is None else selection.value,
             "validatorcontractaddress": _text(transition.validator_contract),
             "blockreward": transition.block_reward,
-            # an empty beneficiary clears the earlier one
+            # an empty beneficiary in a transition clears the beneficiary of earlier transitions
             "miningbeneficiary": (_text(transition.mining_beneficiary) or "")
             if transition.sets_mining_beneficiary
             else None,

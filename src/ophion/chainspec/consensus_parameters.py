@@ -1,7 +1,7 @@
 """Parameters of the consensus engines in a genesis file.
 
-They are plain data. The engine decides what a transition means and when it applies. The spelling `duplicateMesageLimit`
-of the Besu documentation is accepted too.
+Parameters are plain data: the engine decides what a transition means and when it applies. The reader also accepts the
+spelling `duplicateMesageLimit` of the Besu documentation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ophion.primitives.types import ADDRESS_LENGTH, Address
 
 DEFAULT_EPOCH_LENGTH: Final = 30_000
 MIN_BLOCK_PERIOD_MS: Final = 100
-"""Minimum block period below a second. A round needs three message delays, and votes are written to disk."""
+"""Minimum block period in milliseconds. A round needs three message delays and a disk write of votes."""
 
 
 BFT_MIX_HASH: Final = b"ctical byzantine fault tolerance"
@@ -25,7 +25,7 @@ BFT_MIX_HASH: Final = b"ctical byzantine fault tolerance"
 
 
 class EngineKind(Enum):
-    """Consensus engine of a genesis. If a genesis names several, the first in this order applies.
+    """Consensus engine of a genesis. If a genesis names several engines, the first in this order applies.
 
     Exception: `clique` applies before `qbft` if `qbft` has a start block.
     """
@@ -41,11 +41,11 @@ class EthashParameters(Struct, frozen=True):
     """Parameters of proof of work."""
 
     fixed_difficulty: int | None = None
-    """Difficulty of every block. None uses the formulas of the main network."""
+    """Fixed difficulty of every block. With None, the formulas of the main network apply."""
 
 
 class CliqueTransition(Struct, frozen=True):
-    """A change of Clique parameters at a block. None keeps the previous value."""
+    """A change of Clique parameters at a block. A parameter that is None keeps its previous value."""
 
     block: int
     period_s: int | None
@@ -56,9 +56,9 @@ class CliqueParameters(Struct, frozen=True):
     """Parameters of Clique, proof of authority (EIP-225)."""
 
     period_s: int = 15
-    """Minimum seconds between blocks. With 0 (geth only), blocks are sealed when there are transactions."""
+    """Minimum seconds between blocks. With 0 (geth only), a block is sealed as soon as a transaction is pending."""
     epoch_length: int = DEFAULT_EPOCH_LENGTH
-    """Blocks between epoch blocks, which reset votes and list the signers."""
+    """Number of blocks from one epoch block to the next. Epoch blocks reset votes and list the signers."""
     create_empty_blocks: bool = True
     transitions: tuple[CliqueTransition, ...] = ()
 
@@ -71,7 +71,7 @@ class CliqueParameters(Struct, frozen=True):
         return period
 
     def creates_empty_blocks_at(self, number: int) -> bool:
-        """Whether this block may be empty."""
+        """Whether the signer of this block may seal it without transactions."""
         allowed = self.create_empty_blocks
         for transition in self.transitions:
             if transition.block <= number and transition.create_empty_blocks is not None:
@@ -87,28 +87,28 @@ class ValidatorSelection(Enum):
 
 
 class HeaderForm(Enum):
-    """Fields after the base fee in BFT headers from Shanghai on; see `consensus.header_form`."""
+    """Header fields after the base fee that BFT headers from Shanghai on contain; see `consensus.header_form`."""
 
     FULL = "full"
-    """All fields of the forks."""
+    """Headers have all fields of the forks."""
     SHORT = "short"
-    """No fields after the base fee."""
+    """Headers have no fields after the base fee."""
     SHORT_BLOBS = "short-blobs"
-    """No fields in Shanghai; blob gas used and excess blob gas from Cancun on."""
+    """Headers have no fields after the base fee in Shanghai, and both blob gas fields from Cancun on."""
 
 
 class BftTransition(Struct, frozen=True):
-    """A change of BFT parameters. None keeps the previous value."""
+    """A change of BFT parameters. A parameter that is None keeps its previous value."""
 
     block: int
-    """Block number, or a timestamp if the nearest earlier fork is by time (consensus.md 5.5)."""
+    """Block number, or a timestamp if the nearest earlier fork activates by time (consensus.md 5.5)."""
     validators: tuple[Address, ...] | None = None
     block_period_s: int | None = None
     block_period_ms: int | None = None
     empty_block_period_s: int | None = None
     block_reward: int | None = None
     sets_mining_beneficiary: bool = False
-    """Whether the transition sets a beneficiary. An empty one clears it."""
+    """Whether the transition sets the beneficiary. An empty address clears the beneficiary."""
     mining_beneficiary: Address | None = None
     validator_selection: ValidatorSelection | None = None
     validator_contract: Address | None = None
@@ -120,7 +120,7 @@ class BftParameters(Struct, frozen=True):
     block_period_s: int = 1
     epoch_length: int = DEFAULT_EPOCH_LENGTH
     request_timeout_s: int = 1
-    """Timeout of round 0 in seconds. Each further round doubles it."""
+    """Timeout of round 0 in seconds. The timeout doubles with each further round."""
     message_queue_limit: int = 1000
     duplicate_message_limit: int = 100
     future_messages_limit: int = 1000
@@ -131,15 +131,15 @@ class BftParameters(Struct, frozen=True):
     mining_beneficiary: Address | None = None
     """Address that receives fees and reward instead of the proposer."""
     block_period_ms: int = 0
-    """Block period in milliseconds. Replaces the period in seconds when above 0."""
+    """Block period in milliseconds. A value above 0 replaces the period in seconds."""
     empty_block_period_s: int = 0
-    """Seconds between empty blocks in QBFT. 0 means the same period as for other blocks."""
+    """Seconds between empty blocks in QBFT. With 0, empty blocks have the same period as other blocks."""
     validator_contract: Address | None = None
     """Contract that lists the validators of a QBFT network."""
     start_block: int = 0
-    """First QBFT block after a migration from IBFT 2.0 or Clique. 0 means no migration."""
+    """First QBFT block after a migration from IBFT 2.0 or Clique. With 0, the network has no migration."""
     header_form: HeaderForm | None = None
-    """Form of the first header from Shanghai on. None: not specified."""
+    """Fields that the first header from Shanghai on contains; None if the genesis does not specify them."""
     transitions: tuple[BftTransition, ...] = ()
 
 
@@ -149,10 +149,10 @@ def read_ethash(members: Members) -> EthashParameters:
 
 
 def read_clique(members: Members, transitions: list[Members]) -> CliqueParameters:
-    """Read `config.clique`. Accepts geth's spellings `period` and `epoch`."""
+    """Read `config.clique`. Geth's spellings `period` and `epoch` are accepted too."""
     period = members.number("blockperiodseconds", bits=31, minimum=1)
     epoch = members.number("epochlength", bits=63, minimum=1)
-    # only geth allows period 0, which produces a block whenever there are transactions
+    # only geth has period 0, with which a signer makes a block whenever transactions are pending
     geth_period = members.number("period", bits=31)
     geth_epoch = members.number("epoch", bits=63, minimum=1)
     if period is not None and geth_period is not None and period != geth_period:
@@ -209,7 +209,7 @@ def read_bft(members: Members, transitions: list[Members]) -> BftParameters:
 
 
 def _read_period_ms(members: Members) -> int | None:
-    """Read the block period in milliseconds. Besu's experimental spelling starts with an x and has no minimum."""
+    """Read the block period in milliseconds. Besu's experimental spelling (with a leading x) has no minimum."""
     period = members.number("blockperiodmilliseconds", bits=31)
     if period is not None and 0 < period < MIN_BLOCK_PERIOD_MS:
         raise members.invalid("blockperiodmilliseconds", period, f"0 or at least {MIN_BLOCK_PERIOD_MS}")
@@ -218,7 +218,9 @@ def _read_period_ms(members: Members) -> int | None:
 
 
 def _read_empty_period_s(members: Members) -> int | None:
-    """Read the period of empty blocks. Besu before 26.5 spells it with an x; the newer spelling has priority."""
+    """Read the period of empty blocks. Besu before 26.5 spells the key with a leading x; the newer spelling has
+    priority.
+    """
     period = members.number("emptyblockperiodseconds", bits=31)
     besu_period = members.number("xemptyblockperiodseconds", bits=31)
     return besu_period if period is None else period
@@ -283,7 +285,7 @@ def _read_validators(entry: Members) -> tuple[Address, ...] | None:
 
 
 def _by_block(transitions: list[Members]) -> list[Members]:
-    """Return the entries sorted by block. The block must be present, positive and unique."""
+    """Return the entries sorted by block. Raises an error if a block is missing, not positive or repeated."""
     seen: set[int] = set()
     keyed: list[tuple[int, Members]] = []
     for entry in transitions:
@@ -299,5 +301,5 @@ def _by_block(transitions: list[Members]) -> list[Members]:
 
 
 def _first(*values: int | None) -> int:
-    """Return the first value that is set. The last value is always set."""
+    """Return the first value that is not None. The last value is never None."""
     return next(value for value in values if value is not None)

@@ -1,11 +1,11 @@
-"""The built-in development network, and the names of networks this node does not join.
+"""The built-in development network, and the names of networks that this node does not join.
 
 `--dev-fork=petersburg` gives the genesis of Pantheon 1.2, with the same hash: chain id 2018, ethash with fixed
 difficulty 100, three funded accounts. By default all forks to Osaka are active from the start, and the ten accounts of
 other development nodes are funded as well.
 
-The base fee starts at 7 wei and stays there, because an eighth of it is 0 in whole wei and no block fills half of the
-gas limit. It is not 0, because libraries would then assume a chain without EIP-1559.
+The base fee starts at 7 wei and stays there, because an eighth of 7 wei rounds to 0 and no block fills half of the gas
+limit. The base fee is above 0, because libraries assume a chain without EIP-1559 when it is 0.
 
 The keys of the accounts are public, for tests only.
 """
@@ -131,14 +131,15 @@ MNEMONIC_ACCOUNTS: Final = tuple(
         ),
     )
 )
-"""The first ten accounts of the mnemonic of other development nodes, at m/44'/60'/0'/0/n."""
+"""The first ten accounts of the test mnemonic that other development nodes use, at m/44'/60'/0'/0/n."""
 
 DEV_ACCOUNTS: Final = (*MNEMONIC_ACCOUNTS, *ORIGINAL_ACCOUNTS)
-"""All accounts in the order of `eth_accounts`. Tools use the first one, so the mnemonic's accounts come first."""
+"""All accounts in the order of `eth_accounts`. The mnemonic's accounts come first, because tools use the first account.
+"""
 
 _BASE_FEE: Final = 7
 
-# maps the value of --dev-fork to the configuration key of the latest fork at genesis
+# this table maps the value of --dev-fork to the configuration key of the latest fork at genesis
 _FORK_KEYS: Final = {
     "frontier": None,
     "homestead": "homesteadBlock",
@@ -156,24 +157,26 @@ _FORK_KEYS: Final = {
     "osaka": "osakaTime",
 }
 DEV_FORKS: Final = tuple(_FORK_KEYS)
-"""Values of `--dev-fork`."""
+"""Names of forks that `--dev-fork` accepts."""
 
 
 def dev_accounts(fork: str = DEFAULT_DEV_FORK) -> tuple[DevAccount, ...]:
-    """Return the funded accounts. Up to Petersburg they are the accounts of Pantheon 1.2."""
+    """Return the funded accounts of the development network. Forks up to Petersburg have only the accounts of Pantheon
+    1.2.
+    """
     return DEV_ACCOUNTS if Milestone[fork.upper()] > Milestone.PETERSBURG else ORIGINAL_ACCOUNTS
 
 
 def dev_genesis(fork: str = DEFAULT_DEV_FORK, overrides: Iterable[tuple[str, int]] = ()) -> Genesis:
     """Return the development network with every fork up to `fork` active from genesis.
 
-    `overrides` replace members of its `config`, such as the chain id.
+    `overrides` replace keys of the genesis `config`, such as the chain id.
     """
     return parse_genesis(json.dumps(_document(fork.lower())), is_dev=True, overrides=overrides)
 
 
 def dev_document(fork: str = DEFAULT_DEV_FORK) -> dict[str, Any]:
-    """Return the genesis file of the development network, for presets that change it."""
+    """Return the genesis file of the development network as an object. Presets change this object."""
     return _document(fork.lower())
 
 
@@ -200,7 +203,7 @@ def _document(fork: str) -> dict[str, Any]:
         if name == fork:
             break
     if "eip158Block" in config:
-        config["eip155Block"] = 0  # has no effect here, but admin_nodeInfo shows it
+        config["eip155Block"] = 0  # the key has no effect on rules, but admin_nodeInfo shows it
     config["daoForkBlock"] = 0
     config["contractSizeLimit"] = 2147483647
     config["ethash"] = {"fixeddifficulty": 100}

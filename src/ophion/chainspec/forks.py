@@ -2,7 +2,8 @@
 
 A `Milestone` is a change of the rules. A `ForkSchedule` maps milestones to their block or time on a network. A later
 milestone implies all earlier milestones, so the active milestone is the latest that has begun. Glacier forks only
-change the difficulty bomb, and BPO forks only change blob parameters. The EVM uses the previous fork for both.
+change the difficulty bomb, and BPO forks only change blob parameters. For these forks, the EVM uses the rules of the
+previous fork.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from msgspec import Struct, field
 
 
 class Milestone(IntEnum):
-    """All changes of the rules, in order."""
+    """All changes of the rules, in order of activation."""
 
     FRONTIER = 0
     HOMESTEAD = 1
@@ -52,7 +53,7 @@ _EVM_RULES: Final = {
     Milestone.BPO4: "osaka",
     Milestone.BPO5: "osaka",
 }
-# delay of the difficulty bomb in blocks (EIP-649, 1234, 2384, 3554, 4345, 5133)
+# this table gives the delay of the difficulty bomb in blocks (EIP-649, 1234, 2384, 3554, 4345, 5133)
 _BOMB_DELAYS: Final = {
     Milestone.BYZANTIUM: 3_000_000,
     Milestone.CONSTANTINOPLE: 5_000_000,
@@ -79,18 +80,18 @@ DEFAULT_BLOB_SCHEDULE: Final = {
 
 
 class Fork(Struct, frozen=True):
-    """Rules of one block."""
+    """Rules that apply to one block."""
 
     milestone: Milestone
     name: str
-    """Name of the rules in the EVM (`BlockEnv.fork`)."""
+    """Name that the EVM uses for these rules (`BlockEnv.fork`)."""
     bomb_delay: int
     """Delay of the difficulty bomb in blocks."""
     blobs: BlobParameters | None
-    """Blob parameters. None before Cancun."""
+    """Blob parameters of the fork; None before Cancun."""
 
     def has(self, milestone: Milestone) -> bool:
-        """Whether this milestone is active."""
+        """Whether a milestone is active under these rules."""
         return self.milestone >= milestone
 
 
@@ -100,7 +101,7 @@ def evm_rules(milestone: Milestone) -> str:
 
 
 class ForkSchedule(Struct, frozen=True, dict=True):
-    """Activation block or time of each milestone. Later milestones activate by time."""
+    """Activation block or time of each milestone. Milestones from Shanghai on activate by time."""
 
     blocks: dict[Milestone, int]
     times: dict[Milestone, int] = field(default_factory=dict)
@@ -121,7 +122,7 @@ class ForkSchedule(Struct, frozen=True, dict=True):
     def at(self, number: int, timestamp: int, merged: bool = False) -> Fork:
         """Return the rules of the block with this number and timestamp.
 
-        `merged` says whether the block comes after the merge, which neither number nor time shows.
+        `merged` states whether the block comes after the merge; number and time do not determine this.
         """
         for time, milestone in self._by_time:
             if timestamp >= time:
@@ -134,7 +135,9 @@ class ForkSchedule(Struct, frozen=True, dict=True):
         return self._forks[Milestone.FRONTIER]
 
     def counts_time(self, value: int) -> bool:
-        """Whether a transition's `block` is a timestamp: true if the nearest fork before it activates by time."""
+        """Whether the `block` of a transition is a timestamp. This is true if the nearest fork before it activates by
+        time.
+        """
         times = [time for time in self.times.values() if time <= value]
         blocks = [block for block in self.blocks.values() if block <= value]
         return bool(times) and max(times) >= max(blocks, default=0)
@@ -148,5 +151,5 @@ class ForkSchedule(Struct, frozen=True, dict=True):
 
 
 def _latest_first(begins: dict[Milestone, int]) -> tuple[tuple[int, Milestone], ...]:
-    """Sort milestones latest first, because the latest is usually active."""
+    """Sort milestones latest first, because a search usually ends at the latest."""
     return tuple((begins[milestone], milestone) for milestone in sorted(begins, reverse=True))

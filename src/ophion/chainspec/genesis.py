@@ -65,7 +65,7 @@ class Genesis(Struct, frozen=True):
     parent_beacon_block_root: Hash32
     accounts: tuple[GenesisAccount, ...]
     warnings: tuple[str, ...] = ()
-    """Warnings for the operator, such as comments and unknown members."""
+    """Warnings for the operator, for example about comments and unknown keys."""
 
     def header(self, state_root: Hash32) -> Header:
         """Return the first header. Its fields depend on the forks active at its timestamp."""
@@ -101,9 +101,9 @@ def _merges(spec: ChainSpec) -> bool:
 
 
 def parse_genesis(text: bytes | str, is_dev: bool = False, overrides: Iterable[tuple[str, int]] = ()) -> Genesis:
-    """Read a genesis file. `GenesisError` names the wrong member in one line.
+    """Read a genesis file. `GenesisError` names the wrong key in one line.
 
-    `overrides` replace members of its `config`.
+    `overrides` replace keys of the genesis `config`.
     """
     values, warnings = parse_json(text)
     _override(values, overrides)
@@ -122,8 +122,8 @@ def parse_genesis(text: bytes | str, is_dev: bool = False, overrides: Iterable[t
 
 
 def _unusual(genesis: Genesis) -> Iterator[str]:
-    """Yield warnings about three members that interface.md prescribes in a BFT genesis. Other clients may check
-    these members.
+    """Yield warnings if nonce, difficulty or mix hash of a BFT genesis differ from the values in interface.md. Other
+    clients may check these values.
     """
     if genesis.spec.engine not in (EngineKind.IBFT2, EngineKind.QBFT):
         return
@@ -149,7 +149,9 @@ def _override(values: Folded, overrides: Iterable[tuple[str, int]]) -> None:
 
 
 def _excess_blob_gas(top: Members, spec: ChainSpec) -> int:
-    """Read the excess blob gas. The limit is 88 fee fractions, because e^89 exceeds 127 bits."""
+    """Read the excess blob gas. The maximum is 88 times the update fraction, so that the blob base fee fits into 127
+    bits.
+    """
     excess = top.number("excessBlobGas") or 0
     most = _MAX_FRACTIONS * min(one.fee_fraction for one in spec.forks.blob_schedule.values())
     if excess >= most:
@@ -213,7 +215,7 @@ def _read_accounts(top: Members) -> tuple[GenesisAccount, ...]:
         value = alloc.get(key)
         if not isinstance(value, Folded):
             raise alloc.invalid(key, value, "must be an object")
-        # a separate `Members`, so that other members of accounts (privateKey, comment) cause no warning
+        # use a separate `Members` per account, so that unknown keys of accounts (privateKey, comment) cause no warning
         accounts[address] = _read_account(address, Members(value, alloc.path(key)))
     return tuple(accounts.values())
 
@@ -248,7 +250,7 @@ def _read_storage(entry: Members) -> tuple[tuple[Hash32, Hash32], ...]:
 
 
 def _word(value: Any) -> Hash32 | None:
-    """Read 32 bytes from hexadecimal text of at most that length, or from a JSON number."""
+    """Read 32 bytes from a JSON number or from hexadecimal text, which may be shorter."""
     if isinstance(value, str):
         digits = strip_prefix(value)
         if len(digits) > 2 * HASH_LENGTH:

@@ -1,10 +1,10 @@
 """Genesis JSON as objects that are read by name.
 
-Keys are case-insensitive at every depth and converted to lower case here. `Members` records the keys that were read;
-all others are reported as unknown. Every error has the path of the member.
+Keys are case-insensitive at every depth and converted to lower case. `Members` records the keys that were read; all
+other keys are reported as unknown. Every error has the path of the key.
 
-JSON permits repeated keys, and files often repeat comments. A repeated key is an error when it is read, because its
-value is ambiguous; otherwise it is a warning.
+JSON permits repeated keys, and files often repeat comments. Reading a repeated key is an error, because its value is
+ambiguous. A repeated key that is not read causes a warning.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ophion.primitives.hexcodec import HexError, parse_data_lenient, strip_prefi
 from ophion.primitives.types import ADDRESS_LENGTH, Address
 
 MAX_DEPTH: Final = 32
-"""Limit of nesting. Deeper JSON is refused before parsing; a genesis needs far less."""
+"""Maximum nesting depth. Deeper JSON is refused before parsing."""
 
-# an unterminated string or comment matches to the end, so that no text is scanned twice
+# an unterminated string or comment matches up to the end of the text, so that no text is scanned twice
 _TOKENS: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|//[^\n]*|/\*(?:.*?\*/|.*)|[\[\]{}]', re.DOTALL)
 _COMMENT_WARNING: Final = "The genesis file contains comments, which are not part of JSON; they are ignored."
 _DIGITS: Final = re.compile(r"[0-9]{1,100}")
@@ -61,7 +61,7 @@ class Folded(dict[str, Any]):
 def parse_json(text: bytes | str) -> tuple[Folded, list[str]]:
     """Return the object of a genesis file, and warnings. `GenesisError` names line and column.
 
-    Repeated members cause only a warning, unless one of them is read.
+    A repeated key causes a warning. Reading that key later causes an error.
     """
     if isinstance(text, bytes):
         try:
@@ -103,7 +103,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _without_comments(text: str) -> tuple[str, bool]:
-    """Replace comments with blanks, so that all positions stay the same. Raises an error for deep nesting."""
+    """Replace comments with blanks, so that positions in the text stay the same. Raises an error for deep nesting."""
     depth = 0
     pieces: list[str] = []
     copied = 0
@@ -131,7 +131,7 @@ def _without_comments(text: str) -> tuple[str, bool]:
 
 
 class Members:
-    """One object of a genesis file."""
+    """One JSON object of a genesis file, whose keys are read by name."""
 
     __slots__ = ("_asked", "_children", "_path", "_values")
 
@@ -142,42 +142,42 @@ class Members:
         self._children: dict[str, Members] = {}
 
     def get(self, name: str) -> Any:
-        """Return the raw value, or None if it is absent or null."""
+        """Return the raw value of a key, or None if the key is absent or null."""
         key = name.lower()
         self._asked.add(key)
         self._values.refuse_repeated(key)
         return self._values.get(key)
 
     def has(self, name: str) -> bool:
-        """Whether the member is present and not null."""
+        """Whether the key is present and not null."""
         return self.get(name) is not None
 
     def names(self) -> list[str]:
-        """All keys, in lower case."""
+        """All keys of the object, in lower case."""
         return list(self._values)
 
     def unknown(self) -> list[str]:
-        """Return the paths of all members that were not read, including nested members, in their original spelling."""
+        """Return the paths of all keys that were not read, including nested keys, in their original spelling."""
         own = [self.path(_shown(self._values.spelling[key])) for key in self._values if key not in self._asked]
         return own + [path for child in self._children.values() for path in child.unknown()]
 
     def path(self, name: str) -> str:
-        """Return the path of a member."""
+        """Return the path of a key."""
         return f"{self._path}.{name}" if self._path else name
 
     def invalid(self, name: str, value: Any, reason: str = "") -> GenesisError:
-        """Return the error for an invalid member."""
+        """Return the error for an invalid key."""
         where = self.path(name)
         because = f" ({reason})" if reason else ""
         return GenesisError(f"Invalid {where} in genesis block configuration: {_shown(value)}{because}", where)
 
     def missing(self, name: str) -> GenesisError:
-        """Return the error for a missing member."""
+        """Return the error for a missing key."""
         where = self.path(name)
         return GenesisError(f"Invalid genesis block configuration, missing value for '{where}'", where)
 
     def child(self, name: str) -> Members | None:
-        """Return a nested object."""
+        """Return the object that is the value of a key."""
         value = self.get(name)
         if value is None:
             return None
@@ -186,7 +186,7 @@ class Members:
         return self._child(name, value)
 
     def children(self, name: str) -> list[Members]:
-        """Return a list of objects. Empty when absent."""
+        """Return the list of objects under a key, or an empty list if the key is absent."""
         value = self.get(name)
         if value is None:
             return []
@@ -200,14 +200,14 @@ class Members:
         return result
 
     def _child(self, name: str, values: Folded) -> Members:
-        """Return a nested object. All calls return the same object, so that it records all keys that were read."""
+        """Return a nested object. Repeated calls return the same object, which records the keys that were read."""
         key = name.lower()
         if key not in self._children:
             self._children[key] = Members(values, self.path(name))
         return self._children[key]
 
     def number(self, name: str, bits: int = 64, minimum: int = 0) -> int | None:
-        """Read a JSON number or text: hexadecimal after 0x, otherwise decimal."""
+        """Read a JSON number or text. Text is hexadecimal after 0x, otherwise decimal."""
         value = self.get(name)
         if value is None:
             return None
@@ -226,7 +226,7 @@ class Members:
         return self._bounded(name, value, number, bits, 0)
 
     def plain_number(self, name: str, bits: int = 64, minimum: int = 0) -> int | None:
-        """Read a JSON number. Fork activations have no other form."""
+        """Read a JSON number. Text is an error; fork activations are always numbers."""
         value = self.get(name)
         if value is None:
             return None
@@ -235,7 +235,7 @@ class Members:
         return self._bounded(name, value, as_number(value), bits, minimum)
 
     def flag(self, name: str) -> bool:
-        """Read true or false. False when absent."""
+        """Read true or false. An absent key is false."""
         value = self.get(name)
         if value is None:
             return False
@@ -246,7 +246,7 @@ class Members:
         return value
 
     def text(self, name: str) -> str | None:
-        """Read text."""
+        """Read the text under a key."""
         value = self.get(name)
         if value is not None and not isinstance(value, str):
             raise self.invalid(name, value, "must be text")
@@ -287,13 +287,13 @@ class Members:
 
 
 def parse_address_lenient(text: str) -> Address:
-    """Read an address with optional prefix. Pads a shorter address with zeros on the left, like Besu."""
+    """Read an address with optional prefix. A shorter address is padded with zeros on the left; Besu does the same."""
     digits = strip_prefix(text)
     return parse_data_lenient(digits.rjust(2 * ADDRESS_LENGTH, "0") if digits else text, ADDRESS_LENGTH)
 
 
 def as_number(value: Any) -> int | None:
-    """Return the integer of a JSON number or of text (0x hexadecimal, otherwise decimal). None for other values."""
+    """Return the integer of a JSON number or of text (0x hexadecimal, otherwise decimal), or None for other values."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):

@@ -1,7 +1,7 @@
-"""Converts GoQuorum's forms of the genesis `config` to Besu's, before the object is read.
+"""Converts GoQuorum's forms of the genesis `config` to Besu's forms, before the genesis is read.
 
-These forms are a list of `transitions`, the sections `istanbul` and `qbft` with geth's spellings, and code sizes in
-KiB. GoQuorum's older protocols (Raft, Istanbul BFT before QBFT) have no equivalent and are refused.
+GoQuorum's forms are a list of `transitions`, the sections `istanbul` and `qbft` with geth's spellings, and code sizes
+in KiB. GoQuorum's older protocols (Raft, Istanbul BFT before QBFT) have no equivalent and are refused.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ _MARKS: Final = ("istanbul", "isquorum", "maxcodesize", "maxcodesizeconfig", "tx
 
 
 def is_goquorum(config: Folded) -> bool:
-    """Whether a `config` object uses forms that only GoQuorum has."""
+    """Whether a `config` object uses keys or values that only GoQuorum writes."""
     transitions = config.get("transitions")
     return (isinstance(transitions, list) and bool(transitions)) or any(mark in config for mark in _MARKS)
 
 
 def rewrite_goquorum(config: Folded) -> list[str]:
-    """Rewrite the object in place; return warnings. Raises `GenesisError` for protocols that Ophion does not have."""
+    """Rewrite the object in place and return warnings. Raises `GenesisError` for protocols that Ophion does not
+    support.
+    """
     warnings: list[str] = []
     given = config.pop("transitions", None)
     entries = [entry for entry in given if isinstance(entry, Folded)] if isinstance(given, list) else []
@@ -65,7 +67,7 @@ def rewrite_goquorum(config: Folded) -> list[str]:
 
 
 def _order_forks(config: Folded, warnings: list[str]) -> None:
-    """Start Berlin no later than London: go-ethereum runs London's instructions, which include Berlin's."""
+    """Start Berlin no later than London, because go-ethereum's London instructions include those of Berlin."""
     berlin, london = as_number(config.get("berlinblock")), as_number(config.get("londonblock"))
     if berlin is not None and london is not None and london < berlin:
         config["berlinblock"] = london
@@ -83,7 +85,9 @@ def _algorithm(entry: Folded) -> str:
 
 
 def _entry(config: Folded, entry: Folded) -> Folded | None:
-    """Convert a QBFT transition to Besu's form. A transition at block 0 changes the sections and returns None."""
+    """Convert a QBFT transition to Besu's form. A transition at block 0 changes the `qbft` sections instead and returns
+    None.
+    """
     block, algorithm = as_number(entry.get("block")), _algorithm(entry)
     if algorithm not in ("", "qbft"):
         raise GenesisError(f"GoQuorum's algorithm {algorithm[:20]} is not supported, only qbft", "config.transitions")

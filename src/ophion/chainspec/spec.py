@@ -1,7 +1,7 @@
 """`ChainSpec`: all rules of a network in one frozen value.
 
-`read_spec` reads it from `config` of a genesis file (keys of consensus.md 5.4). It refuses rules that this node does
-not support, instead of failing at a later block.
+`read_spec` reads the specification from `config` of a genesis file (keys of consensus.md 5.4). It refuses rules that
+Ophion does not support, so that a node does not fail at a later block.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ TIME_FORKS: Final = (
     ("bpo5Time", Milestone.BPO5),
 )
 _UNSUPPORTED_FORKS: Final = ("amsterdamTime", "futureEipsTime", "experimentalEipsTime")
-# keys that only other clients read, or that have no effect: listed here to avoid a warning
+# these keys have no effect, or only other clients read them, so they cause no warning
 _WITHOUT_EFFECT: Final = ("eip150Hash", "eip155Block", "terminalTotalDifficultyPassed")
 
 
@@ -72,15 +72,17 @@ class ChainSpec(Struct, frozen=True):
     ibft2: BftParameters | None = None
     qbft: BftParameters | None = None
     terminal_total_difficulty: int | None = None
-    """Total difficulty that ends proof of work. None: the network never merges."""
+    """Total difficulty that ends proof of work; None if the network never merges."""
     dao_fork_block: int | None = None
-    """Block of the DAO fork. None: no such fork."""
+    """Block of the DAO fork; None if the network has no DAO fork."""
     contract_size_limit: int | None = None
-    """Maximum code size of a contract. None: the limit of the fork (24,576 from Spurious Dragon on)."""
+    """Maximum code size of a contract. None applies the limit of the fork (24,576 bytes from Spurious Dragon on)."""
     zero_base_fee: bool = False
-    """Whether the base fee is 0 in every block after genesis. Headers are then not checked for it."""
+    """Whether the base fee is 0 in every block after genesis. With this option, the base fee of headers is not checked.
+    """
     fixed_base_fee: bool = False
-    """Whether the base fee is the node's minimum gas price. Headers are then not checked for it."""
+    """Whether the base fee is the node's minimum gas price. With this option, the base fee of headers is not checked.
+    """
     initial_base_fee: int = DEFAULT_BASE_FEE
     """Base fee of the first London block."""
     deposit_contract: Address | None = None
@@ -88,7 +90,7 @@ class ChainSpec(Struct, frozen=True):
     consolidation_request_contract: Address | None = None
     bootnodes: tuple[str, ...] = ()
     names_chain_id: bool = True
-    """Whether the genesis has a chain id. Otherwise transactions and code use a default."""
+    """Whether the genesis has a chain id. Without it, transactions and code use a default."""
     is_dev: bool = False
     """Whether this is the built-in development network, whose blocks need no proof of work."""
     fork_blocks: tuple[int, ...] = ()
@@ -105,7 +107,7 @@ class ChainSpec(Struct, frozen=True):
 
     @property
     def migration_block(self) -> int | None:
-        """First QBFT block of a chain that begins with another engine. None without a migration."""
+        """First QBFT block of a chain that begins with another engine; None if the chain has no migration."""
         if self.engine not in (EngineKind.CLIQUE, EngineKind.IBFT2) or self.qbft is None:
             return None
         return self.qbft.start_block or None
@@ -278,14 +280,14 @@ def _refuse_what_cannot_be(config: Members, spec: ChainSpec) -> None:
     if spec.zero_base_fee and spec.fixed_base_fee:
         raise config.invalid("fixedBaseFee", True, "zeroBaseFee is set too")
     if spec.engine is EngineKind.CLIQUE and spec.forks.times and spec.terminal_total_difficulty is None:
-        # a Clique header has no fields for withdrawals and later additions (consensus.md 1.3)
+        # Clique headers have no fields for withdrawals and for later forks (consensus.md 1.3)
         first = next(key for key, milestone in TIME_FORKS if milestone in spec.forks.times)
         raise config.invalid(first, config.get(first), "Clique networks end with London")
     _check_migration(config, spec)
 
 
 def _check_migration(config: Members, spec: ChainSpec) -> None:
-    """Refuse a migration to QBFT whose transitions come before its start block."""
+    """Raise an error if a transition comes before the start block of a migration to QBFT."""
     qbft, first = spec.qbft, spec.migration_block
     if qbft is None or first is None:
         return

@@ -1,7 +1,7 @@
 """System contracts that the protocol calls in every block, as published in the EIPs.
 
-A genesis that starts with the forks of these contracts should contain them. Calls to a missing contract have no effect.
-The built-in development network contains them.
+A genesis that activates the forks of these contracts should contain the contracts. Calls to a missing contract have no
+effect. The built-in development network contains all of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Splits argv into a command, its options and the global options.
 
-Global options may stand before or after the command. After the command, its own options take precedence:
+Global options may stand before or after the command. After the command, the command's own options take precedence:
 `--config-file` of `operator generate-blockchain-config` belongs to the command, not to the node.
 """
 
@@ -38,7 +38,7 @@ class Basics(Options):
 
 
 _WORDS_AS_FLAGS: Final = {"-X": "Xhelp", "--Xhelp": "Xhelp"}
-"""Commands that Pantheon 1.2 also accepted as flags."""
+"""Commands that may also be written as flags, as in Pantheon 1.2."""
 
 
 class Arguments(Struct):
@@ -50,12 +50,12 @@ class Arguments(Struct):
     settings: list[Given] = field(default_factory=list)
     own: list[Given] = field(default_factory=list)
     besu: list[BesuSetting] = field(default_factory=list)
-    """Options that exist only in Besu."""
+    """Options that Besu has and Ophion does not, with their values."""
     words: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def asks(self, name: str) -> bool:
-        """Whether --help or --version was given without the value `false`."""
+        """Whether --help or --version was given, with a value other than `false`."""
         return any(given.spec.name == name and given.texts != ("false",) for given in self.basics)
 
 
@@ -108,8 +108,8 @@ class _Reader:
                 return
 
     def _besu_flag(self, token: str, rest: deque[str]) -> bool:
-        """Read an option that exists only in Besu, with its value. Returns False if Besu has no such option."""
-        from ophion.node.besu.settings import read_besu_setting  # imported only for options of Besu
+        """Read an option that only Besu has, with its value. Returns False if Besu does not have the option either."""
+        from ophion.node.besu.settings import read_besu_setting  # lazy import: only options of Besu need this module
 
         flag, has_value, text = token.partition("=")
         setting = read_besu_setting(flag[2:], (text,) if has_value else (), OptionSource.FLAG, f"option '{flag}'")
@@ -130,7 +130,8 @@ class _Reader:
             elif self.result.command is not None:
                 self.result.problems.append(f"Unmatched argument: '{word}'")
             elif not self._has_unknown_word:
-                self._has_unknown_word = True  # do not report later words: they may belong to the unknown word
+                # report only the first unknown word, because later words may be its arguments
+                self._has_unknown_word = True
                 self.result.problems.append(_unknown(word, self._siblings))
 
     def _enter(self, chosen: Family | Command) -> None:
@@ -141,7 +142,7 @@ class _Reader:
             own = commands.get(chosen.name)
             if isinstance(own, Command):
                 self._enter(own)
-                # a word may still choose another command of the family
+                # the next word may still choose another command of the family
                 self._siblings = {name: command for name, command in commands.items() if command is not own}
         else:
             self.result.command = chosen
@@ -151,7 +152,7 @@ class _Reader:
 
 
 def _unknown(word: str, known: Iterable[str]) -> str:
-    import difflib  # imported only for errors
+    import difflib  # lazy import: only error messages need difflib
 
     close = difflib.get_close_matches(word, list(known), n=2)
     hint = f" (did you mean {' or '.join(close)}?)" if close else ""
@@ -159,5 +160,7 @@ def _unknown(word: str, known: Iterable[str]) -> str:
 
 
 def read_arguments(argv: Sequence[str], settings: type) -> Arguments:
-    """Find the command and sort the options. Collects unknown words and flags as problems."""
+    """Split argv into the command, its own options and the global options. Unknown words and flags are returned as
+    problems.
+    """
     return _Reader(settings).read(argv)

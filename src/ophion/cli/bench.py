@@ -84,7 +84,8 @@ async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | N
     clock = SystemClock()
     endpoint = JsonRpcEndpoint(options.url, token)
     node = await endpoint.connect()
-    chain_id = int(await node.call("eth_chainId"), 16)  # first call: its error explains why the node does not answer
+    # if the node does not answer, the error of this first call explains why
+    chain_id = int(await node.call("eth_chainId"), 16)
     subject = Subject(
         options.url,
         await _client(node),
@@ -110,19 +111,19 @@ async def _client(node: JsonRpcConnection) -> str:
     """Return the client version of the node."""
     try:
         return str(await node.call("web3_clientVersion"))
-    except CommandError:  # the node does not serve the API group WEB3
+    except CommandError:  # the node may not serve the API group WEB3
         return "a node of unknown version"
 
 
 async def _published(node: JsonRpcConnection) -> PrivateKey | None:
-    """Return a funded test account whose private key is public, or None if the network has none."""
+    """Return a funded test account whose private key is public, or None if the network has no such account."""
     account = ORIGINAL_ACCOUNTS[1]
     balance = int(await node.call("eth_getBalance", data(account.address), "latest"), 16)
     return PrivateKey(account.private_key) if balance else None
 
 
 def _show(step: Step) -> None:
-    """Print a line of progress."""
+    """Print a line about a finished load step."""
     median = percentile(step.mined_s, 0.5)
     waited = "nothing mined" if median is None else f"mined after {median:.2f} s"
     verdict = "kept up" if kept_up(step) else "too much"
@@ -130,7 +131,7 @@ def _show(step: Step) -> None:
 
 
 def _expect_directory(target: Path) -> None:
-    """Raise an error before the search starts if the report cannot be written."""
+    """Raise an error before the search starts if the folder of the report does not exist."""
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -98,7 +98,7 @@ def import_blocks(options: BlockImportOptions, session: CommandSession) -> int:
 
 
 def _upkeep(chain: Chain, states_kept: int | None) -> Callable[[], None] | None:
-    """Return the pruning step that runs after each commit. None if every state is stored."""
+    """Return the pruning step that runs after each commit, or None if the node keeps every state."""
     if states_kept is None:
         return None
     check_no_private_states(chain.store)
@@ -133,7 +133,7 @@ def _run(options: BlockImportOptions, chain: Chain, keeps_revert_data: bool, upk
 
 
 def _make(options: BlockImportOptions, chain: Chain, upkeep: Callable[[], None] | None) -> None:
-    """Produce blocks from descriptions. Each file continues the chain of the previous file."""
+    """Produce blocks from descriptions in files. Each file continues the chain of the previous file."""
     clock = SystemClock()
     script = BlockScript(ImportCore(chain, clock), clock, not options.skip_pow, upkeep)
     began, done = clock.monotonic(), ImportProgress()

@@ -15,18 +15,18 @@ T = TypeVar("T", bound=Options)
 
 
 class CommandSession(Struct, frozen=True):
-    """One run of a command: global options, arguments, warnings."""
+    """One run of a command, with global options, arguments and warnings."""
 
     settings: Loaded[Any]
-    """The global configuration."""
+    """The global configuration of the node."""
     words: tuple[str, ...] = ()
     """Arguments that are not options, such as files and folders."""
     config_file: Path | None = None
     """The configuration file that was read, if any."""
     warnings: tuple[str, ...] = ()
-    """Warnings about settings that have no effect or get a value other than given."""
+    """Warnings about settings that have no effect or a changed value."""
     problems: tuple[str, ...] = ()
-    """Errors in the global options, for a command that reports them itself."""
+    """Errors in the global options. Only commands with `reports_problems` receive them."""
 
     def part(self, cls: type[T]) -> T:
         """Return one part of the global configuration. Raises `ConfigError` for problems of that part."""
@@ -60,8 +60,8 @@ class Command(Struct, frozen=True):
 class Family(Struct, frozen=True):
     """A family of commands: the first word of the command line.
 
-    `module` is imported when the word is used; its `COMMANDS` are the commands of the family. A command with the name
-    of its family needs no second word.
+    `module` is imported when this word is used; its `COMMANDS` are the commands of the family. A command with the same
+    name as its family needs no second word.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The consensus status that a remote node reports, reduced to checked values."""
+"""Reads the consensus status of a remote node and checks every value."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class ReportedConsensus(Struct, frozen=True):
     quorum: int
     validators: tuple[str, ...]
     disconnected: frozenset[str] | None
-    """Validators that are not connected. None if the node does not report connections."""
+    """Validators that are not connected to the node; None if the node does not report connections."""
     explanation: tuple[str, ...]
     members: tuple[ReportedValidator, ...]
 
 
 def read_consensus_status(answer: Any) -> ReportedConsensus | None:
-    """Read a status of any JSON shape. Returns None if it is not a status. Leaves out malformed entries."""
+    """Read a status from JSON of any shape. Returns None if the value is not a status, and omits malformed entries."""
     if not isinstance(answer, dict):
         return None
     phase, quorum = answer.get("phase"), answer.get("quorum")

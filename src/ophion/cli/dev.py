@@ -86,9 +86,9 @@ class DevOptions(Options):
     silent: bool = option("--silent", "--quiet", "-q", default=False, help="Write no log and no banner.")
 
     def tokens(self) -> list[str]:
-        """Return these options as equivalent node options."""
+        """Return the node options that are equivalent to these options."""
         state_in = self.load_state or (self.state if self.state is not None and self.state.exists() else None)
-        # a forked chain follows current rules, so it gets the defaults of a current tool
+        # a forked chain usually follows current rules, so use the defaults of anvil, which are current too
         preset = DevPreset.ANVIL if self.preset is None and self.fork_url is not None else self.preset
         plain = (
             ("--dev-preset", None if preset is None else preset.value),
@@ -132,7 +132,7 @@ def _fork(name: str) -> str:
 
 
 def start(options: DevOptions, session: CommandSession) -> int:
-    """Add the preset, then run the node."""
+    """Add the options of the development preset, then run the node."""
     settings = with_tokens(session.settings, options.tokens())
     loaded = with_dev_preset(settings)
     if not session.settings.is_given("--dev-unlocked-accounts"):
@@ -140,7 +140,7 @@ def start(options: DevOptions, session: CommandSession) -> int:
     if options.print_command:
         print(command_line(loaded.given.values()))
         return 0
-    # the preset itself causes this warning
+    # suppress this warning, because the preset and not the user causes it
     unexpected = (warning for warning in warnings_of(loaded) if warning != PERM_WITHOUT_PERMISSIONS)
     for warning in (*misspelt_variables(os.environ, specs_of(NodeConfig)), *session.warnings, *unexpected):
         print(f"Warning: {warning}", file=sys.stderr)
@@ -148,7 +148,7 @@ def start(options: DevOptions, session: CommandSession) -> int:
 
 
 def _attach_execution_log(config: NodeConfig, core: Core, lanes: Lanes) -> ExecutionLog | None:
-    # imported here: the modules of the node are loaded while its database opens
+    # lazy import: the modules of the node load while its database opens
     from ophion.sdk.execution_log.attach import attach_execution_log
 
     return attach_execution_log(config, core, lanes)

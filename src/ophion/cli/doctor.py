@@ -1,4 +1,4 @@
-"""`ophion doctor`: checks the nodes of a network and reports whether it produces blocks."""
+"""`ophion doctor`: checks the nodes of a network and reports whether the network produces blocks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class DoctorOptions(Options):
 
 @dataclass(slots=True)
 class CheckedNode:
-    """One node and its responses. Every text is safe to print."""
+    """One node and its responses. Every text in it is safe to print."""
 
     url: str
     client: str = ""
@@ -58,20 +58,20 @@ class CheckedNode:
     head: str = ""
     age_s: float = 0.0
     peers: int | None = 0
-    """Number of peers. None if the node does not report it."""
+    """Number of peers; None if the node does not report the number."""
     is_syncing: bool = False
     status: ReportedConsensus | None = None
-    """Consensus status. None if the node does not report it."""
+    """Consensus status; None if the node does not report a status."""
     migration: KnownMigration = NOT_REPORTED
     """The migration to QBFT in the node's genesis file."""
     problem: str | None = None
-    """Why the node cannot be used."""
+    """The reason why the node cannot be used, or None."""
     new_blocks: int = 0
     """Number of blocks since the first check."""
 
 
 def examine(url: str, now: float, token: str | None = None) -> CheckedNode:
-    """Send all queries to one node. Tolerates responses of any shape."""
+    """Send all queries to one node. Accepts responses of any shape."""
     checked = CheckedNode(url)
     parts = urlsplit(url)
     with_port = parts if parts.port else parts._replace(netloc=f"{parts.netloc}:{_PORT}")
@@ -149,7 +149,7 @@ def verdict(nodes: Sequence[CheckedNode]) -> tuple[bool, list[str]]:
 
 
 def _about_validators(online: Sequence[CheckedNode]) -> Iterator[str]:
-    """Yield the reports of the nodes about validators, without duplicates."""
+    """Yield lines about validators from the reports of all nodes, without duplicates."""
     shown: set[str] = set()
     for node in online:
         for member in node.status.members if node.status is not None else ():
@@ -169,7 +169,7 @@ def _about_validators(online: Sequence[CheckedNode]) -> Iterator[str]:
 
 
 def _advice(online: Sequence[CheckedNode]) -> Iterator[str]:
-    """Yield what each validator of a stalled network waits for, and what the operator can do."""
+    """Yield what each validator of a stalled network waits for, with advice for the operator."""
     statuses = [(node, node.status) for node in online if node.status is not None]
     if not statuses:
         yield (

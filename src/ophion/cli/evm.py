@@ -1,7 +1,7 @@
 """`ophion evm`: runs files or folders of the public Ethereum test vectors on all cores.
 
 State and transaction tests run in threads, because the extension releases the GIL. Block tests run in processes,
-because they use the Python import.
+because the import of blocks is Python code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ophion.cli.progress import Progress
 from ophion.errors import CommandError, ConfigError, OphionError
 from ophion.native import vectors
 from ophion.native.exceptions import NativeError
-from ophion.vectors.block_test import run_file  # imported only in the worker processes
+from ophion.vectors.block_test import run_file  # lazy import: only worker processes need this module
 from ophion.vectors.outcome import Outcome
 
 Run = Callable[[Path], list[Outcome]]
@@ -58,7 +58,7 @@ def _blocks(path: Path) -> list[Outcome]:
 
 
 def files_of(words: Sequence[str]) -> list[Path]:
-    """Return the JSON files of the arguments, without duplicates. Searches folders recursively."""
+    """Return the JSON files that the arguments name, without duplicates. Folders are searched recursively."""
     if not words:
         raise ConfigError("Missing required argument: PATH…")
     found: dict[Path, None] = {}
@@ -105,7 +105,7 @@ def _run(session: CommandSession, run: Run, pool: Callable[..., Executor]) -> in
 
 
 def _mapped(executor: Executor, run: Run, files: Sequence[Path]) -> Iterator[Iterable[Outcome]]:
-    """Yield outcomes in the order of the files, so that runs are comparable."""
+    """Yield outcomes in the order of the files, so that two runs can be compared."""
     return executor.map(run, files, chunksize=4)
 
 

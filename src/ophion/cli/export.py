@@ -124,7 +124,7 @@ class ExportOptions(Options):
     )
 
     def rows(self) -> Rows:
-        """Return the conditions on rows."""
+        """Return the filter of rows that the options describe."""
         count = max((position + 1 for position, _ in self.topics), default=0)
         by_position = [tuple(topic for at, topic in self.topics if at == position) for position in range(count)]
         return Rows(self.addresses, tuple(any or None for any in by_position), self.senders, self.recipients)
@@ -158,7 +158,7 @@ def _run(options: ExportOptions, session: CommandSession, file_format: FileForma
 
 
 def _decoding(options: ExportOptions, reader: TableReader) -> tuple[TableReader, tuple[Dataset, ...]]:
-    """Return a reader that adds the decoded datasets that the options name, and a list of these datasets."""
+    """Return a reader that adds the decoded datasets named in the options, and a list of these datasets."""
     kinds = {DECODED[name] for name in options.datasets if name in DECODED}
     if not kinds:
         return reader, ()

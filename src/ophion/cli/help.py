@@ -37,7 +37,7 @@ def usage(family: Family | None, command: Command | None) -> str:
 
 def help_text(family: Family | None, command: Command | None, settings: type) -> str:
     """Return the help of the program, of a family or of a command."""
-    import shutil  # imported only for help
+    import shutil  # lazy import: only the help text needs shutil
 
     width = max(40, min(shutil.get_terminal_size((100, 24)).columns, 110))
     if family is None:

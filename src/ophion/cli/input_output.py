@@ -16,7 +16,7 @@ _MAX_DIGITS = 100
 
 
 def read_input(path: Path | None, failure: str) -> str:
-    """Read a file, or standard input if `path` is None. Raises `CommandError(failure)` when it cannot be read."""
+    """Read a file, or standard input if `path` is None. Raises `CommandError(failure)` if reading fails."""
     if path is None and sys.stdin is None:
         raise CommandError(f"{failure} (standard input is closed)")
     try:
@@ -29,7 +29,7 @@ def read_input(path: Path | None, failure: str) -> str:
 
 
 def read_password() -> str:
-    """Read a password: typed twice at a terminal, or the first line of standard input."""
+    """Read a password. At a terminal the user types it twice; otherwise it is the first line of standard input."""
     if sys.stdin is None:
         raise CommandError("There is no password: standard input is closed.")
     if not sys.stdin.isatty():
@@ -60,7 +60,7 @@ def write_output(path: Path | None, text: str, failure: str) -> None:
 
 
 def parse_json(text: str, failure: str) -> Any:
-    """Parse JSON. Raises `CommandError(failure)` with line and column."""
+    """Parse JSON. Raises `CommandError` with the text `failure`, line and column."""
     try:
         return json.loads(text, parse_constant=_refuse, parse_int=_integer)
     except json.JSONDecodeError as error:
@@ -70,7 +70,7 @@ def parse_json(text: str, failure: str) -> Any:
 
 
 def _integer(digits: str) -> int:
-    # the interpreter has its own limit, with a less useful message
+    # check the length here, because this error message is clearer than the message of Python's own limit
     if len(digits) > _MAX_DIGITS:
         raise ValueError(f"A number of {len(digits)} digits")
     return int(digits)

@@ -1,4 +1,4 @@
-"""`ophion keys check-rotation`: which steps of a validator key rotation are done, and what to do next."""
+"""`ophion keys check-rotation`: reports which steps of a validator key rotation are done, and the next step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ophion.primitives.types import Address
 from ophion.runtime.options import Options, option, problems_of, read_address
 
 _BLOCKS_PER_VALIDATOR: Final = 4
-"""Number of rounds of proposers in which the new validator must have produced a block."""
+"""The new validator must have produced one of the last N blocks, with N this factor times the number of validators."""
 
 
 class RotationOptions(Options):
@@ -43,7 +43,7 @@ class RotationOptions(Options):
 
 
 class Methods(Struct, frozen=True):
-    """Names of the methods of one consensus engine."""
+    """Names of the JSON-RPC methods of one consensus engine."""
 
     validators: str
     propose: str
@@ -70,27 +70,27 @@ ENGINES: Final = (
 
 
 class RotationView(Struct, frozen=True):
-    """What one node reports."""
+    """Validators, votes and block producers that one node reports."""
 
     url: str
     validators: frozenset[str]
     pending: dict[str, bool]
-    """Votes that the node casts: true adds an address, false removes it."""
+    """Votes that the node casts, by address: true adds the address, false removes it."""
     producers: frozenset[str]
     """Validators that produced one of the latest blocks."""
 
 
 class Step(Struct, frozen=True):
-    """One step of the procedure."""
+    """One step of a validator key rotation."""
 
     name: str
     is_done: bool
     action: str
-    """What to do if the step is not done."""
+    """Instruction for the operator if the step is not done."""
 
 
 def rotation_steps(methods: Methods, views: Sequence[RotationView], old: str, new: str) -> list[Step]:
-    """Return the steps in order. The old key is removed after the new key has produced a block."""
+    """Return the steps in order. The old key is removed only after the new key has produced a block."""
     validators = views[0].validators
     needed = len(validators) // 2 + 1
     is_agreed = all(view.validators == validators for view in views)

@@ -45,7 +45,7 @@ class DecryptOptions(PasswordOptions):
 
 
 def encrypt_key(options: EncryptOptions, session: CommandSession) -> int:
-    """Write an encrypted copy of a key file; the source is kept."""
+    """Write an encrypted copy of a key file. The original file stays."""
     source = _one_file(session)
     _refuse_existing(options.target)
     if options.scrypt_n < _MIN_SCRYPT_N or options.scrypt_n & (options.scrypt_n - 1):
@@ -75,13 +75,13 @@ def decrypt_key(options: DecryptOptions, session: CommandSession) -> int:
 
 
 def show_address(options: PasswordOptions, session: CommandSession) -> int:
-    """Print the address of a key file. An encrypted file is decrypted, and the address is computed from the key."""
+    """Print the address of a key file. For an encrypted file, the key is decrypted to compute the address."""
     print(data(load_key(_one_file(session), options.password_file).address))
     return 0
 
 
 def list_keys(options: Options, session: CommandSession) -> int:
-    """Print address, form and path of each key file in the given files and directories."""
+    """Print address, encryption state and path of each key file in the given files and directories."""
     if not session.words:
         raise CommandError("Name at least one file or directory.")
     found = 0
@@ -93,7 +93,7 @@ def list_keys(options: Options, session: CommandSession) -> int:
                 line = _described(file)
             except KeyFileError:
                 if is_folder:
-                    continue  # a data directory also holds other files
+                    continue  # skip the other files of a data directory
                 raise
             print(line)
             found += 1

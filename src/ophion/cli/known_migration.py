@@ -1,4 +1,4 @@
-"""What a running node knows about a migration of its network to QBFT, by `admin_nodeInfo`."""
+"""Reads from `admin_nodeInfo` which migration to QBFT a running node knows."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _OLD_ENGINES = ("clique", "ibft2")
 
 
 class Knowledge(Enum):
-    """What a node says about a migration."""
+    """Whether a node reports a migration to QBFT."""
 
     UNKNOWN = "unknown"
-    """The node does not report its rules: the API group ADMIN is off, or it is another client."""
+    """The node does not report its rules, because the API group ADMIN is off or the node is another client."""
     NONE = "none"
-    """Its genesis file has no migration."""
+    """The genesis file of the node has no migration."""
     PLANNED = "planned"
-    """Its genesis file has one."""
+    """The genesis file of the node has a migration."""
 
 
 class KnownMigration(Struct, frozen=True):
@@ -31,14 +31,14 @@ class KnownMigration(Struct, frozen=True):
 
     knowledge: Knowledge
     block: int | None = None
-    """First QBFT block."""
+    """Number of the first QBFT block."""
 
 
 NOT_REPORTED: Final = KnownMigration(Knowledge.UNKNOWN)
 
 
 def known_migration(node: RpcNode) -> KnownMigration:
-    """Ask a node for the migration that its genesis file has. Raises `NoAnswer` if it is offline."""
+    """Ask a node for the migration in its genesis file. Raises `NoAnswer` if the node is offline."""
     try:
         info = node.ask("admin_nodeInfo")
     except NoAnswer:
@@ -54,7 +54,7 @@ def known_migration(node: RpcNode) -> KnownMigration:
 
 
 def migration_lines(nodes: Sequence[tuple[str, int, KnownMigration]]) -> Iterator[str]:
-    """Yield what an operator must know about a migration under way, from (address, height, migration) of each node."""
+    """Yield lines for the operator about a running migration, from (address, height, migration) of each node."""
     blocks = sorted({known.block for _, _, known in nodes if known.block is not None})
     if not blocks:
         return

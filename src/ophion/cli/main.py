@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("Interrupted.", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # the reader of our output has closed the pipe
+        # the reader of the program's output has closed the pipe
         _abandon_output()
         return EXIT_FAILURE
     except SystemExit:
@@ -57,8 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _prepare_streams() -> None:
-    """Prepare the standard streams for any locale, and replace streams that were closed before the start."""
-    # stdout is None if its descriptor is closed
+    """Make the standard streams usable with any locale, and replace streams that were closed before the start."""
+    # stdout is None if the file descriptor of stdout is closed
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
     if sys.stderr is None:
@@ -69,17 +69,17 @@ def _prepare_streams() -> None:
 
 
 def _is_of_output(error: OSError) -> bool:
-    """Whether an error concerns standard output. Errors of other files name the file."""
+    """Whether an error concerns standard output. An error of any other file has a file name."""
     return error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def _abandon_output() -> None:
-    """Keep the interpreter from reporting unwritable output again at exit."""
+    """Stop the interpreter from reporting a failed write to standard output again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Misused(ConfigError):
-    """An invalid command line. Shown with the usage line."""
+    """The command line is invalid. The error is shown with the usage line."""
 
     def __init__(self, problems: Sequence[str], usage_line: str) -> None:
         super().__init__(problems)
@@ -87,7 +87,7 @@ class _Misused(ConfigError):
 
 
 def _run(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
-    is_besu = tokens[:1] == [_BESU]  # the rest is a whole command line of Besu
+    is_besu = tokens[:1] == [_BESU]  # after the word besu, the rest is a whole command line of Besu
     arguments = read_arguments(tokens[is_besu:], NodeConfig)
     if is_besu:
         environ = {"OPHION_BESU_CONVENTIONS": "true", **environ}
@@ -120,7 +120,7 @@ def _run_node(session: CommandSession, environ: Mapping[str, str]) -> int:
 
 
 def _report(error: BaseException, with_traceback: bool) -> int:
-    """Print the error in one line, or with the traceback on request, and return the exit code."""
+    """Print an error in one line, or with a traceback at --logging=DEBUG, and return the exit code."""
     if with_traceback:
         import traceback
 
@@ -136,7 +136,7 @@ def _report(error: BaseException, with_traceback: bool) -> int:
             print(escape_text(str(error)), file=sys.stderr)
         return EXIT_FAILURE
     if isinstance(error, OSError) and error.filename is not None:
-        # a system error about a given file, such as a missing permission or a name that is too long
+        # the system error names a file, which may be missing, not permitted, or have too long a name
         if not with_traceback:
             print(f"Unable to use {error.filename}: {error.strerror}", file=sys.stderr)
         return EXIT_FAILURE
@@ -162,7 +162,7 @@ def _has_current_directory() -> bool:
 
 
 def _wants_traceback(tokens: Sequence[str], environ: Mapping[str, str]) -> bool:
-    """Whether --logging is DEBUG or more. Reads argv, because reading the options may have failed."""
+    """Whether --logging is DEBUG or more verbose. Reads argv directly, because parsing the options may have failed."""
     level = next((environ[f"{prefix}LOGGING"] for prefix in PREFIXES if f"{prefix}LOGGING" in environ), "")
     if match := re.search(r"(?:^|\0)(?:--logging|-l)[=\0]?([A-Za-z]+)(?:\0|$)", "\0".join(tokens)):
         level = match.group(1)

@@ -1,4 +1,4 @@
-"""`ophion migrate`: move a chain of another client, with its key and configuration, into a new data directory."""
+"""`ophion migrate`: moves a chain of another client, with its key and configuration, into a new data directory."""
 
 from __future__ import annotations
 

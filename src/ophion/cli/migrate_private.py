@@ -1,4 +1,4 @@
-"""`ophion migrate private`: move payloads of Tessera or Orion, or compare private states with the old node."""
+"""`ophion migrate private`: moves payloads of Tessera or Orion, or compares private states with the old node."""
 
 from __future__ import annotations
 

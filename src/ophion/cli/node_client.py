@@ -29,7 +29,7 @@ class UnknownMethod(CommandError):
 
 
 class RpcNode:
-    """A JSON-RPC client of one node over HTTP. `read_url` has checked the URL."""
+    """A JSON-RPC client of one node over HTTP. The URL must come from `read_url`."""
 
     def __init__(self, url: str, token: str | None = None, timeout_s: float = _TIMEOUT_S) -> None:
         self._rpc = JsonRpcClient(url, token, timeout_s=timeout_s)
@@ -45,7 +45,7 @@ class RpcNode:
         return found
 
     def reading(self, subject: str) -> AbstractContextManager[None]:
-        """Report an answer of the wrong form as an error of the node."""
+        """Turn a reply with an unexpected structure into an error that names the node."""
         return self._rpc.reading(subject)
 
     def call(self, to: Address, data: bytes) -> bytes:
@@ -99,7 +99,7 @@ class NodeOptions(Options):
 
 
 def read_token(file: Path | None) -> str | None:
-    """Read the token in a file. Content that is not a token is neither sent nor shown, because it may be a secret."""
+    """Read the token in a file. Other content is neither sent nor shown, because it may be a secret."""
     if file is None:
         return None
     token = read_input(file, "Unable to read the token.").strip()

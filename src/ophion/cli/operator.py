@@ -28,15 +28,15 @@ from ophion.runtime.options import Options, option
 
 _MAX_NODES = 1000
 _FIELD = 2**256 - 2**32 - 977
-"""The field prime of secp256k1."""
+"""The prime of the field over which secp256k1 is defined."""
 _KEYS = "keys"
-"""Folder of all keys, next to the genesis file."""
+"""Name of the folder of all keys, next to the genesis file."""
 _ENGINES: dict[str, Callable[[Sequence[bytes]], bytes]] = {
     "ibft2": lambda validators: extra_data(validators, ExtraDataType.IBFT_EXTRA_DATA),
     "qbft": lambda validators: extra_data(validators, ExtraDataType.QBFT_EXTRA_DATA),
     "clique": lambda signers: bytes(32) + b"".join(signers) + bytes(65),
 }
-"""Encoders of the first validators in the genesis block, by engine, in order of precedence."""
+"""Encoders of the first validators into the genesis block, by engine, in order of precedence."""
 
 
 def _file_name(text: str) -> str:
@@ -62,7 +62,7 @@ class GenerateOptions(Options):
 
 
 class NetworkNode(Struct, frozen=True):
-    """A node of the new network. The private key is set only if it was created here."""
+    """A node of the new network. The private key is set only if this command created it."""
 
     public_key: bytes
     key: PrivateKey | None = None
@@ -73,7 +73,7 @@ class NetworkNode(Struct, frozen=True):
 
 
 def generate(options: GenerateOptions, session: CommandSession) -> int:
-    """Create the files. Checks all input before writing the first file."""
+    """Create the files. All input is checked before the first file is written."""
     names = (options.genesis_name, options.private_name, options.public_name)
     if len(set(names)) < len(names) or options.genesis_name == _KEYS:
         raise CommandError("Output file paths must be unique.")
@@ -95,7 +95,7 @@ def generate(options: GenerateOptions, session: CommandSession) -> int:
 
 
 def _warn(genesis: dict[str, Any]) -> None:
-    """Print warnings about the genesis file, which would otherwise only appear when a node starts."""
+    """Print warnings about the genesis file now; otherwise they appear only when a node starts."""
     try:
         parsed = parse_genesis(json.dumps(genesis).encode())
         engine_for(parsed.spec).check_genesis(parsed.header(ZERO_HASH))
@@ -148,11 +148,11 @@ def _is_point(key: bytes) -> bool:
 
 
 def _with_extra_data(genesis: dict[str, Any], validators: list[bytes]) -> dict[str, Any]:
-    """Return the genesis with its validators in `extraData`, if the engine stores them there."""
+    """Return the genesis with its validators in `extraData`, if the engine stores validators there."""
     config = _member(genesis, "config", dict, "genesis.", default={})
     engines = {key.lower() for key in config}
     engine = next((engine for engine in _ENGINES if engine in engines), None)
-    # a Clique description may contain its own extra data
+    # leave a Clique genesis unchanged if it contains its own extra data
     if engine is None or (engine == "clique" and any(key.lower() == "extradata" for key in genesis)):
         return genesis
     kept = {key: value for key, value in genesis.items() if key.lower() != "extradata"}
@@ -160,7 +160,7 @@ def _with_extra_data(genesis: dict[str, Any], validators: list[bytes]) -> dict[s
 
 
 def _member(value: Any, name: str, kind: type, place: str, default: Any = None) -> Any:
-    """Return a member of an object, by case-insensitive name, after a type check."""
+    """Return a key of an object by case-insensitive name. Raises an error if the key has the wrong type."""
     if not isinstance(value, dict):
         raise CommandError(f"{place.removesuffix('.') or 'The top level'} must be an object, not {kind_of_json(value)}")
     found = next((value[key] for key in value if key.lower() == name.lower()), default)

@@ -32,7 +32,7 @@ def load_session(
 ) -> tuple[Any, CommandSession]:
     """Return the command's own options and its session. Raises `ConfigError` with all problems.
 
-    Environment and file set only global options, because options of a command belong to one call.
+    Environment and file set only global options. A command's own options come from the command line.
     """
     command = arguments.command
     found: list[str] = []
@@ -56,13 +56,13 @@ def read_sources(
     specs: Sequence[OptionSpec],
     problems: list[str],
 ) -> tuple[list[Given], list[str]]:
-    """Read flags, environment and file, and translate names and values of Besu. Returns settings and warnings."""
+    """Read flags, environment and file, and translate Besu's names and values. Returns settings and warnings."""
     given = [*arguments.settings, *read_environment(environ, specs)]
     foreign = list(arguments.besu)
     warnings: list[str] = []
 
     def is_besu_key(key: str, texts: tuple[str, ...], label: str) -> bool:
-        from ophion.node.besu.settings import read_besu_setting  # imported only for keys of Besu
+        from ophion.node.besu.settings import read_besu_setting  # lazy import: only keys of Besu need this module
 
         setting = read_besu_setting(key, texts, OptionSource.FILE, label)
         if setting is not None:
@@ -97,7 +97,7 @@ def read_sources(
 
 
 def _first_of_each(given: list[Given], translated: Iterable[Given]) -> list[Given]:
-    """Add translated Besu settings, unless the same source also sets the option under Ophion's name."""
+    """Add translated Besu settings. A setting under Ophion's own name in the same source has priority."""
     present = {(item.spec.path, item.source) for item in given}
     return [*given, *(item for item in translated if (item.spec.path, item.source) not in present)]
 

@@ -28,7 +28,7 @@ class HashOptions(Options):
 
 
 def hash_password(options: HashOptions, session: CommandSession) -> int:
-    """Print the hash. Prints no newline if standard output is not a terminal."""
+    """Print the hash. A newline follows only if standard output is a terminal."""
     password = _password(options).encode()
     if not password:
         raise CommandError("The password is empty.")

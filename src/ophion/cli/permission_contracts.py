@@ -25,7 +25,7 @@ from ophion.primitives.types import Address
 
 _WORD: Final = 32
 _MAX_MEMBERS: Final = 100_000
-"""Limit of listed nodes or accounts, because a hostile node may announce any number."""
+"""Maximum number of listed nodes or accounts. A hostile node could otherwise announce any number."""
 
 
 class RulesContracts:
@@ -72,14 +72,14 @@ class RulesContracts:
         return any(self.node.call(rules, self.node_call(method, enode)))
 
     def node_call(self, method: str, enode: Enode) -> bytes:
-        """Encode a call about a node for the contract's interface version."""
+        """Encode a call about a node, in the interface version of the contract."""
         if self.has_names:
             return _selector(f"{method}(string,string,uint16)") + named_node(enode)
         return _selector(f"{method}(bytes32,bytes32,bytes16,uint16)") + packed_node(enode)
 
     @cached_property
     def has_names(self) -> bool:
-        """Whether the node rules have interface version 2. Checked by calling a method of that version."""
+        """Whether the node rules have interface version 2. Calls a method that only version 2 has."""
         rules = _needed(self.node_rules, "nodes")
         try:
             answer = self.node.call(rules, node_question(Enode(bytes(64), "0.0.0.0", 0, 0)))
@@ -101,7 +101,7 @@ class RulesContracts:
 
 
 def account_call(method: str, account: Address) -> bytes:
-    """Encode `method(address)`."""
+    """Encode the call data of `method(address)`."""
     return _selector(f"{method}(address)") + account.rjust(_WORD, b"\0")
 
 

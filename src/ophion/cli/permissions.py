@@ -150,7 +150,7 @@ def show(options: NetworkOptions, session: CommandSession) -> int:
 
 
 class _ChangeStep(Struct, frozen=True):
-    """One transaction of a change."""
+    """One transaction that changes the permissions."""
 
     words: str
     to: Address
@@ -204,7 +204,7 @@ def _change(options: ChangeOptions, session: CommandSession, verb: str, nothing:
 
 
 def _dry_run(options: ChangeOptions, node: RpcNode, change: dict[str, list[str]]) -> None:
-    """Print the consequences of a change. A change that stops consensus needs --force."""
+    """Print the consequences of a change. Raises an error if the change stops consensus and --force is not set."""
     try:
         found = node.ask("perm_rehearse", change)
     except UnknownMethod as error:

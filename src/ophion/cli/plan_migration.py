@@ -1,7 +1,7 @@
 """`ophion operator plan-migration`: moves a Clique or IBFT 2.0 network to QBFT, step by step.
 
 With the current genesis file the command checks the nodes, chooses the first QBFT block, writes the new genesis file
-and prints what each operator does and when. With the new genesis file it checks which nodes have it already.
+and prints instructions for each operator. With the new genesis file the command checks which nodes already use it.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class PlanOptions(Options):
 
 
 class PlannedNode(Struct, frozen=True):
-    """One node and what it says."""
+    """One node and the values that it reports."""
 
     url: str
     client: str
@@ -95,11 +95,13 @@ class PlannedNode(Struct, frozen=True):
     genesis_hash: str
     migration: KnownMigration
     members: tuple[Address, ...] | None
-    """Members that may produce the next block. None if the node does not report them."""
+    """Validators or signers that may produce the next block; None if the node does not report them."""
 
 
 def plan_migration(options: PlanOptions, session: CommandSession) -> int:
-    """Check the nodes; write a plan, or report how far an existing plan has come. Returns 1 if a node is not ready."""
+    """Check the nodes, then write a plan or report the progress of the existing plan. Returns 1 if a node is
+    not ready.
+    """
     if problems := problems_of(options):
         raise ConfigError(problems)
     text = read_input(options.genesis_file, f"Unable to read the genesis file {options.genesis_file}")
@@ -122,7 +124,7 @@ def plan_migration(options: PlanOptions, session: CommandSession) -> int:
 
 
 def _examined(options: PlanOptions, spec: ChainSpec) -> list[PlannedNode]:
-    """Ask every node. All must answer and have the same genesis block."""
+    """Query every node. Raises an error if a node does not answer or the genesis blocks differ."""
     token = read_token(options.token_file)
     nodes = [_examine(RpcNode(url, token, _ANSWER_TIMEOUT_S), url, spec.engine) for url in options.urls]
     if len({node.genesis_hash for node in nodes}) > 1:
@@ -186,7 +188,7 @@ def _period_s(spec: ChainSpec) -> float:
 
 
 def _write(options: PlanOptions, text: str, spec: ChainSpec, first: int) -> None:
-    """Write the genesis file with the migration. The genesis block stays the same."""
+    """Write the genesis file with the migration added. The genesis block stays the same."""
     values: dict[str, Any] = parse_json(text, f"{options.genesis_file} is not JSON")
     name = next(key for key in values if key.lower() == "config")
     config = dict(values[name])
@@ -219,7 +221,7 @@ def _instructions(
     head: int,
     first: int,
 ) -> Iterator[str]:
-    """Yield the plan."""
+    """Yield the lines of the plan."""
     spec, now = genesis.spec, SystemClock().now()
     period_s = _period_s(spec)
 

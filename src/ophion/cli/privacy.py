@@ -32,7 +32,7 @@ from ophion.runtime.terminal_text import escape_line
 _POLL_S: Final = 0.1
 _GAS: Final = 3_000_000
 _MAX_UNFOLLOWED: Final = 256
-"""Limit of blocks without markers between the last executed position and the head of the database."""
+"""Maximum number of blocks between the last block whose private transactions were executed and the head."""
 _MAX_DAMAGED: Final = 1_000_000
 
 
@@ -82,7 +82,7 @@ class CallOptions(NodeOptions):
 
 
 def status(options: NodeOptions, session: CommandSession) -> int:
-    """Print keys, peers, groups and outbox of a running node."""
+    """Print keys, peers, groups and outbox of the enclave of a running node."""
     node = options.node()
     found = node.ask("priv_status")
     with node.reading("priv_status"):
@@ -107,7 +107,7 @@ def _show_status(found: dict[str, Any]) -> None:
 
 
 def _show(name: str, text: object) -> None:
-    """Print a line with text of a node."""
+    """Print a line of text from a node, with unsafe characters escaped."""
     print(f"{escape_line(name):<11} {escape_line(str(text))}")
 
 
@@ -170,7 +170,7 @@ def call(options: CallOptions, session: CommandSession) -> int:
 
 
 def rebuild(options: NoOptions, session: CommandSession) -> int:
-    """Delete private states. The node rebuilds them from chain and payloads when it starts."""
+    """Delete all private states. The node rebuilds the states from chain and payloads at its next start."""
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, translated():
         store = directory.store()
@@ -179,7 +179,7 @@ def rebuild(options: NoOptions, session: CommandSession) -> int:
                 "Nothing was changed: private states could not be made again, because states that they are built on"
                 f" have been dropped from this database (--state-history). {ANOTHER_DATABASE}"
             )
-        # clear cursors before payloads: an interruption in between only makes the node request some payloads again
+        # clear cursors before payloads, because an interruption in between only makes the node request payloads again
         store.clear_rows([CURSORS])
         damaged = damaged_payloads(store, _MAX_DAMAGED)
         store.write_rows([(PAYLOADS, key, None) for key in damaged])
@@ -192,7 +192,7 @@ def rebuild(options: NoOptions, session: CommandSession) -> int:
 
 
 def purge(options: NoOptions, session: CommandSession) -> int:
-    """Delete payloads and groups of other enclaves that no marker on the chain refers to."""
+    """Delete payloads and groups that other enclaves sent and that no marker transaction on the chain names."""
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, translated():
         store = directory.store()

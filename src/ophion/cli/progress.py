@@ -13,7 +13,7 @@ _LINE_S = 10.0
 
 
 class Progress:
-    """Progress towards a total, on standard error so that the result of a command can be piped.
+    """Progress towards a total. Standard error shows it, so that the result of a command can be piped.
 
     A terminal shows one line that is redrawn. Other outputs (a log file, a CI run) get a line every `line_s` seconds.
     """
@@ -37,7 +37,7 @@ class Progress:
         self._line_s = line_s
 
     def update(self, done: int, note: str = "") -> None:
-        """Set the finished amount. `note` is shown after the numbers."""
+        """Set the finished amount. The bar shows `note` after the numbers."""
         now = self._clock.monotonic()
         if now - self._shown < (_REDRAW_S if self._is_terminal else self._line_s):
             return
@@ -65,7 +65,7 @@ class Progress:
             self._is_drawn = False
 
     def elapsed(self) -> float:
-        """Seconds since the start."""
+        """Seconds since the start of the command."""
         return self._clock.monotonic() - self._started
 
     def _bar(self, done: int, text: str) -> str:

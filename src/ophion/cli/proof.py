@@ -97,7 +97,7 @@ class VerifyOptions(Options):
 
 
 def export(options: ExportOptions, session: CommandSession) -> int:
-    """Write a proof."""
+    """Write a proof to a file."""
     if options.transaction is None and (options.block is None or not options.accounts):
         raise ConfigError("Name what to prove: --tx=HASH, or --account=ADDRESS with --block=NUMBER")
     if options.transaction is not None and options.block is not None:

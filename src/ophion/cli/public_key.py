@@ -1,4 +1,4 @@
-"""`ophion public-key`: prints the node's public key or address. Creates a missing key."""
+"""`ophion public-key`: prints the node's public key or address. If the key file is missing, a key is created."""
 
 from __future__ import annotations
 

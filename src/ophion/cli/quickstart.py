@@ -41,7 +41,7 @@ def up(options: UpOptions, session: CommandSession) -> int:
     path, plan = options.place, options.plan
     if not (path / PLAN).exists():
         with Claims() as claims:
-            lay_out(plan, installed(), claims.take)  # report a port in use before creating anything
+            lay_out(plan, installed(), claims.take)  # report a port that is in use before this command creates files
     prepare(path)
     lock = Lock.take(path)
     if lock is None or (path / PLAN).exists():
@@ -62,7 +62,7 @@ def up(options: UpOptions, session: CommandSession) -> int:
 def _taken(path: Path) -> str:
     running = holder(path)
     if running is None:
-        Workdir.open(path)  # raise an error for a network that can be neither resumed nor removed
+        Workdir.open(path)  # `open` raises an error for a network that can be neither resumed nor removed
         return (
             f"There is a network in {path} already, which does not run: `ophion quickstart resume{where(path)}` starts"
             f" it again, `ophion quickstart remove{where(path)}` takes it away."
@@ -78,7 +78,8 @@ def resume(options: RunOptions, session: CommandSession) -> int:
     path = options.place
     work = Workdir.open(path)
     os.umask(0o077)
-    work.log(SUPERVISOR_LOG).parent.mkdir(exist_ok=True)  # the log folder may have been deleted
+    # the log folder may be missing, because the user may have deleted it
+    work.log(SUPERVISOR_LOG).parent.mkdir(exist_ok=True)
     lock = Lock.take(path)
     if lock is None:
         raise CommandError(_taken(path))
@@ -121,7 +122,7 @@ async def _supervised(work: Workdir, layout: Layout, lock: Lock, ready: Callable
 
 
 def _say(line: str) -> None:
-    """Print a line. A closed terminal does not stop the network."""
+    """Print a line. Ignores a closed terminal, so that the network continues to run."""
     try:
         print(line, flush=True)
     except OSError:
@@ -129,7 +130,7 @@ def _say(line: str) -> None:
 
 
 def _detached(work: Workdir) -> int:
-    """Run a network in the background. Returns when every node has a block."""
+    """Run a network in the background. Return when every node has a block."""
     log = work.log(SUPERVISOR_LOG)
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -150,17 +151,19 @@ def _detached(work: Workdir) -> int:
                 raise CommandError(log.read_text(errors="replace").strip() or "The network did not start.")
             time.sleep(0.05)
     except KeyboardInterrupt:
-        process.terminate()  # interrupted while waiting: do not leave the network in the background
+        # end the network after an interrupt, because its processes would keep running in the background
+        process.terminate()
         process.wait()
         raise
     raise CommandError(f"The network has not started in {_DETACHED_S:.0f} s: see {log}.")
 
 
 def _print_commands(work: Workdir) -> int:
-    """Print the commands of a network."""
+    """Print the commands that manage a network."""
     layout = work.layout
     if holder(work.path) is None or layout is None:
-        with Claims() as claims:  # claims are needed only while choosing ports: nothing is started
+        with Claims() as claims:
+            # hold the port claims only while choosing ports, because this command starts no process
             layout = lay_out(work.plan, installed(), claims.take, layout)
         work.furnish(layout)
     for node in work.plan.nodes:
@@ -210,7 +213,7 @@ def stop(options: PlaceOptions, session: CommandSession) -> int:
 
 
 def _stopped(path: Path) -> bool:
-    """Stop a network and wait for its end. Returns False if it was not running."""
+    """Stop a network and wait until all processes have ended. Returns False if the network was not running."""
     if holder(path) is None:
         return False
     send_command(path, "stop")
@@ -238,7 +241,9 @@ def remove(options: PlaceOptions, session: CommandSession) -> int:
 
 
 def _removed_unfinished(path: Path) -> list[str] | None:
-    """Delete an unfinished network. Returns the names of other files, which stay, or None if there was no network."""
+    """Delete an unfinished network. Returns the names of foreign files, which stay, or None if the folder has no
+    network.
+    """
     lock = Lock.take(path) if (path / UNFINISHED).exists() else None
     if lock is None:
         return None
@@ -248,12 +253,12 @@ def _removed_unfinished(path: Path) -> list[str] | None:
 
 
 def kill(options: PlaceOptions, session: CommandSession) -> int:
-    """Kill one process."""
+    """Kill one process of a network."""
     return _order("kill", options, session)
 
 
 def start(options: PlaceOptions, session: CommandSession) -> int:
-    """Start one process again."""
+    """Start one process of a network again."""
     return _order("start", options, session)
 
 
@@ -286,11 +291,11 @@ def logs(options: LogOptions, session: CommandSession) -> int:
 
 
 def _show_log(path: Path, position: int, prefix: str) -> int:
-    """Print whole lines from a position on. Returns the next position."""
+    """Print whole lines of a log from a position on. Returns the next position."""
     try:
         with path.open("rb") as file:
             if position > os.fstat(file.fileno()).st_size:
-                position = 0  # the file was replaced
+                position = 0  # the log file was replaced by a shorter file, so read it from its start
             file.seek(position)
             for line in file:
                 if not line.endswith(b"\n"):
@@ -303,7 +308,7 @@ def _show_log(path: Path, position: int, prefix: str) -> int:
 
 
 def proxy(options: ProxyOptions, session: CommandSession) -> int:
-    """Run the proxy: one address for the nodes of a network."""
+    """Run the proxy, which offers one address for all nodes of a network."""
     from ophion.gateway.process import run_gateway
 
     return run_gateway(Site.read(options.site), HOST, options.port)

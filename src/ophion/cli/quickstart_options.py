@@ -67,7 +67,7 @@ class UpOptions(RunOptions):
     def plan(self) -> NetworkPlan:
         default_count = 1 if self.consensus is Consensus.DEV else 4
         count = default_count if self.validators is None else self.validators
-        # a marker pays the gas price of its private transaction, which is usually 0 (operations.md 15.1)
+        # a marker pays the gas price of its private transaction, and this price is usually 0 (operations.md 15.1)
         is_free = self.free_gas or self.privacy
         return NetworkPlan(self.consensus, count, self.period_s, self.port, is_free, self.permissions, self.privacy)
 
@@ -78,7 +78,7 @@ class UpOptions(RunOptions):
 
 
 def _said_of_privacy() -> list[str]:
-    """Return the problems that a node would report for --privacy-enabled."""
+    """Return the problems that a node with --privacy-enabled would report."""
     flags = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
     return problems_of(load(NodeConfig, [read_flag("--privacy-enabled", deque(), flags)]).config.privacy)
 

@@ -1,4 +1,4 @@
-"""Commands of Besu that Ophion does not need, with the sentence that says what replaces them."""
+"""Commands of Besu that Ophion does not need. Each command prints what replaces it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ophion.errors import CommandError
 
 
 def unneeded(family: str, name: str, sentence: str) -> Command:
-    """Return a command that prints `sentence` and succeeds. `sentence` says why Ophion does not need the command."""
+    """Return a command that prints `sentence` and succeeds. The sentence says why Ophion does not need the command."""
 
     def run(options: NoOptions, session: CommandSession) -> int:
         print(sentence)
@@ -21,7 +21,7 @@ def unneeded(family: str, name: str, sentence: str) -> Command:
 
 
 def replaced(family: str, name: str, sentence: str) -> Command:
-    """Return a command that fails with `sentence`, which names its replacement in Ophion."""
+    """Return a command that fails with `sentence`. The sentence names the replacement in Ophion."""
 
     def run(options: NoOptions, session: CommandSession) -> int:
         raise CommandError(f"{name} is a command of Besu. {sentence}")

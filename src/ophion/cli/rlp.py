@@ -1,8 +1,8 @@
 """`ophion rlp encode` and `ophion rlp decode`: the extra data of BFT genesis blocks.
 
 The `extraData` of a BFT genesis lists the first validators. It is an RLP list of 32 bytes of vanity, the validators, a
-vote, the round and the commit seals. In a genesis the last three are empty. IBFT 2.0 writes the round as four bytes and
-an absent vote as an empty string; QBFT writes the round as a number and an absent vote as an empty list.
+vote, the round and the commit seals. In a genesis the last three items are empty. IBFT 2.0 writes the round as four
+bytes and an absent vote as an empty string; QBFT writes the round as a number and an absent vote as an empty list.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VANITY = bytes(32)
 
 
 class ExtraDataType(Enum):
-    """Type of the extra data in the RLP text."""
+    """Type of extra data: the header format of IBFT 2.0 or QBFT."""
 
     IBFT_EXTRA_DATA = "ibft"
     QBFT_EXTRA_DATA = "qbft"
@@ -48,7 +48,7 @@ def extra_data(validators: Sequence[bytes], kind: ExtraDataType) -> bytes:
 
 
 def validators_of(data: bytes, kind: ExtraDataType) -> list[bytes]:
-    """Return the validators in extra data. Raises `DecodeError` if the data is of another type."""
+    """Return the validators in extra data. Raises `DecodeError` for data of another type."""
     items = rlp.decode_list(data)
     if len(items) != 5:
         raise DecodeError(f"expected a list of 5 items, found {len(items)}")

@@ -1,7 +1,7 @@
 """`ophion shell`: a Python console with a chain.
 
-Without a data path the chain is new and in memory. With one, it branches off the chain in that database, which a
-running node may use at the same time.
+Without a data path the chain is new and in memory. With a data path, the chain branches off the chain in that database.
+A running node may use the database at the same time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ShellOptions(Options):
 
 
 def shell(options: ShellOptions, session: CommandSession) -> int:
-    """Open the console."""
+    """Open the Python console."""
     chain = _chain(options, session)
     names: dict[str, Any] = {"Chain": Chain, "chain": chain, "accounts": chain.accounts}
     if options.abi is not None:
@@ -75,7 +75,7 @@ def _interact(names: dict[str, Any], banner: str) -> None:
             readline.set_completer(rlcompleter.Completer(names).complete)
             readline.parse_and_bind("tab: complete")
         except ImportError:
-            pass  # a Python without line editing
+            pass  # this build of Python has no line editing
         code.interact(f"{banner}\nPython {sys.version.split()[0]}. Install IPython for more comfort.", local=names)
         return
     print(banner)

@@ -68,7 +68,7 @@ class SimulateOptions(Options):
     )
 
     def problems(self) -> Iterator[str]:
-        """Yield a message for each pair of contradicting values."""
+        """Yield a message for each pair of contradictory options."""
         if self.byzantine is not None and self.byzantine >= self.validators:
             yield f"--byzantine={self.byzantine} leaves no honest validator of {self.validators}"
         if self.protocol is SimulatedProtocol.CLIQUE and self.block_period != 1:

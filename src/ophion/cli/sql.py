@@ -51,7 +51,7 @@ class SqlOptions(Options):
 
 
 def sql(options: SqlOptions, session: CommandSession) -> int:
-    """Run the query argument, or else the queries on standard input, each of which ends with a semicolon."""
+    """Run the query in the argument. Without an argument, run queries from standard input, each ended by `;`."""
     require("duckdb")
     if options.format is ResultFormat.PARQUET and options.target is None:
         raise ConfigError("--format=parquet needs --to=FILE")

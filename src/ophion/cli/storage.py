@@ -27,7 +27,7 @@ _NICENESS = 15
 
 
 def usage(options: NoOptions, session: CommandSession) -> int:
-    """Print a table of sizes. Works on the database of a running node."""
+    """Print the size of each table. A node may use the database at the same time."""
     path = session.part(DataConfig).data_path
     with DataDirectory.beside_a_node(path) as directory, translated():
         rows = directory.store(read_only=True).usage()
@@ -43,7 +43,7 @@ def usage(options: NoOptions, session: CommandSession) -> int:
 
 
 def check(options: NoOptions, session: CommandSession) -> int:
-    """Check the hashes of the chain, the head's state, private states and payloads."""
+    """Check the hashes of blocks, of the head's state, of private states and of payloads."""
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, translated():
         store = directory.store(read_only=True)
@@ -84,16 +84,16 @@ class BackupOptions(Options):
 
 
 def backup(options: BackupOptions, session: CommandSession) -> int:
-    """Copy the database. Works while a node uses it."""
+    """Copy the database. A node may use the database at the same time."""
     data = session.part(DataConfig)
-    os.nice(_NICENESS)  # the node has priority over the backup
+    os.nice(_NICENESS)  # lower the priority of the backup, so that the node runs first
     with _shown() as on_progress:
         began = time.monotonic()
         copied = _back_up(data.data_path, options, on_progress)
     seconds = time.monotonic() - began
     print(f"Copied {show_size(copied.size)} in {seconds:.1f} s{' and found no damage' if options.checks else ''}.")
     print(f"{options.target} holds the chain up to block {copied.number} (0x{copied.hash.hex()}).")
-    # the key may be in another place: this command does not read the node's --node-private-key-file
+    # name the key file only if it is in the data directory, because this command does not read --node-private-key-file
     key = data.key_file if data.key_file.exists() else "it"
     print(f"The node's key is not part of it: store {key} separately in a safe place.")
     enclave_key = data.data_path / DEFAULT_KEY_FILE
@@ -134,7 +134,7 @@ def _back_up(data_path: Path, options: BackupOptions, on_progress: OnProgress) -
 
 
 def compact_database(options: NoOptions, session: CommandSession) -> int:
-    """Rewrite the database without free pages. No node may use it at the same time."""
+    """Rewrite the database without free pages. No node may use the database at the same time."""
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, _shown() as on_progress:
         before, copied = compact(directory, on_progress)
@@ -144,7 +144,7 @@ def compact_database(options: NoOptions, session: CommandSession) -> int:
 
 @contextmanager
 def _shown() -> Iterator[OnProgress]:
-    """Show a progress bar for each step: MiB copied, entries checked."""
+    """Show a progress bar for each step, in MiB copied or entries checked."""
     shown: dict[CopyStep, Progress] = {}
 
     def on_progress(step: CopyStep, done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""`ophion txparse`: prints the sender of each raw transaction, or why it is invalid, as Besu's command does."""
+"""`ophion txparse`: prints the sender of each raw transaction, or the reason why it is invalid, in Besu's format."""
 
 from __future__ import annotations
 

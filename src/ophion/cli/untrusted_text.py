@@ -1,4 +1,4 @@
-"""Text from remote nodes, made safe for a terminal."""
+"""Makes text from remote nodes safe for a terminal."""
 
 from __future__ import annotations
 

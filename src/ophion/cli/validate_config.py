@@ -33,7 +33,7 @@ class ValidateOptions(Options):
 
 
 class CheckedOption(Struct, frozen=True):
-    """One line of the report."""
+    """One option in the report."""
 
     name: str
     verdict: str
@@ -41,7 +41,7 @@ class CheckedOption(Struct, frozen=True):
 
 
 def validate(options: ValidateOptions, session: CommandSession) -> int:
-    """Report on a Besu file, or confirm the file of --config-file, which was read before this call."""
+    """Report on a Besu file, or confirm that the file of --config-file is valid."""
     if options.besu is not None:
         return _report(options.besu)
     if session.problems:
@@ -75,7 +75,8 @@ def _report(file: Path) -> int:
     except ConfigError as error:
         problems.extend(error.problems)
     for warning in warnings:
-        if "has no effect: " not in warning:  # the table shows these warnings already
+        if "has no effect: " not in warning:
+            # skip warnings about options without effect, because the table already shows them
             print(f"Warning: {warning}")
     for problem in problems:
         print(f"Error: {problem}")

@@ -1,4 +1,4 @@
-"""`ophion Xhelp`: lists the unstable options of Besu and their effect in Ophion."""
+"""`ophion Xhelp`: lists Besu's unstable options and their effect in Ophion."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ophion.node.besu.option_table import besu_options
 
 
 def show(options: NoOptions, session: CommandSession) -> int:
-    """Print one line for each option."""
+    """Print one line for each unstable option."""
     for option in besu_options().values():
         if option.name.startswith("X"):
             print(

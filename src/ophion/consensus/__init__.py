@@ -1,6 +1,6 @@
 """Consensus rules: which node may produce a block, what its header must contain, which head is preferred.
 
-All code here is pure: no clock, no I/O, no threads, no keys. Time is an argument, chain data comes through
+All code in this package is pure: no clock, no I/O, no threads, no keys. Time is an argument, chain data comes through
 `HeaderReader`, and the producer signs.
 
     engine            `Engine` and `HeaderReader`: the interface between rules and chain

@@ -1,6 +1,6 @@
 """Clique, proof of authority after EIP-225: the rules of consensus.md 1.4, checked with the parent's snapshot.
 
-The author of a block is recovered from its seal. The coinbase is the address that the author votes on. Headers are
+The author of a block is recovered from its seal. The coinbase is the address on which the author votes. Headers are
 checked in order, because rules 8 to 11 need the signers after the parent.
 """
 
@@ -56,7 +56,8 @@ class CliqueEngine:
         self._spec = spec
         self._parameters = spec.clique if spec.clique is not None else CliqueParameters()
         self._snapshots = HeaderFold(self._fresh_snapshot, self._applied, Snapshot.encode, Snapshot.decode)
-        # a cache: recovery costs more than all other rules together, and each block needs its author several times
+        # cache the authors, because recovering an author costs more than all other rules, and each block needs it
+        # several times
         self._authors: OrderedDict[Hash32, Address] = OrderedDict()
 
     def hashed(self, header: Header) -> HashedHeader:
@@ -64,7 +65,7 @@ class CliqueEngine:
         return HashedHeader(header, keccak256(header.encode()))
 
     def author(self, header: HashedHeader) -> Address:
-        """Return the signer. The genesis block is unsigned and has the zero address."""
+        """Return the signer of a block. The genesis block is unsigned, so its author is the zero address."""
         if header.number == 0:
             return ZERO_ADDRESS
         known = self._authors.get(header.hash)
@@ -87,7 +88,7 @@ class CliqueEngine:
                 self._keep_author(header.hash, author)
 
     def beneficiary(self, header: HashedHeader) -> Address:
-        """Return the signer. The coinbase is not used."""
+        """Return the signer, who earns the fees. The coinbase is the target of a vote."""
         return self.author(header)
 
     def check_genesis(self, header: Header) -> None:
@@ -108,7 +109,7 @@ class CliqueEngine:
             )
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Check every rule of consensus.md 1.4. Rules that need the seal come last."""
+        """Check every rule of consensus.md 1.4. Rules that need the seal are checked last."""
         block, before = header.header, parent.header
         rules.check_follows(block, parent)
         rules.check_timestamp(block, before, self._parameters.period_at(block.number))
@@ -120,7 +121,7 @@ class CliqueEngine:
         if not self._parameters.creates_empty_blocks_at(block.number) and block.transactions_root == EMPTY_TRIE_ROOT:
             raise InvalidHeader("block without transactions", "empty", "at least one transaction")
         self._check_against(self._snapshots.after(parent, chain), header)
-        # checked last, so a block that is only too early is known to come from a signer
+        # check the timestamp last, so that a timestamp error means that a signer has sealed the block
         rules.check_not_future(block, now, FUTURE_LEAD_S)
 
     def _check_constants(self, block: Header) -> None:
@@ -138,7 +139,7 @@ class CliqueEngine:
             raise InvalidHeader("extra data length", len(block.extra_data), VANITY + SEAL)
 
     def _check_against(self, snapshot: Snapshot, header: HashedHeader) -> None:
-        """Check rules 8 to 11 with the signers after the parent."""
+        """Check rules 8 to 11 of consensus.md 1.4 against the signers after the parent."""
         block = header.header
         if self._is_epoch(block.number):
             listed = block.extra_data[VANITY:-SEAL] if len(block.extra_data) >= VANITY + SEAL else block.extra_data
@@ -157,11 +158,13 @@ class CliqueEngine:
             raise InvalidBlock("number of ommers", len(ommers), 0)
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
-        """Return no rewards."""
+        """Return no rewards, because Clique pays no block reward."""
         return []
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Prefer higher total difficulty, then shorter branch, then latest in-turn signer, then lower hash."""
+        """Prefer the higher total difficulty, then the shorter branch, then the latest in-turn signer, then the lower
+        hash.
+        """
         if tip.total_difficulty != head.total_difficulty:
             return tip.total_difficulty > head.total_difficulty
         if tip.header.number != head.header.number:
@@ -176,7 +179,7 @@ class CliqueEngine:
         signers = self._snapshots.after(header, chain).signers
         author = self.author(header)
         if author not in signers:
-            # the block removed its own author from the signers: all remaining signers are closer
+            # the block's own vote removed the author from the signers, so the author gets the greatest distance
             return len(signers)
         return (header.number - signers.index(author)) % len(signers)
 
@@ -185,7 +188,7 @@ class CliqueEngine:
         return self._snapshots.after(after, chain)
 
     def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
-        """Return a header with an empty seal. Omits votes without effect and votes in epoch blocks."""
+        """Return a header with an empty seal. A vote without effect is omitted, and epoch blocks have no vote."""
         snapshot = self._snapshots.after(parent, chain)
         number = parent.number + 1
         timestamp = max(preferences.timestamp, parent.timestamp + self._parameters.period_at(number))
@@ -211,11 +214,11 @@ class CliqueEngine:
         return keccak256(rlp.list_of(header.encoded_fields(header.extra_data[:-SEAL])))
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
-        """Put the seal at the end of the extra data."""
+        """Return the header with the seal at the end of the extra data."""
         return replace(header, extra_data=header.extra_data[:-SEAL] + seals[0])
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """Return the signers."""
+        """Return the signers of the next block."""
         return self._snapshots.after(after, chain).signers
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
@@ -223,11 +226,11 @@ class CliqueEngine:
         return self._snapshots.checkpoint(header, chain)
 
     def _applied(self, snapshot: Snapshot, header: HashedHeader) -> Snapshot:
-        """Return `snapshot` after one more header."""
+        """Return the snapshot after one more header."""
         return snapshot.apply(header.number, self.author(header), _vote(header.header), self._is_epoch(header.number))
 
     def _fresh_snapshot(self, header: HashedHeader, chain: HeaderReader) -> Snapshot | None:
-        """Return the snapshot after an epoch block, where votes restart. None for other blocks."""
+        """Return the snapshot after an epoch block, where votes restart, or None for other blocks."""
         if not self._is_epoch(header.number):
             return None
         signers = _listed_signers(header.header)

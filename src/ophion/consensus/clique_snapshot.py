@@ -1,7 +1,7 @@
-"""The signers of a Clique chain: a pure fold over its headers (EIP-225, consensus.md 1.5 and 1.6).
+"""The signers of a Clique chain: computed header by header (EIP-225, consensus.md 1.5 and 1.6).
 
 A `Snapshot` is the state after one block, and `apply` returns the state after the next block. An epoch block lists the
-signers, so the fold restarts there.
+signers, so the computation restarts at epoch blocks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PLACE: Final = "snapshot of signers"
 
 
 class CastVote(Struct, frozen=True):
-    """A vote that adds its target to the signers, or removes it."""
+    """A vote that adds an address to the signers, or removes it."""
 
     voter: Address
     target: Address
@@ -33,14 +33,14 @@ class Snapshot(Struct, frozen=True):
 
     number: int
     signers: tuple[Address, ...]
-    """In ascending order."""
+    """Signers in ascending order of their addresses."""
     votes: tuple[CastVote, ...] = ()
     recents: tuple[tuple[int, Address], ...] = ()
     """(number, author) of the last blocks within the recency limit, oldest first."""
 
     @property
     def limit(self) -> int:
-        """Length of a sequence of blocks in which a signer may produce only one block."""
+        """Number of consecutive blocks of which a signer may produce at most one."""
         return len(self.signers) // 2 + 1
 
     def in_turn(self, number: int) -> Address:
@@ -48,7 +48,7 @@ class Snapshot(Struct, frozen=True):
         return self.signers[number % len(self.signers)]
 
     def may_sign(self, signer: Address, number: int) -> bool:
-        """Whether `signer` is a signer and has not produced one of the last blocks."""
+        """Whether `signer` is in the list of signers and has not produced a block within the recency limit."""
         return signer in self.signers and not self.signed_recently(signer, number)
 
     def signed_recently(self, signer: Address, number: int) -> bool:
@@ -56,8 +56,8 @@ class Snapshot(Struct, frozen=True):
         return any(author == signer and seen > number - self.limit for seen, author in self.recents)
 
     def tally(self, target: Address) -> int:
-        """Count the votes on a target. All stored votes on a target have the same direction, because only votes
-        with an effect are stored.
+        """Count the stored votes on a target. All of them have the same direction, because only votes with an effect
+        are stored.
         """
         return sum(vote.target == target for vote in self.votes)
 
@@ -66,9 +66,7 @@ class Snapshot(Struct, frozen=True):
         return vote.authorize == (vote.target not in self.signers)
 
     def apply(self, number: int, signer: Address, vote: Vote, is_epoch: bool) -> Snapshot:
-        """Return the state after the next block. Raises `InvalidHeader` if the author of the header may not
-        produce the block.
-        """
+        """Return the state after the next block. Raises `InvalidHeader` if the author may not produce the block."""
         if signer not in self.signers:
             raise InvalidHeader("unauthorized signer", signer, "one of the signers")
         if self.signed_recently(signer, number):
@@ -79,7 +77,7 @@ class Snapshot(Struct, frozen=True):
         signers = list(self.signers)
         standing = sum(v.target == vote.target for v in votes)
         if standing > len(signers) // 2:
-            # all pending votes have the same direction: add if the target is not a signer, else remove
+            # all pending votes for one target have the same direction, which depends on whether the target is a signer
             if vote.target not in signers:
                 insort(signers, vote.target)
             else:
@@ -92,13 +90,13 @@ class Snapshot(Struct, frozen=True):
         return Snapshot(number, tuple(signers), tuple(votes), tuple(recents))
 
     def encode(self) -> bytes:
-        """Encode for the database. `decode` reads the result."""
+        """Encode the snapshot for the database. `decode` reads the result."""
         votes: list[rlp.Encodable] = [(vote.voter, vote.target, int(vote.authorize)) for vote in self.votes]
         return rlp.encode([_VERSION, self.number, self.signers, votes, self.recents])
 
     @staticmethod
     def decode(data: bytes) -> Snapshot:
-        """Decode a snapshot. Raises `DecodeError` if it is of another version."""
+        """Decode a snapshot. Raises `DecodeError` for data of another version."""
         items = rlp.decode_list(data)
         if len(items) != 5 or items[0] != rlp.scalar(_VERSION):
             raise DecodeError("not a record of this version", _PLACE)

@@ -1,4 +1,4 @@
-"""Difficulty of proof of work: the formulas since Frontier and the difficulty bomb that later forks delay."""
+"""Difficulty of proof of work: the formulas since Frontier, and the difficulty bomb with its delays."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def next_difficulty(parent: Header, timestamp: int, fork: Fork) -> int:
 def difficulty_after(
     parent_difficulty: int, parent_timestamp: int, parent_has_ommers: bool, number: int, timestamp: int, fork: Fork
 ) -> int:
-    """Compute the difficulty like `next_difficulty`, but from plain numbers."""
+    """Compute the same difficulty as `next_difficulty`, but from plain numbers."""
     elapsed = timestamp - parent_timestamp
     if fork.has(Milestone.BYZANTIUM):
         factor = max((2 if parent_has_ommers else 1) - elapsed // _BYZANTIUM_STEP_S, _LARGEST_DROP)

@@ -18,12 +18,12 @@ from ophion.primitives.types import Address, Hash32, Signature
 
 
 class Finality(Enum):
-    """When a block can no longer be replaced."""
+    """The rule that decides when a block can no longer be replaced."""
 
     IMMEDIATE = "immediate"
-    """A committed block is never replaced (BFT)."""
+    """Under BFT, a committed block is never replaced."""
     HEAVIEST = "heaviest"
-    """The branch with the highest total difficulty wins at any time (proof of work, Clique)."""
+    """Under proof of work and Clique, the branch with the highest total difficulty wins at any time."""
 
 
 class Vote(Struct, frozen=True):
@@ -37,32 +37,34 @@ class BlockPreferences(Struct, frozen=True):
     """The values that a block producer may choose. The rules determine all other header fields."""
 
     timestamp: int
-    """Minimum timestamp. The engine raises it if its rules require a later one."""
+    """Minimum timestamp. The engine uses a later timestamp if its rules require one."""
     author: Address
-    """Address of the producer."""
+    """Address of the block producer."""
     extra_data: bytes = b""
-    """Vanity data. Engines add their own data to it."""
+    """Vanity data, which engines extend with their own data."""
     vote: Vote | None = None
     target_gas_limit: int | None = None
-    """Target to which the gas limit moves as fast as the rules allow. None keeps the parent's gas limit."""
+    """Target of the gas limit. Each block moves the limit towards the target as far as the rules allow. None keeps the
+    limit.
+    """
     fixed_base_fee: int = 0
-    """The base fee on networks that fix it to the node's minimum gas price."""
+    """The node's minimum gas price. Networks with a fixed base fee use it as the base fee."""
     mix_hash: Hash32 = bytes(32)
-    """The randomness of the block after the merge."""
+    """The randomness of a block after the merge (PREVRANDAO)."""
     parent_beacon_block_root: Hash32 = bytes(32)
     header_form: HeaderForm | None = None
-    """Form of the first BFT header after Shanghai. Later headers have the form of their parent."""
+    """Form of the first BFT header after Shanghai. Each later header has the form of its parent."""
 
 
 class Tip(Struct, frozen=True):
-    """The end of a branch, for fork choice."""
+    """The last block of a branch and its total difficulty, for fork choice."""
 
     header: HashedHeader
     total_difficulty: int
 
 
 class HeaderReader(Protocol):
-    """The chain data that an engine may read. Includes blocks that are not committed yet."""
+    """The chain data that an engine may read, including blocks that are not committed yet."""
 
     def header(self, block_hash: Hash32) -> HashedHeader | None:
         """Return a header of any branch, or None."""
@@ -74,14 +76,14 @@ class HeaderReader(Protocol):
         """Return the sum of the difficulties up to and including this block, or None."""
 
     def ommers(self, block_hash: Hash32) -> Sequence[Header]:
-        """Return the ommers of a block. Empty when the block is unknown."""
+        """Return the ommers of a block, or an empty sequence if the block is unknown."""
 
     def checkpoint(self, block_hash: Hash32) -> bytes | None:
         """Return the stored result of `Engine.checkpoint` for a committed block, or None."""
 
 
 class Engine(Protocol):
-    """The consensus rules of one network. Pure: no clock, no I/O, no keys."""
+    """The consensus rules of one network, without clock, I/O and keys."""
 
     @property
     def name(self) -> str:
@@ -89,54 +91,56 @@ class Engine(Protocol):
 
     @property
     def finality(self) -> Finality:
-        """The rule that decides when a block can no longer be replaced."""
+        """The finality rule of the network."""
 
     def hashed(self, header: Header) -> HashedHeader:
-        """Return the header with its block hash. Called once when a header enters the node."""
+        """Return the header with its block hash. The node calls this once when a header arrives."""
 
     def author(self, header: HashedHeader) -> Address:
         """Return the producer of the block: the coinbase, or the address recovered from the seal."""
 
     def beneficiary(self, header: HashedHeader) -> Address:
-        """Return the address that earns the fees. It is also the result of the COINBASE instruction."""
+        """Return the address that earns the fees. The COINBASE instruction returns the same address."""
 
     def check_genesis(self, header: Header) -> None:
         """Raise `GenesisError` if the genesis header is invalid."""
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Raise `InvalidHeader` if the header breaks a rule. The error is `transient` if the header is only too
+        """Raise `InvalidHeader` if the header breaks a rule. The error is `transient` if only the timestamp is too
         early.
         """
 
     def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
-        """Recover the signatures that `verify` needs for these headers, on all cores. An optional speed-up.
+        """Recover the signatures that `verify` needs for these headers, on all cores.
 
-        For callers with many headers. May run in any thread.
+        The call is optional: it only makes `verify` faster. Any thread may call it.
         """
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
         """Raise `InvalidBlock` if the ommers of a verified header break a rule."""
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
-        """Return (address, wei) credited after the transactions, without zero amounts."""
+        """Return (address, wei) pairs to credit after the transactions. Amounts of zero are omitted."""
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Whether `tip`, a verified block that is not on the canonical chain, should become the head."""
+        """Whether `tip` should become the head. `tip` is a verified block off the canonical chain."""
 
     def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
         """Return the header of a block to build. Roots and gas used stay empty until execution."""
 
     def signing_hash(self, header: Header) -> Hash32:
-        """Return the hash that the author signs, or for which a miner searches a nonce."""
+        """Return the hash that the author signs. Under proof of work, the miner searches a nonce for this hash."""
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
-        """Return the header with these seals. The seals sign the signing hash of the header."""
+        """Return the header with these seals, which are signatures of its signing hash."""
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """Return the addresses that may produce the next block, in ascending order. Empty if every node may."""
+        """Return the addresses that may produce the next block, in ascending order. Empty if every node may produce the
+        block.
+        """
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
         """Return the state to store with a verified block, so that later blocks need not read many earlier headers.
 
-        Called every few hundred blocks. None if there is nothing to store.
+        The chain calls this every few hundred blocks. Returns None if the engine has nothing to store.
         """

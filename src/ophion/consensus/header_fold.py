@@ -1,9 +1,9 @@
-"""States that are a pure fold over headers (signers, vote tallies), available after any block of any branch.
+"""States that are computed header by header (signers, vote tallies), available after any block of any branch.
 
-Memory holds the states of the latest blocks. For another block the fold walks back to the nearest known state and
+Memory holds the states of the latest blocks. For another block, `HeaderFold` walks back to the nearest known state and
 applies the headers after it. Every few hundred blocks the chain stores the state on disk as a checkpoint, so that the
-walk after a restart is short. A checkpoint belongs to a block hash, which determines all its input. So it stays valid
-after a reorganisation.
+walk after a restart is short. A checkpoint belongs to a block hash, which determines all earlier headers. So the
+checkpoint stays valid after a reorganisation.
 """
 
 from __future__ import annotations
@@ -20,22 +20,24 @@ from ophion.primitives.types import Hash32
 S = TypeVar("S")
 
 CHECKPOINT_DISTANCE: Final = 256
-"""Blocks between checkpoints. Applying this many headers takes about 20 ms, mostly for recovering signers."""
+"""Number of blocks between checkpoints. Applying this many headers takes about 20 ms, mostly to recover signers."""
 _KEPT: Final = 1024
 
 Fresh: TypeAlias = Callable[[HashedHeader, HeaderReader], "S | None"]
-"""Returns the state after a block at which the fold restarts, such as an epoch block. None for other blocks."""
+"""Returns the state after a block at which the computation restarts, such as an epoch block. Returns None for other
+blocks.
+"""
 Applied: TypeAlias = Callable[[S, HashedHeader], S]
-"""Returns the state after the next block."""
+"""Returns the state after the next block, from the state before it."""
 
 
 class HeaderFold(Generic[S]):
-    """States by block hash."""
+    """Computes and caches the state after each block, by block hash."""
 
     def __init__(
         self, fresh: Fresh[S], applied: Applied[S], encode: Callable[[S], bytes], decode: Callable[[bytes], S]
     ) -> None:
-        """`decode` reads the output of `encode`, and raises `DecodeError` for other input."""
+        """Create the cache of states. `decode` reads the output of `encode`, or raises `DecodeError`."""
         self._fresh = fresh
         self._applied = applied
         self._encode = encode
@@ -43,8 +45,8 @@ class HeaderFold(Generic[S]):
         self._known: OrderedDict[Hash32, S] = OrderedDict()
 
     def after(self, header: HashedHeader, chain: HeaderReader) -> S:
-        """Return the state after `header`. The ancestors must be verified. Raises `UnknownParent` if an ancestor
-        is missing.
+        """Return the state after `header`. All ancestors must be verified. Raises `UnknownParent` if an ancestor is
+        missing.
         """
         pending: list[HashedHeader] = []
         cursor = header
@@ -62,7 +64,7 @@ class HeaderFold(Generic[S]):
 
     def keep(self, block_hash: Hash32, state: S) -> None:
         """Cache the state after a block. Evicts the least recently used state."""
-        # each step must be atomic, because RPC threads read while the importer writes
+        # RPC threads read this cache while the importer writes, so each single step must leave the cache consistent
         self._known.pop(block_hash, None)
         self._known[block_hash] = state
         if len(self._known) > _KEPT:
@@ -75,12 +77,12 @@ class HeaderFold(Generic[S]):
     def _found(self, header: HashedHeader, chain: HeaderReader) -> S | None:
         state = self._known.get(header.hash)
         if state is None:
-            # look for a fresh start first: the checkpoint is outdated if a new genesis file restarts the fold here
+            # ask `_fresh` before reading a checkpoint, because a new genesis file may replace the signers at this block
             state = self._fresh(header, chain)
         if state is None and header.number % CHECKPOINT_DISTANCE == 0:
             record = chain.checkpoint(header.hash)
             try:
                 state = None if record is None else self._decode(record)
             except DecodeError:
-                return None  # written by another version: compute the state again
+                return None  # another program version wrote this checkpoint, so compute the state again
         return state

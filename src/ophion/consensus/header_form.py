@@ -1,8 +1,8 @@
 """The header forms that BFT clients have written since Shanghai (consensus.md 8).
 
-The forks define the fields after the base fee. Some versions of Besu omit part of them, and their chains are final, so
-Ophion reads all forms. A node writes the form of the parent, because validators may refuse other forms. If the chain
-does not show a form yet, the node chooses one.
+The forks define the fields after the base fee. Some versions of Besu omit part of these fields, and their chains are
+final, so Ophion reads all forms. A node writes the form of the parent, because validators may refuse other forms. If
+the chain does not show a form yet, the node chooses a form.
 
     form            Shanghai    Cancun                                             written by
     FULL            17 items    20 items, 21 from Prague on                        Besu 24.4 to 24.5.1, from 26.1 on
@@ -40,14 +40,14 @@ class HeaderFormChoice(Enum):
     """The configured form of the first header after Shanghai."""
 
     AUTO = "auto"
-    """The form of the genesis file, else the form of the connected validators, else the form of the forks."""
+    """Use the header form of the genesis file, else of the connected validators, else the full form."""
     FULL = "full"
     SHORT = "short"
     SHORT_BLOBS = "short-blobs"
 
 
 def check_form(header: Header, fork: Fork) -> None:
-    """Check that the header has one of the allowed sets of fields. Headers of one chain may have different sets."""
+    """Check that the header has the fields of one of the forms. Headers of one chain may have different forms."""
     if not fork.has(Milestone.SHANGHAI) or header.withdrawals_root is not None:
         check_tail(header, fork)
         return
@@ -63,13 +63,17 @@ def check_form(header: Header, fork: Fork) -> None:
 
 
 def next_form(parent: Header, fork_of_parent: Fork, choice: HeaderForm | None) -> HeaderForm:
-    """Return the form of the block after `parent`: the parent's form if its fields show the form, else `choice`."""
+    """Return the form of the block after `parent`. The parent's fields decide, or `choice` if they fit
+    several forms.
+    """
     open_forms = _forms_of(parent, fork_of_parent)
     return choice if choice in open_forms else open_forms[0]
 
 
 def _forms_of(parent: Header, fork: Fork) -> tuple[HeaderForm, ...]:
-    """Return the forms that fit a header. A genesis header fits every form, because the node itself creates it."""
+    """Return the forms that fit a header. Every form fits a genesis header, because the node itself creates that
+    header.
+    """
     if not fork.has(Milestone.SHANGHAI) or parent.number == 0:
         return _ALL
     if parent.withdrawals_root is not None:
@@ -80,7 +84,7 @@ def _forms_of(parent: Header, fork: Fork) -> tuple[HeaderForm, ...]:
 
 
 def in_form(header: Header, form: HeaderForm) -> Header:
-    """Convert a header that has all fields of its fork to another form."""
+    """Convert a header with all fields to another header form."""
     if form is HeaderForm.FULL or header.withdrawals_root is None:
         return header
     blob_gas = 0 if form is HeaderForm.SHORT_BLOBS and header.blob_gas_used is not None else None
@@ -95,7 +99,7 @@ def in_form(header: Header, form: HeaderForm) -> Header:
 
 
 def chosen_form(choice: HeaderFormChoice, network: HeaderForm | None, clients: Iterable[str]) -> HeaderForm | None:
-    """Return the form to write if the chain does not show one yet. None means the form of the forks.
+    """Return the form to write if the chain does not show a form yet. None stands for the full form.
 
     `network` is the genesis file's form, `clients` are the client names of connected validators.
     """

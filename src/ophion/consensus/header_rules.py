@@ -2,7 +2,7 @@
 
 Each rule is a function of a header, its parent and the specification, and raises `InvalidHeader(rule, got, expected)`.
 The block builder uses the same functions for expected values (`next_base_fee`, `next_excess_blob_gas`, ...), so built
-blocks pass these rules.
+blocks follow the rules.
 """
 
 from __future__ import annotations
@@ -53,19 +53,21 @@ def check_timestamp(header: Header, parent: Header, least_distance_s: int = 1) -
 
 
 def check_not_future(header: Header, now: int, lead_s: int) -> None:
-    """Check that the timestamp is at most `lead_s` seconds in the future. The error is transient."""
+    """Check that the timestamp is at most `lead_s` seconds in the future. The error is transient, because time
+    passes.
+    """
     if header.timestamp > now + lead_s:
         raise InvalidHeader("timestamp in the future", header.timestamp, f"at most {now + lead_s}", transient=True)
 
 
 def check_extra_data(header: Header) -> None:
-    """Check the length of the extra data. For engines that store no consensus data in the extra data."""
+    """Check the length of the extra data. Engines that store consensus data there do not use this rule."""
     if len(header.extra_data) > MAX_EXTRA_DATA:
         raise InvalidHeader("extra data length", len(header.extra_data), f"at most {MAX_EXTRA_DATA}")
 
 
 def check_no_ommers(header: Header) -> None:
-    """Check that there are no ommers. Only proof of work has ommers."""
+    """Check that the header has no ommers, which only proof of work allows."""
     if header.ommers_hash != EMPTY_OMMERS_HASH:
         raise InvalidHeader("ommers hash", header.ommers_hash, EMPTY_OMMERS_HASH)
 
@@ -74,14 +76,14 @@ def check_no_ommers(header: Header) -> None:
 
 
 def check_gas_used(header: Header) -> None:
-    """Check that gas used is within the limit."""
+    """Check that the gas used is within the gas limit."""
     if header.gas_used > header.gas_limit:
         raise InvalidHeader("gas used", header.gas_used, f"at most {header.gas_limit}")
 
 
 def check_gas_limit(header: Header, parent: Header, spec: ChainSpec) -> None:
-    """Check that the gas limit differs from the parent's by less than 1/1024. For the first London block, the parent's
-    limit is doubled first.
+    """Check that the gas limit differs from the parent's limit by less than 1/1024. At the first London block, the
+    parent's limit counts double.
     """
     limit = header.gas_limit
     if not MIN_GAS_LIMIT <= limit <= MAX_GAS_LIMIT:
@@ -93,8 +95,8 @@ def check_gas_limit(header: Header, parent: Header, spec: ChainSpec) -> None:
 
 
 def next_gas_limit(parent: Header, is_first_london: bool, target: int | None) -> int:
-    """Return the gas limit of the next block: the parent's limit, moved one step towards the target if there is
-    one (consensus.md 5.2).
+    """Return the gas limit of the next block: the parent's limit, moved one step towards the target, if any
+    (consensus.md 5.2).
     """
     limit = parent.gas_limit
     if target is not None:
@@ -106,7 +108,7 @@ def next_gas_limit(parent: Header, is_first_london: bool, target: int | None) ->
 
 
 def is_first_london(header: Header, parent: Header, spec: ChainSpec) -> bool:
-    """Whether the header is the first with a base fee."""
+    """Whether the header is the first header with a base fee."""
     return spec.fork_of(header).has(Milestone.LONDON) and not spec.fork_of(parent).has(Milestone.LONDON)
 
 
@@ -118,7 +120,7 @@ def _reference_gas_limit(header: Header, parent: Header, spec: ChainSpec) -> int
 
 
 def next_base_fee(parent: Header, spec: ChainSpec) -> int:
-    """Return the base fee of the block after `parent` by EIP-1559, without network options."""
+    """Return the base fee of the block after `parent` by EIP-1559. Network options are ignored."""
     if parent.base_fee_per_gas is None:
         return spec.initial_base_fee
     fee = parent.base_fee_per_gas
@@ -131,7 +133,7 @@ def next_base_fee(parent: Header, spec: ChainSpec) -> int:
 
 
 def check_base_fee(header: Header, parent: Header, spec: ChainSpec) -> None:
-    """Check the base fee, unless a network option sets it (consensus.md 5.3)."""
+    """Check the base fee, unless a network option replaces EIP-1559 (consensus.md 5.3)."""
     if header.base_fee_per_gas is None or spec.zero_base_fee or spec.fixed_base_fee:
         return
     expected = next_base_fee(parent, spec)
@@ -154,7 +156,7 @@ def base_fee_for(parent: Header, fork: Fork, spec: ChainSpec, fixed_base_fee: in
 
 
 def check_tail(header: Header, fork: Fork) -> None:
-    """Check that exactly the fields of the active fork are present."""
+    """Check that the header has exactly the fields of the active fork."""
     for name, since in _TAIL:
         value = getattr(header, name)
         if (value is not None) != fork.has(since):
@@ -186,7 +188,7 @@ def next_excess_blob_gas(parent: Header, fork: Fork, blobs: BlobParameters) -> i
     if excess + used < target:
         return 0
     if fork.has(Milestone.OSAKA):
-        # EIP-7918: the blob fee does not fall while execution gas costs more than blob gas
+        # the blob fee does not fall while execution gas costs more than blob gas (EIP-7918)
         price = blob_base_fee(excess, blobs.fee_fraction)
         if _BLOB_BASE_COST * (parent.base_fee_per_gas or 0) > GAS_PER_BLOB * price:
             return excess + used * (blobs.max - blobs.target) // blobs.max
@@ -194,7 +196,7 @@ def next_excess_blob_gas(parent: Header, fork: Fork, blobs: BlobParameters) -> i
 
 
 def blob_base_fee(excess_blob_gas: int, fee_fraction: int) -> int:
-    """Return wei per unit of blob gas: e^(excess/fraction), by the integer series of EIP-4844."""
+    """Return the price of blob gas in wei: e^(excess/fraction), by the integer series of EIP-4844."""
     index = 1
     output = 0
     term = _MIN_BLOB_BASE_FEE * fee_fraction

@@ -1,8 +1,8 @@
 """Headers at and after the merge.
 
-A network with a terminal total difficulty starts under another engine. The first block whose parent has reached that
-difficulty is the merge. After it, headers carry no proof: their consensus fields are constants, and the last valid
-imported block is the head.
+A network with a terminal total difficulty starts under another engine. The merge is the first block whose parent has
+reached that difficulty. After the merge, headers carry no proof: their consensus fields are constants, and the last
+valid imported block is the head.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class MergeEngine:
         return HashedHeader(header, keccak256(header.encode()))
 
     def author(self, header: HashedHeader) -> Address:
-        """Return the coinbase after the merge."""
+        """Return the coinbase after the merge, or the author by the pre-merge engine before it."""
         return header.header.coinbase if _is_merged(header.header) else self._before.author(header)
 
     def beneficiary(self, header: HashedHeader) -> Address:
-        """Return the coinbase after the merge."""
+        """Return the coinbase after the merge, or the beneficiary of the pre-merge engine before it."""
         return header.header.coinbase if _is_merged(header.header) else self._before.beneficiary(header)
 
     def check_genesis(self, header: Header) -> None:
@@ -77,7 +77,7 @@ class MergeEngine:
         rules.check_blobs(block, before, fork)
 
     def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
-        """Do nothing: there are no seals to recover."""
+        """Do nothing, because headers after the merge have no seals."""
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
         """Check that blocks after the merge have no ommers."""
@@ -110,11 +110,11 @@ class MergeEngine:
         return self._before.signing_hash(header)
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
-        """Attach seals. Called only before the merge."""
+        """Return the header with seals of the pre-merge engine. Headers after the merge have no seals."""
         return header if _is_merged(header) else self._before.attach(header, seals)
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """Return the members of the pre-merge engine. Empty after the merge."""
+        """Return the block producers of the pre-merge engine, or an empty tuple after the merge."""
         return () if _is_merged(after.header) else self._before.members(after, chain)
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
@@ -131,5 +131,5 @@ class MergeEngine:
 
 
 def _is_merged(header: Header) -> bool:
-    # difficulty zero marks a merged header: before the merge, every formula and option has a higher minimum
+    # difficulty zero marks a header after the merge, because every earlier formula and option has a higher minimum
     return header.difficulty == 0

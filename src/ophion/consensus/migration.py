@@ -1,11 +1,11 @@
 """`MigrationEngine`: a chain that moves from Clique to QBFT at a block (decision 170).
 
-The genesis file names both engines; `qbft.startBlock` is the first QBFT block. Each header follows the rules of the
-engine of its number. The signers after the last Clique block are the first validators, unless a QBFT transition at the
-start block sets others.
+The genesis file names both engines; `qbft.startBlock` is the first QBFT block. The number of a header decides which
+engine applies. The signers after the last Clique block are the first validators, unless a QBFT transition at the start
+block sets other validators.
 
-Clique blocks are not final, so two nodes may have different blocks at the last Clique height. A sealed QBFT block
-settles which one is canonical: it is preferred over every Clique block and is never replaced.
+Clique blocks are not final, so two nodes may have different blocks at the last Clique height. The first sealed QBFT
+block decides which block is canonical: it is preferred over every Clique block and is never replaced.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class MigrationEngine:
-    """Applies the rules of Clique before a block, and those of QBFT from it on."""
+    """Applies the rules of Clique below the start block, and the rules of QBFT from the start block on."""
 
     finality = Finality.HEAVIEST
 
@@ -31,16 +31,16 @@ class MigrationEngine:
         self.clique = clique
         self.bft = bft
         self.first = bft.schedule.first
-        """First QBFT block."""
+        """Number of the first QBFT block."""
         self.name = f"{clique.name}+{bft.name}"
         bft.validators.predecessor = clique.members
 
     def hashed(self, header: Header) -> HashedHeader:
-        """Hash the header as the engine of its number does."""
+        """Hash the header by the rules of the engine for its number."""
         return self._at(header.number).hashed(header)
 
     def author(self, header: HashedHeader) -> Address:
-        """Return the signer or the proposer."""
+        """Return the Clique signer or the QBFT proposer of a block."""
         return self._at(header.number).author(header)
 
     def beneficiary(self, header: HashedHeader) -> Address:
@@ -48,15 +48,15 @@ class MigrationEngine:
         return self._at(header.number).beneficiary(header)
 
     def check_genesis(self, header: Header) -> None:
-        """Check the Clique genesis."""
+        """Check the genesis header by the rules of Clique."""
         self.clique.check_genesis(header)
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Check the rules of the engine of this number."""
+        """Check the header by the rules of the engine for its number."""
         self._at(header.number).verify(header, parent, chain, now)
 
     def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
-        """Recover the signatures of both kinds of headers."""
+        """Recover the signatures of Clique and QBFT headers."""
         self.clique.look_ahead([header for header in headers if header.number < self.first])
         self.bft.look_ahead([header for header in headers if header.number >= self.first])
 
@@ -65,11 +65,11 @@ class MigrationEngine:
         self._at(header.number).verify_ommers(header, ommers, chain)
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
-        """Return the configured QBFT reward. Clique has none."""
+        """Return the configured reward of a QBFT block. Clique blocks have no reward."""
         return self._at(header.number).rewards(header, ommers)
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Prefer a QBFT block to any Clique block. Between blocks of one engine, its own rule applies."""
+        """Prefer a QBFT block to any Clique block. Two blocks of one engine are compared by the rule of that engine."""
         is_tip_final, is_head_final = self.is_final(tip.header.number), self.is_final(head.header.number)
         if is_tip_final != is_head_final:
             return is_tip_final
@@ -96,7 +96,7 @@ class MigrationEngine:
         return self._at(header.number).checkpoint(header, chain)
 
     def is_final(self, number: int) -> bool:
-        """Whether blocks of this number are never replaced."""
+        """Whether blocks with this number are final: True for QBFT blocks."""
         return number >= self.first
 
     def _at(self, number: int) -> CliqueEngine | BftEngine:
@@ -104,7 +104,7 @@ class MigrationEngine:
 
 
 def is_final_at(engine: Engine, number: int) -> bool:
-    """Whether a committed block of this number is never replaced."""
+    """Whether a committed block with this number is final."""
     if isinstance(engine, MigrationEngine):
         return engine.is_final(number)
     return engine.finality is Finality.IMMEDIATE

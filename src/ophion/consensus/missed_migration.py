@@ -1,7 +1,7 @@
 """Recognises a block that proves a migration to QBFT which this node's genesis file does not have.
 
-A node with the old genesis file refuses the first QBFT block as malformed. If a quorum of the members it knows has
-sealed that block as QBFT, the network has moved on, and the node must stop instead of waiting or sealing alone.
+A node with the old genesis file refuses the first QBFT block as malformed. If a quorum of the validators that the node
+knows has sealed this block under QBFT, the network has migrated. The node must then stop, and not wait or seal alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ophion.primitives.types import Address
 
 
 class MissedMigration(OphionError):
-    """The network has moved to QBFT at a block, and this node's genesis file does not say so."""
+    """The network has moved to QBFT at a block, but this node's genesis file has no migration."""
 
     def __init__(self, number: int, engine: str) -> None:
         self.number = number
@@ -27,7 +27,7 @@ class MissedMigration(OphionError):
 
 
 class UnknownRules(OphionError):
-    """Validators announce rules from a block on that this node's genesis file does not have."""
+    """Validators announce rules that this node's genesis file does not have."""
 
     def __init__(self, number: int, announcers: int, members: int) -> None:
         self.number = number
@@ -41,10 +41,10 @@ class UnknownRules(OphionError):
 def unknown_rules(
     announced: Iterable[tuple[Address, int]], members: Collection[Address], number: int
 ) -> UnknownRules | None:
-    """Return the error if more members than may be faulty announce unknown rules for block `number`, otherwise None.
+    """Return an error if more than f validators announce unknown rules for block `number`, otherwise None.
 
-    `announced` has the address of a peer and the first block of its rules (0: before its head). A single member or a
-    stranger cannot stop this node.
+    `announced` has the address of a peer and the first block of its rules (0: before its head). f is the number of
+    validators that may be faulty, so a single validator or an unknown peer cannot stop this node.
     """
     blocks = [block for address, block in announced if address in members and block <= number]
     if len(blocks) <= max(0, (len(members) - 1) // 3):
@@ -53,8 +53,8 @@ def unknown_rules(
 
 
 def missed_migration(header: Header, engine: Engine, chain: HeaderReader) -> MissedMigration | None:
-    """Return the error if a quorum of the known members has sealed a refused header as QBFT, otherwise None."""
-    # imported here: only a refused block needs it
+    """Return an error if a quorum of the known validators has sealed a refused header under QBFT, otherwise None."""
+    # lazy import: only a refused block needs this module
     from ophion.consensus.bft.extra_data import ExtraForm
     from ophion.consensus.bft.message_encoding import header_digest
     from ophion.consensus.bft.qbft import Qbft

@@ -1,7 +1,7 @@
 """Proof of work: ethash, verified by the light algorithm, with the historical difficulty rules, ommers and rewards.
 
 `fixeddifficulty` replaces the formulas on test networks; the work is still verified. `verifies_work=False` skips the
-work check, for the development network and for imports on request.
+work check. The development network and some imports use it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class PowEngine:
     finality = Finality.HEAVIEST
 
     def __init__(self, spec: ChainSpec, verifies_work: bool = True, equal_timestamps: bool = False) -> None:
-        """With `equal_timestamps`, blocks prepared for the development network may have their parent's timestamp."""
+        """Create the engine. With `equal_timestamps`, `prepare` may give a block the timestamp of its parent."""
         self._spec = spec
         self._verifies_work = verifies_work
         self._fixed_difficulty = spec.ethash.fixed_difficulty if spec.ethash is not None else None
-        # the development network may seal hundreds of blocks a second: timestamps are then equal, or ahead of the
-        # clock. Nodes accept both; `equal_timestamps` chooses one for own blocks
+        # The development network may seal hundreds of blocks a second, so their timestamps may be equal or ahead of the
+        # clock.
         self._is_time_free = spec.is_dev
         self._prepared_distance_s = 0 if spec.is_dev and equal_timestamps else 1
 
@@ -54,11 +54,11 @@ class PowEngine:
         return HashedHeader(header, keccak256(header.encode()))
 
     def author(self, header: HashedHeader) -> Address:
-        """Return the coinbase."""
+        """Return the coinbase, which is the miner's address."""
         return header.header.coinbase
 
     def beneficiary(self, header: HashedHeader) -> Address:
-        """Return the coinbase."""
+        """Return the coinbase, which earns fees and reward."""
         return header.header.coinbase
 
     def check_genesis(self, header: Header) -> None:
@@ -69,7 +69,7 @@ class PowEngine:
             )
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Check every rule of a proof-of-work header. The work itself comes last, because it costs most."""
+        """Check every rule of a proof-of-work header. The work is checked last, because this check costs most."""
         rules.check_follows(header.header, parent)
         if not self._is_time_free:
             rules.check_not_future(header.header, now, FUTURE_LEAD_S)
@@ -93,7 +93,7 @@ class PowEngine:
             self.check_work(header)
 
     def check_work(self, header: Header) -> None:
-        """Check that the nonce produces the mix hash and a result below the target."""
+        """Check that the nonce gives the mix hash, and that the result is below the target."""
         mix_hash, result = ethash_compute(self.signing_hash(header), int.from_bytes(header.nonce, "big"), header.number)
         if mix_hash != header.mix_hash:
             raise InvalidHeader("mix hash", header.mix_hash, mix_hash)
@@ -113,7 +113,7 @@ class PowEngine:
         return next_difficulty(parent, timestamp, fork)
 
     def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
-        """Do nothing: there are no seals to recover."""
+        """Do nothing, because proof of work has no signatures."""
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
         """Check the ommers: at most two, distinct and valid, each with a parent among the last seven ancestors."""
@@ -139,8 +139,8 @@ class PowEngine:
                 raise InvalidBlock(f"ommer 0x{hashed.hash.hex()}: {error.rule}", error.got, error.expected) from error
 
     def _ancestry(self, header: HashedHeader, chain: HeaderReader) -> tuple[dict[Hash32, HashedHeader], set[Hash32]]:
-        """Return the last seven ancestors by hash. Also returns a set with the hashes of their ommers and of the
-        block itself.
+        """Return the last seven ancestors by hash, and a set of hashes that ommers must not have: those of the
+        ancestors' ommers and of the block itself.
         """
         ancestors: dict[Hash32, HashedHeader] = {}
         included = {header.hash}
@@ -156,7 +156,7 @@ class PowEngine:
         return ancestors, included
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
-        """Return the block reward plus 1/32 per ommer, and the rewards of the ommers by age."""
+        """Return the block reward, increased by 1/32 per ommer, and the rewards of the ommers by age."""
         block = header.header
         reward = block_reward(self._spec.fork_of(block))
         credits = [(block.coinbase, reward + reward // 32 * len(ommers))]
@@ -164,11 +164,11 @@ class PowEngine:
         return credits
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Prefer more total difficulty. The block seen first wins a tie."""
+        """Prefer the higher total difficulty. On a tie, the block that arrived first stays the head."""
         return tip.total_difficulty > head.total_difficulty
 
     def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
-        """Return a header without nonce."""
+        """Return a header whose nonce is not set yet."""
         timestamp = max(preferences.timestamp, parent.timestamp + self._prepared_distance_s)
         header = unsealed_header(parent, replace(preferences, timestamp=timestamp), self._spec)
         start = self._spec.dao_fork_block
@@ -182,11 +182,11 @@ class PowEngine:
         return keccak256(rlp.list_of(fields[:_MIX_HASH_FIELD] + fields[_NONCE_FIELD + 1 :]))
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
-        """Return the header unchanged: proof of work has no signatures, and the miner sets nonce and mix hash."""
+        """Return the header unchanged. Proof of work has no signatures; the miner sets nonce and mix hash."""
         return header
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """Return no members, because every node may mine."""
+        """Return an empty tuple, because every node may mine."""
         return ()
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:

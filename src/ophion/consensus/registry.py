@@ -11,10 +11,10 @@ from ophion.errors import GenesisError
 def engine_for(spec: ChainSpec, verifies_work: bool = True, equal_timestamps: bool = False) -> Engine:
     """Return the engine of a network.
 
-    `verifies_work=False` skips the check of proof-of-work seals. `equal_timestamps` is for blocks that this node
-    produces on the development network.
+    `verifies_work=False` skips the check of proof-of-work seals. With `equal_timestamps`, blocks that this node
+    produces may have their parent's timestamp; development networks use it.
     """
-    # each engine is imported only when used, so that the node starts faster
+    # each engine module is imported only when it is needed, so that the node starts faster
     engine: Engine
     if spec.engine is EngineKind.ETHASH:
         from ophion.consensus.pow import PowEngine

@@ -9,11 +9,11 @@ from ophion.errors import OphionError
 from ophion.primitives.types import ZERO_ADDRESS, Address
 
 DEFAULT_RANGE = 100
-"""Number of blocks counted by default."""
+"""Number of blocks that are counted if the request names no range."""
 
 
 class EmptyRange(OphionError):
-    """Raised for an empty range. The RPC method then returns an `Invalid params` error."""
+    """The range has no blocks. The RPC method returns an `Invalid params` error."""
 
     def __init__(self, first: int, end: int) -> None:
         self.first = first
@@ -22,21 +22,21 @@ class EmptyRange(OphionError):
 
 
 class SignerMetric(Struct, frozen=True):
-    """The blocks of one member within a range."""
+    """Number of blocks that one validator or signer has produced in a range."""
 
     address: Address
     blocks: int
     last_block: int
-    """Number of the member's latest block in the range, or 0."""
+    """Number of the latest block in the range that this validator or signer produced, or 0."""
 
 
 def signer_metrics(
     engine: Engine, chain: HeaderReader, head: int, first: int | None = None, end: int | None = None
 ) -> list[SignerMetric]:
-    """Count blocks per author from `first` to `end - 1`. Includes members that have produced none.
+    """Count blocks per author from `first` to `end - 1`. Validators or signers without blocks are included.
 
-    `end` is limited to the head, so the head itself is not counted by default. Missing blocks are skipped. Genesis
-    belongs to the zero address.
+    `end` is at most the head, so by default the head is not counted. Missing blocks are skipped. The author of the
+    genesis block is the zero address.
     """
     start = max(0, head - DEFAULT_RANGE) if first is None else first
     stop = head if end is None else min(end, head)

@@ -1,7 +1,7 @@
-"""Votes on members: proposals of the operator, and the tally that IBFT 2.0 and QBFT read from headers.
+"""Votes on validators or signers: proposals of the operator, and the tally that IBFT 2.0 and QBFT read from headers.
 
-Clique counts only votes with an effect (consensus.md 1.6), so it has its own fold. The operator's proposals are the
-same for all engines.
+Clique counts only votes with an effect (consensus.md 1.6), so Clique has its own tally. All engines share the
+operator's proposals.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _PLACE: Final = "tally of votes"
 class LocalProposals:
     """Proposals of this node's operator, in effect until discarded.
 
-    They are in memory and lost on restart. A proposal may have no effect, or be made before this node is a member: the
-    vote is chosen when a block is built (consensus.md 4.1).
+    Proposals are in memory and lost on restart. An operator may propose any address at any time. The block builder
+    chooses a proposal that has an effect (consensus.md 4.1).
     """
 
     __slots__ = ("_last", "_wanted")
@@ -34,11 +34,11 @@ class LocalProposals:
         self._last: Address = b""
 
     def propose(self, target: Address, adds: bool) -> None:
-        """Vote for (or against) an address from now on. Replaces an earlier proposal about the same address."""
+        """Vote for or against an address from now on. Replaces an earlier proposal about the same address."""
         self._wanted[target] = adds
 
     def discard(self, target: Address) -> None:
-        """Stop voting on an address. Does nothing without a proposal."""
+        """Stop voting on an address. Does nothing if there is no proposal."""
         self._wanted.pop(target, None)
 
     def pending(self) -> dict[Address, bool]:
@@ -46,7 +46,7 @@ class LocalProposals:
         return dict(self._wanted)
 
     def next_vote(self, is_useful: Callable[[Vote], bool]) -> Vote | None:
-        """Return the vote for the next own block. Rotates through the useful proposals by address."""
+        """Return the vote for the next own block. Rotates by address through the proposals that have an effect."""
         useful = [vote for target, adds in sorted(self._wanted.items()) if is_useful(vote := Vote(target, adds))]
         if not useful:
             return None
@@ -59,7 +59,7 @@ class Tally(Struct, frozen=True):
     """Validators and pending votes after a block (consensus.md 2.12). Applying a vote returns a new tally."""
 
     validators: tuple[Address, ...]
-    """In ascending order."""
+    """Validators in ascending order."""
     adds: Mapping[Address, frozenset[Address]] = field(default_factory=dict)
     """Maps each target to the validators that voted to add it."""
     drops: Mapping[Address, frozenset[Address]] = field(default_factory=dict)
@@ -73,8 +73,8 @@ class Tally(Struct, frozen=True):
     def apply(self, voter: Address, vote: Vote) -> Tally:
         """Return the tally after a block by `voter` with this vote.
 
-        Votes without effect are counted too, and only the target of this vote is evaluated. Both match Besu, because
-        the result is part of the next header.
+        Votes without effect are counted too, and only the target of this vote is evaluated. Besu follows the same two
+        rules, and the result is part of the next header.
         """
         target = vote.target
         adds = _with_voter(self.adds, target, voter, vote.authorize)
@@ -94,7 +94,7 @@ class Tally(Struct, frozen=True):
         return Tally(validators, adds, drops)
 
     def standing(self, voter: Address, target: Address) -> bool | None:
-        """Return the current vote of `voter` on `target`: True to add, False to drop, None without a vote."""
+        """Return the current vote of `voter` on `target`: True to add, False to drop, None if there is no vote."""
         if voter in self.adds.get(target, ()):
             return True
         if voter in self.drops.get(target, ()):
@@ -102,16 +102,14 @@ class Tally(Struct, frozen=True):
         return None
 
     def is_useful(self, voter: Address, vote: Vote) -> bool:
-        """Whether a vote has an effect: it changes the validator set and is not cast yet, or it revokes an opposite
-        vote.
-        """
+        """Whether a vote has an effect: it is new and changes the validator set, or it revokes an opposite vote."""
         standing = self.standing(voter, vote.target)
         if standing is not None:
             return standing != vote.authorize
         return (vote.target in self.validators) != vote.authorize
 
     def encode(self) -> bytes:
-        """Encode for the database. `decode` reads the result."""
+        """Encode the tally for the database. `decode` reads the result."""
 
         def listed(votes: Mapping[Address, frozenset[Address]]) -> list[rlp.Encodable]:
             return [(target, sorted(voters)) for target, voters in sorted(votes.items())]
@@ -120,7 +118,7 @@ class Tally(Struct, frozen=True):
 
     @staticmethod
     def decode(data: bytes) -> Tally:
-        """Decode a tally. Raises `DecodeError` if it is of another version."""
+        """Decode a tally. Raises `DecodeError` for data of another version."""
         items = rlp.decode_list(data)
         if len(items) != 4 or items[0] != rlp.scalar(_VERSION):
             raise DecodeError("not a record of this version", _PLACE)
@@ -150,7 +148,7 @@ def _votes(item: rlp.Item) -> dict[Address, frozenset[Address]]:
 def _with_voter(
     votes: Mapping[Address, frozenset[Address]], target: Address, voter: Address, is_in: bool
 ) -> dict[Address, frozenset[Address]]:
-    """Return the votes with `voter` added to (or removed from) the voters on `target`."""
+    """Return the votes with `voter` added to the voters on `target`, or removed from them."""
     changed = dict(votes)
     before = changed.pop(target, frozenset())
     voters = before | {voter} if is_in else before - {voter}
@@ -160,5 +158,5 @@ def _with_voter(
 
 
 def _without_voter(votes: Mapping[Address, frozenset[Address]], voter: Address) -> dict[Address, frozenset[Address]]:
-    """Return the votes without those of a dropped validator."""
+    """Return the votes without the votes of a dropped validator."""
     return {target: others for target, voters in votes.items() if (others := voters - {voter})}

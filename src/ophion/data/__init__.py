@@ -11,7 +11,7 @@
     database     ... the node's own database, even while the node runs
     executable_chain  a stored chain with its rules, for datasets that execute blocks
     validators   rows of the dataset `validators`: proposers, seals, votes
-    rpc          ... any node over JSON-RPC
+    rpc          source: any node over JSON-RPC
     rpc_rows     JSON objects of a node to rows
     abi          contract ABIs: files, decoding of values
     decoded      events and calls by ABI, one table each

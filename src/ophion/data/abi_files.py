@@ -14,7 +14,7 @@ AbiEntry: TypeAlias = EventType | Function
 
 
 def load_abis(folder: Path, kinds: Collection[str] = ("event", "function")) -> list[AbiEntry]:
-    """Read every `*.json` below a folder, or one file; equal entries are listed once."""
+    """Read one file, or every `*.json` file below a folder. Equal entries are listed once."""
     files = [folder] if folder.is_file() else sorted(folder.rglob("*.json"))
     if not files:
         raise CommandError(f"There is no ABI file (*.json) in {folder}.")
@@ -34,7 +34,7 @@ def load_abis(folder: Path, kinds: Collection[str] = ("event", "function")) -> l
 
 
 def _items(content: Any) -> Iterator[Any]:
-    """Return the entries of an ABI from the JSON of any compiler."""
+    """Return the entries of an ABI, from the output of any supported compiler."""
     if isinstance(content, str):
         content = json.loads(content)
     if isinstance(content, list):

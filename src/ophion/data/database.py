@@ -27,7 +27,7 @@ MAX_BATCH_BYTES: Final = 8 * 2**20
 _TRANSACTIONS_PER_RANGE: Final = {Source.STORED: 8_000, Source.EXECUTED: 2_000}
 _HEADERS_PER_RANGE: Final = 2_000
 CLIQUE_DEPTH: Final = 64
-"""Blocks after which a block of a network without finality is exported by --follow, unless it says otherwise."""
+"""Number of later blocks that --follow waits for before it exports a block, on a network without finality."""
 
 _FINAL_ENGINES: Final = {EngineKind.IBFT2.value, EngineKind.IBFT.value, EngineKind.QBFT.value}
 
@@ -36,7 +36,7 @@ class DatabaseReader:
     """A `TableReader` over LMDB. Reads see only committed blocks and never block the node."""
 
     def __init__(self, data_path: Path, genesis: Callable[[], Genesis] | None = None) -> None:
-        """`genesis` is called only for datasets that need to execute blocks."""
+        """Open the database. `genesis` returns the genesis file; it is called only for datasets that execute blocks."""
         self._directory = DataDirectory.beside_a_node(data_path)
         self._store = self._directory.store(read_only=True)
         self._genesis = genesis
@@ -53,7 +53,7 @@ class DatabaseReader:
         self._engine = str(rules["consensus"][0])
 
     def head(self) -> BlockRef:
-        """Return the newest block."""
+        """Return number and hash of the newest block."""
         with translated():
             head = self._store.head()
         if head is None:
@@ -61,13 +61,13 @@ class DatabaseReader:
         return BlockRef(head[1], head[0])
 
     def block(self, number: int) -> BlockRef | None:
-        """Return a canonical block."""
+        """Return number and hash of the canonical block with this number."""
         with translated():
             found = self._store.canonical_hash(number)
         return None if found is None else BlockRef(number, found)
 
     def finality(self) -> Finality:
-        """Return the finality of the consensus."""
+        """Return the finality of the network's consensus."""
         if self._engine in _FINAL_ENGINES:
             return Finality(0, f"{self._engine} finalises every block")
         return Finality(CLIQUE_DEPTH, f"{self._engine} has no finality; {CLIQUE_DEPTH} blocks are waited for")
@@ -88,7 +88,7 @@ class DatabaseReader:
     def batches(
         self, dataset: Dataset, columns: Sequence[Column], first: int, last: int, rows: Rows, hex: bool
     ) -> Iterator[Any]:
-        """Yield record batches; their columns are filled without the GIL."""
+        """Yield record batches. Rust fills their columns without the GIL."""
         self._check(dataset)
         schema = arrow_schema(dataset, columns, hex)
         if dataset.source is not Source.SEALED:
@@ -134,7 +134,7 @@ class DatabaseReader:
                 yield table
 
     def chain(self, dataset: str) -> ExecutableChain:
-        """Return the chain with its rules. Execution and the recovery of seals need the rules."""
+        """Return the chain with its rules, which execution and the recovery of seals need."""
         if self._chain is None:
             from ophion.data.executable_chain import ExecutableChain
 

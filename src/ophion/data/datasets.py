@@ -1,4 +1,4 @@
-"""Every dataset: columns, types, documentation. Tables that cryo also has use its names and types."""
+"""Every dataset: columns, types, documentation. Datasets that cryo also has use cryo's names and types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BINARY, _TEXT, _BOOL = ColumnType.BINARY, ColumnType.TEXT, ColumnType.BOOL
 
 
 def _wide(name: str, doc: str) -> Iterator[Column]:
-    """Yield the four columns of a 256-bit number, one for each format."""
+    """Yield the four columns of a 256-bit number, one for each representation."""
     yield Column(f"{name}_binary", _HASH, f"{doc}; 32 bytes, big-endian.", form="binary")
     yield Column(f"{name}_string", _TEXT, f"{doc}; decimal digits.", form="string")
     yield Column(f"{name}_f64", ColumnType.F64, f"{doc}; rounded.", form="f64")
@@ -319,14 +319,14 @@ ALL: Final[dict[str, Dataset]] = {
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "state_diffs": ("balance_diffs", "nonce_diffs", "code_diffs", "storage_diffs"),
 }
-"""Names that stand for several datasets."""
+"""Names of groups, each with the datasets that it stands for."""
 
 DECODED: Final = {"events": "event", "calls": "function"}
 """Names that stand for the datasets decoded by ABI, and the kind of ABI entry."""
 
 
 def dataset_named(name: str) -> Dataset:
-    """Return the dataset with this name. Otherwise raises `CommandError`, which lists the known names."""
+    """Return the dataset with this name. For an unknown name, raises `CommandError` with the known names."""
     found = ALL.get(name)
     if found is None:
         known = ", ".join([*ALL, *GROUPS])
@@ -335,6 +335,6 @@ def dataset_named(name: str) -> Dataset:
 
 
 def datasets_named(names: tuple[str, ...]) -> tuple[Dataset, ...]:
-    """Return the datasets in order, each once; groups are expanded."""
+    """Return the named datasets in order, without duplicates. A group stands for its datasets."""
     expanded = dict.fromkeys(one for name in names for one in GROUPS.get(name, (name,)))
     return tuple(dataset_named(name) for name in expanded)

@@ -1,4 +1,4 @@
-"""Events and calls decoded by ABI: one dataset for each, with typed columns."""
+"""Datasets of events and calls decoded by ABI. Each event and function has its own dataset with typed columns."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def dataset_of(entry: AbiEntry) -> Dataset:
     """Return the dataset of an event (`event_Transfer_ddf252ad`) or a function (`call_transfer_a9059cbb`)."""
     is_event = isinstance(entry, EventType)
     base, names = (LOGS, _LOG_COLUMNS) if is_event else (TRANSACTIONS, _CALL_COLUMNS)
-    # `from` is the partition column of every file
+    # a parameter must not be named `from`, because every file has a partition column of this name
     taken = {*names, "chain_id", "is_decoded", "from"}
     columns = [column for name in names if (column := base.column(name)) is not None]
     for at, (given, codec) in enumerate(zip(entry.inputs.names, entry.inputs.codecs, strict=True)):
-        # a parameter may have the name of a column, or of another parameter
+        # make the column name unique, because a parameter may have the name of a column or of another parameter
         name = re.sub(r"\W", "_", given or f"arg{at}")
         while name in taken:
             name += "_"
@@ -49,7 +49,7 @@ def dataset_of(entry: AbiEntry) -> Dataset:
 
 
 def column_type(codec: Codec) -> ColumnType:
-    """Return the type of a parameter's column; large numbers are decimal digits, lists and tuples JSON."""
+    """Return the column type of a parameter. Large numbers become decimal digits; lists and tuples become JSON."""
     name = codec.name
     if codec.item is not None or codec.components:
         return ColumnType.TEXT
@@ -75,11 +75,11 @@ class DecodingReader:
         self.datasets = {dataset.name: dataset for dataset in map(dataset_of, entries)}
 
     def head(self) -> BlockRef:
-        """Return the newest block."""
+        """Return number and hash of the newest block."""
         return self._reader.head()
 
     def block(self, number: int) -> BlockRef | None:
-        """Return a canonical block."""
+        """Return number and hash of the canonical block with this number."""
         return self._reader.block(number)
 
     def finality(self) -> Finality:
@@ -87,7 +87,7 @@ class DecodingReader:
         return self._reader.finality()
 
     def ranges(self, dataset: Dataset, first: int, last: int) -> Sequence[tuple[int, int]]:
-        """Split blocks into ranges."""
+        """Split blocks into ranges of similar size."""
         return self._reader.ranges(dataset, first, last)
 
     def table_read(self, dataset: Dataset) -> TableRead | None:
@@ -97,7 +97,7 @@ class DecodingReader:
     def batches(
         self, dataset: Dataset, columns: Sequence[Column], first: int, last: int, rows: Rows, hex: bool
     ) -> Iterator[Any]:
-        """Yield record batches. Rows are decoded if the dataset comes from an ABI."""
+        """Yield record batches. Rows of a dataset from an ABI are decoded."""
         entry = self._entries.get(dataset.name)
         if entry is None:
             yield from self._reader.batches(dataset, columns, first, last, rows, hex)
@@ -119,7 +119,9 @@ class DecodingReader:
             yield pa.RecordBatch.from_arrays(arrays, schema=schema).select([column.name for column in columns])
 
     def _row(self, entry: AbiEntry, dataset: Dataset, source: dict[str, Any], places: int) -> list[Any] | None:
-        """Return the values of a row in the order of the dataset's columns; None if the row is of another function."""
+        """Return the values of a row in the order of the dataset's columns, or None if the source row is a call of
+        another function.
+        """
         if isinstance(entry, Function) and source["input"][:4] != entry.selector:
             return None
         row = [source[column.name] for column in dataset.columns[:places]]
@@ -138,7 +140,7 @@ class DecodingReader:
         self._reader.stop()
 
     def close(self) -> None:
-        """Release the source."""
+        """Close the other reader."""
         self._reader.close()
 
 
@@ -150,7 +152,7 @@ def _value(value: Any, column: ColumnType) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as text, or as JSON: bytes as hexadecimal text, numbers as decimal digits."""
+    """Return a value as text or JSON, with bytes as hexadecimal text and numbers as decimal digits."""
     if isinstance(value, str):
         # replace bytes that are not UTF-8
         return value if value.isascii() else value.encode(errors="surrogateescape").decode(errors="replace")

@@ -67,13 +67,13 @@ class ExportResult(Struct):
     rows: int = 0
     size: int = 0
     verified: int = 0
-    """Files of an earlier run that are intact."""
+    """Number of intact files of an earlier run."""
     replaced: int = 0
-    """Files of an earlier run that were missing, changed or of replaced blocks."""
+    """Number of files of an earlier run that were written again. They were missing, changed or of replaced blocks."""
 
 
 class _Job(Struct, frozen=True):
-    """One file to write."""
+    """One export file to write."""
 
     dataset: Dataset
     first: int
@@ -81,7 +81,7 @@ class _Job(Struct, frozen=True):
 
 
 OnProgress = Callable[[int, int, int], None]
-"""Blocks done, blocks in all, rows so far."""
+"""Receives the number of finished blocks, the number of all blocks, and the number of rows so far."""
 
 
 class Export:
@@ -110,11 +110,11 @@ class Export:
 
     @property
     def manifest(self) -> Manifest:
-        """The files that are finished."""
+        """The manifest: the list of finished files."""
         return self._manifest
 
     def run(self, first: int, last: int, verify: bool = True) -> ExportResult:
-        """Export blocks `first` to `last`. An interruption keeps every finished file."""
+        """Export blocks `first` to `last`. After an interruption, every finished file remains."""
         result = ExportResult()
         jobs: list[_Job] = []
         if verify:
@@ -132,7 +132,9 @@ class Export:
         return result
 
     def compact(self, last: int) -> int:
-        """Join the parts of partitions that end at or before block `last`; returns the number of new files."""
+        """Join the part files of each partition that ends at or before block `last`. Returns the number of
+        new files.
+        """
         joined = 0
         for dataset in self._plan.datasets:
             entry = self._manifest.datasets[dataset.name]
@@ -151,7 +153,9 @@ class Export:
         return found
 
     def _join(self, dataset: Dataset, entry: DatasetEntry, parts: list[FileEntry]) -> None:
-        """Export the blocks of the parts again into one file, add this file to the manifest, then delete the parts."""
+        """Export the blocks of the part files again into one file, add this file to the manifest, then delete the
+        parts.
+        """
         with ThreadPoolExecutor(self._plan.workers, "export-scan") as scans:
             whole = self._write(_Job(dataset, parts[0].first, parts[-1].last), scans)
         entry.files = [file for file in entry.files if file not in parts]
@@ -169,7 +173,7 @@ class Export:
                     self._target.delete(path)
 
     def _jobs(self, dataset: Dataset, entry: DatasetEntry, first: int, last: int) -> Iterator[_Job]:
-        """Yield one file to write for each gap in each partition."""
+        """Yield one file to write for each range of missing blocks in each partition."""
         size = self._plan.blocks_per_file
         for start, end in entry.missing(first, last):
             while start <= end:
@@ -178,7 +182,7 @@ class Export:
                 start = stop + 1
 
     def _verify(self, entry: DatasetEntry, result: ExportResult) -> None:
-        """Keep the files that are intact and whose blocks are still canonical."""
+        """Keep the files that are intact and whose blocks are still canonical; remove the others from the manifest."""
         kept = []
         for file in entry.files:
             found = self._target.checksum(file.path)
@@ -279,6 +283,6 @@ class Export:
 
 
 def file_path(dataset: Dataset, first: int, last: int, plan: ExportPlan) -> str:
-    """Return the path of a file: a directory for its partition, then a name with its block range."""
+    """Return the path of a file: the directory of its partition, then a name with the block range."""
     start = first - first % plan.blocks_per_file
     return f"{dataset.name}/from={start:08d}/part-{first:08d}-{last:08d}.{plan.file_format.value}"

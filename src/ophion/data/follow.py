@@ -1,8 +1,7 @@
 """Exports blocks as they become final, and joins the small files of complete partitions.
 
-A block is exported when it is final: at once under IBFT and QBFT, after a number of further blocks elsewhere. The new
-file of a partition is written and listed before its parts are deleted, so a killed process leaves every row listed
-once.
+A block is final at once under IBFT and QBFT, and after a number of further blocks elsewhere. The joined file of a
+partition is written and listed before its parts are deleted. So a killed process leaves every row listed exactly once.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ class Follower:
         depth: int,
         wait: Callable[[float], bool],
     ) -> None:
-        """`wait` sleeps for some seconds and returns whether to continue."""
+        """Create a follower. `wait` sleeps for some seconds and returns whether to continue."""
         self._export = export
         self._reader = reader
         self._depth = depth
         self._wait = wait
 
     def run(self, first: int, on_round: Callable[[int, ExportResult], None]) -> None:
-        """Export until `wait` returns False; `on_round` receives the last block and the counts of each round."""
+        """Export until `wait` returns False. `on_round` receives the last block and the counts of each round."""
         done = first - 1
         is_first = True
         while True:

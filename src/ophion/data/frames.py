@@ -24,7 +24,7 @@ Text = str | bytes
 def open_chain(source: str | Path, *, genesis: str | Path | None = None) -> ChainTables:
     """Open a data path, or a node by its URL.
 
-    `genesis` is the genesis file of the network; datasets that execute blocks need it, except on the dev network.
+    `genesis` is the genesis file of the network. Datasets that execute blocks need it, except on the dev network.
     """
     if str(source).startswith(("http://", "https://")):
         from ophion.data.rpc import RpcReader
@@ -41,7 +41,9 @@ def open_chain(source: str | Path, *, genesis: str | Path | None = None) -> Chai
 
 
 def event_topic(event: str) -> bytes:
-    """Return the topic of an event, given by its signature, by its hash, or as `Transfer` (of tokens)."""
+    """Return the topic of an event, given by its signature or its hash, or by the name `Transfer` for token
+    transfers.
+    """
     if event.startswith("0x"):
         return _bytes(event, 32, "event")
     if "(" not in event:
@@ -69,14 +71,14 @@ def _addresses(given: Text | Sequence[Text] | None, what: str) -> tuple[bytes, .
 
 
 class ChainTables:
-    """The datasets of one chain; a context manager."""
+    """The datasets of one chain. The object is a context manager."""
 
     def __init__(self, reader: TableReader) -> None:
         self._reader = reader
 
     @property
     def reader(self) -> TableReader:
-        """The source of the rows."""
+        """The source from which rows are read."""
         return self._reader
 
     def dataset(
@@ -93,7 +95,7 @@ class ChainTables:
         numbers: Sequence[str] = ("binary",),
         hex: bool = False,
     ) -> Selection:
-        """Select rows and columns; nothing is read yet. `blocks` includes both ends."""
+        """Select rows and columns without reading them. `blocks` includes both ends."""
         dataset = dataset_named(name)
         wanted: list[tuple[bytes, ...] | None] = [
             None
@@ -118,13 +120,13 @@ class ChainTables:
         return Selection(self._reader, dataset, rows, format, names, blocks)
 
     def __getattr__(self, name: str) -> Callable[..., Selection]:
-        """Each dataset is a method: `.logs(…)`, `.transactions(…)`."""
+        """Return the method of a dataset, such as `.logs(…)` or `.transactions(…)`."""
         if name.startswith("_"):
             raise AttributeError(name)
         return lambda **options: self.dataset(name, **options)
 
     def close(self) -> None:
-        """Release the source."""
+        """Close the reader."""
         self._reader.close()
 
     def __enter__(self) -> ChainTables:
@@ -137,7 +139,7 @@ class ChainTables:
 
 
 class Selection:
-    """Rows of one dataset. It offers Arrow's C stream interface (`__arrow_c_stream__`)."""
+    """Rows of one dataset, with Arrow's C stream interface (`__arrow_c_stream__`)."""
 
     def __init__(
         self,
@@ -157,11 +159,11 @@ class Selection:
 
     @property
     def schema(self) -> Any:
-        """The Arrow schema."""
+        """The Arrow schema of the selected columns."""
         return arrow_schema(self._dataset, self._columns, self._hex)
 
     def batches(self) -> Iterator[Any]:
-        """Yield Arrow record batches; memory is bounded."""
+        """Yield Arrow record batches. The memory in use is bounded."""
         head = self._reader.head().number
         first, last = (0, head) if self._blocks is None else self._blocks
         if first < 0 or first > last:
@@ -176,14 +178,14 @@ class Selection:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_arrow(self) -> Any:
-        """Return a `pyarrow.Table`."""
+        """Return the selected rows as a `pyarrow.Table`."""
         return require("pyarrow").Table.from_batches(list(self.batches()), self.schema)
 
     def to_pandas(self) -> Any:
-        """Return a `pandas.DataFrame`."""
+        """Return the selected rows as a `pandas.DataFrame`."""
         require("pandas")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
-        """Return a `polars.DataFrame`."""
+        """Return the selected rows as a `polars.DataFrame`."""
         return require("polars").from_arrow(self.to_arrow())

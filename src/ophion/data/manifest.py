@@ -12,17 +12,17 @@ from ophion.data.target import Target
 from ophion.errors import CommandError
 
 MANIFEST_NAME: Final = "_manifest.json"
-"""Engines skip names that begin with an underscore."""
+"""Name of the manifest file. Query engines skip names that begin with an underscore."""
 
 
 class FileEntry(Struct, frozen=True):
-    """One finished file."""
+    """One finished export file."""
 
     path: str
     first: int
     last: int
     last_hash: str
-    """Hash of block `last`: shows whether a reorganisation has replaced the blocks."""
+    """Hash of block `last`, which shows whether a reorganisation has replaced the blocks."""
     rows: int
     size: int
     sha256: str
@@ -35,7 +35,7 @@ class DatasetEntry(Struct):
     files: list[FileEntry] = field(default_factory=list)
 
     def missing(self, first: int, last: int) -> list[tuple[int, int]]:
-        """Return the ranges of blocks without a file."""
+        """Return the ranges of blocks for which no file exists."""
         gaps, start = [], first
         for file in sorted(self.files, key=lambda file: file.first):
             if file.first > last:
@@ -58,7 +58,7 @@ class Manifest(Struct):
 
     @classmethod
     def load(cls, target: Target, chain_id: int, genesis: str) -> Manifest:
-        """Read the manifest of a target, or start a new manifest. Raises if the manifest is of another chain or
+        """Read the manifest of a target, or start a new manifest. Raises if the manifest belongs to another chain or
         version.
         """
         content = target.read(MANIFEST_NAME)
@@ -82,7 +82,7 @@ class Manifest(Struct):
         return found
 
     def dataset(self, name: str, settings: dict[str, Any]) -> DatasetEntry:
-        """Return the entry of a dataset. Raises if its files were written with other settings."""
+        """Return the entry of a dataset. Raises if the files of the dataset were written with other settings."""
         entry = self.datasets.setdefault(name, DatasetEntry(settings))
         if not entry.files:
             entry.settings = settings
@@ -95,7 +95,7 @@ class Manifest(Struct):
         return entry
 
     def save(self, target: Target) -> None:
-        """Write the manifest."""
+        """Write the manifest to the target."""
         for entry in self.datasets.values():
             entry.files.sort(key=lambda file: file.first)
         content = msgspec.json.format(msgspec.json.encode(self), indent=1)

@@ -13,7 +13,7 @@ BlockRange = tuple[int, int]
 def read_ahead(ranges: Sequence[BlockRange], read: Callable[[int, int], list[Any]], workers: int) -> Iterator[Any]:
     """Yield the batches of each range. At most `workers` + 1 ranges are held, so memory is bounded.
 
-    Closing the iterator ends the reads, as a query with a limit does.
+    Closing the iterator stops the reads.
     """
     if len(ranges) < 2 or workers < 2:
         for first, last in ranges:

@@ -1,4 +1,4 @@
-"""`TableReader`: where the rows of a dataset come from."""
+"""`TableReader`: the interface of the sources from which rows are read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Finality(Struct, frozen=True):
     """The rule that decides when a block is final."""
 
     depth: int
-    """Blocks upon a block after which it counts as final; 0 where consensus finalises every block."""
+    """Number of later blocks after which a block counts as final; 0 if consensus finalises every block."""
     reason: str
 
 
@@ -32,18 +32,18 @@ TableRead = Callable[[Dataset, Sequence[Column], int, int, Rows, bool], Iterator
 
 
 class TableReader(Protocol):
-    """Reads datasets of one chain. A reader may be used by several threads."""
+    """Reads datasets of one chain. Several threads may share a reader."""
 
     chain_id: int
 
     def head(self) -> BlockRef:
-        """Return the newest block."""
+        """Return number and hash of the newest block."""
 
     def block(self, number: int) -> BlockRef | None:
-        """Return a canonical block."""
+        """Return number and hash of the canonical block with this number."""
 
     def finality(self) -> Finality:
-        """Return when blocks of this network are final."""
+        """Return the finality rule of the network."""
 
     def ranges(self, dataset: Dataset, first: int, last: int) -> Sequence[tuple[int, int]]:
         """Split blocks into ranges that fit into memory."""
@@ -57,7 +57,7 @@ class TableReader(Protocol):
         """Yield record batches of blocks `first` to `last`, in order."""
 
     def stop(self) -> None:
-        """Stop the reads of other threads."""
+        """Stop reads that run in other threads."""
 
     def close(self) -> None:
-        """Release the source."""
+        """Close the database or the connections."""

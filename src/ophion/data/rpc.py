@@ -1,4 +1,4 @@
-"""Reads datasets from any node over JSON-RPC, as far as its methods allow."""
+"""Reads datasets from any node over JSON-RPC, as far as the node's methods allow."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ class RpcReader:
             self.chain_id = int(self._ask("eth_chainId"), 16)
 
     def head(self) -> BlockRef:
-        """Return the newest block."""
+        """Return number and hash of the newest block."""
         block = self._ask("eth_getBlockByNumber", "latest", False)
         with self._rpc.reading("the latest block"):
             return BlockRef(int(block["number"], 16), bytes.fromhex(block["hash"][2:]))
 
     def block(self, number: int) -> BlockRef | None:
-        """Return a canonical block."""
+        """Return number and hash of the canonical block with this number."""
         block = self._ask("eth_getBlockByNumber", hex(number), False)
         with self._rpc.reading(f"block {number}"):
             return None if block is None else BlockRef(number, bytes.fromhex(block["hash"][2:]))
 
     def finality(self) -> Finality:
-        """Return a finality by depth, because a node does not report its consensus over RPC."""
+        """Return a finality rule that counts later blocks, because a node does not report its consensus over RPC."""
         return Finality(_DEPTH, f"the consensus of {self._rpc.address} is unknown; {_DEPTH} blocks are waited for")
 
     def ranges(self, dataset: Dataset, first: int, last: int) -> Sequence[tuple[int, int]]:
-        """Split blocks evenly."""
+        """Split blocks into ranges of equal length."""
         starts = range(first, last + 1, _BLOCKS_PER_RANGE)
         return [(start, min(start + _BLOCKS_PER_RANGE - 1, last)) for start in starts]
 
@@ -146,7 +146,7 @@ class RpcReader:
                 yield row
 
     def stop(self) -> None:
-        """Do nothing: requests end by themselves."""
+        """Do nothing, because requests have a timeout."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -154,7 +154,7 @@ class RpcReader:
 
 
 def hex_number(number: int) -> str:
-    """Return a number as JSON-RPC quantity."""
+    """Return a number as a JSON-RPC quantity."""
     return hex(number)
 
 

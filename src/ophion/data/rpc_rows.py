@@ -1,4 +1,6 @@
-"""Converts JSON objects of a node to rows of a dataset, equal to those that the extension reads from the database."""
+"""Converts JSON objects of a node to rows of a dataset. The rows equal those that the extension reads from a
+database.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ def block_row(block: Json, chain_id: int) -> Row:
 def transaction_rows(
     block: Json, receipts: Iterable[Json], sizes: Iterable[int], rows: Rows, chain_id: int
 ) -> Iterator[Row]:
-    """Yield the rows of a block's transactions, given receipts and sizes in their order."""
+    """Yield the rows of a block's transactions. Receipts and sizes have the order of the transactions."""
     for tx, receipt, size in zip(block["transactions"], receipts, sizes, strict=True):
         sender, recipient = _data(tx["from"]), _data(tx.get("to"))
         if not selects(rows, sender, recipient):
@@ -165,7 +167,7 @@ def _log_place(log: Json, timestamp: int) -> Row:
 
 
 def erc20_row(log: Json, timestamp: int, chain_id: int) -> Row | None:
-    """Return the row of an ERC-20 transfer; None for other logs."""
+    """Return the row of an ERC-20 transfer, or None for other logs."""
     topics, data = [_data(topic) or b"" for topic in log["topics"]], _data(log["data"]) or b""
     if len(topics) != 3 or topics[0] != TRANSFER or len(data) != 32:
         return None
@@ -173,7 +175,7 @@ def erc20_row(log: Json, timestamp: int, chain_id: int) -> Row | None:
 
 
 def erc721_row(log: Json, timestamp: int, chain_id: int) -> Row | None:
-    """Return the row of an ERC-721 transfer; None for other logs."""
+    """Return the row of an ERC-721 transfer, or None for other logs."""
     topics = [_data(topic) or b"" for topic in log["topics"]]
     if len(topics) != 4 or topics[0] != TRANSFER or log["data"] != "0x":
         return None
@@ -235,7 +237,7 @@ def trace_rows(traces: Iterable[Json], rows: Rows, chain_id: int) -> Iterator[Ro
 
 
 def _parties(trace: Json) -> tuple[bytes | None, bytes | None, int]:
-    """Return sender, recipient and value. The recipient of a creation is the new contract."""
+    """Return sender, recipient and value of a trace. The recipient of a creation is the new contract."""
     action, kind = trace["action"], trace["type"]
     if kind == "create":
         created = (trace.get("result") or {}).get("address")
@@ -248,7 +250,7 @@ def _parties(trace: Json) -> tuple[bytes | None, bytes | None, int]:
 
 
 def native_transfer_rows(traces: Iterable[Json], rows: Rows, chain_id: int) -> Iterator[Row]:
-    """Yield the transfers of a block."""
+    """Yield the rows of a block's transfers of the native currency."""
     for index, trace in enumerate(traces):
         sender, recipient, value = _parties(trace)
         recipient = _ZERO if recipient is None else recipient
@@ -267,7 +269,7 @@ def native_transfer_rows(traces: Iterable[Json], rows: Rows, chain_id: int) -> I
 
 
 def contract_rows(traces: Iterable[Json], rows: Rows, chain_id: int) -> Iterator[Row]:
-    """Yield the contracts that a block creates."""
+    """Yield the rows of contracts that a block creates."""
     deployer, index = None, 0
     for trace in traces:
         sender, address, _ = _parties(trace)
@@ -302,7 +304,7 @@ TRACE_ROWS: Final[dict[str, Callable[[Iterable[Json], Rows, int], Iterator[Row]]
     "native_transfers": native_transfer_rows,
     "contracts": contract_rows,
 }
-"""Datasets that come from trace_block."""
+"""Datasets whose rows come from the method trace_block."""
 
 
 def diff_rows(dataset: str, number: int, index: int, replayed: Json, rows: Rows, chain_id: int) -> Iterator[Row]:
@@ -328,7 +330,7 @@ def diff_rows(dataset: str, number: int, index: int, replayed: Json, rows: Rows,
             continue
         before, after = _delta(diff[key], "0x" if key == "code" else "0x0")
         if key == "code" and before == after:
-            continue  # an account without code appears or disappears
+            continue  # creating or deleting an account that has no code is not a code change
         if key == "balance":
             yield {**place, **_wide("from_value", _number(before)), **_wide("to_value", _number(after))}
         elif key == "nonce":
@@ -338,7 +340,7 @@ def diff_rows(dataset: str, number: int, index: int, replayed: Json, rows: Rows,
 
 
 def _delta(delta: Any, nothing: str) -> tuple[str, str]:
-    """Return the values before and after a change."""
+    """Return the values before and after a change of state."""
     if "+" in delta:
         return nothing, delta["+"]
     if "-" in delta:

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 SCHEMA_VERSION: Final = 1
-"""Written to the metadata of every file. A renamed or retyped column raises it."""
+"""Version of the datasets, in the metadata of every file. It increases when a column is renamed or retyped."""
 
 
 class Source(Enum):
@@ -43,9 +43,9 @@ class Column(Struct, frozen=True):
     type: ColumnType
     doc: str
     repeats: bool = False
-    """Whether values repeat so often that a dictionary makes files smaller."""
+    """Whether values repeat often, so that dictionary encoding makes files smaller."""
     form: str | None = None
-    """Form of a 256-bit number: binary, string, f64 or decimal."""
+    """Representation of a 256-bit number: binary, string, f64 or decimal."""
 
 
 class Dataset(Struct, frozen=True):
@@ -56,7 +56,7 @@ class Dataset(Struct, frozen=True):
     source: Source
     columns: tuple[Column, ...]
     filters: tuple[str, ...] = ()
-    """Filters that a scan can use: address, topic, from, recipient."""
+    """Filters that the dataset supports: address, topic, from, recipient."""
 
     @property
     def metadata(self) -> dict[str, str]:

@@ -12,11 +12,11 @@ NUMBER_FORMS = ("binary", "string", "f64", "decimal")
 
 
 class Rows(Struct, frozen=True):
-    """Conditions on rows; empty selects all. Addresses have 20 bytes, topics 32."""
+    """Conditions on rows. Empty conditions select all rows. Addresses have 20 bytes, topics have 32 bytes."""
 
     addresses: tuple[bytes, ...] = ()
     topics: tuple[tuple[bytes, ...] | None, ...] = ()
-    """By position; None matches any topic."""
+    """Accepted topics by position; None accepts any topic."""
     senders: tuple[bytes, ...] = ()
     recipients: tuple[bytes, ...] = ()
 
@@ -25,7 +25,7 @@ class Rows(Struct, frozen=True):
         return RowFilter(self.addresses, self.topics, self.senders, self.recipients)
 
     def check(self, dataset: Dataset) -> None:
-        """Refuse conditions that a dataset has no columns for."""
+        """Raise an error if a condition needs a column that the dataset does not have."""
         given = {
             "address": self.addresses,
             "topic": self.topics,
@@ -39,16 +39,16 @@ class Rows(Struct, frozen=True):
 
 
 class Format(Struct, frozen=True):
-    """Representation of values."""
+    """Representation of numbers and byte strings."""
 
     numbers: tuple[str, ...] = ("binary",)
-    """Forms of 256-bit numbers."""
+    """Representations of 256-bit numbers to write."""
     hex: bool = False
-    """Byte strings as hexadecimal text."""
+    """Whether byte strings are written as hexadecimal text."""
 
 
 def columns_of(dataset: Dataset, format: Format, names: tuple[str, ...] | None = None) -> tuple[Column, ...]:
-    """Return the columns to read, in the dataset's order. `names` selects columns in any number format."""
+    """Return the columns to read, in the dataset's order. A name selects its column in every number representation."""
     if names is not None:
         for name in names:
             if dataset.column(name) is None:

@@ -5,9 +5,8 @@
     spark.read.format("ophion").option("path", "data").option("dataset", "traces").load()
 
 The driver splits the chain into block ranges with similar numbers of transactions, one partition each. An executor
-opens the database by its path, or asks a node, and returns Arrow batches. Spark reads a partition again where its
-executor dies.
-Importing this module needs the package pyspark, from version 4 on.
+opens the database by its path, or queries a node, and returns Arrow batches. If an executor fails, Spark reads its
+partition again. Importing this module needs the package pyspark, from version 4 on.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _OPTIONS: Final = (
 
 
 class BlockRange(InputPartition):
-    """A partition: the blocks from `first` to `last`, and the source to read them from."""
+    """A partition: the blocks from `first` to `last`, and the source that contains them."""
 
     def __init__(self, source: str, first: int, last: int, last_hash: bytes) -> None:
         super().__init__((first, last))
@@ -54,7 +53,7 @@ class BlockRange(InputPartition):
 
 
 class Plan:
-    """The options of a read, checked."""
+    """The checked options of a read."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         unknown = sorted({name.lower() for name in options} - {*_OPTIONS})
@@ -80,7 +79,9 @@ class Plan:
         return open_chain(source, genesis=self.genesis)
 
     def spark_schema(self) -> Any:
-        """Return the Arrow schema in types that Spark has: no unsigned numbers, no byte strings of fixed size."""
+        """Return the Arrow schema with types that Spark supports. Spark has no unsigned numbers and no fixed-size byte
+        strings.
+        """
         pa = require("pyarrow")
         types: dict[Any, Any] = {pa.uint32(): pa.int64(), pa.uint64(): pa.int64()}
         fields = []
@@ -91,7 +92,7 @@ class Plan:
 
 
 class OphionDataSource(DataSource):
-    """The format `ophion`."""
+    """The Spark data source with the format name `ophion`."""
 
     @classmethod
     def name(cls) -> str:
@@ -114,7 +115,9 @@ class OphionReader(DataSourceReader):
         self._plan = plan
 
     def partitions(self) -> list[BlockRange]:
-        """Return one partition per block range. Several nodes take turns."""
+        """Return one partition per block range. If the options name several nodes, the partitions are spread
+        over them.
+        """
         plan = self._plan
         with closing(plan.open(plan.sources[0])) as chain:
             reader = chain.reader

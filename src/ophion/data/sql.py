@@ -1,8 +1,8 @@
 """SQL over the chain: DuckDB, with every dataset as a table.
 
-DuckDB passes the columns and conditions of a query to the scan. Block ranges and addresses in the conditions limit what
-is read, so a query over few blocks reads few blocks. The scan then applies the whole condition, so conditions that do
-not limit the read only cost time.
+DuckDB passes the columns and conditions of a query to the scan. Block ranges and addresses in the conditions limit
+which blocks are read. The scan applies the whole condition to the rows it has read, so other conditions are correct but
+do not make a query faster.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FORMS: Final = Format(NUMBER_FORMS)
 
 
 class Bounds(Struct, frozen=True):
-    """The block range and addresses in a condition, which limit what is read."""
+    """The block range and addresses of a condition, which limit the blocks to read."""
 
     first: int
     last: int
@@ -82,7 +82,7 @@ def connect(chain: ChainTables, datasets: Iterable[Dataset] = tuple(ALL.values()
 
 
 def _scanned(chain: ChainTables, dataset: Dataset) -> Any:
-    """Return an object that DuckDB accepts as an Arrow dataset."""
+    """Return a dataset as an object that DuckDB accepts as an Arrow dataset."""
     arrow = require("pyarrow.dataset")
     whole = chain.dataset(dataset.name, numbers=NUMBER_FORMS).schema
 
@@ -92,7 +92,7 @@ def _scanned(chain: ChainTables, dataset: Dataset) -> Any:
         wanted = None if columns is None else tuple(named.union(columns))
         return _scan(chain, dataset, wanted or None, columns, filter, text)
 
-    # Arrow can only make datasets from files, but DuckDB needs no more than `schema` and `scanner`.
+    # Arrow makes datasets only from files, so imitate the two members that DuckDB uses: `schema` and `scanner`.
     kind: Any = type("ChainDataset", (arrow.Dataset,), {"schema": property(lambda _: whole), "scanner": scanner})
     return kind.__new__(kind)
 
@@ -118,13 +118,13 @@ def _scan(
     if bounds.first <= bounds.last and bounds.rows == Rows():
         batches = read_ahead(reader.ranges(dataset, bounds.first, bounds.last), read, os.cpu_count() or 1)
     elif bounds.first <= bounds.last:
-        # conditions on addresses and topics find their blocks by an index, which is faster than planning ranges
+        # conditions on addresses or topics use the log index, which is faster than reading block ranges
         batches = reader.batches(dataset, selected, bounds.first, bounds.last, bounds.rows, False)
     return arrow.Scanner.from_batches(batches, schema=schema, columns=columns, filter=filter)
 
 
 def run_queries(connection: Any, text: str) -> Iterator[Any]:
-    """Execute statements and yield an Arrow table of each result; `CommandError` holds DuckDB's message."""
+    """Execute statements and yield each result as an Arrow table. `CommandError` holds DuckDB's message."""
     duckdb = require("duckdb")
     try:
         for statement in connection.extract_statements(text):

@@ -1,4 +1,4 @@
-"""Targets of an export: a directory, or an fsspec URL. A file appears whole or not at all."""
+"""Targets of an export: a directory, or an fsspec URL. A file is either complete or absent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ophion.errors import CommandError
 TEMPORARY_PREFIX = ".unfinished-"
 _CHUNK_BYTES = 1 << 20
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs"}
-"""Stores without folders; making one could make a bucket."""
+"""Schemes of object stores. They have no folders, and creating a folder could create a bucket."""
 
 
 class Written(Struct, frozen=True):
@@ -35,16 +35,16 @@ class Target(Protocol):
         """Write a file completely, or not at all if an error occurs."""
 
     def read(self, path: str) -> bytes | None:
-        """Return a small file; None when it is missing."""
+        """Return the content of a small file, or None when the file is missing."""
 
     def checksum(self, path: str) -> Written | None:
-        """Return size and checksum of a file; None when it is missing."""
+        """Return size and checksum of a file, or None when the file is missing."""
 
     def delete(self, path: str) -> None:
         """Delete a file."""
 
     def list(self, folder: str) -> list[str]:
-        """Return the files below a folder; an empty list when the folder is missing."""
+        """Return the files below a folder, or an empty list when the folder is missing."""
 
     def location(self, path: str) -> str:
         """Return the path or URL of a file."""
@@ -66,7 +66,7 @@ def _checksum(file: IO[bytes]) -> Written:
 
 
 class DirectoryTarget:
-    """Files in a directory. Each is written under a temporary name, flushed to disk and renamed."""
+    """Files in a directory. Each file is written under a temporary name, flushed to disk and renamed."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -100,7 +100,7 @@ class DirectoryTarget:
         return written
 
     def read(self, path: str) -> bytes | None:
-        """Return a small file."""
+        """Return the content of a small file."""
         try:
             return (self.root / path).read_bytes()
         except FileNotFoundError:
@@ -144,7 +144,7 @@ def _refused(path: Path, error: OSError) -> CommandError:
 
 
 class RemoteTarget:
-    """Files of an fsspec URL. An object is uploaded from a temporary file, so a failed upload leaves no object."""
+    """Files of an fsspec URL. Each file is written locally and then uploaded, so a failed upload leaves no object."""
 
     def __init__(self, url: str) -> None:
         fsspec = require("fsspec")
@@ -155,7 +155,7 @@ class RemoteTarget:
             raise CommandError(f"Unable to use {url}: {error}") from error
 
     def write(self, path: str, fill: Callable[[IO[bytes]], None]) -> Written:
-        """Upload a file that was written locally."""
+        """Write a file locally, then upload it."""
         import tempfile  # only remote targets need it
 
         with tempfile.TemporaryFile(prefix="ophion-export-") as file:
@@ -174,13 +174,13 @@ class RemoteTarget:
         protocols = {self._files.protocol} if isinstance(self._files.protocol, str) else {*self._files.protocol}
         if not protocols & _OBJECT_STORES:
             self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
-        # autocommit is off until the whole file is there
+        # the transaction publishes the file only after the whole upload
         with self._files.transaction, self._files.open(place, "wb") as remote:
             while chunk := file.read(_CHUNK_BYTES):
                 remote.write(chunk)
 
     def read(self, path: str) -> bytes | None:
-        """Return a small file."""
+        """Return the content of a small file."""
         try:
             content: bytes = self._guarded(path, lambda: self._files.cat_file(f"{self._root}/{path}"))
         except FileNotFoundError:
@@ -216,7 +216,7 @@ class RemoteTarget:
         return f"{self._url}/{path}"
 
     def _guarded(self, path: str, work: Callable[[], Any]) -> Any:
-        """Turn errors of any file system into one-line errors, except `FileNotFoundError`."""
+        """Turn errors of any file system into one-line errors. `FileNotFoundError` passes unchanged."""
         try:
             return work()
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Rows of the dataset `validators`: who produced a block, who sealed it, and which vote it carries."""
+"""Rows of the dataset `validators`: the producer of a block, the authors of its seals, and its vote."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ophion.primitives.types import ZERO_ADDRESS, Address
 
 
 class _Sealed(Struct, frozen=True):
-    """One block with what its seals show."""
+    """One block with the producer, sealers and vote in its header."""
 
     header: HashedHeader
     validators: Sequence[Address]
@@ -36,7 +36,7 @@ class _Sealed(Struct, frozen=True):
 def validator_batch(
     chain: Chain, dataset: Dataset, columns: Sequence[Column], first: int, last: int, rows: Rows, hex: bool
 ) -> Any:
-    """Return one record batch of blocks `first` to `last`. The genesis block has no producer and no rows."""
+    """Return one record batch of blocks `first` to `last`. The genesis block has no producer, so it gives no rows."""
     pa = require("pyarrow")
     schema = arrow_schema(dataset, columns, hex)
     found = [row for block in _blocks(chain, max(first, 1), last) for row in _rows(block, rows, chain.spec.chain_id)]
@@ -67,7 +67,7 @@ def _bft_blocks(engine: BftEngine, headers: Sequence[HashedHeader]) -> Iterator[
     authors = iter(recover_addresses(pairs))
     for header, extra in zip(headers, extras, strict=True):
         sealers = frozenset(next(authors) for _ in extra.seals)
-        # in contract mode the header lists no validators; the sealers are those that are known
+        # in contract mode the header lists no validators, so return only the validators that sealed the block
         listed = extra.validators or tuple(sorted(one for one in sealers if one is not None))
         yield _Sealed(header, listed, header.header.coinbase, sealers, extra.round, extra.vote)
 

@@ -23,7 +23,7 @@ class FileFormat(Enum):
 
     @property
     def is_text(self) -> bool:
-        """Whether byte strings must be hexadecimal text."""
+        """Whether the format is text, in which byte strings are hexadecimal."""
         return self in (FileFormat.CSV, FileFormat.NDJSON)
 
 
@@ -48,7 +48,7 @@ def _parquet(file: IO[bytes], schema: Any, columns: Sequence[Column], batches: B
         if held_rows:
             writer.write_table(pa.Table.from_batches(held, schema), row_group_size=held_rows)
     finally:
-        # closed even after an error, so that pyarrow frees its buffers before the error is handled
+        # close the writer even after an error, so that pyarrow frees its buffers before the error is handled
         writer.close()
     return total + held_rows
 

@@ -13,8 +13,8 @@ State is addressed by its root:
     snapshot   head, edited root of the head, pending transactions, clock and settings. No state is copied.
     revert     changes one database row (`Store.rewind`), at the same cost for one block and for a million. Rows of
                blocks above the head stay until new blocks replace them; queries do not look above the head.
-    edit       a new root with the changes (`edit_state`), registered for the head (`Chain.edited_roots`). The
-               state of `latest` shows it at once, and the next block builds on it. The header keeps its own root.
+    edit       a new root with the changes (`edit_state`), registered for the head (`Chain.edited_roots`). Queries
+               of `latest` see the changes at once, and the next block builds on them. The header keeps its own root.
 
-One lock (`DevSealer.head_lock`) covers everything that moves the head: sealing, mining, reverting, editing.
+One lock (`DevSealer.head_lock`) covers every operation that moves the head: sealing, mining, reverting, editing.
 """

@@ -9,7 +9,7 @@ from ophion.runtime.clock import Clock
 
 
 class TimestampTooLow(OphionError):
-    """Raised when a block's timestamp is below that of its parent."""
+    """The timestamp of a block is below the timestamp of its parent."""
 
     def __init__(self, timestamp: int, last: int) -> None:
         self.last = last
@@ -21,24 +21,24 @@ class ClockState(Struct, frozen=True):
 
     offset: float
     wall: float
-    """Wall time at which the snapshot was taken. After a revert, the clock continues from here."""
+    """Wall time of the snapshot. After a revert, the clock continues from this time."""
     exact: int | None
     interval: int | None
 
 
 class DevClock:
-    """The wall clock plus an offset. A test can set the timestamp of the next block instead.
+    """The wall clock plus an offset. A test can also set the timestamp of the next block.
 
-    `now` does not clear a timestamp that a test has set; `on_block` clears it.
+    A timestamp that a test has set stays until `on_block` clears it.
     """
 
     def __init__(self, clock: Clock, last: int = 0) -> None:
         self._clock = clock
         self.offset = 0.0
         self.exact: int | None = None
-        """Timestamp of the next block."""
+        """Timestamp that a test has set for the next block, or None."""
         self.interval: int | None = None
-        """Seconds between blocks; None to follow the wall clock."""
+        """Seconds between blocks; None if blocks follow the wall clock."""
         self.last = last
         """Timestamp of the head."""
 
@@ -58,25 +58,25 @@ class DevClock:
         return self._clock.monotonic()
 
     def increase(self, seconds: int) -> int:
-        """Advance the clock; return the total offset in seconds."""
+        """Advance the clock. Returns the total offset in seconds."""
         self.offset += seconds
         return round(self.offset)
 
     def set_time(self, timestamp: float) -> int:
-        """Set the current time; return by how many seconds the clock advanced."""
+        """Set the current time. Returns the number of seconds by which the clock advanced."""
         moved = max(0, round(timestamp - self.shifted()))
         self.offset = timestamp - self._clock.now()
         self.exact = None
         return moved
 
     def set_next(self, timestamp: int, allow_equal: bool = True) -> None:
-        """Set the timestamp of the next block; after that block the clock continues from this time."""
+        """Set the timestamp of the next block. After that block the clock continues from this time."""
         if timestamp < self.last or (timestamp == self.last and not allow_equal):
             raise TimestampTooLow(timestamp, self.last)
         self.exact = timestamp
 
     def on_block(self, timestamp: int) -> None:
-        """Record the timestamp of the new head."""
+        """Record the timestamp of the new head, and clear the timestamp that a test has set."""
         if self.exact is not None:
             self.offset = timestamp - self._clock.now()
             self.exact = None
@@ -87,6 +87,6 @@ class DevClock:
         return ClockState(self.offset, self._clock.now(), self.exact, self.interval)
 
     def restore(self, state: ClockState, last: int) -> None:
-        """Set the clock back to the time of the snapshot. The clock continues from that time."""
+        """Set the clock back to the time of a snapshot."""
         self.offset = state.offset + state.wall - self._clock.now()
         self.exact, self.interval, self.last = state.exact, state.interval, last

@@ -18,25 +18,25 @@ class NextHeader(Struct):
     """Header values that a test has set. With None, the protocol rules choose the value."""
 
     base_fee: int | None = None
-    """Applies to the next block only."""
+    """Base fee of the next block; later blocks follow the protocol rules."""
     prev_randao: Hash32 | None = None
-    """Applies to the next block only."""
+    """Randomness of the next block only."""
     gas_limit: int | None = None
-    """Applies to all blocks from the next one on."""
+    """Gas limit of all blocks from the next block on."""
     blob_base_excess: int | None = None
 
 
 class DevEngine(PowEngine):
     """Engine of a development network without peers, whose node makes every block itself.
 
-    With `is_merged`, blocks are as after the merge: no reward, no difficulty.
+    With `is_merged`, blocks have no reward and no difficulty, like blocks after the merge.
     """
 
     def __init__(self, spec: ChainSpec, equal_timestamps: bool, is_merged: bool) -> None:
         super().__init__(spec, verifies_work=False, equal_timestamps=equal_timestamps)
         self.next = NextHeader()
         self.branch = 0
-        """Differs after each reorganisation of a test, so that the new blocks differ from the old ones."""
+        """Number of the branch. It changes with each reorganisation, so that the new blocks have other hashes."""
         self._is_merged = is_merged
         self._dev_spec = spec
 
@@ -47,11 +47,11 @@ class DevEngine(PowEngine):
         """Accept every header, because this node made it."""
 
     def rewards(self, header: HashedHeader, ommers: object) -> list[tuple[Address, int]]:
-        """Return no rewards after the merge."""
+        """Return no rewards after the merge, and the ethash rewards before it."""
         return [] if self._is_merged else super().rewards(header, ())
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Prefer the longer chain. Difficulty cannot decide, because blocks may have no difficulty."""
+        """Prefer the longer chain. Difficulty does not decide, because blocks may have no difficulty."""
         return tip.header.number > head.header.number
 
     def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
@@ -62,7 +62,7 @@ class DevEngine(PowEngine):
         if self._dev_spec.fork_of(header).has(Milestone.SHANGHAI):
             changes["mix_hash"] = asked.prev_randao or self._randomness(parent)
         if self._is_merged and parent.number == 0:
-            # Block 1 has the base fee of the genesis block, as in other development nodes.
+            # Block 1 repeats the base fee of the genesis block, because other development nodes do the same.
             changes["base_fee_per_gas"] = parent.header.base_fee_per_gas
         if asked.base_fee is not None and header.base_fee_per_gas is not None:
             changes["base_fee_per_gas"] = asked.base_fee
@@ -75,10 +75,10 @@ class DevEngine(PowEngine):
         return replace(header, **changes) if changes else header
 
     def repeated(self, draft: Header, parent: HashedHeader, timestamp: int) -> Header | None:
-        """Return a draft on `parent` that equals `draft` but for number, time and hashes, without computing any rule.
+        """Copy `draft` to the block after `parent`, with new number, time and hashes. Computes no other field.
 
-        None if a rule may give other values: at a fork, or where the difficulty depends on the time. The caller has
-        seen that gas limit and prices stay.
+        Returns None if another field may differ: at a fork, or if the difficulty depends on the time. The caller has
+        checked that gas limit and prices do not change.
         """
         timestamp = max(timestamp, parent.timestamp + self._prepared_distance_s)
         following = replace(draft, parent_hash=parent.hash, number=parent.number + 1, timestamp=timestamp)

@@ -1,7 +1,7 @@
 """Finds the storage slot of a token balance or allowance, and sets it.
 
-An access list of the call names the slots that the call reads. The right slot is the one whose value changes the call's
-result.
+The access list of a call names the slots that the call reads. The searched slot is the slot whose value changes the
+result of the call.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DEADLINE_S = 5.0
 
 
 class SlotNotFound(OphionError):
-    """Raised when no storage slot decides the result of the token's call."""
+    """No storage slot determines the result of the token's call."""
 
     def __init__(self, token: Address, what: str) -> None:
         super().__init__(f"No storage slot of token 0x{token.hex()} decides its {what}")

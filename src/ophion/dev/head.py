@@ -28,21 +28,21 @@ _HASH_BYTES = 32
 
 
 def restore_edit(chain: Chain) -> None:
-    """Restore the edited state of the head that an earlier run has stored."""
+    """Restore the edited state of the head, which an earlier run has stored."""
     record, head = chain.store.meta(_EDIT_KEY), chain.head
     if record and record[:_HASH_BYTES] == head.hash:
         chain.edited_roots[head.number, head.header.state_root] = record[_HASH_BYTES:]
 
 
 class UnknownHead(OphionError):
-    """Raised when the block to rewind to does not exist."""
+    """The block to rewind to does not exist."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"There is no block {number} on this chain to go back to")
 
 
 class HeadControl:
-    """Changes head and state of the chain. The caller holds `DevSealer.head_lock`."""
+    """Changes head and state of the chain. The caller must hold `DevSealer.head_lock`."""
 
     def __init__(self, chain: Chain, importer: Importer, builder: Builder, engine: DevEngine) -> None:
         self._chain = chain
@@ -55,12 +55,14 @@ class HeadControl:
 
     @property
     def edited_root(self) -> Hash32 | None:
-        """Return the root of the head's edited state; None when no edit was made."""
+        """Return the root of the head's edited state, or None if the head has no edit."""
         header = self._chain.head.header
         return self._chain.edited_roots.get((header.number, header.state_root))
 
     async def run(self, job: Callable[[ImportCore], HeadChange | None]) -> None:
-        """Run a job that replaces the chain, in the write lane. Edits of the old chain are dropped."""
+        """Run a job that replaces the chain, in the write lane (worker thread). Edits of the previous chain are
+        dropped.
+        """
         self._edited.clear()
         await self._importer.run(job)
 
@@ -89,7 +91,7 @@ class HeadControl:
         self._chain.store.put_meta(_EDIT_KEY, record)
 
     def _register(self, header: HashedHeader, root: Hash32 | None) -> None:
-        """Make `root` the state of the head; None restores the root in the header."""
+        """Make `root` the state root of the head. With None, the root in the header applies again."""
         key, roots = (header.number, header.header.state_root), self._chain.edited_roots
         if root is None or root == header.header.state_root:
             if roots.pop(key, None) is not None:
@@ -100,10 +102,10 @@ class HeadControl:
         roots[key] = root
 
     async def rewind(self, head: HashedHeader, edited_root: Hash32 | None = None) -> None:
-        """Make an earlier block the head again, with the given edited state."""
+        """Make an earlier block the head again, with this edited state."""
         chain = self._chain
         if head.hash == chain.head.hash and edited_root == self.edited_root:
-            chain.rewind(chain.tip)  # fast path: the database has this head and this state already
+            chain.rewind(chain.tip)
             return
         total_difficulty = chain.total_difficulty(head.hash)
         if total_difficulty is None:
@@ -124,7 +126,7 @@ class HeadControl:
         chain.rewind(tip)
 
     async def rewind_to(self, number: int) -> None:
-        """Make the block with this number the head. An edited state of that block stays in force."""
+        """Make the block with this number the head. If its state was edited, the edits stay in force."""
         found = self._chain.canonical(number) if 0 <= number <= self._chain.head.number else None
         if found is None:
             raise UnknownHead(number)
@@ -133,9 +135,9 @@ class HeadControl:
     async def add_block(
         self, transactions: Sequence[Transaction], preferences: BlockPreferences, deadline_s: float
     ) -> BuiltBlock:
-        """Add a block with exactly these transactions. It is not added when one of them cannot be included.
+        """Add a block with exactly these transactions. If a transaction cannot be included, no block is added.
 
-        Executes in the calling thread, for a chain whose lanes do so too.
+        The block executes in the calling thread. Chains without threads use this method.
         """
         chain = self._chain
         parent = chain.head
@@ -147,7 +149,7 @@ class HeadControl:
         return built
 
     async def add_built(self, blocks: Sequence[tuple[HashedHeader, BuiltBlock]]) -> None:
-        """Commit blocks that were built on the head, each on the previous one, in one write."""
+        """Commit a sequence of blocks that was built on the head, in one write."""
 
         def job(core: ImportCore) -> HeadChange | None:
             try:
@@ -160,7 +162,7 @@ class HeadControl:
         await self._importer.run(job)
 
     async def add_empty(self, count: int, preferences: BlockPreferences, interval: int) -> None:
-        """Add empty blocks, `interval` seconds apart, much faster than by building each block."""
+        """Add empty blocks, `interval` seconds apart. This is much faster than building each block."""
         while count > 0:
             share = min(count, _BLOCKS_PER_COMMIT)
             await self._importer.run(partial(self._stage_empty, share, preferences, interval))
@@ -172,7 +174,7 @@ class HeadControl:
         chain, builder = self._chain, self._builder
         parent = chain.head
         drafts = EmptyDrafts(self._engine, preferences, interval, core)
-        idle: BuiltBlock | None = None  # the last executed block, if it has changed nothing
+        idle: BuiltBlock | None = None  # `idle` is the last executed block, or None if that block changed the state
         try:
             state, root = core.state_after(parent), chain.root_after(parent.header)
             for _ in range(count):
@@ -193,7 +195,9 @@ class HeadControl:
 
 
 class EmptyDrafts:
-    """Drafts of successive empty blocks. Once prices and limits stay, no rule is computed again."""
+    """Drafts of successive empty blocks. Once prices and limits are constant, each draft is a copy of the previous
+    draft.
+    """
 
     def __init__(self, engine: DevEngine, preferences: BlockPreferences, interval: int, reader: HeaderReader) -> None:
         self._engine = engine
@@ -202,7 +206,7 @@ class EmptyDrafts:
         self._reader = reader
         self._last: Header | None = None
         self.is_steady = False
-        """Whether the last draft has the prices and limits of the one before."""
+        """Whether the last two drafts have the same prices and limits."""
 
     def after(self, parent: HashedHeader) -> Header:
         """Return the draft of the block after `parent`."""

@@ -1,6 +1,6 @@
 """Derives private keys from a mnemonic: BIP-39 without its word list, BIP-32, BIP-44 paths.
 
-Words and checksum are not validated. The same text gives the same accounts as in a wallet.
+Words and checksum are not validated. A wallet derives the same accounts from the same text.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _LENGTHS = (12, 15, 18, 21, 24)
 
 
 class MnemonicError(OphionError):
-    """Raised when no key can be derived from a mnemonic or path."""
+    """No key can be derived from a mnemonic or path."""
 
 
 def derived_keys(mnemonic: str, path: str, count: int) -> list[bytes]:
-    """Return the private keys at `path` + 0, 1, …"""
+    """Return the private keys at `path` followed by 0, 1, …"""
     words = mnemonic.split()
     if len(words) not in _LENGTHS:
         raise MnemonicError(f"The mnemonic has {len(words)} words; 12, 15, 18, 21 or 24 are expected.")

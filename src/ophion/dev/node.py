@@ -39,7 +39,7 @@ _BUILD_DEADLINE_S = 30.0
 
 
 class Snapshot(Struct, frozen=True):
-    """The values that a revert restores."""
+    """The values that a revert restores: head, state, pool, clock and settings."""
 
     head: HashedHeader
     edited_root: Hash32 | None
@@ -56,12 +56,12 @@ class Identity(Struct, frozen=True):
 
     preset: str | None = None
     instance_id: Hash32 = bytes(32)
-    """Random for each run; tools store their manifests under this id."""
+    """Random id of this run. Tools store their manifests under this id."""
     client_version: str | None = None
 
 
 class DevNode:
-    """The operations behind the dev methods, for one chain. Used on the event loop only."""
+    """The operations behind the dev methods, for one chain. Only the event loop calls them."""
 
     def __init__(
         self,
@@ -87,15 +87,15 @@ class DevNode:
         self.impersonated: set[Address] = set()
         self.impersonates_all = False
         self.signatures: dict[bytes, Address] = {}
-        """Addresses that ecrecover returns for a signature (`anvil_impersonateSignature`)."""
+        """Addresses that ecrecover returns, by signature (`anvil_impersonateSignature`)."""
         self.logs_requests = True
         self.observer: ExecutionObserver | None = None
         self.fork: Fork | None = None
-        """The chain that this one continues."""
+        """The fork that this chain continues, or None."""
         self.base_root: Hash32 | None = None
-        """State of the first block where that is not the root of its header: on a fork."""
+        """Root of the edited state of the first block on a fork; None if the header's root applies."""
         self.balances: Sequence[tuple[Address, int]] = ()
-        """Development accounts and their balances on a fork."""
+        """Balances of the development accounts on a fork."""
         self.instance_id = identity.instance_id
         self._assembler = assembler
         self._snapshots: dict[int, Snapshot] = {}
@@ -118,12 +118,14 @@ class DevNode:
     # --- snapshots ------------------------------------------------------------------------------
 
     async def snapshot(self) -> int:
-        """Save the state of the chain; returns the id to revert to."""
+        """Save the state of the chain. Returns the id of the snapshot."""
         async with self.sealer.head_lock:
             return self.save(self.chain.head, self.head.edited_root)
 
     def save(self, head: HashedHeader, edited_root: Hash32 | None) -> int:
-        """Save a snapshot with this head, which may not be committed yet. Nothing else may move the head meanwhile."""
+        """Save a snapshot with this head, which may not be committed yet. The caller ensures that the head does not
+        move.
+        """
         pool = self.pool
         self._last_snapshot += 1
         self._snapshots[self._last_snapshot] = Snapshot(
@@ -139,7 +141,7 @@ class DevNode:
         return self._last_snapshot
 
     def saved(self, number: int) -> Snapshot | None:
-        """Return a snapshot; None when the id is unknown."""
+        """Return a snapshot, or None when the id is unknown."""
         return self._snapshots.get(number)
 
     def snapshots(self) -> dict[int, HashedHeader]:
@@ -147,9 +149,7 @@ class DevNode:
         return {number: snapshot.head for number, snapshot in self._snapshots.items()}
 
     async def revert(self, number: int) -> bool:
-        """Return to a snapshot, and delete this snapshot and all later snapshots. Returns False when the id is
-        unknown.
-        """
+        """Return to a snapshot and delete it with all later snapshots. Returns False when the id is unknown."""
         async with self.sealer.head_lock:
             snapshot = self._snapshots.get(number)
             if snapshot is None:
@@ -161,7 +161,7 @@ class DevNode:
             return True
 
     def restore_settings(self, number: int, snapshot: Snapshot) -> None:
-        """Restore clock, mining mode and header values of a snapshot, and delete it and all later ones."""
+        """Restore clock, mining mode and header values of a snapshot, and delete it with all later snapshots."""
         for later in [one for one in self._snapshots if one >= number]:
             del self._snapshots[later]
         self.engine.next = replace(snapshot.asked)
@@ -177,7 +177,7 @@ class DevNode:
     async def mine(self, count: int = 1, interval: int | None = None, is_first_normal: bool = False) -> None:
         """Mine `count` blocks, `interval` seconds apart. Pending transactions go into the first blocks.
 
-        The first block also comes `interval` seconds after the current time, unless `is_first_normal` is set.
+        The first block is also `interval` seconds after the current time, unless `is_first_normal` is set.
         """
         async with self.sealer.head_lock:
             made = 0
@@ -198,17 +198,19 @@ class DevNode:
         return self._assembler.preferences()
 
     async def add_block(self, *transactions: Transaction) -> BuiltBlock:
-        """Mine a block with exactly these transactions; see `HeadControl.add_block`."""
+        """Mine a block with exactly these transactions, with `HeadControl.add_block`."""
         async with self.sealer.head_lock:
             return await self.head.add_block(transactions, self._assembler.preferences(), _BUILD_DEADLINE_S)
 
     async def add_built(self, blocks: Sequence[tuple[HashedHeader, BuiltBlock]]) -> None:
-        """Commit blocks that were built on the head, each on the previous one."""
+        """Commit a sequence of blocks that was built on the head."""
         async with self.sealer.head_lock:
             await self.head.add_built(blocks)
 
     async def mine_pending(self) -> None:
-        """Mine the pending transactions at once, in as many blocks as they need; does nothing without automine."""
+        """Mine all pending transactions at once, in as many blocks as needed. Does nothing if automatic mining
+        is off.
+        """
         while self.sealer.is_automatic and self.pool.has_executable:
             async with self.sealer.head_lock:
                 started_at = self.clock.monotonic()
@@ -218,14 +220,14 @@ class DevNode:
                 await self._assembler.commit(built.header, built, started_at)
 
     async def mine_at(self, timestamp: int | None) -> None:
-        """Mine one block, with this timestamp if one is given."""
+        """Mine one block, with this timestamp if it is not None."""
         async with self.sealer.head_lock:
             if timestamp is not None:
                 self.clock.set_next(timestamp)
             await self.sealer.make_block_locked()
 
     def set_automine(self, is_on: bool) -> None:
-        """Switch automatic mining on or off. When off, blocks are mined on demand."""
+        """Switch automatic mining on or off. While it is off, blocks are mined on demand."""
         self.sealer.set_mode(is_on, 0.0 if is_on else self.sealer.interval_s)
 
     def set_interval(self, seconds: float) -> None:
@@ -235,17 +237,17 @@ class DevNode:
     # --- state ----------------------------------------------------------------------------------
 
     async def edit(self, *changes: AccountOverride) -> None:
-        """Change accounts; queries of `latest` see the change at once."""
+        """Change accounts in the state of the head. Queries of `latest` see the change at once."""
         async with self.sealer.head_lock:
             await self.head.edit(changes)
 
     async def change(self, make: Callable[[], Sequence[AccountOverride]]) -> None:
-        """Compute changes from the current state and apply them like `edit`, under one lock."""
+        """Compute changes from the current state and apply them, both under one lock."""
         async with self.sealer.head_lock:
             await self.head.edit(make())
 
     async def set_chain_id(self, chain_id: int) -> None:
-        """Change the chain id; it applies from the next transaction on."""
+        """Change the chain id of all later transactions."""
         async with self.sealer.head_lock:
             self._use_chain_id(chain_id)
             self.chain.rewind(self.chain.tip)
@@ -263,7 +265,7 @@ class DevNode:
         self.chain.rewind(self.chain.tip)
 
     def set_coinbase(self, coinbase: Address) -> None:
-        """Change the beneficiary; it applies from the next block on."""
+        """Change the beneficiary of all later blocks."""
         self._assembler.settings.coinbase = coinbase
         self.announce()
 
@@ -275,24 +277,26 @@ class DevNode:
         self.announce()
 
     def check_time(self, timestamp: int) -> None:
-        """Raise `TimestampTooLow` if the time is before that of the head."""
+        """Raise `TimestampTooLow` if a time is before the timestamp of the head."""
         if timestamp < self.clock.last:
             raise TimestampTooLow(timestamp, self.clock.last)
 
     # --- impersonation --------------------------------------------------------------------------
 
     def impersonates(self, address: Address) -> bool:
-        """Return whether this account may send transactions without a signature."""
+        """Whether this account may send transactions without a signature."""
         return self.impersonates_all or address in self.impersonated
 
     def impersonate_signature(self, signature: bytes, address: Address) -> None:
-        """Let ecrecover return this address for a signature (`r`, `s`, `v`), whatever the signed hash is."""
+        """Let ecrecover return this address for a signature (`r`, `s`, `v`) and any signed hash."""
         self.signatures[signature] = address
         self._use_rules()
         self.announce()
 
     def unsigned(self, transaction: UnsignedTransaction, sender: Address) -> Transaction:
-        """Return a transaction of an impersonated account. Its `r` holds the sender, so hashes differ by sender."""
+        """Return a transaction of an impersonated account. Its `r` is the sender, so that hashes differ between
+        senders.
+        """
         signature = sender.rjust(32, b"\0") if any(sender) else b"\x01".rjust(32, b"\0")
         raw = transaction.with_signature(signature + b"\x01".rjust(32, b"\0") + b"\0")
         return Transaction.impersonated(raw, sender)
@@ -321,7 +325,7 @@ class DevNode:
             self.pool.readmit(waiting)
 
     async def reset(self, fork: Fork | None = None) -> None:
-        """Return to the first block and clear all settings. With `fork`, continue from the forked block instead."""
+        """Return to the first block and clear all settings. With `fork`, the first block is the forked block."""
         async with self.sealer.head_lock:
             if fork is not None:
                 await self._use_fork(fork)
@@ -339,7 +343,7 @@ class DevNode:
             await self.head.rewind(genesis, self.base_root)
 
     async def _use_fork(self, fork: Fork) -> None:
-        """Switch to a fork of another chain, or of another block of the same chain."""
+        """Switch to a fork of another chain or of another block."""
         from ophion.dev.fork.start import start_fork
 
         chain, before = self.chain, self.fork
@@ -349,7 +353,8 @@ class DevNode:
             core.rewind(chain.tip)
             return None
 
-        self.sealer.write_lane = None  # a block may wait for the source, so the event loop builds none
+        # a block may have to wait for the fork source, so do not build blocks on the event loop
+        self.sealer.write_lane = None
         await self.head.run(job)
         self.fork = fork
         if before is not None:

@@ -1,4 +1,4 @@
-"""`ExecutionObserver`: what a development node reports about calls and blocks, for its terminal and its errors."""
+"""`ExecutionObserver`: receives calls and blocks of a development node, for terminal output and error texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ophion.primitives.types import Address
 
 
 class ObservedCall(Struct, frozen=True):
-    """A call that failed or that has written to the console."""
+    """A call that failed or wrote to the console."""
 
     method: str
     state: State
@@ -27,7 +27,7 @@ class ExecutionObserver(Protocol):
     """Receives executions. Unless noted, methods run on the event loop and return at once."""
 
     def reason(self, output: bytes) -> str | None:
-        """Return the decoded custom error of a reverted call; None if its ABI is unknown."""
+        """Return the decoded custom error of a reverted call, or None if its ABI is unknown."""
 
     def call_tree(self, frame: Mapping[str, Any], code_of: Callable[[Address], bytes]) -> dict[str, Any]:
         """Return the tree of a traced transaction with names, decoded values and source lines. Runs in any thread."""
@@ -38,7 +38,7 @@ class ExecutionObserver(Protocol):
         """Return the source lines that a traced transaction visits, given its struct logs. Runs in any thread."""
 
     def on_call(self, call: ObservedCall) -> None:
-        """Report a call."""
+        """Receive a call that failed or wrote to the console."""
 
     def on_block(self, header: HashedHeader, built: BuiltBlock) -> None:
-        """Report the transactions of a new block."""
+        """Receive the transactions of a new block."""

@@ -16,9 +16,9 @@ log = logging.getLogger(__name__)
 
 _BUILD_DEADLINE_S = 5.0
 _INLINE_S = 0.002
-"""Time limit of a block that is built on the event loop."""
+"""Maximum seconds of building a block on the event loop."""
 _SHARED_S = 0.02
-"""Seconds after a block with several transactions in which none is built on the event loop: senders are many."""
+"""Seconds after a block with several transactions during which no block is built on the event loop."""
 
 
 class DevSealer(InstantSealer):
@@ -27,12 +27,14 @@ class DevSealer(InstantSealer):
     def __init__(self, assembler: Assembler, is_automatic: bool, interval_s: float) -> None:
         super().__init__(assembler)
         self.head_lock = asyncio.Lock()
-        """Held by everything that moves the head or edits its state."""
+        """Every operation that moves the head or edits its state holds this lock."""
         self.is_automatic = is_automatic
         self.interval_s = interval_s
         """Seconds between blocks; 0 when interval mining is off."""
         self.write_lane: Lane | None = None
-        """Set if blocks may be built on the event loop; none is while this lane works."""
+        """The write lane (worker thread), or None if no block may be built on the event loop. While this lane is busy,
+        it builds the blocks.
+        """
         self._changed = asyncio.Event()
         self._shared_at = -1.0
 
@@ -76,14 +78,16 @@ class DevSealer(InstantSealer):
     # --- blocks on the event loop -------------------------------------------------------------------
 
     def _hold_answer(self, item: PooledTransaction) -> asyncio.Future[None] | None:
-        """Mine a transaction that comes alone before its sender gets an answer. Others wait as usual."""
+        """If no other transaction is pending, mine this transaction before its sender gets a response."""
         if self._is_alone(item) and self._seal_inline():
             self._note_answer(item.sender, self._clock.monotonic())
             return None
         return super()._hold_answer(item)
 
     def _is_alone(self, item: PooledTransaction) -> bool:
-        """Whether nothing else is to be done, and the sender looks at results before it sends again."""
+        """Whether the sealer is idle, the pool has only this transaction, and its sender waits for results before it
+        sends again.
+        """
         lane = self.write_lane
         return (
             lane is not None
@@ -97,9 +101,9 @@ class DevSealer(InstantSealer):
         )
 
     def _seal_inline(self) -> bool:
-        """Build and commit a block without a change of thread: a change costs about as much as the block.
+        """Build and commit a block on the event loop, because a thread switch costs about as much as the block.
 
-        Returns False if the transaction takes too long. The task of the sealer then builds the block in a lane.
+        Returns False if the transaction takes too long. The sealer's task then builds the block in a lane.
         """
         try:
             return self._assembler.produce_inline(_INLINE_S)
@@ -123,7 +127,7 @@ class DevSealer(InstantSealer):
             await self.make_block_locked()
 
     async def make_block_locked(self) -> None:
-        """Same as `make_block`, but the caller already holds the lock."""
+        """Make one block with the transactions of the pool. The caller must hold the lock."""
         assembler = self._assembler
         started_at = self._clock.monotonic()
         built = await assembler.assemble(_BUILD_DEADLINE_S)

@@ -1,7 +1,7 @@
 """Dumps of accounts in Anvil's format: compressed JSON over JSON-RPC, plain JSON in a file.
 
-A dump holds the accounts of the head and the block environment, but no blocks and no transactions. Loading a dump first
-adds empty blocks up to the dump's block number. Then it sets the accounts in the current state.
+A dump holds the accounts of the head and the block environment, but no blocks and no transactions. `load` first adds
+empty blocks up to the dump's block number, and then sets the accounts in the state of the head.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 class BadStateFile(OphionError):
-    """Raised when a state dump cannot be decoded."""
+    """A state dump cannot be decoded."""
 
 
 def dump(dev: DevNode) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """`Delivery`: pushes parcels to their recipients. `--privacy-delivery` sets the mode:
 
-all     every recipient must acknowledge, or the send fails; Orion and Tessera work like this
+all     the send fails unless every recipient acknowledges; Orion and Tessera work like this
 queue   a recipient that is offline, or does not acknowledge in time, gets the parcel from the outbox later
 """
 
@@ -22,16 +22,16 @@ from ophion.errors import EnclaveError
 log = logging.getLogger(__name__)
 
 _PAGE: Final = 256
-"""Limit of outbox rows in flight at a time."""
+"""Maximum number of outbox rows in flight at a time."""
 _PAGE_BYTES: Final = 4 * 1024 * 1024
 
 
 Started: TypeAlias = list[tuple[bytes, list[asyncio.Future[str | None]]]]
-"""Recipients, with the pushes in flight to each."""
+"""Unfinished pushes of a parcel, by recipient."""
 
 
 class Delivery:
-    """Pushes over the connections of a directory."""
+    """Pushes parcels over the connections in a directory."""
 
     def __init__(
         self,
@@ -42,7 +42,9 @@ class Delivery:
         load: Callable[[Label], bytes | None],
         drain_soon: Callable[[bytes], None],
     ) -> None:
-        """`drain_soon` schedules the delivery of a recipient's outbox rows, if the recipient is connected."""
+        """Create the delivery. `drain_soon` schedules the delivery of a recipient's outbox rows if the recipient is
+        connected.
+        """
         self.mode = mode
         self._directory = directory
         self._outbox = outbox
@@ -52,7 +54,7 @@ class Delivery:
         self._draining: set[bytes] = set()
 
     def check(self, recipients: Sequence[bytes], kind: Kind) -> None:
-        """Raise `EnclaveError` if delivery cannot succeed. Called before anything is stored."""
+        """Raise `EnclaveError` if delivery cannot succeed. Callers check this before they store anything."""
         for recipient in recipients:
             if self.mode is DeliveryMode.ALL and not self._directory.lines(recipient):
                 if kind is Kind.GROUP:
@@ -64,11 +66,11 @@ class Delivery:
                 raise EnclaveError(f"the outbox of {base64_text(recipient)} is full", "NodePropagatingToAllPeers")
 
     def start(self, parcel: Parcel, recipients: Sequence[bytes]) -> Started:
-        """Begin to push a parcel to all other recipients. `finish` waits for the pushes."""
+        """Begin to push a parcel to all recipients other than this node. `finish` waits for the pushes."""
         return [(recipient, self._push(parcel, recipient)) for recipient in recipients]
 
     async def finish(self, parcel: Parcel, pushed: Started) -> None:
-        """Wait until the parcel counts as sent in this delivery mode. The caller has stored the parcel before."""
+        """Wait until the parcel counts as sent in this delivery mode. The caller must have stored the parcel."""
         late: list[bytes] = []
         for recipient, pushes in pushed:
             refusal = await _outcome(pushes)
@@ -83,8 +85,8 @@ class Delivery:
             late.append(recipient)
         if late:
             await self._writer.write([self._outbox.put(recipient, parcel.label) for recipient in late])
-            # A recipient may have reconnected while its row was written. Drain in a separate task: a caller that
-            # cancels this send must not stop the outbox.
+            # A recipient may have reconnected while its outbox row was written. Send in a separate task, because
+            # cancelling this call must not stop the outbox.
             for recipient in late:
                 self._drain_soon(recipient)
 
@@ -96,15 +98,15 @@ class Delivery:
         try:
             while (rows := self._outbox.page(recipient, _PAGE)) and (lines := self._directory.lines(recipient)):
                 is_settled = await self._hand_over(recipient, rows)
-                # stop only if no new connection has appeared: while this drain runs, the drain of a new one returns at
-                # once
+                # continue if the recipient has a new connection, because the outbox of a recipient is sent by only one
+                # task
                 if not is_settled and set(lines).issuperset(self._directory.lines(recipient)):
                     return
         finally:
             self._draining.discard(recipient)
 
     async def _hand_over(self, recipient: bytes, rows: Sequence[tuple[bytes, Label]]) -> bool:
-        """Push these outbox rows to a recipient. Returns whether the recipient has answered all of them."""
+        """Push outbox rows to a recipient. Returns whether the recipient has answered every push."""
         pushed: list[tuple[bytes, Label, list[asyncio.Future[str | None]]]] = []
         settled: list[Change] = []
         size = 0
@@ -113,7 +115,7 @@ class Delivery:
                 break
             body = self._load(label)
             size += len(body or b"")
-            if body is None:  # the parcel was deleted here and cannot be sent any more
+            if body is None:  # this node has deleted the parcel, so the parcel cannot be sent
                 settled.append(self._outbox.take(recipient, key))
             else:
                 pushed.append((key, label, self._push(Parcel(label, body), recipient)))
@@ -142,7 +144,7 @@ LOST: Final = "the connection was lost"
 
 
 async def _outcome(pushes: Sequence[asyncio.Future[str | None]]) -> str | None:
-    """Return None if any copy was acknowledged. Otherwise return the refusal, or `LOST` if no copy was answered."""
+    """Return None if the recipient has acknowledged a copy, else its refusal, or `LOST` if no copy was answered."""
     refusal = LOST
     for push in pushes:
         try:

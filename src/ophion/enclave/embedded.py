@@ -1,7 +1,7 @@
 """`EmbeddedEnclave`: the enclave in the process of the node.
 
     send      seal ─> commit, and push to the recipients ─> acknowledged, or in the outbox
-    take      open, validate and commit parcels that others push; acknowledge after the commit
+    take      open, validate and commit parcels from other enclaves; acknowledge after the commit
     receive   local lookup, without the network
 
 Payloads stay sealed in the database and are opened when they are read. Payloads are never logged.
@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 _RANDOMNESS: Final = 80
 _MAX_SHOWN: Final = 1000
 _OPENED_AT_ONCE: Final = 4
-"""Up to this many payloads are opened on the event loop."""
+"""Maximum number of payloads that are opened on the event loop; more payloads are opened in a worker thread."""
 LOOK_AGAIN_S: Final = 60.0
 """Seconds between two requests to all peers for missed payloads."""
 
@@ -63,13 +63,13 @@ class EnclaveSettings(Struct, frozen=True):
 
     mode: DeliveryMode = DeliveryMode.ALL
     always_send_to: tuple[bytes, ...] = ()
-    """Keys that get a copy of every payload sent from here."""
+    """Keys that get a copy of every payload that this enclave sends."""
     accept_groups_from: frozenset[bytes] | None = None
     """Enclave keys whose new groups are accepted. None accepts all."""
     max_gas: int | None = None
-    """Highest accepted gas limit of a private transaction from another enclave."""
+    """Maximum accepted gas limit of a private transaction from another enclave."""
     is_restricted: bool = False
-    """Whether node permissions are on. Then only keys of the directory may create groups over HTTP."""
+    """Whether node permissions are on. If so, only keys in the directory may create groups over HTTP."""
 
 
 class EmbeddedEnclave:
@@ -109,7 +109,7 @@ class EmbeddedEnclave:
         self._tasks: asyncio.TaskGroup | None = None
         self._asked: WeakSet[Line] = WeakSet()
         self._catching_up: set[Line] = set()
-        """Connections that have been asked for missed payloads."""
+        """Connections over which a catch-up runs."""
         self.directory.on_came = self._came
 
     # --- Enclave ---------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ class EmbeddedEnclave:
         group_id: bytes | None = None,
         sealed: Callable[[bytes], None] | None = None,
     ) -> bytes:
-        """Seal, store and deliver a payload. See `Enclave.send`."""
+        """Seal, store and deliver a payload, as `Enclave.send` specifies."""
         return await self.send_text(b64encode(payload), sender, to, group_id, sealed)
 
     async def send_text(
@@ -133,7 +133,9 @@ class EmbeddedEnclave:
         group_id: bytes | None = None,
         sealed: Callable[[bytes], None] | None = None,
     ) -> bytes:
-        """Same as `send`, for a payload in base64. Enclaves store payloads in two layers of base64."""
+        """Seal, store and deliver a payload that is already in base64. Enclaves store payloads in two layers of
+        base64.
+        """
         if len(text) > MAX_TEXT_BYTES:
             raise EnclaveError(f"a payload has at most {MAX_PAYLOAD_BYTES} bytes", "InvalidPayload")
         self._check_sender(sender)
@@ -149,7 +151,7 @@ class EmbeddedEnclave:
         except NativeError as error:
             raise EnclaveError(str(error), "EnclaveEncryptCombineKeys") from error
         parcel = Parcel(Label(Kind.PAYLOAD, key), record)
-        # store here and at the recipients at the same time; a crash loses nothing, because the marker is sent later
+        # send the payload while this node stores it: a crash loses nothing, because the marker follows later
         pushed = self._delivery.start(parcel, others)
         if sealed is not None:
             sealed(key)
@@ -158,7 +160,7 @@ class EmbeddedEnclave:
         return key
 
     async def receive_many(self, keys: Sequence[bytes]) -> list[Received | None]:
-        """Look up payloads in one snapshot. The caller has seen markers that refer to these keys."""
+        """Look up payloads in one snapshot. Markers on the chain must refer to these keys."""
         if len(keys) <= _OPENED_AT_ONCE:
             opened = self.open_many(keys)
         else:
@@ -167,23 +169,21 @@ class EmbeddedEnclave:
         return [one and _received(*one) for one in opened]
 
     def settle(self, keys: Sequence[bytes], opened: Sequence[tuple[bytes, bytes, bytes] | None]) -> None:
-        """Stop counting these payloads against their senders, because each has a marker."""
+        """Stop counting payloads against the quotas of their senders, because a marker refers to each payload."""
         found = [(key, *one[1:]) for key, one in zip(keys, opened, strict=True) if one is not None]
         if found:
             payloads, groups, senders = zip(*found, strict=True)
             self._intake.mark(payloads, set(groups), set(senders))
 
     def open_many(self, keys: Sequence[bytes]) -> list[tuple[bytes, bytes, bytes] | None]:
-        """Return (inner base64, group, sender) of each payload, or None for a payload that is not for one of our
-        keys.
-        """
+        """Return (inner base64, group, sender) of each payload, or None for a payload that no local key can open."""
         with translated():
             return self.keyring.open_stored(self._store, keys)
 
     async def create_group(
         self, members: Sequence[bytes], sender: bytes, name: str = "", description: str = "", seed: bytes | None = None
     ) -> Group:
-        """Create a group of these members. The sender must be one of them."""
+        """Create a group of these members. The sender must be a member."""
         self._check_sender(sender)
         keys = tuple(dict.fromkeys(members))
         if sender not in keys:
@@ -200,7 +200,7 @@ class EmbeddedEnclave:
         return record.group()
 
     async def delete_group(self, group_id: bytes, sender: bytes) -> bytes:
-        """Delete a group here and, depending on the delivery mode, at its members."""
+        """Delete a group in this enclave and, depending on the delivery mode, in the enclaves of its members."""
         self._check_sender(sender)
         record = self._groups.get(group_id)
         if record is None or not record.active or sender not in record.members:
@@ -213,16 +213,16 @@ class EmbeddedEnclave:
         return [record.group() for record in self._groups.find(members)]
 
     async def group(self, group_id: bytes) -> Group | None:
-        """Return a group, active or deleted, or None if it is unknown."""
+        """Return a group, active or deleted, or None if the id is unknown."""
         record = self._groups.get(group_id)
         return None if record is None else record.group()
 
     def groups(self, kind: GroupType) -> list[Group]:
-        """Return the groups of a type, active or deleted. The number is bounded."""
+        """Return a bounded number of groups of a type, active or deleted."""
         return [record.group() for record in self._groups.all(_MAX_SHOWN) if record.type is kind]
 
     async def fetch_missing(self, group_id: bytes | None = None) -> int:
-        """Ask every connected enclave for all payloads that were sealed for our keys."""
+        """Ask every connected enclave for all payloads that were sealed for this node's keys."""
         found = await asyncio.gather(*(self._catch_up.fetch_all(line) for line in self._lines()))
         fetched = list(dict.fromkeys(key for keys in found for key in keys))
         if group_id is None:
@@ -244,9 +244,10 @@ class EmbeddedEnclave:
     # --- requests of other enclaves --------------------------------------------------------------
 
     async def take(self, parcels: Sequence[Parcel], proven: frozenset[bytes], is_peer: bool = True) -> list[str | None]:
-        """Store parcels that the holder of these keys pushes. Returns None for each durable parcel, else the refusal.
+        """Store parcels that the holder of these keys pushes. Returns None for each stored parcel, and a refusal for
+        others.
 
-        `is_peer` means that the sender is a peer of the node, which node permissions have admitted.
+        With `is_peer`, the sender is a peer of the node, so node permissions have already admitted it.
         """
         if is_peer or not self._settings.is_restricted or proven.intersection(self.directory.known()):
             return await self._take(parcels, proven, is_pushed=True)
@@ -255,8 +256,8 @@ class EmbeddedEnclave:
         return [next(refusals) if parcel in known else NOT_ACCEPTED for parcel in parcels]
 
     async def expire(self) -> int:
-        """Delete expired payloads and groups of other enclaves that have no marker. Returns the number of deleted
-        items.
+        """Delete expired payloads and groups that other enclaves sent and that have no marker. Returns the number of
+        deleted items.
         """
         return await self._intake.expire()
 
@@ -285,12 +286,12 @@ class EmbeddedEnclave:
             while True:
                 await asyncio.sleep(LOOK_AGAIN_S)
                 await self._intake.expire()
-                # a sender may withhold a payload from this node only: fetch it from the other members
+                # catch up with all peers, because a dishonest sender may withhold a payload from this node only
                 for line in self._lines():
                     self._catch_up_soon(line)
 
     def _came(self, line: Line, key: bytes) -> None:
-        """Deliver the outbox and fetch missed payloads after a connection has proven a key."""
+        """Deliver the outbox and fetch missed payloads when a connection has proven a key."""
         self._drain_soon(key)
         if line not in self._asked:
             self._asked.add(line)
@@ -311,7 +312,7 @@ class EmbeddedEnclave:
             self._tasks.create_task(self._delivery.drain(key), name="enclave outbox")
 
     async def _until_lost(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run work over a connection. If the connection is lost, only this work ends."""
+        """Run work over a connection. A lost connection ends the work without an error."""
         try:
             await work()
         except LineLost:
@@ -367,5 +368,5 @@ def _received(text: bytes, group_id: bytes, sender: bytes) -> Received:
     try:
         payload = b64decode(text, validate=True)
     except Base64Error:
-        payload = text  # another tool stored this payload, so it is not a private transaction
+        payload = text  # the payload is not base64, so another tool stored it and it is not a private transaction
     return Received(payload, group_id, sender)

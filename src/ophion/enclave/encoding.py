@@ -8,7 +8,7 @@ from typing import Any, Final
 from ophion.enclave.interface import KEY_SIZE, Group
 
 MAX_REMOTE_TEXT: Final = 256
-"""Maximum characters of another enclave's text in logs and errors."""
+"""Maximum number of characters of another enclave's text in logs and errors."""
 
 
 def base64_text(value: bytes) -> str:
@@ -48,6 +48,6 @@ def group_object(group: Group) -> dict[str, Any]:
 
 
 def printable(text: str) -> str:
-    """Return text of another enclave for logs and errors: shortened, without control characters."""
+    """Return text from another enclave for logs and errors: shortened, without control characters."""
     shown = text if len(text) <= MAX_REMOTE_TEXT else text[:MAX_REMOTE_TEXT] + "…"
     return shown if shown.isprintable() else shown.encode("unicode_escape").decode("ascii")

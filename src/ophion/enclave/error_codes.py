@@ -1,4 +1,4 @@
-"""Error codes of enclaves (privacy.md 11): the `code` of an `EnclaveError`, which clients receive unchanged."""
+"""Error codes of enclaves (privacy.md 11). A code is the `code` of an `EnclaveError`; clients receive it unchanged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WORDS: Final = frozenset(
         "PrivacyGroupNotFound",
         "PrivacyGroupQueryError",
         "MethodUnimplemented",
-        # texts of Tessera, without the keys in them
+        # these are the error texts of Tessera without the keys in them
         "Recipient not found for key:",
         "The list of members in a privacy group should include self",
     }

@@ -1,5 +1,5 @@
-"""Computes group ids by the rules that all enclaves share (privacy.md 4.1-4.3), from the distinct members in any
-order.
+"""Computes group ids by the rules that all enclaves share (privacy.md 4.1-4.3). The order of the members does not
+matter.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LOOKUP_SEED: Final = bytes.fromhex("5375ba871e5c3d0f1d055b5da0ac02ea035bed38")
 
 
 def legacy_id(members: Sequence[bytes]) -> bytes:
-    """Return the id of the legacy group of a privateFrom and its privateFor."""
+    """Return the id of the legacy group with this privateFrom and privateFor."""
     return enclave_group_id(members, None)
 
 

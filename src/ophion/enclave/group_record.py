@@ -13,7 +13,7 @@ from ophion.errors import DecodeError
 from ophion.primitives import rlp
 
 MAX_NAME_BYTES: Final = 1024
-"""Limit of a name or a description, in bytes."""
+"""Maximum size of a name or a description, in bytes."""
 LEGACY_NAME: Final = "legacy"
 LEGACY_DESCRIPTION: Final = "Privacy groups to support the creation of groups by privateFor and privateFrom"
 _FIELDS: Final = 7
@@ -28,18 +28,18 @@ class GroupRecord(Struct, frozen=True):
     description: str
     members: tuple[bytes, ...]
     seed: bytes
-    """Random seed of the id. Empty for a legacy group."""
+    """Random seed of the group id; empty for a legacy group."""
     maker: bytes
     """Enclave key of the creator. The group counts against the creator's limit."""
     active: bool = True
 
     @property
     def id(self) -> bytes:
-        """The id, computed from the members and the seed, so that a sender cannot choose it."""
+        """The group id. It is computed from members and seed, so a sender cannot choose it freely."""
         return created_id(self.members, self.seed) if self.seed else legacy_id(self.members)
 
     def group(self) -> Group:
-        """The group in the form that other packages use."""
+        """The group as a `Group`, the type that other packages use."""
         return Group(self.id, self.name, self.description, self.type, self.members, self.active)
 
     def deleted(self) -> GroupRecord:
@@ -47,14 +47,14 @@ class GroupRecord(Struct, frozen=True):
         return replace(self, active=False)
 
     def encode(self) -> bytes:
-        """Encode as RLP."""
+        """Encode the record as RLP."""
         name, description = self.name.encode(), self.description.encode()
         kind = _TYPES.index(self.type)
         return rlp.encode([kind, name, description, self.members, self.seed, self.maker, int(self.active)])
 
     @classmethod
     def decode(cls, encoded: bytes) -> GroupRecord:
-        """Decode RLP and check every field. Raises `DecodeError`."""
+        """Decode a record from RLP. Raises `DecodeError` for an invalid field."""
         items = rlp.decode_list(encoded, max_items=16 + 2 * MAX_MEMBERS)
         if len(items) != _FIELDS:
             raise DecodeError(f"{len(items)} fields instead of {_FIELDS}", "group")
@@ -73,7 +73,7 @@ class GroupRecord(Struct, frozen=True):
 
     @classmethod
     def legacy(cls, members: tuple[bytes, ...], maker: bytes) -> GroupRecord:
-        """Return the record of a legacy group, which its first payload creates."""
+        """Return the record of a legacy group. The first payload of the group creates this record."""
         return cls(GroupType.LEGACY, LEGACY_NAME, LEGACY_DESCRIPTION, members, b"", maker)
 
 

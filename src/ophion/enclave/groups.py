@@ -14,20 +14,20 @@ from ophion.native.enclave import is_sound_enclave_key
 from ophion.native.store import Store
 
 MAX_GROUPS_OF_ONE: Final = 10_000
-"""Limit of groups that another member may create here."""
+"""Maximum number of groups that another member may create in this enclave."""
 NOT_ACCEPTED: Final = "groups of its maker are not accepted here"
 _KEPT: Final = 4096
 _KEYS_KEPT: Final = 65_536
 _PAGE: Final = 1000
 _MAX_FOUND: Final = 1000
-"""Limit of groups that a search by members returns."""
+"""Maximum number of groups that a search by members returns."""
 
 
 class GroupRegistry:
-    """Groups by id and by their exact members. New groups are visible before they are on disk."""
+    """Groups by id and by exact members. New groups are visible before they are on disk."""
 
     def __init__(self, store: Store, own: Sequence[bytes], accepted_makers: frozenset[bytes] | None = None) -> None:
-        """`accepted_makers` are the other enclaves whose groups are accepted. None accepts all."""
+        """Create the registry. `accepted_makers` are the enclave keys whose groups are accepted; None accepts all."""
         self._store = store
         self._accepted_makers = accepted_makers
         self._own = frozenset(own)
@@ -39,7 +39,7 @@ class GroupRegistry:
         self._load()
 
     def get(self, group_id: bytes) -> GroupRecord | None:
-        """Return a group, active or deleted, or None if it is unknown."""
+        """Return a group, active or deleted, or None if the id is unknown."""
         found = self._unwritten.get(group_id) or self._kept.get(group_id)
         if found is None:
             row = self._store.row(GROUPS, group_id)
@@ -57,11 +57,11 @@ class GroupRegistry:
         return [one for one in found if one is not None and one.active]
 
     def all(self, limit: int) -> list[GroupRecord]:
-        """Return groups that are on disk, at most `limit`."""
+        """Return at most `limit` groups that are on disk."""
         return [GroupRecord.decode(row) for _, row in self._store.rows(GROUPS, b"", b"", limit)]
 
     def problem(self, record: GroupRecord) -> str | None:
-        """Explain why a group is refused. Returns None if it is accepted."""
+        """Return the reason why a group is refused, or None if it is accepted."""
         if record.type is GroupType.FLEXIBLE:
             return "groups of this type are not known here"
         if not self._own.intersection(record.members):
@@ -79,7 +79,7 @@ class GroupRegistry:
         return self._accepted_makers is None or maker in self._own or maker in self._accepted_makers
 
     def unvalidated(self, members: Iterable[bytes]) -> list[bytes]:
-        """Return the keys that have not been validated yet. Validating a key takes a tenth of a millisecond."""
+        """Return the keys that are not validated yet. Validating a key takes a tenth of a millisecond."""
         return [member for member in members if member not in self._sound]
 
     def note_valid(self, keys: Iterable[bytes]) -> None:
@@ -92,7 +92,7 @@ class GroupRegistry:
         return key in self._sound or is_sound_enclave_key(key)
 
     def put(self, record: GroupRecord) -> list[Change]:
-        """Add or change a group. Returns the rows to write. The caller calls `written` after the write."""
+        """Add or change a group. Returns the database rows to write; after the write the caller must call `written`."""
         group_id = record.id
         changes: list[Change] = [(GROUPS, group_id, record.encode())]
         if self.get(group_id) is None:
@@ -103,7 +103,7 @@ class GroupRegistry:
         return changes
 
     def forget(self, record: GroupRecord) -> None:
-        """Remove a group that is being deleted."""
+        """Remove a group from memory while its database rows are being deleted."""
         group_id = record.id
         self.count -= 1
         self._group_counts[record.maker] -= 1
@@ -111,7 +111,7 @@ class GroupRegistry:
         self._unwritten.pop(group_id, None)
 
     def written(self, record: GroupRecord) -> None:
-        """Read the group from disk again, after its write has succeeded or failed."""
+        """Read a group from disk again, after its write has succeeded or failed."""
         if self._unwritten.get(record.id) is record:
             del self._unwritten[record.id]
             self._kept.pop(record.id, None)

@@ -1,7 +1,7 @@
 """`Enclave`: the interface of the node to its enclave, embedded or remote.
 
 An enclave stores sealed payloads under 32-byte keys (SHA-512/256 of the ciphertext), delivers them to participants and
-knows the groups. Enclave keys are 32 raw bytes here; files, HTTP and JSON-RPC use base64.
+knows the groups. This interface passes enclave keys as 32 raw bytes; files, HTTP and JSON-RPC use base64.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from msgspec import Struct
 from ophion.errors import EnclaveError
 
 KEY_SIZE: Final = 32
-"""Size of an enclave's public key, a payload key and a group id."""
+"""Size in bytes of an enclave's public key, of a payload key and of a group id."""
 MAX_MEMBERS: Final = 256
-"""Limit of members of a group, and of recipients of a payload."""
+"""Maximum number of members of a group and of recipients of a payload."""
 MAX_PAYLOAD_BYTES: Final = 1024 * 1024
-"""Limit of one private transaction in bytes. Larger ones do not fit in a block."""
+"""Maximum size of one private transaction in bytes. A larger transaction does not fit in a block."""
 MAX_TEXT_BYTES: Final = (MAX_PAYLOAD_BYTES + 2) // 3 * 4
-"""The same limit in base64. Enclaves store payloads in base64."""
+"""`MAX_PAYLOAD_BYTES` in base64, the form in which enclaves store payloads."""
 MAX_KEYS: Final = 16
-"""Limit of keys of one enclave. Each tenant of a node has one."""
+"""Maximum number of keys of one enclave. Each tenant of a node has one key."""
 
 
 class GroupType(StrEnum):
     """Type of a group."""
 
     LEGACY = "LEGACY"
-    """Derived from privateFrom and privateFor."""
+    """A group derived from privateFrom and privateFor."""
     PANTHEON = "PANTHEON"
-    """Created with priv_createPrivacyGroup."""
+    """A group created with priv_createPrivacyGroup."""
     FLEXIBLE = "FLEXIBLE"
-    """Flexible: a contract holds the member list."""
+    """A group whose member list is in a contract."""
 
 
 class DeliveryMode(StrEnum):
-    """When a payload counts as sent."""
+    """The rule that decides when a payload counts as sent."""
 
     ALL = "all"
     """Every recipient must have acknowledged the payload."""
@@ -54,9 +54,9 @@ class Group(Struct, frozen=True):
     description: str
     type: GroupType
     members: tuple[bytes, ...]
-    """Enclave keys in the order given."""
+    """Enclave keys of the members, in the order given."""
     active: bool = True
-    """False for a deleted group. It accepts no new transactions, and its state stays."""
+    """False for a deleted group, which keeps its state but accepts no new transactions."""
 
 
 class Received(Struct, frozen=True):
@@ -67,13 +67,13 @@ class Received(Struct, frozen=True):
     """
 
     payload: bytes
-    """RLP of the private transaction, without the two layers of base64."""
+    """RLP of the private transaction, decoded from the two layers of base64."""
     group_id: bytes
     sender: bytes
 
 
 class EnclaveAway(EnclaveError):
-    """Raised when the remote enclave cannot be reached."""
+    """The remote enclave cannot be reached."""
 
     transient = True
 
@@ -84,23 +84,25 @@ class EnclaveAway(EnclaveError):
 class Enclave(Protocol):
     """An enclave: embedded (`ophion.enclave.embedded`) or remote (`ophion.enclave.remote`).
 
-    Operations raise `EnclaveError`, whose `code` is one of privacy.md 11.
+    Operations raise `EnclaveError` with a `code` of privacy.md 11.
     """
 
     name: str
-    """Name of the service."""
+    """Name of the background service that `run` provides."""
     on_late: Callable[[Sequence[bytes]], None] | None
-    """Reports arrived payloads.
+    """Listener for payloads that have arrived.
 
-    Called on the event loop with the keys of payloads from other enclaves, once they are durable. Called without keys
-    when a remote enclave is online again, because any payload may have arrived there.
+    The enclave calls it on the event loop with the keys of payloads from other enclaves, once they are durable. When a
+    remote enclave is online again, it is called without keys, because any payload may have arrived there.
     """
     tells_late: bool
-    """Whether `on_late` gets the keys of the payloads. A remote enclave does not report them: ask it again."""
+    """Whether `on_late` gets the keys of arrived payloads. A remote enclave does not report keys, so callers must ask
+    again.
+    """
 
     @property
     def keys(self) -> tuple[bytes, ...]:
-        """Own public keys. The first is the default."""
+        """The enclave's own public keys. The first key is the default."""
 
     async def send(
         self,
@@ -110,37 +112,39 @@ class Enclave(Protocol):
         group_id: bytes | None = None,
         sealed: Callable[[bytes], None] | None = None,
     ) -> bytes:
-        """Seal the RLP of a private transaction and send it to recipients or a group. Returns the 32-byte key.
+        """Seal the RLP of a private transaction and send it to recipients or a group. Returns the 32-byte payload key.
 
-        Returns when the payload is durable here and delivered as `--privacy-delivery` requires. Calls `sealed` with the
-        key as soon as it is known, so that the caller can prepare the marker meanwhile.
+        The method returns when the payload is durable in this enclave and delivered as `--privacy-delivery` requires.
+        It calls `sealed` with the payload key before delivery, so that the caller can already prepare the marker.
         """
 
     async def receive_many(self, keys: Sequence[bytes]) -> list[Received | None]:
-        """Return the payload of each key, in order. None if this node is no participant or has no such payload.
+        """Return the payload of each key, in order, or None if this node has no such payload or is no participant.
 
-        A local lookup in the embedded enclave. Raises `EnclaveAway` when a remote enclave cannot be reached.
+        The embedded enclave reads its database. Raises `EnclaveAway` when a remote enclave cannot be reached.
         """
 
     async def create_group(
         self, members: Sequence[bytes], sender: bytes, name: str = "", description: str = "", seed: bytes | None = None
     ) -> Group:
-        """Create a group and send it to its members. `seed` (20 bytes) is random by default."""
+        """Create a group and send it to its members. `seed` has 20 bytes and is random by default."""
 
     async def delete_group(self, group_id: bytes, sender: bytes) -> bytes:
-        """Mark a group as deleted, here and at its members. Returns its id."""
+        """Mark a group as deleted in this enclave and in those of its members. Returns the group id."""
 
     async def find_groups(self, members: Sequence[bytes]) -> list[Group]:
         """Return the active groups with exactly these members."""
 
     async def group(self, group_id: bytes) -> Group | None:
-        """Return a group by its id, active or deleted. None when the id is unknown."""
+        """Return a group by its id, active or deleted, or None if the id is unknown."""
 
     async def fetch_missing(self, group_id: bytes | None = None) -> int:
-        """Ask the other members for missing payloads, of one group or of all. Returns how many arrived."""
+        """Ask the other members for missing payloads of one group or of all groups. Returns the number of new
+        payloads.
+        """
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Run background work until cancelled."""
+        """Run the background work of the enclave until cancelled."""
 
     def status(self) -> dict[str, Any]:
         """Return keys, peers by key, groups, payloads and outbox, for priv_status."""

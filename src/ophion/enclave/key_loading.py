@@ -1,4 +1,4 @@
-"""Loads the keys of an embedded enclave. Creates a key at the first start if the options name none."""
+"""Loads the keys of an embedded enclave. If the options name no key, the first start creates a key."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ DEFAULT_KEY_FILE: Final = Path("privacy") / "nodeKey.key"
 def open_keys(
     config: EnclaveConfig, data_path: Path, entropy: Entropy, has_payloads: Callable[[], bool] = lambda: False
 ) -> list[KeyPair]:
-    """Return all key pairs, the default pair first. `ConfigError` or `KeyFileError` says which file is wrong.
+    """Return all key pairs, the default pair first. `ConfigError` or `KeyFileError` names the wrong file.
 
-    `has_payloads` returns whether the database holds payloads. A new key could not open them.
+    `has_payloads` returns whether the database holds payloads, which a new key could not open.
     """
     files = config.key_files or (data_path / DEFAULT_KEY_FILE,)
     if len(files) > MAX_KEYS:

@@ -3,7 +3,7 @@
     {"type": "unlocked",   "data": {"bytes": "<base64>"}}
     {"type": "argon2sbox", "data": {"aopts": {...}, "asalt": ..., "snonce": ..., "sbox": ...}}     with a password
 
-The second form is Tessera's, so Tessera and Ophion read each other's files.
+Tessera uses the same second form, so Tessera and Ophion read each other's files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ophion.runtime.operator_files import content_of, write_whole
 _SALT_SIZE: Final = 16
 _NONCE_SIZE: Final = 24
 _COSTS: Final = (65_536, 3, 4)
-"""Argon2id parameters: KiB, iterations and lanes. One guess takes about 0.1 s."""
+"""Argon2id parameters: memory in KiB, iterations and lanes. One password guess takes about 0.1 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def public_file_of(path: Path) -> Path:
 
 
 def write_pair(path: Path, pair: KeyPair, entropy: Entropy, password: bytes | None = None) -> None:
-    """Write both files. Only the owner can read the private key. Raises an error if a file exists."""
+    """Write both files. Only the owner can read the private key. Raises an error if a file already exists."""
     public_file = public_file_of(path)
     for file in (path, public_file):
         if file.exists():
@@ -83,7 +83,7 @@ def read_pair(path: Path, password: bytes | None = None) -> KeyPair:
 
 
 def read_public(path: Path) -> bytes:
-    """Read a public key file, ignoring surrounding whitespace."""
+    """Read a public key file. Surrounding whitespace is ignored."""
     try:
         return read_key(_content(path).decode("ascii").strip())
     except ValueError:

@@ -25,7 +25,7 @@ def _peer(text: str) -> str:
 
 
 def _enclave_key(text: str) -> bytes:
-    # imported lazily, because few nodes have an enclave
+    # lazy import: few nodes have an enclave
     from ophion.enclave.encoding import read_key
 
     try:
@@ -159,7 +159,7 @@ class EnclaveConfig(Options):
 
     @property
     def peer_urls(self) -> tuple[str, ...]:
-        """URLs of enclaves reached over HTTP."""
+        """URLs of other enclaves that this enclave reaches over HTTP."""
         return tuple(one for one in dict.fromkeys(self.peers) if one != _SESSIONS)
 
     def problems(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`Outbox`: parcels on disk that recipients have not acknowledged. A recipient gets its rows on reconnect."""
+"""`Outbox`: parcels on disk that recipients have not acknowledged. A recipient gets its parcels when it reconnects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ophion.enclave.store_writer import OUTBOX, Change, number_of, numbered
 from ophion.native.store import Store
 
 MAX_WAITING: Final = 1_000_000
-"""Limit of rows per recipient. Enough for a member that is offline for weeks; about 200 MB with payloads."""
+"""Maximum number of outbox rows per recipient. They suffice for weeks offline and take about 200 MB with payloads."""
 _PAGE: Final = 10_000
 
 
@@ -20,7 +20,7 @@ class Outbox:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.waiting: Counter[bytes] = Counter()
-        """Rows by recipient."""
+        """Number of outbox rows by recipient."""
         self._number = 0
         after = b""
         while rows := store.rows(OUTBOX, b"", after, _PAGE):
@@ -30,21 +30,21 @@ class Outbox:
             after = rows[-1][0]
 
     def is_full(self, recipient: bytes) -> bool:
-        """Whether the recipient has reached its limit of rows."""
+        """Whether a recipient has reached the limit of outbox rows."""
         return self.waiting[recipient] >= MAX_WAITING
 
     def put(self, recipient: bytes, label: Label) -> Change:
-        """Return the row that stores a parcel for a recipient."""
+        """Return the database row that stores a parcel for a recipient."""
         self._number += 1
         self.waiting[recipient] += 1
         return (OUTBOX, numbered(recipient, self._number), label.encode())
 
     def page(self, recipient: bytes, limit: int) -> list[tuple[bytes, Label]]:
-        """Return the oldest rows of a recipient."""
+        """Return the oldest outbox rows of a recipient."""
         return [(key, Label.decode(value)) for key, value in self._store.rows(OUTBOX, recipient, b"", limit)]
 
     def take(self, recipient: bytes, key: bytes) -> Change:
-        """Return the change that removes a row after the parcel is acknowledged or refused."""
+        """Return the change that removes an outbox row after the parcel is acknowledged or refused."""
         self.waiting[recipient] -= 1
         if self.waiting[recipient] <= 0:
             del self.waiting[recipient]

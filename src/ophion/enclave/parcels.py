@@ -14,7 +14,7 @@ from ophion.errors import DecodeError
 
 
 class Kind(IntEnum):
-    """Content of a parcel. The value is used on the wire and in the database."""
+    """Content of a parcel: payload or group. The value is used on the wire and in the database."""
 
     PAYLOAD = 1
     GROUP = 2
@@ -27,7 +27,7 @@ class Label(NamedTuple):
     id: bytes
 
     def encode(self) -> bytes:
-        """Encode as one byte and the id."""
+        """Encode the label as one byte and the id."""
         return bytes((self.kind,)) + self.id
 
     @classmethod
@@ -50,33 +50,31 @@ class Listing(NamedTuple):
 
     labels: list[Label]
     last: int
-    """Sequence number of the last parcel. The next page begins after it."""
+    """Sequence number of the last parcel, after which the next page begins."""
     has_more: bool
 
 
 class LineLost(Exception):
-    """Raised when the connection to another enclave is lost or a request times out."""
+    """The connection to another enclave is lost, or a request has timed out."""
 
 
 class Line(Protocol):
     """A connection to another enclave that has proven its keys."""
 
     name: str
-    """Name for logs."""
+    """Name of the connection for logs."""
     identity: bytes
-    """Identity of the peer, stable over restarts. Cursors are stored under it."""
+    """Identity of the peer, which does not change at restarts. Cursors are stored under this identity."""
     keys: frozenset[bytes]
-    """Keys proven so far."""
+    """Keys that the peer has proven so far."""
 
     def push(self, parcel: Parcel) -> asyncio.Future[str | None]:
-        """Push a parcel. Resolves to None when the other enclave has stored it durably, or to the refusal. Raises
-        `LineLost`.
+        """Push a parcel. The result is None when the other enclave has stored the parcel durably, otherwise the
+        refusal. Raises `LineLost`.
         """
 
     async def listing(self, key: bytes, after: int) -> Listing:
-        """List parcels that arrived at the other enclave for one of our keys after a sequence number. Raises
-        `LineLost`.
-        """
+        """List parcels that arrived at the other enclave for a local key after a sequence number. Raises `LineLost`."""
 
     async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
         """Fetch parcels by label, as many as fit in one response. Raises `LineLost`."""

@@ -1,4 +1,6 @@
-"""Decides what another enclave may read, by the keys that it has proven. For devp2p connections and HTTP."""
+"""Decides which parcels another enclave may read, by the keys that it has proven. Devp2p and HTTP use the
+same rules.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,14 @@ from ophion.enclave.parcels import Kind, Label, Listing, Parcel
 from ophion.native.enclave import read_sealed
 
 ANSWER_BYTES: Final = 1024 * 1024
-"""Size limit of a response in bytes. The peer requests missing parcels again."""
+"""Maximum size of a response in bytes. The peer requests the remaining parcels again."""
 _MAX_EXAMINED_BYTES: Final = 4 * ANSWER_BYTES
 
 
 def served(enclave: EmbeddedEnclave, labels: Sequence[Label], keys: frozenset[bytes]) -> list[Parcel]:
     """Return the stored parcels among `labels` that are for one of these keys, as many as fit in a response.
 
-    Lookups are bounded too, so a peer that requests parcels of other enclaves causes little work.
+    The number of lookups is bounded too, so requests for parcels of other enclaves cause little work.
     """
     found: list[Parcel] = []
     size = examined = 0
@@ -39,14 +41,16 @@ def served(enclave: EmbeddedEnclave, labels: Sequence[Label], keys: frozenset[by
 
 
 def listed(enclave: EmbeddedEnclave, key: bytes, after: int, most: int, keys: frozenset[bytes]) -> Listing:
-    """Return parcels that arrived for a key after a sequence number. Empty if the peer has not proven the key."""
+    """Return parcels that arrived for a key after a sequence number. The result is empty if the peer has not proven the
+    key.
+    """
     arrived = enclave.arrivals(key, after, most) if key in keys else []
     last = arrived[-1][0] if arrived else after
     return Listing([label for _, label in arrived], last, len(arrived) == most)
 
 
 def _may_see(label: Label, body: bytes, keys: frozenset[bytes]) -> bool:
-    """Whether the owner of these keys is a participant."""
+    """Whether the owner of these keys is a participant of the parcel."""
     if label.kind is Kind.PAYLOAD:
         return not keys.isdisjoint(read_sealed(body).recipients)
     return not keys.isdisjoint(GroupRecord.decode(body).members)

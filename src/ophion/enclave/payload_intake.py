@@ -1,6 +1,6 @@
-"""`Intake`: validates payloads and groups, own ones and those of other enclaves, and writes them to the database.
+"""`Intake`: validates payloads and groups, of this enclave and of other enclaves, and writes them to the database.
 
-A payload of another enclave must open with one of our keys. Its sender must be a member of its group, and its
+A local key must open a payload of another enclave. The sender must be a member of the payload's group, and the
 recipients must be exactly the group. A private transaction inside must name the same sender and group. The first record
 under a key stays and cannot be replaced.
 """
@@ -33,17 +33,17 @@ from ophion.runtime.lanes import Lanes
 log = logging.getLogger(__name__)
 
 MAX_RECORD_BYTES: Final = MAX_TEXT_BYTES + 256 + MAX_SEALED_BOXES * 80
-"""Limit of a sealed record in bytes: the payload in base64, and its header."""
+"""Maximum size of a sealed record in bytes: the payload in base64, and its header."""
 UNKNOWN_GROUP: Final = "its group is unknown"
 BUDGET_EXCEEDED: Final = "too many payloads of its sender wait for their markers"
 TOO_MANY_GROUPS: Final = "there are too many groups without a transaction"
 _EXPIRED_AT_ONCE: Final = 1000
 _JUDGED_AT_ONCE: Final = 8
-"""Up to this many payloads are opened on the event loop, more in a lane."""
+"""Maximum number of payloads that are opened on the event loop; more payloads are opened in a worker thread."""
 
 
 class Intake:
-    """Validates, numbers and writes arriving parcels."""
+    """Validates, numbers and writes parcels that arrive."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Intake:
         clock: Clock,
         max_gas: int | None = None,
     ) -> None:
-        """`max_gas` is the highest accepted gas limit of a pushed transaction."""
+        """Create the intake. `max_gas` is the maximum accepted gas limit of a pushed transaction."""
         self._store = store
         self._keyring = keyring
         self._lanes = lanes
@@ -63,7 +63,7 @@ class Intake:
         self._writer = writer
         self._own = frozenset(keyring.public_keys)
         self._unwritten: dict[bytes, bytes] = {}
-        """Records by key whose write is in progress."""
+        """Records that are being written, by key."""
         self._clock = clock
         self._max_gas = max_gas
         self._quota = PayloadQuota(store)
@@ -75,7 +75,9 @@ class Intake:
         return key in self._unwritten or self._store.row(PAYLOADS, key) is not None
 
     def mark(self, keys: Iterable[bytes], groups: Iterable[bytes], senders: Iterable[bytes]) -> None:
-        """Record the markers of these payloads. They no longer count against their senders, and do not expire."""
+        """Record that markers refer to these payloads. The payloads no longer count against their senders, and do not
+        expire.
+        """
         self._writer.write_soon(self._quota.mark(keys, groups, (one for one in senders if one not in self._own)))
 
     async def upgrade(self) -> None:
@@ -83,8 +85,8 @@ class Intake:
         await self._writer.write(self._quota.upgrade_rows())
 
     async def expire(self) -> int:
-        """Delete payloads and groups of other enclaves that got no marker in time. Returns the number of deleted
-        items.
+        """Delete payloads and groups that other enclaves sent and that got no marker in time. Returns the number of
+        deleted items.
         """
         expired = self._quota.expired(self._clock.now(), _EXPIRED_AT_ONCE)
         ledger = PrivateLedger(self._store)
@@ -125,7 +127,7 @@ class Intake:
         """Store the valid parcels of other enclaves. Returns the refusal of each parcel, or None.
 
         `proven` are the keys of the peer that sends the parcels. A fetched payload (not `is_pushed`) may have any
-        sender. Calls `arrived` with the new payloads once they are durable, even if the peer has disconnected.
+        sender. `arrived` is called with the new payloads once they are durable, even if the peer has disconnected.
         """
         payloads = [one.body for one in parcels if one.label.kind is Kind.PAYLOAD]
         judged = await self._judge(payloads, proven if is_pushed else None)
@@ -144,7 +146,7 @@ class Intake:
                 )
                 if refusals[-1] is None and not self.has(parcel.label.id):
                     records[parcel.label.id] = self._unwritten[parcel.label.id] = parcel.body
-        # even without changes, wait for the commit of parcels that are already known
+        # write even without changes, to wait for the commit of parcels that an earlier call accepted
         await self._write(changes, records, made, arrived)
         return refusals
 
@@ -152,15 +154,15 @@ class Intake:
 
     async def _judge(self, records: list[bytes], proven: frozenset[bytes] | None) -> list[SealedRecord | None]:
         if proven is not None:
-            # check only senders that have proven their key: computing a shared secret is expensive
+            # check only payloads of senders that have proven their key, because computing a shared secret is expensive
             records = [record if _sender(record) in proven else b"" for record in records]
         if len(records) <= _JUDGED_AT_ONCE and sum(map(len, records)) <= 64 * 1024:
             return self._keyring.judge(records)
         return await self._lanes.peers.run(partial(self._keyring.judge, records))
 
     async def _validate_keys(self, parcels: Sequence[Parcel], judged: Sequence[SealedRecord | None]) -> None:
-        """Validate the member keys of new groups. Many keys are validated in a lane, because a peer chooses the
-        number of keys.
+        """Validate the member keys of new groups. Many keys are validated in a worker thread, because the peer chooses
+        their number.
         """
         members: set[bytes] = set()
         for sealed in judged:
@@ -238,7 +240,7 @@ class Intake:
         if len(members) > MAX_MEMBERS:
             return "its group is too large"
         group = GroupRecord.legacy(members, sealed.sender)
-        # this node is no member, but gets a copy through --privacy-always-send-to
+        # this node is no member of the group, and gets a copy through --privacy-always-send-to
         if not self._own.intersection(members):
             return None if self._groups.accepts_maker(sealed.sender) else NOT_ACCEPTED
         return self._add_foreign_group(group, changes, made)
@@ -270,7 +272,8 @@ class Intake:
         if known is not None:
             record = known.deleted()
         else:
-            # count the group against the peer that sends it, so that the peer cannot use up another member's limit
+            # count the group against the peer that delivers it, so that the peer cannot use up the limit of another
+            # member
             maker = record.maker if record.maker in proven else min(proven.intersection(record.members))
             return self._add_foreign_group(replace(record, maker=maker), changes, made)
         made.append(record)
@@ -333,7 +336,7 @@ def _sender(record: bytes) -> bytes | None:
 
 
 def group_id_of(parcel: Parcel) -> bytes:
-    """Return the group id of a parcel, which holds a group or a payload. Empty if the id cannot be read."""
+    """Return the group id in a parcel, which is a group or a payload. Returns empty bytes if the id cannot be read."""
     if parcel.label.kind is Kind.GROUP:
         return parcel.label.id
     try:

@@ -3,7 +3,7 @@
 A payload or a group costs its sender nothing until a marker is mined, and enclave keys are free to generate. So
 payloads and groups without a marker count against a budget and expire. Unknown senders share one budget. A sender that
 has had a marker on the chain is known and has its own budget. The rows are on disk, so a restart does not reset the
-budget.
+budgets.
 
     p + payload key    sender (32), bytes (8), time (8), number of arrival (8)
     g + group id       maker (32), 1 (8), time (8), number of arrival (8)
@@ -30,21 +30,23 @@ from ophion.native.store import Store
 log = logging.getLogger(__name__)
 
 MAX_BYTES: Final = 256 * 1024 * 1024
-"""Limit of payload bytes of one known sender, or of all unknown senders together."""
+"""Maximum payload bytes without a marker, of one known sender or of all unknown senders together."""
 MAX_KNOWN_BYTES: Final = 4 * 1024 * 1024 * 1024
-"""Limit of payload bytes of all known senders together."""
+"""Maximum payload bytes without a marker, of all known senders together."""
 RESERVED_BYTES: Final = 1024 * 1024
-"""Bytes that a known sender may store even if the limit of all known senders is reached."""
+"""Bytes that a known sender may store even if all known senders together have reached their limit."""
 MAX_PAYLOADS: Final = 200_000
 _MIN_COST: Final = MAX_BYTES // MAX_PAYLOADS
-"""Minimum bytes that a payload counts, because rows and indexes take space too."""
+"""Minimum number of bytes that a payload counts, because rows and indexes take space too."""
 MAX_FETCHED_BYTES: Final = 8 * 1024 * 1024 * 1024
-"""Payloads that this node fetches from members in one period, after a loss of its own."""
+"""Maximum payload bytes that this node fetches from members in one period, for example after it has lost its
+database.
+"""
 FETCHED_PERIOD_S: Final = 30 * 24 * 3600.0
 MAX_UNKNOWN_GROUPS: Final = 10_000
-"""Limit of groups without a marker, of all unknown senders together."""
+"""Maximum number of groups without a marker, of all unknown senders together."""
 MAX_GROUPS_OF_ONE: Final = 10_000
-"""Limit of groups without a marker, of one known sender."""
+"""Maximum number of groups without a marker, of one known sender."""
 UNKNOWN_EXPIRY_S: Final = 3 * 24 * 3600.0
 KNOWN_EXPIRY_S: Final = 30 * 24 * 3600.0
 _WARNING_INTERVAL_S: Final = 600.0
@@ -55,7 +57,7 @@ _NOTHING: Final = b"\0"
 
 
 class _Unmarked(Struct, frozen=True):
-    """A payload or a group of another enclave without a marker."""
+    """A payload or a group from another enclave to which no marker refers."""
 
     kind: bytes
     sender: bytes
@@ -74,16 +76,16 @@ class Expired(Struct, frozen=True):
     is_group: bool
     id: bytes
     number: int | None
-    """Sequence number of the arrival rows, if known."""
+    """Sequence number of the database rows of the arrival, if known."""
 
 
 class PayloadQuota:
-    """Bytes and groups by sender."""
+    """Counts bytes and groups by sender, and decides whether more are accepted."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._open: dict[bytes, _Unmarked] = {}
-        """By kind and id."""
+        """Payloads and groups without a marker, by kind and id."""
         self._bytes: Counter[bytes] = Counter()
         self._groups: Counter[bytes] = Counter()
         self._known: set[bytes] = set()
@@ -115,7 +117,9 @@ class PayloadQuota:
         return False
 
     def admits_fetched(self, size: int, now: float) -> bool:
-        """Whether one more fetched payload is accepted. Fetched bytes count for a period, also across restarts."""
+        """Whether one more fetched payload is accepted. Fetched bytes count for a whole period, even after a
+        restart.
+        """
         if now - self._fetched_since > FETCHED_PERIOD_S:
             self._fetched, self._fetched_since = 0, int(now)
         return self._fetched + size <= MAX_FETCHED_BYTES
@@ -123,16 +127,16 @@ class PayloadQuota:
     # --- records ---------------------------------------------------------------------------------
 
     def add_payload(self, key: bytes, sender: bytes, size: int, now: float, number: int) -> Change:
-        """Count a payload. Returns the row to write."""
+        """Count a payload. Returns the database row to write."""
         return self._add(key, _Unmarked(_PAYLOAD, sender, max(size, _MIN_COST), now, number))
 
     def add_fetched(self, size: int) -> Change:
-        """Count a fetched payload; returns the row to write."""
+        """Count a fetched payload. Returns the database row to write."""
         self._fetched += size
         return UNMARKED, _FETCHED, self._fetched.to_bytes(8, "big") + self._fetched_since.to_bytes(8, "big")
 
     def add_group(self, group_id: bytes, maker: bytes, now: float, number: int) -> Change:
-        """Count a group. Returns the row to write."""
+        """Count a group. Returns the database row to write."""
         return self._add(group_id, _Unmarked(_GROUP, maker, 1, now, number))
 
     def _add(self, id: bytes, one: _Unmarked) -> Change:
@@ -151,7 +155,7 @@ class PayloadQuota:
         counter[self._account(one.sender)] += sign * one.cost
 
     def mark(self, payloads: Iterable[bytes], groups: Iterable[bytes], senders: Iterable[bytes]) -> list[Change]:
-        """Record the markers of these payloads. Returns the rows to change."""
+        """Record that markers refer to these payloads. Returns the database rows to change."""
         changes: list[Change] = []
         for kind, ids in ((_PAYLOAD, payloads), (_GROUP, groups)):
             for id in ids:
@@ -165,7 +169,7 @@ class PayloadQuota:
         return changes
 
     def _become_known(self, sender: bytes) -> None:
-        """Move the stored payloads and groups of a sender to its own budget."""
+        """Move the counted payloads and groups of a sender from the shared budget to its own budget."""
         theirs = [one for one in self._open.values() if one.sender == sender]
         for one in theirs:
             self._count(one, -1)
@@ -174,7 +178,9 @@ class PayloadQuota:
             self._count(one, 1)
 
     def refresh(self, group_id: bytes, now: float) -> list[Change]:
-        """Restart the expiry of a group that got a payload, so that it does not expire before its payloads."""
+        """Restart the expiry time of a group that got a payload, so that the group does not expire before the
+        payload.
+        """
         one = self._open.get(_GROUP + group_id)
         return [] if one is None else [self._add(group_id, replace(one, time=now))]
 
@@ -189,7 +195,7 @@ class PayloadQuota:
         return found
 
     def forget(self, expired: Iterable[Expired]) -> list[Change]:
-        """Stop counting deleted payloads and groups. Returns the rows to delete."""
+        """Stop counting deleted payloads and groups. Returns the database rows to delete."""
         changes: list[Change] = []
         for one in expired:
             key = (_GROUP if one.is_group else _PAYLOAD) + one.id
@@ -228,12 +234,14 @@ class PayloadQuota:
                 self._count(one, 1)
 
     def upgrade_rows(self) -> list[Change]:
-        """Return rows for the known senders of a database that an older version wrote. The rows are written once."""
+        """Return database rows that record the known senders in a database of an older version. The rows are written
+        once.
+        """
         return [(UNMARKED, _SENDER + sender, _NOTHING) for sender in self._known] if self._is_upgrade else []
 
 
 def unmarked_rows(store: Store) -> Iterable[Expired]:
-    """Yield every payload and group without a marker, expired or not."""
+    """Yield every payload and group to which no marker refers, even if it has expired."""
     for key, value in all_rows(store, UNMARKED):
         if key[:1] in (_PAYLOAD, _GROUP):
             yield Expired(key[:1] == _GROUP, key[1:], int.from_bytes(value[48:56], "big"))

@@ -8,19 +8,21 @@ from typing import Final
 from ophion.enclave.parcels import Line
 
 MAX_LINES: Final = 8
-"""Limit of connections per key. Several nodes may hold the same key, for example a standby."""
+"""Maximum number of connections per key. Several nodes may hold the same key, for example a standby node."""
 
 
 class Directory:
-    """Connections by key. A key is added after the peer has proven that it holds the private key."""
+    """Connections by key. A key is added after the peer has proven that it holds the matching private key."""
 
     def __init__(self) -> None:
         self._lines: dict[bytes, list[Line]] = {}
         self.on_came: Callable[[Line, bytes], None] | None = None
-        """Called when a key is reachable over a new connection."""
+        """Listener for a key that is reachable over a new connection."""
 
     def came(self, line: Line, key: bytes) -> bool:
-        """Add a connection that has proven a key. Returns False if the key has enough connections."""
+        """Add a connection that has proven a key. Returns False if the key already has the maximum number of
+        connections.
+        """
         lines = self._lines.setdefault(key, [])
         if line in lines:
             return True
@@ -39,7 +41,7 @@ class Directory:
                 del self._lines[key]
 
     def lines(self, key: bytes) -> Sequence[Line]:
-        """Return the connections to a key. Empty while its enclave is offline."""
+        """Return the connections to a key. The result is empty while the key's enclave is offline."""
         return tuple(self._lines.get(key, ()))
 
     def known(self) -> Mapping[bytes, Sequence[Line]]:

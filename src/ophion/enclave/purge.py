@@ -1,4 +1,4 @@
-"""Deletes payloads and groups of other enclaves without a marker on the chain, in the database of a stopped node."""
+"""Deletes payloads and groups of other enclaves to which no marker refers, in the database of a stopped node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WRITTEN_AT_ONCE: Final = 10_000
 
 
 def purge_unmarked(store: Store, own: frozenset[bytes]) -> tuple[int, int]:
-    """Delete payloads and groups without a marker. Returns how many of each. Groups of `own` keys stay."""
+    """Delete payloads and groups without a marker. Returns the number of each. Groups of `own` keys stay."""
     ledger = PrivateLedger(store)
     changes: list[Change] = []
     counts = [0, 0]
@@ -29,7 +29,7 @@ def purge_unmarked(store: Store, own: frozenset[bytes]) -> tuple[int, int]:
         if not has_marker:
             counts[one.is_group] += 1
             changes += deleted_rows(store, one)
-    for group_id, row in all_rows(store, GROUPS):  # an older version stored groups without a budget row
+    for group_id, row in all_rows(store, GROUPS):  # include groups without a budget row, which older versions stored
         record = GroupRecord.decode(row)
         if group_id not in tracked and record.maker not in own and not ledger.blocks(group_id, 0, 1):
             counts[1] += 1
@@ -40,7 +40,7 @@ def purge_unmarked(store: Store, own: frozenset[bytes]) -> tuple[int, int]:
 
 
 def deleted_rows(store: Store, one: Expired) -> list[Change]:
-    """Return the changes that delete a payload or a group."""
+    """Return the database changes that delete a payload or a group."""
     keys: Iterable[bytes] = ()
     if one.is_group:
         row = store.row(GROUPS, one.id)

@@ -1,7 +1,7 @@
 """`StoreWriter`: writes rows of the enclave, many in one commit.
 
 The database has one writer, and every commit waits for the disk. Writes that arrive during a commit share the next
-commit. So the speed of the disk does not limit the number of payloads per second.
+commit. So the latency of the disk does not limit the number of payloads per second.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ophion.runtime.lanes import Lanes
 log = logging.getLogger(__name__)
 
 Change: TypeAlias = tuple[str, bytes, bytes | None]
-"""Table, key, value. The value None deletes the row."""
+"""A change of the database: table, key and value of a row. The value None deletes the row."""
 
 PAYLOADS = "payloads"
 ARRIVALS = "arrivals"
@@ -41,7 +41,7 @@ class _Waiter(NamedTuple):
 
 
 class StoreWriter:
-    """The enclave's only access to the database writer."""
+    """The enclave's only way to write to the database."""
 
     def __init__(self, store: Store, lanes: Lanes) -> None:
         self._store = store
@@ -54,21 +54,21 @@ class StoreWriter:
     async def write(self, changes: Iterable[Change], settled: Callable[[bool], None] | None = None) -> None:
         """Return when these changes and all earlier changes are durable. Raises `StorageError`.
 
-        Calls `settled` with the result as soon as it is known, even if the caller has been cancelled.
+        `settled` is called with the result as soon as it is known, even if the caller is cancelled.
         """
         loop = asyncio.get_running_loop()
-        # each caller has its own future, so that cancelling one does not cancel the commit of the others
+        # each caller has its own future, so that cancelling one caller does not cancel the commit of the others
         waiter: asyncio.Future[None] = loop.create_future()
         self._changes.extend(changes)
         self._waiting.append(_Waiter(waiter, settled))
         if not self._is_busy:
             self._is_busy = True
-            # commit in the next iteration of the event loop, together with all writes of this iteration
+            # commit in the next iteration of the event loop, so that all writes of this iteration share the commit
             loop.call_soon(self._commit)
         await waiter
 
     def write_soon(self, changes: Iterable[Change]) -> None:
-        """Write with the next commit, without waiting for it."""
+        """Add changes to the next commit, without waiting for the commit."""
         self._changes.extend(changes)
         if self._changes and not self._is_busy:
             self._is_busy = True
@@ -82,7 +82,7 @@ class StoreWriter:
         self._changes, self._waiting = [], []
         try:
             working = self._lanes.write.submit(lambda: self._write(changes))
-        except RuntimeError:  # the lanes are closed, because the node stops
+        except RuntimeError:  # the node is stopping, and its worker threads have ended
             _tell(waiting, asyncio.CancelledError())
             return
         working.add_done_callback(lambda done: self._finished(done, waiting))
@@ -95,7 +95,7 @@ class StoreWriter:
     def _finished(self, done: asyncio.Future[None], waiting: list[_Waiter]) -> None:
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
         if error is not None:
-            # later writes relied on the failed one, so none of them is acknowledged
+            # later writes rely on the failed write, so they fail too
             waiting = [*waiting, *self._waiting]
             self._changes, self._waiting = [], []
         self._note(error)
@@ -103,7 +103,7 @@ class StoreWriter:
         _tell(waiting, error)
 
     def _note(self, error: BaseException | None) -> None:
-        """Log the first of consecutive failures, because clients and peers only get an error."""
+        """Log the first of several consecutive failures. Clients and peers see only an error."""
         if isinstance(error, StorageError) and not self._is_failing:
             log.error("cannot write private payloads error=%s", error)
         self._is_failing = error is not None
@@ -124,17 +124,17 @@ def _tell(waiting: Iterable[_Waiter], error: BaseException | None) -> None:
 
 
 def numbered(key: bytes, number: int) -> bytes:
-    """Return the key of a row in a table ordered by number."""
+    """Return the key of a database row in a table that is ordered by number."""
     return key + number.to_bytes(8, "big")
 
 
 def number_of(row_key: bytes) -> int:
-    """Return the number in a row key that `numbered` has created."""
+    """Return the number in a database row key that `numbered` has created."""
     return int.from_bytes(row_key[-8:], "big")
 
 
 def damaged_payloads(store: Store, most: int) -> list[bytes]:
-    """Return the keys of at most `most` payloads whose hash differs from their key."""
+    """Return at most `most` keys of payloads whose hash differs from their key."""
     found: list[bytes] = []
     after = b""
     while len(found) < most and (rows := store.rows(PAYLOADS, b"", after, _CHECKED_AT_ONCE)):

@@ -3,7 +3,7 @@
     application        for tools: the HTTP API of Orion (privacy.md 5)
     request_bodies     parses request bodies: JSON, base64
     peer_application   for enclaves of nodes that are no peers (privacy.md 5.1), on its own port
-    http_peers         the client side: connections to such enclaves by URL
+    http_peers         client of such enclaves: one connection per URL
     envelope           encrypted messages between two enclave keys
     open_requests      pending requests of either port
 

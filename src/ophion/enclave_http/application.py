@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 _LIMITS: Final = HttpLimits(max_connections=256, max_body_bytes=2 * MAX_TEXT_BYTES, idle_timeout_s=120.0)
 _MAX_OPEN: Final = 1024
-"""Limit of concurrent requests."""
+"""Maximum number of concurrent requests."""
 _TIMEOUT_S: Final = 60.0
 _RAW: Final = b"application/octet-stream"
 _NOT_FOUND: Final = frozenset({"EnclavePayloadNotFound", "PrivacyGroupNotFound"})
@@ -40,7 +40,7 @@ Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 class EnclaveApplication:
-    """The paths of the port for tools."""
+    """Request handlers of the port for tools."""
 
     host_refused: Final = Response(403, (b"Host not authorized.",), TEXT)
 
@@ -61,7 +61,7 @@ class EnclaveApplication:
         }
 
     def respond(self, request: Request) -> Result:
-        """Respond to a GET at once, and to a POST when its operation is done."""
+        """Respond to a GET at once, and to a POST after its operation has finished."""
         if request.path in self._posts:
             if request.method != b"POST":
                 return Response(405, headers=b"Allow: POST\r\n")
@@ -179,7 +179,8 @@ class EnclaveApplication:
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 async with self._turn:
-                    # opening or sealing a payload takes milliseconds on the event loop: handle one per iteration
+                    # opening or sealing a payload blocks the event loop for milliseconds, so handle one payload per
+                    # loop iteration
                     await asyncio.sleep(0)
                 return await self._posts[request.path](request)
         except BadRequestBody as error:

@@ -3,7 +3,7 @@
 Each request and each response is a NaCl box between one key of each enclave. The box authenticates both ends and
 protects the content, so no certificates and no prior agreement are needed. Two keys give the same secret in both
 directions. Therefore the text in a box names sender, recipient and path, and a response names its request. A replayed
-request has no effect: its payloads are stored already, and only the owner of the key can open the response.
+request has no effect, because its payloads are already stored and only the owner of the key can open the response.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Envelope(NamedTuple):
     boxed: bytes
 
     def encode(self) -> bytes:
-        """Encode as JSON."""
+        """Encode the envelope as JSON."""
         sender, recipient = base64_text(self.sender), base64_text(self.recipient)
         return orjson.dumps(
             {"from": sender, "to": recipient, "nonce": base64_text(self.nonce), "box": base64_text(self.boxed)}
@@ -42,7 +42,7 @@ class Envelope(NamedTuple):
 
     @classmethod
     def decode(cls, body: bytes) -> Envelope:
-        """Decode JSON. Raises `DecodeError` if it is not an envelope."""
+        """Decode an envelope from JSON. Raises `DecodeError` for other input."""
         try:
             members: Any = orjson.loads(body) if has_few_values(body, _MAX_VALUES) else None
             sender, recipient = read_key(members["from"]), read_key(members["to"])
@@ -57,12 +57,12 @@ class Envelope(NamedTuple):
 def seal_request(
     keyring: EnclaveKeyring, entropy: Entropy, sender: bytes, recipient: bytes, path: bytes, message: bytes
 ) -> Envelope:
-    """Seal a request from one of our keys. Raises `DecodeError` when the other key is invalid."""
+    """Seal a request from a local key. Raises `DecodeError` when the recipient's key is invalid."""
     return _sealed(keyring, entropy, sender, recipient, _REQUEST, bytes((len(path),)) + path + message)
 
 
 def open_request(keyring: EnclaveKeyring, path: bytes, envelope: Envelope) -> bytes | None:
-    """Open a request to one of our keys. None if the box does not open or the request has another path."""
+    """Open a request to a local key. Returns None if the box does not open or the request names another path."""
     text = _opened(keyring, envelope, _REQUEST)
     asked = bytes((len(path),)) + path
     return text[len(asked) :] if text is not None and text.startswith(asked) else None
@@ -74,7 +74,9 @@ def seal_answer(keyring: EnclaveKeyring, entropy: Entropy, request: Envelope, me
 
 
 def open_answer(keyring: EnclaveKeyring, request: Envelope, answer: Envelope) -> bytes | None:
-    """Open the response to our request. None if the box does not open or the response belongs to another request."""
+    """Open the response to an own request. Returns None if the box does not open or the response names another
+    request.
+    """
     if (answer.sender, answer.recipient) != (request.recipient, request.sender):
         return None
     text = _opened(keyring, answer, _ANSWER)
@@ -94,7 +96,7 @@ def _sealed(
 def _opened(keyring: EnclaveKeyring, envelope: Envelope, tag: bytes) -> bytes | None:
     sender, recipient, nonce, boxed = envelope
     if recipient not in keyring.public_keys or sender in keyring.public_keys:
-        return None  # the envelope is for another key, or comes from this enclave
+        return None  # the envelope is for another recipient, or this enclave sent it
     text = keyring.unbox(recipient, sender, nonce, boxed)
     expected = tag + sender + recipient
     return text[len(tag) + 2 * KEY_SIZE :] if text is not None and text.startswith(expected) else None

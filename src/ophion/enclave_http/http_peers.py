@@ -1,9 +1,9 @@
-"""Connections to enclaves over HTTP: members whose nodes are no peers of this one (privacy.md 5.1, 15.2).
+"""Connections to enclaves over HTTP, for members whose nodes are no peers of this node (privacy.md 5.1, 15.2).
 
 This node asks every URL of `--privacy-enclave-peers` for its keys. The first response sealed with a key proves that the
-enclave holds that key. Then the URL serves as a `Line`, like a devp2p connection: this node pushes payloads and groups
-over it, and lists and fetches missed ones. A URL that does not answer is retried after 0.5 s; the pause doubles up to
-one minute.
+enclave holds that key. After that, the URL serves as a `Line`, like a devp2p connection: this node pushes payloads and
+groups over it, and fetches payloads and groups that it has missed. A URL that does not answer is retried after 0.5 s;
+the pause doubles up to one minute.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _TIMEOUT_S: Final = 20.0
 _JSON: Final = "application/json"
 _OK: Final = 200
 _ALL_SEEN: Final = 2**63 - 1
-"""A cursor behind all arrivals: nothing is listed after it."""
+"""Cursor after all possible arrivals. A listing from this cursor is empty."""
 
 T = TypeVar("T")
 
 
 class HttpEnclaveLine:
-    """The connection to one URL, from its first response to the first failed request."""
+    """The connection to one URL. It lasts from the first response to the first failed request."""
 
     def __init__(
         self,
@@ -76,17 +76,17 @@ class HttpEnclaveLine:
     # --- Line ------------------------------------------------------------------------------------
 
     def push(self, parcel: Parcel) -> Push:
-        """Push a parcel. Several parcels share a request."""
+        """Push a parcel. Several parcels may share one request."""
         return self._pushes.put(parcel)
 
     async def listing(self, key: bytes, after: int) -> Listing:
-        """List parcels that arrived at the other enclave for one of our keys."""
+        """List parcels that arrived at the other enclave for a local key."""
         self._request_id += 1
         request = messages.encode_list(ListRequest(self._request_id, key, after))
         return (await self._ask(LIST, key, request, messages.read_listing))[1]
 
     async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
-        """Fetch parcels by label. Asks with each of our keys until all parcels are found."""
+        """Fetch parcels by label. Sends a request for each local key until all parcels are found."""
         missing = dict.fromkeys(labels[:MAX_LABELS])
         found: list[Parcel] = []
         for key in self._enclave.keys:
@@ -120,7 +120,7 @@ class HttpEnclaveLine:
             raise LineLost("the URL serves no key of another enclave")
 
     def close(self) -> None:
-        """Fail the pending pushes of this connection."""
+        """Fail the pushes that are pending on this connection."""
         self.lost.set()
         self._enclave.directory.left(self)
         self._pushes.lose()
@@ -143,7 +143,7 @@ class HttpEnclaveLine:
                 acks = await self._ask(PATHS[kind], sender, messages.encode_bodies(sent), messages.read_acks)
                 self._pushes.acknowledged(acks)
                 if not {ack.label for ack in acks} >= {parcel.label for parcel in sent}:
-                    self.lost.set()  # some acknowledgements are missing and will not come
+                    self.lost.set()  # the connection is lost, so no more acknowledgements arrive
 
     def _sender(self, parcel: Parcel) -> bytes:
         """Return the local key that sends a parcel."""

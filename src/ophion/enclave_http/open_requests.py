@@ -20,11 +20,11 @@ class OpenRequests:
 
     @property
     def is_full(self) -> bool:
-        """Whether the limit is reached."""
+        """Whether the number of pending requests has reached the limit."""
         return len(self._open) >= self._most
 
     def begin(self, work: Coroutine[Any, Any, Response]) -> Pending[Response]:
-        """Start a task. Returns its pending response, which never fails."""
+        """Start a task. Returns its pending response, which never raises."""
         task = self._loop.create_task(work)
         pending: Pending[Response] = Pending(task.cancel)
         self._open.add(pending)

@@ -1,8 +1,7 @@
 """`PeerApplication`: serves requests of other enclaves on `--privacy-enclave-port`.
 
 The port is open to all senders. A request has the rights of the key that sealed it, and the response is sealed for that
-key. All unknown senders share one rate limit. Each enclave that this node has found under a configured URL has a rate
-limit of its own.
+key. All unknown senders share one rate limit. Each enclave at a configured URL has its own rate limit.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ from ophion.runtime.clock import Clock, Entropy
 _MAX_BODY_BYTES: Final = (MAX_RECORD_BYTES + 1024 * 1024) * 4 // 3 + 4096
 _LIMITS: Final = HttpLimits(max_connections=256, max_body_bytes=_MAX_BODY_BYTES, idle_timeout_s=120.0)
 _MAX_OPEN: Final = 256
-"""Limit of pending requests."""
+"""Maximum number of pending requests."""
 _TIMEOUT_S: Final = 15.0
 _BURST_BYTES: Final = 16 * 1024 * 1024
 _BYTES_A_SECOND: Final = 4 * 1024 * 1024
 _COST_BYTES: Final = 16 * 1024
-"""Bytes that a request counts in addition to its size, for a shared secret and database lookups."""
+"""Bytes charged for each request in addition to its size. They cover the shared secret and database lookups."""
 _MEMBER_BYTES: Final = 4096
-"""Bytes that each member of an unknown group counts. Validating its key takes a tenth of a millisecond."""
+"""Bytes charged for each member of an unknown group. Validating a member's key takes a tenth of a millisecond."""
 _SHORT_BYTES: Final = 32 * 1024
 _UNKNOWN_SENDERS: Final = b""
 
@@ -58,7 +57,7 @@ Handler: TypeAlias = Callable[[bytes, bytes], Awaitable[bytes]]
 
 
 class PeerApplication:
-    """The paths of the port for enclaves."""
+    """Request handlers of the port for enclaves."""
 
     host_refused: Final = Response(403, (b"Host not authorized.",), TEXT)
 
@@ -108,8 +107,8 @@ class PeerApplication:
                 if asked is None:
                     return Response(403, (b"it does not open",), TEXT)
                 if is_known:
-                    # Charge a known sender only after its box opens, because any sender can write a member's key on an
-                    # envelope. With a cached secret, opening is as cheap as decoding the envelope.
+                    # Charge a known sender only after its envelope decrypts, because any sender can write a member's
+                    # key on an envelope.
                     await self._pay(envelope.sender, cost)
                 text = await self._posts[request.path](envelope.sender, asked)
         except TimeoutError:
@@ -122,11 +121,11 @@ class PeerApplication:
         return Response(200, (answer.encode(),), JSON)
 
     async def _run(self, size: int, work: Callable[[], T]) -> T:
-        """Run work on the event loop, or in a lane when `size` is large."""
+        """Run work on the event loop, or in a worker thread when `size` is large."""
         return work() if size <= _SHORT_BYTES else await self._enclave.lanes.peers.run(work)
 
     async def _pay(self, sender: bytes, amount: int) -> None:
-        """Wait until the rate limit admits a request. Senders that are not in the directory share one limit."""
+        """Wait until the rate limit admits a request. Senders outside the directory share one limit."""
         directory = self._enclave.directory.known()
         account = sender if sender in directory else _UNKNOWN_SENDERS
         if len(self._shares) > 2 * len(directory) + 16:
@@ -148,7 +147,7 @@ class PeerApplication:
         lines = self._enclave.directory.lines(sender)
         orphans = [one for one, refusal in zip(parcels, refusals, strict=True) if refusal == UNKNOWN_GROUP]
         if orphans and lines:
-            # fetch the unknown groups from the sender of the payloads
+            # the groups of these payloads are unknown, so fetch the groups from the sender of the payloads
             labels = dict.fromkeys(Label(Kind.GROUP, read_sealed(one.body).group) for one in orphans)
             with suppress(LineLost):
                 await self._enclave.take(await lines[0].fetch(list(labels)), proven, is_peer=False)
@@ -182,7 +181,7 @@ def peer_service(
     entropy: Entropy,
     shared: SharedResources | None = None,
 ) -> HttpService:
-    """Build the HTTP service for other enclaves. It accepts any host name."""
+    """Build the HTTP service for other enclaves. The service accepts any host name."""
     return HttpService(
         "Enclave peers",
         host,

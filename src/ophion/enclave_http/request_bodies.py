@@ -13,7 +13,7 @@ from ophion.native.messages import json_outline
 
 
 class BadRequestBody(Exception):
-    """Raised for an invalid request. The client gets `code`."""
+    """A request is invalid. The client receives `code`."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -26,7 +26,7 @@ _MAX_VALUES: Final = 4 * MAX_MEMBERS
 
 
 class Form:
-    """The members of a JSON object."""
+    """Reads the keys of a JSON request body."""
 
     def __init__(self, body: bytes) -> None:
         if not has_few_values(body, _MAX_VALUES):
@@ -40,33 +40,33 @@ class Form:
         self._members: Mapping[str, Any] = members
 
     def has(self, name: str) -> bool:
-        """Whether a member is present and not null."""
+        """Whether a key is present and not null."""
         return self._members.get(name) is not None
 
     def key(self, name: str) -> bytes:
-        """Read 32 bytes in base64."""
+        """Read the value of a key: 32 bytes in base64."""
         return _key(self._members.get(name))
 
     def optional_key(self, name: str) -> bytes | None:
-        """Read 32 bytes in base64, or None."""
+        """Read 32 bytes in base64, or None if the key is absent."""
         return self.key(name) if self.has(name) else None
 
     def keys(self, name: str) -> list[bytes]:
-        """Read a list of keys. Empty when absent."""
+        """Read a list of keys, or an empty list if the key is absent."""
         values = self._members.get(name) or []
         if not isinstance(values, list) or len(values) > MAX_MEMBERS:
             raise BadRequestBody(BAD_KEY)
         return [_key(value) for value in values]
 
     def data(self, name: str) -> bytes:
-        """Read bytes in base64."""
+        """Read the value of a key: bytes in base64."""
         try:
             return read_base64(self._members.get(name))
         except ValueError:
             raise BadRequestBody(INVALID) from None
 
     def text(self, name: str) -> str:
-        """Read a text. Empty when absent."""
+        """Read a text, or an empty text if the key is absent."""
         value = self._members.get(name) or ""
         if not isinstance(value, str):
             raise BadRequestBody(INVALID)
@@ -76,7 +76,7 @@ class Form:
 def has_few_values(body: bytes, most: int) -> bool:
     """Whether a text is JSON with at most `most` values, including keys.
 
-    Checked before parsing: Python objects for a megabyte of empty lists take far more memory, and parsing them holds
+    Callers check this before parsing. Parsing a megabyte of empty lists takes far more memory than the text and holds
     the interpreter lock.
     """
     outline = json_outline(body, 0)
@@ -84,7 +84,7 @@ def has_few_values(body: bytes, most: int) -> bool:
 
 
 def header_keys(value: bytes | None) -> list[bytes]:
-    """Read keys of a header, separated by commas."""
+    """Read the comma-separated enclave keys in the value of an HTTP header."""
     texts = [] if not value else value.decode("latin-1").split(",")
     if len(texts) > MAX_MEMBERS:
         raise BadRequestBody(BAD_KEY)

@@ -31,33 +31,33 @@ class Place(Struct, frozen=True):
 
 
 class SiteNode(Struct, frozen=True):
-    """One node."""
+    """One node of a network, with its role and addresses."""
 
     name: str
     role: str
-    """`rpc`, `validator` or `member`."""
+    """Role of the node: `rpc`, `validator` or `member`."""
     places: Mapping[ServiceKind, Place]
     """Addresses of the enabled services."""
     enode: str | None = None
 
 
 class Site(Struct, frozen=True):
-    """A network. The first node serves paths without a node name."""
+    """A network. Requests to paths without a node name go to the first node."""
 
     network: str
     consensus: str | None
     nodes: tuple[SiteNode, ...]
     tools: Mapping[str, Place] = field(default_factory=dict)
-    """`prometheus` and `grafana`, if they run beside the network."""
+    """Addresses of `prometheus` and `grafana`, if these tools run beside the network."""
     needs_token: bool = False
     """Whether JSON-RPC over HTTP requires a token."""
     socket_needs_token: bool = False
     """Whether JSON-RPC over WebSocket requires a token."""
     host_name: str | None = None
-    """Host name that the nodes' host allowlists accept, if it is not the address they listen on."""
+    """Host name that the nodes' host allowlists accept, if the listening address is not accepted."""
 
     def write(self, path: Path) -> None:
-        """Write the file that `read` reads."""
+        """Write the site to a file. `read` reads the file."""
         nodes = [
             {
                 "name": node.name,
@@ -75,7 +75,9 @@ class Site(Struct, frozen=True):
 
     @classmethod
     def read(cls, path: Path) -> Site:
-        """Read the file that `write` writes. Raises `CommandError` if it is missing or malformed."""
+        """Read a site from a file that `write` has written. Raises `CommandError` if the file is missing or
+        malformed.
+        """
         try:
             document = json.loads(content_of(path))
             nodes = tuple(_node(item) for item in document["nodes"])

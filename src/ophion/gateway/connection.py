@@ -20,10 +20,10 @@ from ophion.rpc.transport.http.reader import RequestReader
 
 
 class GatewayConnection(asyncio.Protocol):
-    """Passes received bytes to the fast path first. If the fast path refuses them, `HttpConnection` handles them."""
+    """Passes received bytes to the fast path first, and to `HttpConnection` if the fast path refuses them."""
 
     max_open = 8
-    """Limit of open requests per client. Each occupies a connection to the node that other clients need too."""
+    """Maximum number of open requests per client. Each request occupies a connection to the node."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class GatewayConnection(asyncio.Protocol):
         hand_over: Callable[[HttpConnection, Tunnel], None],
         openings: Openings,
     ) -> None:
-        """`hand_over` transfers the slot of this connection to a tunnel."""
+        """Create the connection. `hand_over` transfers its connection slot to a tunnel."""
         self._policy = policy
         self._paths = paths
         self._hand_over = hand_over
@@ -82,7 +82,9 @@ class GatewayConnection(asyncio.Protocol):
         self._paths.remember(head, cast(RouteTarget, self._http.session))
 
     def upgrade(self, reader: RequestReader, rest: bytes) -> bool:
-        """Open a tunnel if the path leads to a WebSocket. Other protocols and paths remain plain requests."""
+        """Open a tunnel if the path leads to a WebSocket. Upgrades to other protocols or paths are handled as plain
+        requests.
+        """
         http, policy = self._http, self._policy
         if reader.refusal is not None or reader.is_old or http.answers:
             return False
@@ -110,7 +112,9 @@ class GatewayConnection(asyncio.Protocol):
         return True
 
     def _recognise(self, data: bytes) -> None:
-        """Enable the fast path for the first request of a client, if another client has sent the same head."""
+        """Enable the fast path for the first request of a client, if another client has already sent the same request
+        head.
+        """
         target = self._paths.known(data[: data.find(b"\r\n\r\n") + 4])
         if target is not None:
             self._http.start_session(target)

@@ -15,13 +15,13 @@ _RETRY: Final = b"Retry-After: 1\r\n"
 
 
 class AnswerLost(OphionError):
-    """Raised when a node disconnects after the client has received part of the response."""
+    """A node disconnected after the client had received part of the response."""
 
     transient = True
 
 
 def failure(kind: ServiceKind | None, status: int, message: str) -> Response:
-    """Return an error response of the gateway itself. Status 503 carries `Retry-After`."""
+    """Return an error response of the gateway itself. A response with status 503 carries `Retry-After`."""
     body: object
     if kind in (ServiceKind.JSON_RPC, ServiceKind.WEBSOCKET):
         body = {"jsonrpc": "2.0", "id": None, "error": {"code": SERVER_ERROR_CODE, "message": message}}

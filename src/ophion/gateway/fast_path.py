@@ -3,9 +3,9 @@
     bytes -> RelayPath -> UpstreamConnection.relay -> bytes
 
 The slow path is `HttpConnection` with `RouteTarget.handle`. A request takes the fast path if the connection is READY,
-its head is known, and a connection to the node is idle. If the client sends more bytes or disconnects before the
-response arrives, the connection leaves the state RELAYING, and the response takes the slow path. Without this module
-the gateway gives the same responses; tests/unit/gateway/test_fast_path.py compares both paths.
+its HTTP head is known, and a connection to the node is idle. If the client sends more bytes or disconnects before the
+response arrives, the connection leaves the state RELAYING, and the response takes the slow path. Both paths give the
+same responses; tests/unit/gateway/test_fast_path.py compares them.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from ophion.rpc.transport.http.connection import READY, HttpConnection
 
 
 class RelayPath:
-    """The fast path of one client."""
+    """The fast path of one client connection."""
 
     __slots__ = ("_forwarded_for", "_head", "_http")
 
     def __init__(self, http: HttpConnection) -> None:
         self._http = http
         self._forwarded_for = b""
-        """The client's request head from which `_head` was built."""
+        """Request head of the client from which `_head` was built."""
         self._head = b""
 
     def relay(self, data: bytes) -> bool:
-        """Send a request to the node if it is plain. Returns False if it must take the slow path."""
+        """Send a plain request to the node. Returns False if the request must take the slow path."""
         http = self._http
         scheduler = http.scheduler
         if http.state is not READY or not (perf_counter() < scheduler.ends_at or scheduler.has_time()):

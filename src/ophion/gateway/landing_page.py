@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def page_files() -> Page:
-    """Return the files of the web interface, which are read on the first request."""
+    """Return a function that serves the files of the web interface. The first request reads the files."""
 
     @cache
     def files() -> PageFiles:

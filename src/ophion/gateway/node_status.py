@@ -1,6 +1,6 @@
-"""Which nodes of a network are online: `nodes.json`.
+"""Reports which nodes of a network are online: `nodes.json`.
 
-All requests within half a second share one round of liveness checks, so each node is checked twice a second at most.
+All requests within half a second share one round of liveness checks, so each node is checked at most twice a second.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class NodeStatus:
     """Checks which nodes of a site are online."""
 
     def __init__(self, site: Site, services: Mapping[str, Upstream | None], loop: asyncio.AbstractEventLoop) -> None:
-        """`services` maps node names to JSON-RPC services. A node without a service (None) is shown as offline."""
+        """Create the checks. `services` maps node names to JSON-RPC services; a node with None counts as offline."""
         self._site = site
         self._services = services
         self._loop = loop
@@ -39,7 +39,7 @@ class NodeStatus:
         self._last_at = 0.0
 
     def now(self) -> Response | Pending[Response]:
-        """Return `nodes.json`. Answers at once if the last result is recent."""
+        """Return `nodes.json`. The response comes at once if the last result is recent."""
         if self._last is not None and self._loop.time() < self._last_at + _FRESH_S:
             return self._last
         pending: Pending[Response] = Pending(lambda: self._waiting.discard(pending))
@@ -62,7 +62,9 @@ class NodeStatus:
                 self._open_checks[name] = reply
                 reply.deliver = partial(self._answered, name)
             else:
-                self._is_up[name] = service is not None  # a full request queue means that the node is online
+                # the check was answered at once, which means that the node is online, possibly with a full request
+                # queue
+                self._is_up[name] = service is not None
         if not self._open_checks:
             self._timer.cancel()
             self._timer = self._loop.call_later(0, self._publish)
@@ -74,7 +76,7 @@ class NodeStatus:
             self._publish()
 
     def _publish(self) -> None:
-        """Answer all waiting requests after all nodes have answered or the timeout has expired."""
+        """Answer all waiting requests. This happens when all nodes have answered or the timeout has expired."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

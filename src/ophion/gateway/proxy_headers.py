@@ -19,7 +19,9 @@ _HOP_BY_HOP: Final = frozenset(
     )
 )
 _NOT_FORWARDED: Final = _HOP_BY_HOP | {b"host", b"origin", b"content-length", b"expect"}
-"""Headers that are not forwarded. The gateway checks the origin itself; a node would refuse the gateway's origin."""
+"""Headers that are not forwarded. The gateway checks the origin itself, and a node would refuse the gateway's
+origin.
+"""
 _NOT_ANSWERED: Final = _HOP_BY_HOP | {b"content-length", b"content-type", b"date"}
 
 
@@ -29,7 +31,7 @@ def target_of(path: bytes, query: bytes) -> bytes:
 
 
 def request_head(method: bytes, target: bytes, host: bytes, headers: Mapping[bytes, bytes]) -> bytes:
-    """Return a request head without Content-Length and the final empty line."""
+    """Return a request head that lacks Content-Length and the final empty line."""
     left_out = _NOT_FORWARDED | _named(headers.get(b"connection"))
     lines = [b"%b %b HTTP/1.1\r\nHost: %b\r\n" % (method, target, host)]
     lines += [b"%b: %b\r\n" % (name, value) for name, value in headers.items() if name not in left_out]
@@ -37,12 +39,12 @@ def request_head(method: bytes, target: bytes, host: bytes, headers: Mapping[byt
 
 
 def with_length(head: bytes, size: int) -> bytes:
-    """Complete a head from `request_head` with the length of the body."""
+    """Append Content-Length and the final empty line to a head from `request_head`."""
     return b"%bContent-Length: %d\r\n\r\n" % (head, size)
 
 
 def with_body(head: bytes, body: bytes) -> bytes:
-    """Return a complete request."""
+    """Return a complete request: head, Content-Length and body."""
     return with_length(head, len(body)) + body
 
 

@@ -26,11 +26,11 @@ from ophion.rpc.transport.http.messages import JSON, Request, Response
 from ophion.rpc.transport.http.policy import Result
 
 PageAnswer = tuple[int, Sequence[tuple[str, str]], bytes]
-"""Status, headers and body."""
+"""Status, headers and body of a response."""
 Page = Callable[[str, Mapping[bytes, bytes]], PageAnswer | None]
 """Returns a file of the web interface for a path and request headers."""
 Route = tuple[Upstream, bytes]
-"""A service, and the path to request there."""
+"""A service, and the path of the forwarded request."""
 
 _METHODS: Final = frozenset((b"GET", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"))
 _OPTIONS: Final[Mapping[ServiceKind, str]] = {
@@ -40,15 +40,15 @@ _OPTIONS: Final[Mapping[ServiceKind, str]] = {
     ServiceKind.METRICS: "--metrics-enabled",
 }
 _DASHBOARD: Final = b"/grafana/d/ophion-overview/ophion?orgId=1&refresh=10s&from=now-30m&to=now&var-instance=All"
-"""The dashboard of `metrics/dashboard.json`, which the quickstart installs in Grafana."""
+"""Path of the dashboard in `metrics/dashboard.json`, which the quickstart installs in Grafana."""
 _MAX_SESSIONS: Final = 256
 _HEADS: Final = 64
 _MAX_HEAD_BYTES: Final = 1024
-"""Size limit of a remembered head. Together with the limits below it bounds memory to some megabytes."""
+"""Maximum size of a remembered request head. This limit and the limits below bound the memory to some megabytes."""
 _MAX_KNOWN_HEADS: Final = 1024
-"""Limit of request heads that are recognised from any client, so that its first request can take the fast path."""
+"""Maximum number of request heads that are recognised from any client. A recognised head takes the fast path."""
 _FORWARD_CPU_S: Final = 200e-6
-"""CPU seconds of forwarding a request and its response. Charged when the request starts."""
+"""CPU seconds of forwarding a request and its response, charged when the request starts."""
 _TICK_S: Final = 5.0
 
 
@@ -56,13 +56,13 @@ class ForwardingConnection(Protocol):
     """A client connection whose requests are forwarded."""
 
     def spend(self, seconds: float) -> None:
-        """Charge CPU time that this client's requests use outside the connection."""
+        """Charge CPU time that this client's requests use outside of the connection."""
 
 
 class RouteTarget:
     """Forwards requests with the same service, path and headers (ophion.rpc.transport.http.policy.Session).
 
-    A connection that repeats such a head skips parsing: head and body are forwarded at once.
+    If a connection repeats a request head, parsing is skipped: head and body are forwarded at once.
     """
 
     __slots__ = ("_head", "heads", "upstream")
@@ -78,11 +78,11 @@ class RouteTarget:
 
     @property
     def is_short(self) -> bool:
-        """Whether the head is short enough to remember for later requests."""
+        """Whether the HTTP request head is short enough to remember for later requests."""
         return len(self._head) <= _MAX_HEAD_BYTES
 
     def handle(self, body: bytes, connection: ForwardingConnection) -> Any:
-        """Forward one request."""
+        """Forward one request to the service."""
         connection.spend(_FORWARD_CPU_S)
         return self.upstream.ask(with_body(self._head, body))
 
@@ -92,7 +92,7 @@ class RouteTarget:
 
 
 class Paths:
-    """The application behind the port of a gateway."""
+    """The application on the port of a gateway: it answers or forwards each request by its path."""
 
     def __init__(self, site: Site, page: Page, loop: asyncio.AbstractEventLoop) -> None:
         self.plain: Callable[..., Result] | None = None
@@ -121,7 +121,7 @@ class Paths:
             upstream.close()
 
     def respond(self, request: Request) -> Result:
-        """Answer or forward a request that has no `RouteTarget`."""
+        """Answer or forward a request for which `passage` returns None."""
         route = self.route(request.path)
         if isinstance(route, Response):
             return route
@@ -143,7 +143,7 @@ class Paths:
         return self._file(request)
 
     def passage(self, request: Request) -> RouteTarget | Response | None:
-        """Return the target of a POST to a service, cached by head. None for other requests."""
+        """Return the target of a POST to a service, cached by request head, or None for other requests."""
         if request.method != b"POST":
             return None
         route = self.route(request.path)
@@ -152,7 +152,7 @@ class Paths:
         upstream, path = route
         head = request_head(b"POST", target_of(path, request.query), upstream.host, request.headers)
         if b"authorization" in request.headers or len(head) > _MAX_HEAD_BYTES:
-            return RouteTarget(upstream, head)  # not cached, because the head holds a token or is too long
+            return RouteTarget(upstream, head)  # do not cache an HTTP request head that contains a token or is too long
         key = b"%d %b" % (id(upstream), head)
         found = self._sessions.get(key)
         if found is None:
@@ -162,18 +162,20 @@ class Paths:
         return found
 
     def remember(self, head: bytes, way: RouteTarget) -> None:
-        """Remember a head, so that it is recognised from any client. The head alone must determine the target."""
+        """Remember the target of a request head for all clients. The head alone must determine the target."""
         if head not in self._known:
             if len(self._known) >= _MAX_KNOWN_HEADS:
                 self._known.clear()
             self._known[head] = way
 
     def known(self, head: bytes) -> RouteTarget | None:
-        """Return the target of a head that a client has sent before."""
+        """Return the target of a request head that some client has sent before, or None."""
         return self._known.get(head)
 
     def route(self, path: bytes) -> Route | Response | None:
-        """Return the service of a path. Returns an error response if the service is off, None for an unknown path."""
+        """Return the service of a path. Returns an error response if the service is off, and None if the path is
+        unknown.
+        """
         _, _, path = path.partition(b"/") if path.startswith(b"/") else (b"", b"", b"")
         first, _, rest = path.partition(b"/")
         services, name = self._first, self._site.nodes[0].name
@@ -187,7 +189,7 @@ class Paths:
         except ValueError:
             return None
         if kind is ServiceKind.METRICS and services is self._first and not path.startswith(name.encode()):
-            return None  # metrics need a node name in the path
+            return None  # metrics are served only under a path with a node name
         upstream = services.get(kind)
         if upstream is None:
             return failure(kind, 404, f"This service of {name} is off: {_OPTIONS[kind]} enables it.")
@@ -196,7 +198,7 @@ class Paths:
         return upstream, b"/" + rest
 
     def socket(self, path: bytes) -> Upstream | None:
-        """Return the service if a WebSocket may be opened at this path."""
+        """Return the service at this path if it accepts WebSockets, else None."""
         route = self.route(path)
         if route is None or isinstance(route, Response):
             return None
@@ -206,7 +208,7 @@ class Paths:
         upstream = self._tools.get(name)
         if upstream is None:
             return failure(None, 404, f"{name.decode().capitalize()} is not installed beside this network.")
-        # Prometheus expects the prefix and Grafana does not, as their guides for reverse proxies describe
+        # Prometheus expects the path prefix, and Grafana does not (see their guides for reverse proxies)
         return upstream, path if name == b"prometheus" else path.removeprefix(b"/grafana") or b"/"
 
     def _file(self, request: Request) -> Response:
@@ -221,7 +223,7 @@ class Paths:
     # --- service discovery -----------------------------------------------------------------------
 
     def _metrics_index(self) -> bytes:
-        """Return the scrape targets in the format of HTTP service discovery of Prometheus."""
+        """Return the scrape targets in the format of Prometheus HTTP service discovery."""
         found = [
             (node, node.places[ServiceKind.METRICS]) for node in self._site.nodes if ServiceKind.METRICS in node.places
         ]

@@ -1,4 +1,4 @@
-"""The listener of a gateway, run by a service supervisor."""
+"""The listener of a gateway, as a service of the supervisor."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ LIMITS: Final = HttpLimits(max_connections=MAX_CONNECTIONS)
 class GatewayService(Listener["HttpConnection | Tunnel"]):
     """Listens for clients until it is cancelled.
 
-    `site` is called for the first client, when the other services of the node have their ports. With port None it
-    listens on the default port, or on a free port if the default port is in use. So the node starts in any case.
+    `site` is called for the first client, when the other services of the node have their ports. With port None the
+    service listens on the default port, or on a free port if the default port is in use.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class GatewayService(Listener["HttpConnection | Tunnel"]):
         self._limits = limits
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Paths, Callable[[], GatewayConnection]]:
-        # imported for the first client, because most web interfaces are never opened
+        # import this module at the first client, because most web interfaces are never opened
         from ophion.gateway.connection import GatewayConnection
         from ophion.gateway.routing import Paths
         from ophion.gateway.tunnel import Openings

@@ -3,9 +3,9 @@
     client <-> Tunnel <-> FarEnd <-> node
 
 The node itself speaks WebSocket with the client: it checks frames, pings, and closes. The tunnel adds four rules:
-- Only a 101 response of the node opens it. Other responses are forwarded and end the connection.
+- Only a 101 response of the node opens the tunnel. Other responses are forwarded and end the connection.
 - Backpressure: while one end does not read, the tunnel does not read from the other end.
-- When one end disconnects, the tunnel closes the other.
+- When one end disconnects, the tunnel closes the other end.
 - Fairness: bytes are copied in time slices (tunnel_direction.py), and few tunnels open at a time (`Openings`).
 """
 
@@ -23,13 +23,13 @@ from ophion.rpc.transport.http.messages import Response, response_head
 from ophion.rpc.transport.shared_resources import SharedResources
 
 _MAX_UNSENT_BYTES: Final = 32 * 1024
-"""Limit of unsent bytes for one end. Above it, the tunnel stops reading from the other end."""
+"""Maximum number of unsent bytes for one end. Above this limit, the tunnel stops reading from the other end."""
 _MAX_HEAD_BYTES: Final = 16 * 1024
 _MAX_REFUSAL_BYTES: Final = 64 * 1024
 _HANDSHAKE_TIMEOUT_S: Final = 10.0
 _OPENED: Final = b"HTTP/1.1 101 "
 _MAX_OPENING: Final = 32
-"""Limit of tunnels that open at the same time. Opening one costs as much as some dozen plain requests."""
+"""Maximum number of tunnels that open at the same time. Opening a tunnel costs as much as some dozen plain requests."""
 
 
 class Openings:
@@ -49,7 +49,7 @@ class Openings:
             self._line[tunnel] = None
 
     def end(self, tunnel: Tunnel) -> None:
-        """Free the slot of a tunnel that is open or has failed. May be called again."""
+        """Free the slot of a tunnel that is open or has failed. A second call does nothing."""
         self._line.pop(tunnel, None)
         if tunnel in self._under_way:
             self._under_way.remove(tunnel)
@@ -92,7 +92,8 @@ class Tunnel(asyncio.Protocol):
         write_timeout_s: float,
         is_paused: bool = False,
     ) -> None:
-        """`hello` is the handshake for the node. `early` are bytes that the client sent after its own handshake.
+        """Create a tunnel. `hello` is the handshake for the node. `early` are bytes that the client sent after its
+        handshake.
 
         `is_paused` means that the client's send buffer is full.
         """
@@ -121,7 +122,7 @@ class Tunnel(asyncio.Protocol):
         self._openings.begin(self)
 
     def open(self) -> None:
-        """Connect to the node (called by `Openings`)."""
+        """Connect to the node. `Openings` calls this method."""
         self._opening = asyncio.get_running_loop().create_task(self._open(), name="open a tunnel")
 
     async def _open(self) -> None:
@@ -172,7 +173,7 @@ class Tunnel(asyncio.Protocol):
         self.weigh()
 
     def end(self) -> None:
-        """Close after the node has disconnected. Bytes already written are still sent."""
+        """Close the tunnel after the node has disconnected. Bytes that are already written are still sent."""
         self._is_over = True
         self._direction.end()
         self._openings.end(self)
@@ -226,23 +227,23 @@ class Tunnel(asyncio.Protocol):
             self.refuse(504, "no answer to the handshake")
 
     def idleness(self) -> float:
-        """Return the seconds without traffic in either direction (`ConnectionSlots`)."""
+        """Return the seconds without traffic in either direction. `ConnectionSlots` calls this method."""
         return self.quiet_s if self.is_open else BUSY
 
     def evict(self) -> None:
-        """Close to free the slot for a new connection."""
+        """Close the tunnel to free its slot for a new connection."""
         self._transport.abort()
 
     def cut_off(self) -> None:
-        """Close because all clients together hold too much memory (`Budget`)."""
+        """Close the tunnel because all clients together hold too much memory (`Budget`)."""
         self._transport.abort()
 
     def close(self) -> None:
-        """Close because the service stops."""
+        """Close the tunnel because the service stops."""
         self.end()
 
     def weigh(self) -> None:
-        """Report the number of held bytes. Called while an end does not read or waits for its time slice."""
+        """Report the number of held bytes. This is called while an end does not read or waits for a time slice."""
         size = len(self._early) + len(self._hello) + self._direction.held_bytes
         if not self._is_over:
             size += self._transport.get_write_buffer_size() + (0 if self._far is None else self._far.held_bytes)
@@ -262,7 +263,7 @@ class FarEnd(asyncio.Protocol):
         self._direction: TunnelDirection | None = None
         self._head = b""
         self._refused = 0
-        """Bytes of a response other than 101."""
+        """Bytes received so far of a response other than 101."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         node_transport = self._transport = cast(asyncio.Transport, transport)
@@ -315,7 +316,7 @@ class FarEnd(asyncio.Protocol):
 
     @property
     def held_bytes(self) -> int:
-        """Number of bytes that wait to be sent to the node, or that came from the node and wait for a time slice."""
+        """Number of bytes held: bytes to send to the node, and bytes from the node that wait for a time slice."""
         transport, late = self._transport, 0 if self._direction is None else self._direction.held_bytes
         return late if transport is None or transport.is_closing() else late + transport.get_write_buffer_size()
 
@@ -325,7 +326,7 @@ class FarEnd(asyncio.Protocol):
             self._direction.hold(is_held)
 
     def end(self) -> None:
-        """Close after the client has disconnected."""
+        """Close the connection to the node after the client has disconnected."""
         if self._direction is not None:
             self._direction.end()
         if self._transport is not None:

@@ -1,8 +1,8 @@
 """One direction of a tunnel: bytes that arrive at one end are written to the other, in time slices.
 
 Copying is cheap, but thousands of tunnels that copy at the same moment would block the event loop for a second. So
-bytes that arrive after the end of a time slice wait for the next one, and the source is not read meanwhile. Directions
-that have copied least recently go first.
+bytes that arrive after the end of a time slice wait for the next slice. The source is not read during this wait. The
+direction that has waited longest copies first.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ophion.runtime.fair_scheduler import FairScheduler, Share
 
 _PIECE_CPU_S: Final = 20e-6
 _BYTE_CPU_S: Final = 0.6e-9
-"""CPU seconds to copy one byte. An estimate, because most of it is spent in socket calls that are not measured."""
+"""CPU seconds to copy one byte. The value is an estimate, because most of the time is spent in socket calls."""
 
 
 class TunnelDirection:
-    """Copies bytes from one end to the other."""
+    """Copies bytes from one end of a tunnel to the other."""
 
     __slots__ = ("_held", "_is_held", "_is_over", "_is_reading", "_scheduler", "_share", "_source", "_weigh", "_write")
 
@@ -31,7 +31,9 @@ class TunnelDirection:
         write: Callable[[bytes], None],
         weigh: Callable[[], None],
     ) -> None:
-        """`write` sends the bytes from `source`. `weigh` is called when the number of held bytes changes."""
+        """Create a direction. `write` sends bytes from `source` to the other end. `weigh` is called when the number of
+        held bytes changes.
+        """
         self._scheduler = scheduler
         self._source = source
         self._write = write
@@ -47,7 +49,7 @@ class TunnelDirection:
         return len(self._held)
 
     def receive(self, data: bytes) -> None:
-        """Copy bytes now, or hold them until the next time slice."""
+        """Copy received bytes now, or hold them until the next time slice."""
         if self._held:
             self._held += data
         elif self._scheduler.is_over:
@@ -59,7 +61,7 @@ class TunnelDirection:
             self._pass_on(data)
 
     def work(self) -> None:
-        """Copy held bytes (called by `FairScheduler`)."""
+        """Copy held bytes. `FairScheduler` calls this method."""
         self.flush()
         self._settle()
         self._weigh()
@@ -71,7 +73,7 @@ class TunnelDirection:
             self._pass_on(data)
 
     def hold(self, is_held: bool) -> None:
-        """Pause or resume copying after the other end has stopped or started reading."""
+        """Pause or resume copying, because the other end has stopped or started reading."""
         self._is_held = is_held
         self._settle()
 

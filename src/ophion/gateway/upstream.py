@@ -1,11 +1,12 @@
 """Connection pool of one service of a node, with a queue of requests.
 
-A request uses the connection that was used last, or a new one. Connections and queue are bounded. A connection carries
-one request at a time, so no request waits behind a slow one. The gateway never sends a request twice, because only the
-client knows whether that is safe.
+A request uses the connection that was used last, or a new connection. Connections and queue are bounded. A connection
+carries one request at a time, so no request waits behind a slow one. The gateway never sends a request twice, because
+only the client knows whether that is safe.
 
-Fast path: a plain response goes directly to the waiting client (`Relay`). Other responses take the slow path through
-`Pending`, and so do responses whose client has sent more or left. tests/unit/gateway/test_fast_path.py compares both.
+Fast path: a plain response goes directly to the waiting client (`Relay`). All other responses take the slow path
+through `Pending`. If the client has sent more bytes or disconnected, its response takes the slow path too.
+tests/unit/gateway/test_fast_path.py compares both.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ MAX_WAITING: Final = 4096
 CONNECT_S: Final = 5.0
 _RECEIVED_BYTES: Final = 64 * 1024
 _MAX_IDLE_S: Final = 60.0
-"""Seconds after which idle connections are closed. The node closes them only after ten minutes."""
+"""Seconds after which the gateway closes idle connections. The node closes them only after ten minutes."""
 ANSWER_S: Final = 120.0
-"""Seconds of silence after which a node times out. The node's own limits are far below."""
+"""Seconds without a response after which a request to a node times out. The node's own timeouts are far shorter."""
 _PLAIN_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
-"""Start of almost every response of an Ophion node."""
+"""First bytes of almost every response of an Ophion node."""
 
 
 def take_little(transport: asyncio.BaseTransport) -> None:
-    """Limit the bytes read at once. Further bytes wait in the kernel's socket buffer."""
+    """Limit the number of bytes read at once. Further bytes wait in the kernel's socket buffer."""
     transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVED_BYTES)
 
 
@@ -47,10 +48,10 @@ class Relay(Protocol):
     """A client that waits for a plain response."""
 
     def relayed(self, answer: bytes) -> None:
-        """Receive the response, head and body."""
+        """Receive the head and body of the response."""
 
     def queue_relay(self) -> None:
-        """Called for a response that is not plain. The client then waits for the `Pending` of the connection."""
+        """Handle a response that is not plain. The client then waits for the `Pending` of the connection."""
 
 
 class Upstream:
@@ -59,12 +60,12 @@ class Upstream:
     def __init__(self, kind: ServiceKind | None, name: str, place: Place, host_name: str | None = None) -> None:
         self.kind = kind
         self.name = name
-        """Name of the node or tool, for messages."""
+        """Name of the node or tool, for error messages."""
         self.place = place
         self.host = (in_brackets(host_name) if host_name else f"{in_brackets(place.host)}:{place.port}").encode()
         """Value of the `Host` header."""
         self.idle: list[UpstreamConnection] = []
-        """Idle connections, most recently used last."""
+        """Idle connections, with the most recently used connection last."""
         self._all: set[UpstreamConnection] = set()
         self._waiting: deque[_Waiting] = deque()
         self._connecting: set[asyncio.Task[None]] = set()
@@ -89,7 +90,7 @@ class Upstream:
 
     @property
     def has_line(self) -> bool:
-        """Whether requests wait for a connection."""
+        """Whether requests are queued for a connection."""
         return bool(self._waiting)
 
     def tick(self, seconds: float) -> None:
@@ -113,7 +114,7 @@ class Upstream:
         self._waiting.clear()
 
     def problem(self, error: OSError) -> str:
-        """Explain in one line why the node cannot be reached."""
+        """Return the reason why the node cannot be reached, in one line."""
         reason = "it does not answer" if isinstance(error, TimeoutError) else (error.strerror or str(error)).lower()
         return f"{self.name} is down: cannot connect to {self.place.host}:{self.place.port} ({reason})."
 
@@ -155,7 +156,7 @@ class Upstream:
         self.idle.append(one)
 
     def lost(self, one: UpstreamConnection) -> None:
-        """Remove a closed connection, and open another for the next queued request."""
+        """Remove a closed connection, and open a new connection for the next queued request."""
         self._all.discard(one)
         if one in self.idle:
             self.idle.remove(one)
@@ -167,7 +168,7 @@ class Upstream:
 
 
 class _Waiting:
-    """A queued request."""
+    """A request that waits for a connection to the service."""
 
     __slots__ = ("_message", "_over", "is_given_up", "pending")
 
@@ -221,7 +222,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     @property
     def is_asked(self) -> bool:
-        """Whether a response is expected or incomplete."""
+        """Whether a request was sent and its response is missing or incomplete."""
         return self._pending is not None or self._relay is not None or self._reader is not None
 
     def send(self, message: bytes, pending: Pending[Any]) -> None:
@@ -243,9 +244,7 @@ class UpstreamConnection(asyncio.Protocol):
         return pending
 
     def give_up(self) -> None:
-        """Close the connection after the client has disconnected. The incomplete response prevents reuse of the
-        connection.
-        """
+        """Close the connection after the client has disconnected, because an incomplete response prevents its reuse."""
         self._pending = None
         self.end(None)
 
@@ -284,7 +283,7 @@ class UpstreamConnection(asyncio.Protocol):
         if self._reader is None:
             pending = self._pending
             if pending is None:
-                self.end(None)  # no request is open
+                self.end(None)  # the node sent data without a request, so close the connection
                 return
             if self._is_plain(data):
                 self._pending = None
@@ -295,7 +294,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._read(self._reader, data)
 
     def _is_plain(self, data: bytes) -> bool:
-        """Whether the bytes are exactly one JSON response. Responses of equal size share a cached head."""
+        """Whether the bytes are exactly one complete JSON response. Responses of equal size share a cached head."""
         if len(data) == self._last_size and data.startswith(self._last_head):
             return True
         if not data.startswith(_PLAIN_HEAD):

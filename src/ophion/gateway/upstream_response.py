@@ -19,19 +19,19 @@ from ophion.rpc.transport.http.messages import Response
 from ophion.rpc.transport.streaming import StreamedAnswer
 
 WHOLE_BYTES: Final = 64 * 1024
-"""Responses above this size in bytes are streamed."""
+"""Maximum size in bytes of a response that is forwarded whole. Larger responses are streamed."""
 _AHEAD_BYTES: Final = 64 * 1024
-"""Limit of bytes that are read from the node ahead of the client."""
+"""Maximum number of bytes that are read from the node before the client reads them."""
 _WEIGHT: Final = 4 * _AHEAD_BYTES
-"""Maximum memory of a streamed response: its first piece, the bytes ahead, and one read beyond each."""
+"""Maximum memory of a streamed response, including the bytes of two socket reads beyond the limits."""
 _MAX_HEAD_BYTES: Final = 64 * 1024
 _MAX_WHOLE_BYTES: Final = 64 * 1024 * 1024
-"""Limit in bytes for HTTP/1.0 clients, whose responses cannot be chunked."""
+"""Maximum size in bytes of a response to an HTTP/1.0 client, which cannot be chunked."""
 _BODILESS: Final = (204, 304)
 
 
 class PausableReader(Protocol):
-    """The connection that a response is read from."""
+    """The connection from which a response is read."""
 
     def pause_reading(self) -> None: ...
 
@@ -70,7 +70,7 @@ class LongBody:
             self._source.pause_reading()
 
     def end(self, error: AnswerLost | None = None) -> None:
-        """Mark the end of the body, or its failure."""
+        """Mark the body as complete or as failed."""
         self._has_ended, self._error = True, error
         self._news.set()
         self._go_on()
@@ -91,22 +91,22 @@ class LongBody:
         return piece
 
     def close(self) -> None:
-        """Drop the remaining bytes, because the client does not need them."""
+        """Drop the remaining bytes, because the client no longer needs them."""
         if not self._has_ended:
             self._has_ended = True
             self._abandon()
         self._pieces.clear()
 
     def _go_on(self) -> None:
-        """Resume reading from the node. Also called at the end, because the connection is reused."""
+        """Resume reading from the node. At the end of a response this makes the connection reusable."""
         if self._is_paused:
             self._is_paused = False
             self._source.resume_reading()
 
 
 class AnswerReader:
-    """Parses one response into a `Response`, or into a `StreamedAnswer` if the response is long. httptools calls
-    the `on_...` methods.
+    """Parses one response into a `Response`, or into a `StreamedAnswer` if it is long. httptools calls the `on_...`
+    methods.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class AnswerReader:
         """Whether the connection can be reused after the response."""
 
     def feed(self, data: bytes) -> bool:
-        """Parse bytes. Returns False if they are not an HTTP response."""
+        """Parse bytes. Returns False if the bytes are not an HTTP response."""
         assert self._parser is not None
         if not self._has_head:
             self._head_bytes += len(data)
@@ -137,12 +137,13 @@ class AnswerReader:
             self._parser.feed_data(data)
         except httptools.HttpParserCallbackError as error:
             raise error.__context__ or error from None
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade):  # no request asks for an upgrade
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            # an upgrade is an error too, because the gateway never requests an upgrade
             return False
         return self._has_head or self._head_bytes <= _MAX_HEAD_BYTES
 
     def end(self) -> bool:
-        """Handle the end of the connection. Returns whether this end completes a response without a length."""
+        """Handle the end of the connection. Returns True if this end completes a response that has no length."""
         if self._parser is None or not self._has_head or self._is_measured:
             return False
         self._finish()

@@ -1,7 +1,7 @@
 """GraphQL over HTTP: paths, methods, request formats and status codes (graphql.md 1).
 
-A request runs on the event loop if the engine estimates that it is small. Otherwise it runs in the read lane, where the
-engine releases the GIL. The measured cost is stored with the plan.
+A request runs on the event loop if the engine estimates that it is small. Otherwise it runs in the read lane (worker
+threads), where the engine releases the GIL. The measured cost is stored with the plan.
 """
 
 from __future__ import annotations
@@ -34,9 +34,11 @@ SEND_PERMISSION: Final = "eth_sendRawTransaction"
 _PATHS: Final = frozenset({b"/graphql", b"/graphql/"})
 _LOGIN_PATH: Final = b"/login"
 _LONG_REQUEST: Final = 8 * 1024
-"""Requests above this size in bytes are parsed in the lane. Validating a malformed one may take many milliseconds."""
+"""Maximum size in bytes of a request that is parsed on the event loop. Longer requests may take milliseconds to
+validate.
+"""
 _MAX_ROUNDS: Final = 128
-"""Limit of open requests that wait for calls, estimates or transactions."""
+"""Maximum number of open requests that wait for calls, estimates or transactions."""
 _UNAUTHORIZED: Final = Response(
     401,
     (b'{"errors":[{"message":"Unauthorized","extensions":{"errorCode":-40100,"errorMessage":"Unauthorized"}}]}',),
@@ -55,7 +57,7 @@ Made = TypeVar("Made")
 Guard = Callable[[bytes | None, str], bool]
 """Returns whether a request with this `Authorization` header may use a method."""
 Login = Callable[[Request], Result]
-"""Answers a login request."""
+"""A function that answers a login request."""
 
 
 class GraphqlApplication:
@@ -63,7 +65,7 @@ class GraphqlApplication:
 
     call_path: Final = b"/graphql"
     call_kind: Final = JSON
-    """Content type of a JSON request. A body of another type is a GraphQL document."""
+    """Content type of a JSON request. Bodies of any other type are GraphQL documents."""
 
     def __init__(
         self,
@@ -89,7 +91,7 @@ class GraphqlApplication:
         self._open_rounds = 0
 
     def respond(self, request: Request) -> Result:
-        """Answer a request that passed the host and origin checks."""
+        """Respond to a request that has passed the host and origin checks."""
         try:
             if request.path not in _PATHS:
                 return self._elsewhere(request)
@@ -99,12 +101,12 @@ class GraphqlApplication:
                 return self._get(request)
         except STOPS:
             raise
-        except BaseException as error:  # noqa: BLE001  # an error must not stop the node
+        except BaseException as error:  # noqa: BLE001  # no error may stop the node
             return _failed(error)
         return Response(405, headers=b"Allow: GET, POST, OPTIONS\r\n")
 
     def _call(self, body: bytes, _connection: object) -> Result:
-        """Answer a JSON request whose head is known and needs no token. Fast path of `respond`."""
+        """Respond to a JSON request with a known HTTP head and without a token. This is the fast path of `respond`."""
         return self.respond(Request(b"POST", self.call_path, b"", _CALL_HEADERS, body))
 
     def close(self) -> None:
@@ -115,7 +117,9 @@ class GraphqlApplication:
     # --- request formats -------------------------------------------------------------------------
 
     def _elsewhere(self, request: Request) -> Result:
-        """Answer paths other than `/graphql`: the root for load balancers, the login, and files of the query page."""
+        """Respond to paths other than `/graphql`: the root for load balancers, the login, and files of the
+        query page.
+        """
         is_get = request.method == b"GET"
         if request.path == b"/":
             if is_get and not request.wants_html:
@@ -238,7 +242,9 @@ class GraphqlApplication:
         return await self._resume(result) if isinstance(result, GraphqlRound) else _response(*result)
 
     async def _resume(self, waiting: GraphqlRound) -> Response:
-        """Resume a request after its node requests. Few requests may wait, because each holds a database snapshot."""
+        """Resume a request after the node has run its calls, estimates and transactions. Only a few requests may wait,
+        because each holds a database snapshot.
+        """
         if self._open_rounds >= _MAX_ROUNDS:
             raise LaneFull("graphql", _MAX_ROUNDS)
         self._open_rounds += 1
@@ -250,7 +256,7 @@ class GraphqlApplication:
             self._open_rounds -= 1
 
     async def _made(self, make: Callable[[], Made]) -> Made:
-        """Build a response in the read lane as soon as the response buffer admits it."""
+        """Build a response in the read lane (worker threads), after the response buffer has admitted it."""
         buffer = self._buffer
         await buffer.enter()
 
@@ -265,14 +271,14 @@ class GraphqlApplication:
             buffer.leave(None)
             raise
         future.add_done_callback(leave)
-        return await future  # cancelled when the client disconnects; the lane then stops the job
+        return await future  # if the client disconnects, this task is cancelled and the worker thread stops the job
 
     def _syncing(self) -> tuple[int, int, int] | None:
         status = self._context.sync_status()
         return None if status is None else (status.starting_block, status.current_block, status.highest_block)
 
     def _named(self, query: GraphqlQuery) -> list[Any]:
-        """Return the pooled transactions that the request names."""
+        """Return the pending transactions of the pool whose hashes the request names."""
         found = [self._context.pool.get(hash) for hash in query.transactions]
         return [pooled.transaction for pooled in found if pooled is not None]
 
@@ -309,7 +315,7 @@ def _bad(message: str) -> Response:
 
 
 def _failed(error: BaseException) -> Response:
-    """Return the response to an engine failure: 500, or 503 when a queue is full, with a message of one line."""
+    """Return the response to an engine failure: status 500, or 503 when a queue is full, with a message of one line."""
     known = as_rpc_error(error)
     if known is None:
         logger.error("graphql request failed", exc_info=error)

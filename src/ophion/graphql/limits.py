@@ -13,8 +13,8 @@ _SWITCH = "--graphql-http-enabled"
 class GraphqlLimits(Options):
     """Limits of GraphQL requests."""
 
-    # The defaults admit a hundred full blocks with all transactions, and keep the slowest request well below a second.
-    # Introspection counts only towards tokens and depth.
+    # The default limits admit a hundred full blocks with all transactions, and keep the slowest request well below a
+    # second.
 
     max_body_bytes: int = option(
         "--graphql-http-max-request-content-length",

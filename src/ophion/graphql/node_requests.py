@@ -1,7 +1,7 @@
 """Parts of a GraphQL request that need more than the database: calls, estimates and transactions to send.
 
-They use the code that serves JSON-RPC, so gas caps, timeouts, error codes and pool rules are the same. One difference:
-a failed `call` returns a result with status 0, but `eth_call` returns an error (graphql.md 5).
+These parts use the code that serves JSON-RPC, so gas caps, timeouts, error codes and pool rules are the same. One
+difference: a failed `call` returns a result with status 0, but `eth_call` returns an error (graphql.md 5).
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _MAX_FEE_BITS = 128
 
 
 async def replies_to(ctx: RpcContext, asks: Sequence[GraphqlAsk]) -> list[GraphqlReply]:
-    """Run these requests: transactions one by one in order, other requests concurrently."""
+    """Run these requests and return their replies. Transactions run one by one in order, other requests
+    concurrently.
+    """
     if any(ask.kind == "send" for ask in asks):
         return [await _reply(ctx, ask) for ask in asks]
     return list(await asyncio.gather(*(_reply(ctx, ask) for ask in asks)))
@@ -41,7 +43,7 @@ async def _reply(ctx: RpcContext, ask: GraphqlAsk) -> GraphqlReply:
 
 
 def _failed(error: RpcError) -> GraphqlReply:
-    """Return code and message of a JSON-RPC error, and its revert data, if any."""
+    """Return code, message and revert data (if any) of a JSON-RPC error."""
     data = error.data if error.code == REVERTED_CODE and isinstance(error.data, str) else None
     return GraphqlReply.failed(error.code, error.message, data)
 
@@ -67,14 +69,16 @@ async def _call_or_estimate(ctx: RpcContext, ask: GraphqlAsk) -> GraphqlReply:
 
 
 def _called(ctx: RpcContext, outcome: CallOutcome) -> GraphqlReply:
-    """Return the result of a call. A call that breaks a transaction rule is a failed call; a timeout is an error."""
+    """Return the result of a call. A call that breaks a transaction rule has status 0; a timeout is an error."""
     if outcome.kind == "timeout":
         return _failed(failure_of(ctx, outcome, outcome.reason))
     return GraphqlReply.call(outcome.kind == "returned", outcome.gas_used, outcome.output)
 
 
 def _place(ctx: RpcContext, block: bytes | None) -> tuple[State, BlockEnv, int] | None:
-    """Return state and environment of a call: after a block, or the head's state in the next block."""
+    """Return state and environment of a call. Without a block, these are the head's state and the next block's
+    environment.
+    """
     queries = ctx.queries
     if block is None:
         following = queries.next_block()

@@ -1,8 +1,8 @@
 """Memory limit for long GraphQL responses.
 
 A response being built counts with the maximum size. A finished response counts with its own size until the client has
-received it and the last reference is gone. Requests above the limit wait in order of arrival. So later requests of a
-client cannot block its first request.
+received it and the last reference is gone. Requests above the limit wait in order of arrival, so that later requests of
+a client cannot block its first request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MAX_WAITING: Final = 1024
 
 
 class ResponseBuffer:
-    """The memory that all responses of one service share. Used only on the event loop; not thread-safe."""
+    """The memory that all responses of one service share. Only the event loop may use it."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, max_bytes: int, most_answer_bytes: int, most_running: int
@@ -51,11 +51,11 @@ class ResponseBuffer:
                 with contextlib.suppress(ValueError):
                     self._waiting.remove(turn)
             else:
-                self.leave(None)  # the request was admitted in the same event loop step as it was cancelled
+                self.leave(None)  # the request got its slot and was cancelled in the same iteration of the event loop
             raise
 
     def leave(self, text: GraphqlText | None) -> None:
-        """Record that a response is finished. `text` is None if building it failed."""
+        """Record that a response is finished. `text` is None if the response could not be built."""
         self.running -= 1
         self.held_bytes -= self._reserved
         if text is not None:
@@ -64,8 +64,8 @@ class ResponseBuffer:
         self._admit()
 
     def _is_gone(self, text: weakref.ref[GraphqlText]) -> None:
-        # thread-safe, because the last reference may be dropped in a lane thread
-        with contextlib.suppress(RuntimeError):  # the loop is closed
+        # the last reference may be dropped in a worker thread, so use the thread-safe call
+        with contextlib.suppress(RuntimeError):  # the event loop may be closed
             self._loop.call_soon_threadsafe(self._give_back, text)
 
     def _give_back(self, text: weakref.ref[GraphqlText]) -> None:

@@ -37,7 +37,7 @@ class GraphqlSettings(Struct, frozen=True):
     http: HttpLimits = field(default_factory=HttpLimits)
     """Limits of connections. The maximum body size comes from `GraphqlLimits`."""
     auth: AuthSetup | None = None
-    """Authentication of JSON-RPC, if it is on. GraphQL must require the same tokens, or clients could bypass them."""
+    """Authentication of JSON-RPC, if it is on. GraphQL requires the same tokens, so that clients cannot bypass them."""
     tls: ssl.SSLContext | None = None
     shared: SharedResources = field(default_factory=SharedResources)
 
@@ -73,7 +73,7 @@ def graphql_service(context: RpcContext, settings: GraphqlSettings) -> HttpServi
     """Create the service for GraphQL over HTTP."""
 
     def application(loop: asyncio.AbstractEventLoop) -> GraphqlApplication:
-        # imported for the first client, because most nodes have no GraphQL clients
+        # lazy import: most nodes have no GraphQL clients
         from ophion.graphql.http import GraphqlApplication
 
         engine = graphql_engine(context, settings.limits)

@@ -1,7 +1,7 @@
 """Metric families of a node (operations.md 9 has the full inventory).
 
-Most values are read only when they are scraped, and cost nothing otherwise. Listeners that count events (transactions,
-blocks) run only on nodes with metrics.
+Most values are read only when Prometheus scrapes them, and cost nothing otherwise. Listeners that count events
+(transactions, blocks) run only on nodes with metrics.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ophion.runtime.lanes import Lane, Lanes
 from ophion.runtime.metrics import Category, MetricsRegistry
 
 if TYPE_CHECKING:
-    # imported late, because only nodes with peers need these
+    # lazy import: only nodes with peers need these metrics
     from ophion.peers.eth.protocol import EthProtocol
     from ophion.peers.service import PeerService
     from ophion.peers.sync.sync_metrics import SyncFigures
@@ -78,7 +78,7 @@ def declare_chain(registry: MetricsRegistry, chain: Chain, queries: Queries) -> 
 
 
 def declare_storage(registry: MetricsRegistry, database: Path) -> None:
-    """Declare the disk space that the database uses. The file size is larger, because the file is sparse."""
+    """Declare a metric of the disk space that the database uses. The file is sparse, so its nominal size is larger."""
     registry.gauge(Category.BLOCKCHAIN, "database_bytes", "Disk space used by the database.").watch(
         lambda: database.stat().st_blocks * 512 if database.exists() else 0
     )
@@ -97,7 +97,7 @@ def declare_votes(registry: MetricsRegistry, caster: VoteCaster) -> None:
 
 
 def declare_pruning(registry: MetricsRegistry, rounds: PruningRounds) -> None:
-    """Declare metrics of state pruning. The first four have Besu's names."""
+    """Declare metrics of state pruning. The first four metrics have Besu's names."""
     category, dropped = Category.PRUNER, rounds.dropped
 
     def counter(name: str, help: str, source: Callable[[], float]) -> None:
@@ -157,7 +157,7 @@ def declare_peers(registry: MetricsRegistry, service: PeerService) -> None:
     traffic, peers, network = service.traffic, Category.PEERS, Category.NETWORK
 
     def counter(category: Category, name: str, help: str, labels: Sequence[str], counts: Mapping[Any, int]) -> None:
-        """Declare a family whose labels appear with the traffic."""
+        """Declare a counter whose label values appear when traffic occurs."""
         registry.counter(category, name, help, *labels).watch_table(
             lambda: {tuple(map(str, key)) if isinstance(key, tuple) else (key,): n for key, n in counts.items()}
         )
@@ -321,7 +321,7 @@ def declare_interface(
     refused = registry.counter(category, "connections_refused_total", "Connections over the limit.", "service")
     for name, service in listening.items():
         places = service.places
-        open_now.watch(lambda places=places: len(places), name)  # type: ignore[misc]  # bound at once on purpose
+        open_now.watch(lambda places=places: len(places), name)  # type: ignore[misc]  # the default binds the current value
         evicted.watch(lambda places=places: places.evicted, name)  # type: ignore[misc]
         refused.watch(lambda places=places: places.refused, name)  # type: ignore[misc]
     registry.gauge(category, "filters", "Installed filters.").watch(lambda: len(filters))
@@ -334,7 +334,7 @@ def declare_interface(
 
 
 def declare_lanes(registry: MetricsRegistry, lanes: Lanes) -> None:
-    """Declare metrics of the queues of the lanes."""
+    """Declare metrics of the lanes (queues of worker threads)."""
     for name in _LANES:
         _declare_lane(registry, name, getattr(lanes, name))
 

@@ -59,7 +59,7 @@ class Network(Protocol):
 
 
 class Watched(Struct, frozen=True):
-    """Measured parts of a node."""
+    """Parts of a node that metrics measure."""
 
     chain: Chain
     queries: Queries
@@ -67,39 +67,39 @@ class Watched(Struct, frozen=True):
     filters: Filters
     subscriptions: Subscriptions
     listening: Mapping[str, Listener[Any]]
-    """Services by name. More may be added until `NodeMetrics.declare`."""
+    """Services by name. Services may be added until `NodeMetrics.declare` is called."""
     lanes: Lanes
     clock: Clock
     network: Network | None = None
-    """Peer connections, eth and sync. None if the node has no peers."""
+    """Peer connections, eth and sync; None if the node has no peers."""
     database: Path | None = None
-    """The database file."""
+    """Path of the database file."""
     executor: PrivateExecutor | None = None
-    """Executor of private transactions. None if they are off."""
+    """Executor of private transactions; None if private transactions are off."""
     pruning: PruningRounds | None = None
-    """Pruning. None if all states are kept."""
+    """Pruning rounds; None if all states are kept."""
     permissions: Permissions | None = None
-    """Rules in force, if any."""
+    """Permission rules in force, if any."""
     caster: VoteCaster | None = None
-    """Stores the votes of a validator outside of its database. None if it has no shared vote store."""
+    """Writer of a shared vote store; None if the validator stores votes only in its own database."""
 
 
 class NodeMetrics:
     """The registry of one node.
 
     Request metrics exist from the start, because method tables need them. The other metrics are declared when the
-    services are known. A node with metrics off declares nothing until a client calls `debug_metrics`.
+    services are known. With metrics off, the node declares nothing until a client calls `debug_metrics`.
     """
 
     def __init__(self, watched: Watched, is_on: bool) -> None:
         self.registry = MetricsRegistry()
         self.requests = RequestMetrics(self.registry) if is_on else None
-        """Measures method tables; None when metrics are off."""
+        """Request counters and timers of the method tables; None when metrics are off."""
         self._watched = watched
         self._is_declared = False
 
     def declare(self) -> None:
-        """Declare all other families. May be called again."""
+        """Declare all families except request metrics. A second call does nothing."""
         if self._is_declared:
             return
         self._is_declared = True

@@ -1,9 +1,9 @@
 """OpenTelemetry: sends metrics and one span per block to a collector (OTLP over HTTP, JSON encoding).
 
-The `OTEL_*` variables configure it, as in every OpenTelemetry program. The trace id of a span is the first half of the
-block hash. So all nodes that report to one collector share the trace of a block, which shows when each has imported it.
+The standard `OTEL_*` variables configure the export. The trace id of a span is the first half of the block hash. So all
+nodes that report to one collector share one trace per block, which shows when each node has imported the block.
 
-Errors are logged once, and the data is sent again at the next interval. The node does not depend on the collector.
+Errors are logged once, and the data is sent again at the next interval. The node runs without the collector too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DEFAULT_INTERVAL_S: Final = 60.0
 _EXPORT_TIMEOUT_S: Final = 10.0
 _MAX_REPLY_BYTES: Final = 64 * 1024
 _MAX_SPANS: Final = 2048
-"""Limit of spans that wait for the next export. The oldest are dropped."""
+"""Maximum number of spans that wait for the next export. Above this limit, the oldest spans are dropped."""
 _CUMULATIVE: Final = 2
 _SPAN_KIND_INTERNAL: Final = 1
 _ENDPOINT: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -50,7 +50,7 @@ class OtlpSettings(Struct, frozen=True):
 
 
 def read_otlp_settings(variables: Mapping[str, str]) -> OtlpSettings | None:
-    """Return the settings, or None if no endpoint is set. Raises `ValueError` for values that cannot be used."""
+    """Return the settings, or None if no endpoint is set. Raises `ValueError` for an invalid value."""
     if variables.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
     urls = {signal: _url(variables, signal) for signal in ("metrics", "traces")}
@@ -70,7 +70,9 @@ def read_otlp_settings(variables: Mapping[str, str]) -> OtlpSettings | None:
 
 
 def _url(variables: Mapping[str, str], signal: str) -> str | None:
-    """Return the URL of a signal. Its own variable is a whole URL; the general one gets the path of the signal."""
+    """Return the URL of a signal. A variable of the signal is the whole URL; the general variable lacks the signal's
+    path.
+    """
     name = f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT"
     base = variables.get(_ENDPOINT)
     url = variables.get(name) or (f"{base.rstrip('/')}/v1/{signal}" if base else None)
@@ -93,7 +95,7 @@ def _pairs(variables: Mapping[str, str], name: str) -> dict[str, str]:
 
 
 class OtlpService:
-    """Exports until it is cancelled."""
+    """Exports metrics and spans until it is cancelled."""
 
     name = "OpenTelemetry export"
 
@@ -124,7 +126,7 @@ class OtlpService:
         self._has_failed = False
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Export at intervals, and once more at the end."""
+        """Export at intervals, and once more when the service stops."""
         ignore_chain = self._chain.events.listen(self._on_chain_event) if self._traces is not None else None
         ready()
         try:
@@ -210,7 +212,7 @@ class OtlpService:
         return {"resourceSpans": [{"resource": self._resource, "scopeSpans": [scope]}]}
 
     def _on_chain_event(self, event: ChainEvent) -> None:
-        """Record one span per block, from its timestamp to its import."""
+        """Record one span per block, from the block's timestamp to its import."""
         now = self._clock.now()
         for block in event.added if isinstance(event, Reorged) else event.blocks:
             header = block.header
@@ -244,5 +246,5 @@ def _attributes(values: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _nanoseconds(at: float) -> str:
-    """Return a Unix time in nanoseconds. The JSON encoding writes 64-bit numbers as strings."""
+    """Return a Unix time in nanoseconds, as text, because the JSON encoding writes 64-bit numbers as strings."""
     return str(int(at * 1_000_000) * 1000)

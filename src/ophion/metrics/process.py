@@ -22,11 +22,11 @@ _STATM: Final = Path("/proc/self/statm")
 _FILES: Final = Path("/proc/self/fd")
 _STAT: Final = Path("/proc/self/stat")
 _STAT_START: Final = 19
-"""Position of the start time among the fields after the program name."""
+"""Index of the process start time among the fields of /proc/PID/stat after the program name."""
 
 
 class CollectorTime:
-    """Seconds and runs of the garbage collector, from `gc.callbacks`."""
+    """Time and number of garbage collections, measured with `gc.callbacks`."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -42,7 +42,7 @@ class CollectorTime:
 
 
 def declare_process(registry: MetricsRegistry, clock: Clock) -> Callable[[], None]:
-    """Declare `process_*`, `python_*` and `jvm_*`. The caller calls the returned function at the end."""
+    """Declare `process_*`, `python_*` and `jvm_*`. The caller must call the returned function when the node stops."""
     started = clock.now() - age_s()
     process, python, jvm = Category.PROCESS, Category.PYTHON, Category.JVM
     registry.counter(process, "cpu_seconds_total", "CPU time used, in seconds.").watch(process_time)
@@ -65,7 +65,7 @@ def declare_process(registry: MetricsRegistry, clock: Clock) -> Callable[[], Non
         collections.watch(partial(_collections, generation), str(generation))
     collector = CollectorTime()
     gc.callbacks.append(collector)
-    # for dashboards of Besu; the areas are those of the Java virtual machine
+    # Besu dashboards expect these memory areas of the Java virtual machine
     memory = registry.gauge(jvm, "memory_bytes_used", "Resident memory, where Besu shows its heap.", "area")
     memory.watch(resident_bytes, "heap")
     memory.watch(lambda: 0, "nonheap")
@@ -82,9 +82,11 @@ def _collections(generation: int) -> int:
 
 
 def age_s() -> float:
-    """Return the seconds since the start of the process, or its CPU time if the system does not report the start."""
+    """Return the seconds since the start of the process. If the system does not report the start, return the
+    CPU time.
+    """
     try:
-        # the program name may contain spaces and parentheses: the fields start after the last parenthesis
+        # the program name may contain spaces and parentheses, so the other fields start after the last parenthesis
         fields = _STAT.read_bytes().rpartition(b")")[2].split()
         return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[_STAT_START]) / os.sysconf("SC_CLK_TCK")
     except (OSError, AttributeError):
@@ -92,7 +94,7 @@ def age_s() -> float:
 
 
 def resident_bytes() -> int:
-    """Return resident memory in bytes. Without /proc, returns the maximum so far."""
+    """Return resident memory in bytes. On systems without /proc, return the maximum so far."""
     try:
         return int(_STATM.read_bytes().split()[1]) * _PAGE_BYTES
     except OSError:

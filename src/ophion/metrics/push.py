@@ -1,6 +1,6 @@
-"""Pushes metrics to a Prometheus push gateway at intervals and deletes them at the end.
+"""Pushes metrics to a Prometheus push gateway at intervals and deletes them when the node stops.
 
-Errors are logged, and the push is retried at the next interval. The node does not depend on the gateway.
+Errors are logged, and the push is retried at the next interval. The node runs without the gateway too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MAX_REPLY_BYTES: Final = 64 * 1024
 
 
 class PushService:
-    """Pushes until it is cancelled."""
+    """Pushes metrics until it is cancelled."""
 
     name = "metrics push"
 

@@ -1,8 +1,8 @@
 """Method tables that count and time requests.
 
-A service chooses its table at start: without metrics it uses the plain table at no cost. A call that waits is timed to
-its end, a streamed reply to its first piece. Calls that finish at once are all counted, but only one in sixteen is
-timed (`Durations.sample`), because reading the clock would cost more than counting.
+A service chooses its table at start: without metrics it uses the plain table at no cost. The duration of a call ends
+with its reply, and that of a streamed reply with its first piece. Calls that finish at once are all counted, but only
+one in sixteen is timed (`Durations.sample`), because reading the clock would cost more than counting.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from ophion.rpc.schema.registry import BoundMethod, Invoke, MethodTable, SubmitTransaction
 
 UNKNOWN: Final = "unknown"
-"""Label of all unknown methods."""
+"""Label that all unknown methods share."""
 
 
 class RequestMetrics:
-    """Count and duration of each method, on all transports."""
+    """Count and duration of requests by method, over all transports."""
 
     def __init__(self, registry: MetricsRegistry) -> None:
         self.times: Timer = registry.timer(
@@ -39,8 +39,8 @@ class RequestMetrics:
         )
 
     def measured(self, table: MethodTable) -> MethodTable:
-        """Return the same methods with measurement. Unknown methods share one label, because clients may send any
-        method name.
+        """Return the same methods with measurement. Unknown methods share one label, because clients may send
+        any name.
         """
         measured = table.map(self._measured)
         measured.on_unknown = lambda: self.errors.add(1, UNKNOWN, str(METHOD_NOT_FOUND.code))
@@ -83,7 +83,7 @@ def _direct(invoke: Invoke, durations: Durations, failed: Callable[[BaseExceptio
             durations.untimed -= 1
             try:
                 return invoke(params, caller)
-            except BaseException as error:  # a panic of the extension is not an `Exception`
+            except BaseException as error:  # catch BaseException, because a Rust panic is not an `Exception`
                 failed(error)
                 raise
         began = perf_counter()
@@ -114,7 +114,7 @@ def _submit_timed(
 
 
 class _Timed(Struct):
-    """A transaction that is timed through the pool."""
+    """A submitted transaction whose duration ends when the pool replies."""
 
     arrival: Arrival[list[Admission]]
     began: float
@@ -139,7 +139,7 @@ class _Timed(Struct):
         self.arrival.fail(error)
 
     def _note(self, errors: Sequence[Exception]) -> None:
-        if not self.is_recorded:  # `Intake` may report a failure after the response
+        if not self.is_recorded:  # record a request only once, because `Intake` may report a failure after the response
             self.is_recorded = True
             self.durations.record(perf_counter() - self.began)
             for error in errors:

@@ -25,7 +25,7 @@ _HOST_REFUSED: Final = Response(403, (b"Host not authorized.",), TEXT)
 
 
 class MetricsApplication:
-    """Paths of the metrics port."""
+    """Request handlers of the metrics port."""
 
     host_refused: Final = _HOST_REFUSED
 
@@ -35,7 +35,7 @@ class MetricsApplication:
         self._categories = frozenset(config.categories)
 
     def respond(self, request: Request) -> Result:
-        """Serve `/metrics` (`?name[]=...` selects families), and `/` for load balancers."""
+        """Respond to `/metrics` (`?name[]=...` selects families), and to `/` for load balancers."""
         if request.method != b"GET":
             return Response(405, headers=b"Allow: GET\r\n")
         if request.path == b"/":
@@ -49,7 +49,7 @@ class MetricsApplication:
         return Response(200, (self._registry.text(self._categories, names).encode(),), CONTENT_TYPE)
 
     def close(self) -> None:
-        """Do nothing: no request is pending."""
+        """Do nothing, because no request is ever pending."""
 
 
 def metrics_service(

@@ -9,7 +9,7 @@
     source_lock       refuses a directory that its client is using
     chain_migration   imports from a source, continues an interrupted run, compares the heads
     takeover          node key, static nodes and permission files; config_translation for config.toml
-    comparison        compares random answers of the old and the new node
+    comparison        compares replies of the old and the new node to random calls
     private           payloads and groups of Tessera and Orion; comparison of private states
 
 A source is only read. Every block is verified and executed by `chain.import_file`, as with `ophion blocks import`.

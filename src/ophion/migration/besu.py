@@ -3,8 +3,8 @@
 <data-path>/DATABASE_METADATA.json   {"version": 1} or {"v2": {"format": "BONSAI", "version": 3}}
 <data-path>/database/                RocksDB; each segment is a column family with a name of one byte
 
-The segment BLOCKCHAIN (1) is the same for Forest and Bonsai. Its keys are a prefix byte and a hash or number. The hash
-of the head is in the segment VARIABLES (11) from 23.4.2 on; earlier versions store it in BLOCKCHAIN.
+The segment BLOCKCHAIN (1) is the same for Forest and Bonsai. Its keys are a prefix byte and a hash or number. Besu from
+23.4.2 on stores the hash of the head in the segment VARIABLES (11); earlier versions store it in BLOCKCHAIN.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ophion.primitives.types import Hash32
 _BLOCKCHAIN: Final = "\x01"
 _VARIABLES: Final = "\x0b"
 _UNSEGMENTED: Final = "default"
-"""Besu before 1.2 kept everything in one column family, with the same keys."""
+"""Column family that Besu before 1.2 used for all data, with the same keys."""
 _HEAD_KEY: Final = b"chainHeadHash"
 _OLD_HEAD_KEY: Final = b"\x01" + _HEAD_KEY
 _HEADER, _BODY, _HASH = b"\x02", b"\x03", b"\x05"
@@ -36,7 +36,9 @@ class BesuSource:
     client = "Besu"
 
     def __init__(self, path: Path, links: Path) -> None:
-        """`path` is Besu's data path; `links` is a directory for links to its files."""
+        """Open the database. `path` is Besu's data path; `links` is a directory for links to the files of the
+        database.
+        """
         database = path / "database"
         if not (database / "CURRENT").is_file():
             raise CommandError(
@@ -84,7 +86,7 @@ class BesuSource:
         return self._database.get_many(self._segment, keys)
 
     def _find_head(self, path: Path) -> SourceHead:
-        """Find the head. After a downgrade of Besu, both segments hold a head; the higher block counts."""
+        """Find the head. After a downgrade of Besu, two segments hold a head, and the higher block counts."""
         stored = (self._database.get(_VARIABLES, _HEAD_KEY), self._database.get(self._segment, _OLD_HEAD_KEY))
         heads: list[SourceHead] = []
         for block_hash in stored:
@@ -101,7 +103,7 @@ def _hash_key(number: int) -> bytes:
 
 
 def read_storage_format(path: Path) -> str:
-    """Return the format in Besu's metadata file, for the report, such as `BONSAI 3`; `unknown` without the file."""
+    """Return the storage format for the report, such as `BONSAI 3`, or `unknown` if the metadata file is missing."""
     try:
         content = json.loads((path / "DATABASE_METADATA.json").read_bytes())
     except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The interface of a chain to migrate."""
+"""The interface of a source: the chain to migrate."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ class BlockSource(Protocol):
         ...
 
     def blocks(self, first: int, last: int) -> Iterator[bytes]:
-        """Yield the RLP of the canonical blocks `first` to `last`, in order. Runs in a thread of the import."""
+        """Yield the RLP of the canonical blocks `first` to `last`, in order. A thread of the import calls this
+        method.
+        """
         ...
 
     def close(self) -> None:
@@ -47,7 +49,7 @@ class BlockSource(Protocol):
 
 
 def join_block(header: bytes, body: bytes) -> bytes:
-    """Join the RLP of a header and of a body, which is a list of transactions, ommers and perhaps withdrawals."""
+    """Join the RLP of a header and a body. The body is a list of transactions, ommers and, if present, withdrawals."""
     is_list, start, end = rlp.head(body, 0)
     if not is_list or end != len(body):
         raise DecodeError("not the RLP list of one block body")
@@ -55,7 +57,7 @@ def join_block(header: bytes, body: bytes) -> bytes:
 
 
 def missing_block(client: str, number: int, part: str) -> CommandError:
-    """Return the error for a block that a source should have."""
+    """Return the error for a block that is missing in a source."""
     return CommandError(
         f"{client} has no {part} of block {number}. It has pruned old blocks or has not fetched them (fast, snap or"
         " checkpoint sync). Migrate from a node that has every block."
@@ -63,7 +65,7 @@ def missing_block(client: str, number: int, part: str) -> CommandError:
 
 
 def optional_package(name: str, purpose: str) -> ModuleType:
-    """Import a package of the extra `ophion[migrate]`; `CommandError` says how to install it."""
+    """Import a package of the extra `ophion[migrate]`. If it is missing, `CommandError` says how to install it."""
     try:
         return importlib.import_module(name)
     except ImportError:

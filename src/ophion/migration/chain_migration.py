@@ -1,7 +1,7 @@
 """Imports the blocks of a source and compares the heads.
 
-The database commits batches of blocks, so a killed run continues after the last batch: the number to continue from is
-found in the chain itself.
+The database commits batches of blocks, so a killed run continues after the last batch. The number of the next block is
+read from the chain.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ class Migrated(Struct, frozen=True):
     """Result of a migration."""
 
     head: SourceHead
-    """Equal in the source and in the new database."""
+    """Head of the source, which is also the head of the new database."""
     blocks: int
-    """Blocks of this run."""
+    """Number of blocks that this run has imported."""
     transactions: int
     first: int
     """Number of the first block of this run."""
 
 
 class ChainMigration:
-    """Moves one chain. After an interruption, a new `run` continues."""
+    """Moves one chain. After an interruption, another `run` continues."""
 
     def __init__(
         self,
@@ -40,7 +40,9 @@ class ChainMigration:
         on_progress: Callable[[int, int, int], None] | None = None,
         on_commit: Callable[[], None] | None = None,
     ) -> None:
-        """Calls `on_progress` with first block, current block and head, and `on_commit` after each batch."""
+        """Create a migration. `on_progress` receives first block, current block and head; `on_commit` is called after
+        each batch.
+        """
         self._source = source
         self._core = core
         self._clock = clock
@@ -48,9 +50,9 @@ class ChainMigration:
         self._on_commit = on_commit
 
     def run(self) -> Migrated:
-        """Import up to the source's head. Also imports blocks that a running source adds meanwhile.
+        """Import up to the source's head, including blocks that a running source adds during the import.
 
-        Raises `CommandError` for a source of another chain or a head that differs, and the errors of the import.
+        Raises `CommandError` if the source has another chain or another head, and the errors of the import.
         """
         self._check_genesis()
         first = self._first_missing(self._source.head())
@@ -63,7 +65,7 @@ class ChainMigration:
             done = self._import(start, head.number, first)
             blocks += done.blocks
             transactions += done.transactions
-            if not done.blocks:  # all blocks are known, on a branch that lost the fork choice
+            if not done.blocks:  # the chain already has all these blocks, on a branch that lost the fork choice
                 break
         self._check_head(head)
         return Migrated(head, blocks, transactions, first)
@@ -92,7 +94,7 @@ class ChainMigration:
             )
 
     def _first_missing(self, head: SourceHead) -> int:
-        """Return the number after the last common block."""
+        """Return the number after the last block that both chains have."""
         chain = self._core.chain
         low, high = 0, min(chain.head.number, head.number)
         if self._is_common(high):

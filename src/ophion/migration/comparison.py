@@ -1,4 +1,4 @@
-"""Compares answers of the old and the new node to random calls about blocks, transactions, logs and states."""
+"""Compares replies of the old and the new node to random calls about blocks, transactions, logs and states."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ _STATE_METHODS: Final = frozenset(
 
 
 class Difference(Struct, frozen=True):
-    """One call with different answers."""
+    """One call to which both nodes replied differently."""
 
     params: list[Any]
     place: str
-    """Path of the first different member."""
+    """JSON path of the first key whose value differs."""
     old: str
     new: str
 
 
 class MethodResult(Struct):
-    """Result of comparing the answers of one method."""
+    """Result of comparing the replies of one method."""
 
     compared: int = 0
     equal: int = 0
     failed: int = 0
-    """Calls that both nodes refuse; they count as equal, because texts and codes of errors differ between clients."""
+    """Calls that both nodes refuse. They count as equal, because texts and codes of errors differ between clients."""
     skipped: int = 0
-    """Calls for which the old node has no state any more."""
+    """Calls about states that the old node no longer has."""
     differences: list[Difference] = field(default_factory=list)
-    """The first few."""
+    """The first few differences between the replies of both nodes."""
     only_old: Counter[str] = field(default_factory=Counter)
-    """Members that only the old node sends; they are no difference."""
+    """JSON keys that only the old node sends. They do not count as differences."""
     only_new: Counter[str] = field(default_factory=Counter)
 
 
 class Comparison:
-    """Makes random calls about blocks up to the lower head of two nodes, and compares the answers."""
+    """Makes random calls to two nodes about blocks up to the lower head, and compares the replies."""
 
     def __init__(self, old: JsonRpcClient, new: JsonRpcClient, draw: random.Random) -> None:
         self._old = old
@@ -63,7 +63,9 @@ class Comparison:
         self.height = 0
 
     def run(self, count: int, on_progress: Callable[[int], None] | None = None) -> bool:
-        """Compare `count` answers. Returns whether all are equal. Raises `CommandError` if a node does not answer."""
+        """Compare the replies to `count` calls. Returns whether all are equal. Raises `CommandError` if a node does not
+        reply.
+        """
         self._learn()
         done = attempts = 0
         while done < count and attempts < 4 * count:
@@ -78,7 +80,7 @@ class Comparison:
         return all(result.equal == result.compared for result in self.methods.values())
 
     def _learn(self) -> None:
-        """Read random blocks of the old node, to ask about their transactions and accounts."""
+        """Read random blocks of the old node. Their transactions and accounts become arguments of later calls."""
         heads = [int(str(client.call("eth_blockNumber")), 16) for client in (self._old, self._new)]
         self.height = min(heads)
         if self._old.call("eth_chainId") != self._new.call("eth_chainId"):
@@ -138,7 +140,7 @@ class Comparison:
         return "eth_call", [call, hex(self._number())]
 
     def _has_state(self, number: str) -> bool:
-        """Whether the old node has the state of a block. If so, a failed call has another cause than a missing
+        """Whether the old node has the state of a block. If it has, a failed call has another cause than a missing
         state.
         """
         if number not in self._states:
@@ -147,7 +149,7 @@ class Comparison:
         return self._states[number]
 
     def _compare(self, call: Call, old: Any, new: Any) -> int:
-        """Record one pair of answers. Returns 1, or 0 if nothing was compared because the old node lacks the state."""
+        """Record one pair of replies. Returns 1, or 0 if the old node lacks the state and nothing was compared."""
         method, params = call
         result = self.methods.setdefault(method, MethodResult())
         if isinstance(old, Failure) and method in _STATE_METHODS and not self._has_state(params[-1]):
@@ -167,7 +169,7 @@ class Comparison:
 
 
 def find_difference(old: Any, new: Any, place: str, result: MethodResult) -> tuple[str, str, str] | None:
-    """Return the JSON path and both values of the first difference. Ignores the case of hex digits."""
+    """Return the JSON path and both values of the first difference. Letter case of hex digits is ignored."""
     if isinstance(old, dict) and isinstance(new, dict):
         result.only_old.update(name for name in old.keys() - new.keys() if old[name] is not None)
         result.only_new.update(name for name in new.keys() - old.keys() if new[name] is not None)

@@ -1,4 +1,4 @@
-"""Translates a configuration file of Besu into one of Ophion, with a report of each line."""
+"""Translates a configuration file of Besu into a file of Ophion, with a report on each line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ophion.runtime.options import specs_of
 
 _DATA_PATH: Final = "data-path"
 _OWN_FILES: Final = frozenset(("node-private-key-file", "static-nodes-file"))
-"""Options whose files are taken over into the data path, under the default name."""
+"""Options that name a file. Without the option, a file with a default name in the data path is used."""
 
 
 class ConfigLine(Struct, frozen=True):
@@ -27,17 +27,17 @@ class ConfigLine(Struct, frozen=True):
 
 
 class TranslatedConfig(Struct, frozen=True):
-    """A translated file."""
+    """A configuration file translated to options of Ophion, with its report."""
 
     source: Path
     text: str
     lines: list[ConfigLine]
     by_hand: list[str]
-    """Lines that need a decision of the operator."""
+    """Lines for which the operator must decide what to do."""
 
 
 def translate_config(file: Path, data_path: Path) -> TranslatedConfig:
-    """Translate a file of Besu; raises `ConfigError` when it cannot be read. Keys stay in their order."""
+    """Translate a file of Besu and keep the order of its keys. Raises `ConfigError` when the file cannot be read."""
     try:
         table = table_of(file)
     except (OSError, NotRegularFile, ValueError) as error:
@@ -78,5 +78,5 @@ def _translate(key: str, value: object, own: set[str], data_path: Path, result: 
 
 
 def _toml(value: object) -> str:
-    """Format a value as JSON: its strings, numbers, booleans and lists are also valid TOML."""
+    """Format a value as JSON, because JSON strings, numbers, booleans and lists are also valid TOML."""
     return json.dumps(value, default=str, ensure_ascii=False)

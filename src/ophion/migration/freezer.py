@@ -1,7 +1,7 @@
 """geth's freezer: append-only tables of old blocks.
 
-A table has an index of 6-byte entries (number of the data file, offset in it) and data files. The first entry holds the
-first data file and the number of removed items. Item n lies between entries n and n + 1.
+A table has data files and an index of 6-byte entries (number of the data file, offset in this file). The first entry
+holds the first data file and the number of removed items. Item n lies between entries n and n + 1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ENTRY_BYTES: Final = 6
 
 
 class FreezerTable:
-    """One table, such as `headers`; raises `CommandError` when it cannot be read."""
+    """One table, such as `headers`. Raises `CommandError` when the table cannot be read."""
 
     def __init__(self, path: Path, name: str, is_compressed: bool = True) -> None:
         self._path = path
@@ -26,7 +26,7 @@ class FreezerTable:
         self._unpack: Any = None
         self._index: BinaryIO | None = None
         self.first = self.count = 0
-        """Number of the first item, and the number after the last one."""
+        """Number of the first item; `count` is the number after the last item."""
         index = path / f"{name}.{self._kind}idx"
         if not index.is_file() or index.stat().st_size < _ENTRY_BYTES:
             return
@@ -38,7 +38,7 @@ class FreezerTable:
         self.count = self.first + index.stat().st_size // _ENTRY_BYTES - 1
 
     def get(self, number: int) -> bytes | None:
-        """Return an item, or None if the table does not have it."""
+        """Return an item, or None if the table does not contain it."""
         if self._index is None or not self.first <= number < self.count:
             return None
         place = number - self.first
@@ -46,9 +46,9 @@ class FreezerTable:
         entries = self._index.read(2 * _ENTRY_BYTES)
         start_file, start = int.from_bytes(entries[:2], "big"), int.from_bytes(entries[2:6], "big")
         end_file, end = int.from_bytes(entries[6:8], "big"), int.from_bytes(entries[8:], "big")
-        if not place:  # entry 0 holds the number of removed items instead of an offset
+        if not place:  # index entry 0 holds the number of removed items instead of an offset
             start_file, start = self._first_file, 0
-        if start_file != end_file:  # items never span files, so this one begins its file
+        if start_file != end_file:  # an item never spans two files, so this item is at the start of its file
             start = 0
         try:
             file = self._files.get(end_file)

@@ -1,7 +1,7 @@
 """The chain in a data directory of geth or GoQuorum.
 
 <datadir>/geth/chaindata/                 LevelDB or Pebble: recent blocks
-<datadir>/geth/chaindata/ancient/chain/   freezer: older blocks; without `chain` before geth 1.11
+<datadir>/geth/chaindata/ancient/chain/   freezer: older blocks; geth before 1.11 has no folder `chain`
 
 Keys: `h` number hash (header), `h` number `n` (canonical hash), `b` number hash (body), `H` hash (number), `LastBlock`.
 """
@@ -28,7 +28,9 @@ class GethSource:
     """Blocks of a stopped geth or GoQuorum node."""
 
     def __init__(self, path: Path, ancient: Path | None = None) -> None:
-        """`ancient` is the directory of the freezer, if not the default (--datadir.ancient of geth)."""
+        """Open the database. `ancient` is the directory of the freezer (geth's --datadir.ancient); None uses the
+        default.
+        """
         chaindata = next((path / place for place in _CHAINDATA if is_sorted_database(path / place)), None)
         if chaindata is None:
             raise CommandError(

@@ -1,4 +1,4 @@
-"""A file of concatenated RLP blocks, as Besu, geth, GoQuorum and Ophion export them."""
+"""Reads a file of concatenated RLP blocks, the export format of Besu, geth, GoQuorum and Ophion."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class RlpFileSource:
     client = "the file"
 
     def __init__(self, path: Path, engine: Engine) -> None:
-        """Reads the length of each block, and the headers of the first and the last block."""
+        """Open the file. Reads the length of each block, and the headers of the first and the last block."""
         self._path = path
         self._engine = engine
-        # positions of all blocks and the end of the file
+        # `_offsets` holds the offsets of all blocks, followed by the size of the file
         self._offsets = array("Q")
         try:
             self._file = path.open("rb")
@@ -47,7 +47,7 @@ class RlpFileSource:
         self._head = SourceHead(last.number, last.hash)
 
     def head(self) -> SourceHead:
-        """Return the last block."""
+        """Return the last block of the file."""
         return self._head
 
     def hash_at(self, number: int) -> Hash32 | None:
@@ -57,7 +57,7 @@ class RlpFileSource:
         return self._header(number - self._first).hash
 
     def blocks(self, first: int, last: int) -> Iterator[bytes]:
-        """Yield the RLP of the blocks. Blocks before the first block of the file are skipped."""
+        """Yield the RLP of blocks in a range. Numbers below the first block of the file are skipped."""
         with self._path.open("rb") as file:
             for number in range(max(first, self._first), last + 1):
                 index = number - self._first

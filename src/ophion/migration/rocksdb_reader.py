@@ -1,4 +1,4 @@
-"""Opens a RocksDB database of another client without writing to its directory."""
+"""Opens a RocksDB database of another client without writing to the client's directory."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ _MAX_OPEN_FILES: Final = 256
 class RocksDatabase:
     """A read-only RocksDB database.
 
-    RocksDB and its Python package write files next to the database they open. So this class opens a directory of links
-    to the files of the source.
+    RocksDB and its Python package write files next to the database that they open. So this class opens another
+    directory, which has links to the files of the source.
     """
 
     def __init__(self, path: Path, links: Path, client: str) -> None:
-        """`links` is the directory to create for the links. An existing directory is replaced; `close` removes it."""
+        """Open the database. `links` is the directory for the links: it replaces an existing directory, and `close`
+        removes it.
+        """
         package = optional_package("rocksdict", f"Reading the database of {client}")
         self._lock = SourceLock(path / "LOCK", client)
         self._links = links
@@ -58,7 +60,7 @@ class RocksDatabase:
         return self.get_many(family, [key])[0]
 
     def get_many(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Return the values of several keys."""
+        """Return the values of several keys, with None for each missing key."""
         found = self._families.get(family)
         if found is None:
             return [None] * len(keys)

@@ -16,7 +16,7 @@ _LEGACY, _ACCESS_LIST, _FEE_MARKET, _BLOB, _SET_CODE = range(5)
 
 
 def encode_json_header(block: Json) -> Header:
-    """Read the header out of a JSON block or uncle; `DecodeError` names a missing member."""
+    """Encode the header of a JSON block or uncle. `DecodeError` names a missing JSON key."""
     number, data = _number, _data
     return Header(
         parent_hash=data(block, "parentHash"),
@@ -44,7 +44,7 @@ def encode_json_header(block: Json) -> Header:
 
 
 def encode_json_block(block: Json, uncles: Sequence[Json]) -> bytes:
-    """Encode a JSON block with full transactions. The import checks its roots later."""
+    """Encode a JSON block with full transactions as RLP. The import later checks the roots."""
     header = encode_json_header(block)
     transactions = [encode_json_transaction(transaction) for transaction in block.get("transactions") or ()]
     parts = [
@@ -58,7 +58,7 @@ def encode_json_block(block: Json, uncles: Sequence[Json]) -> bytes:
 
 
 def encode_json_transaction(transaction: Json) -> bytes:
-    """Encode a transaction in the form used in a block: a list, or a byte string for a typed transaction."""
+    """Encode a transaction as it appears in a block: a list, or a byte string for a typed transaction."""
     number, data = _number, _data
     kind = number(transaction, "type") if transaction.get("type") is not None else _LEGACY
     nonce, gas, value = (number(transaction, name) for name in ("nonce", "gas", "value"))

@@ -1,7 +1,7 @@
 """A running old node as the source, over JSON-RPC.
 
-debug_getRawBlock returns RLP. If the node refuses this method, the result of eth_getBlockByNumber is encoded as RLP and
-its hash is checked.
+debug_getRawBlock returns RLP. If the node refuses this method, the reply of eth_getBlockByNumber is encoded as RLP and
+the hash is checked.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RpcSource:
         return self._hash(block) if isinstance(block, dict) else None
 
     def blocks(self, first: int, last: int) -> Iterator[bytes]:
-        """Yield the RLP of the canonical blocks; some batches are fetched ahead."""
+        """Yield the RLP of the canonical blocks. Some batches are fetched ahead."""
         fetch = self._raw_blocks if self.has_raw_blocks else self._json_blocks
         starts = iter(range(first, last + 1, _BATCH_BLOCKS))
         pending: deque[Future[list[bytes]]] = deque()

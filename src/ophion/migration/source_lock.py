@@ -1,4 +1,4 @@
-"""Refuses a database that its client is using, and keeps the client out while the database is read."""
+"""Refuses a database that its client is using, and prevents the client from starting while the database is read."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ class SourceLock:
     """A shared lock on the lock file of a database.
 
     RocksDB and Pebble lock this file with `fcntl`, geth's LevelDB locks it with `flock`, so this class acquires both
-    kinds of lock. A shared lock needs no write permission. The client cannot start before the locks are released.
+    kinds of lock. A shared lock needs no write permission. The client cannot start until the locks are released.
     """
 
     def __init__(self, file: Path, client: str) -> None:
-        """Raises `CommandError` if a process holds the lock. Without a lock file, the database is not in use."""
+        """Acquire the lock. Raises `CommandError` if a process holds it. A database without a lock file is not
+        in use.
+        """
         self._descriptor: int | None = None
         try:
             descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
@@ -37,7 +39,7 @@ class SourceLock:
             if owner is not None:
                 raise BlockingIOError
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            with suppress(OSError):  # not all file systems have these locks
+            with suppress(OSError):  # some file systems do not support locks
                 fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             self.close()
@@ -47,7 +49,7 @@ class SourceLock:
                 " it is stopped and migrate the copy, or use --rpc=URL with the running node."
             ) from None
         except OSError:
-            return  # without locks in the file system, use by a client cannot be detected
+            return  # without file locks, this node cannot detect whether a client uses the database
 
     def close(self) -> None:
         """Release the lock."""
@@ -57,7 +59,9 @@ class SourceLock:
 
 
 def _fcntl_owner(descriptor: int) -> int | None:
-    """Return the process with an exclusive `fcntl` lock on the file; 0 if the process runs on another machine."""
+    """Return the id of the process with an exclusive `fcntl` lock on the file, or 0 if that process is on another
+    machine.
+    """
     asked = struct.pack(_FLOCK, fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
     try:
         found = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))

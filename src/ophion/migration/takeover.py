@@ -1,4 +1,4 @@
-"""Takes over the small files of an old node: node key, static nodes, permission files, configuration.
+"""Copies the small files of an old node: node key, static nodes, permission files, configuration.
 
 An existing file in the new data directory is never overwritten. The old directory is only read.
 """
@@ -25,15 +25,17 @@ _PLAIN: Final = 0o644
 
 
 class OldLayout(Struct, frozen=True):
-    """Paths of a client's files below its data directory. Of several paths, the first that exists is used."""
+    """Paths of a client's files below its data directory. If a field has several paths, the first existing file is
+    used.
+    """
 
     keys: tuple[str, ...]
     static_nodes: tuple[str, ...]
     allowed_nodes: tuple[str, ...] = ()
-    """JSON lists of enode URLs that become an allow list (GoQuorum)."""
+    """JSON lists of enode URLs from which an allow list is made (GoQuorum)."""
     copied: tuple[str, ...] = ()
     by_hand: tuple[tuple[str, str], ...] = ()
-    """Files or directories that are not taken over, and what to do with them."""
+    """Files or directories that are not copied, each with an instruction for the operator."""
 
 
 BESU_LAYOUT: Final = OldLayout(
@@ -66,7 +68,7 @@ class TakenFile(Struct, frozen=True):
 
 
 class Takeover(Struct, frozen=True):
-    """The copied files, the steps to do by hand, and the translated configuration."""
+    """Result: the copied files, the steps for the operator, and the translated configuration."""
 
     files: list[TakenFile]
     by_hand: list[str]

@@ -1,7 +1,7 @@
 """Checks once, at import, that the extension was built for these Python sources.
 
-The text of `_native.pyi` is compiled into the extension. An outdated extension (sources updated, not rebuilt) would
-otherwise fail later with an obscure error.
+The text of `_native.pyi` is compiled into the extension. Without this check, an outdated extension would fail later
+with an obscure error.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def check_contract() -> None:
     try:
         contract = (place.parent / "_native.pyi").read_text("utf-8")
     except FileNotFoundError:
-        # without stubs this is an installed package, which has a matching extension
+        # an installed package has no stubs, and its extension always matches its sources
         return
-    # very old extensions lack `keeps`
+    # very old extensions have no function `keeps`
     keeps = getattr(_native, "keeps", None)
     if keeps is None or not keeps(contract):
         raise ExtensionError(

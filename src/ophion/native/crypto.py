@@ -27,12 +27,12 @@ __all__ = [
 
 
 class PrivateKey:
-    """A secp256k1 key. Its secret never appears in a log or a traceback."""
+    """A secp256k1 private key. The secret never appears in a log or a traceback."""
 
     __slots__ = ("_secret", "address", "public_key")
 
     def __init__(self, secret: bytes) -> None:
-        """Raises `KeyFileError` when the 32 bytes are not a key (zero, or not below the order of the curve)."""
+        """Raise `KeyFileError` when the 32 bytes are not a key (zero, or not below the order of the curve)."""
         try:
             self.public_key = public_key(secret)
         except DecodeError as error:

@@ -1,4 +1,4 @@
-"""Checking and running GraphQL requests."""
+"""Validation and execution of GraphQL requests."""
 
 from ophion._native import GraphqlAsk, GraphqlEngine, GraphqlQuery, GraphqlReply, GraphqlRound, GraphqlText
 

@@ -1,4 +1,4 @@
-"""Runners for the public state and transaction tests. Each takes the bytes of one file.
+"""Runners for the public state and transaction tests. Each runner takes the bytes of one file.
 
 An outcome is (case, fork and indexes, passed or None when skipped, detail).
 """

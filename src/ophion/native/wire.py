@@ -1,6 +1,6 @@
 """The wire protocols of peers, as bytes: handshakes, frames, discovery packets, node records.
 
-No code here uses a socket. The steps of one connection are:
+The functions use no sockets. The steps of one connection are:
 
     Handshake.caller              reads the node id that an auth message claims, before any response
     Handshake.initiate / answer   auth and ack                  -> Session
@@ -10,7 +10,7 @@ No code here uses a socket. The steps of one connection are:
     session.feed(b"")             the bytes received after the Hello; later calls pass new bytes
     session.seal(messages)        frames to write
 
-`WireError` is raised for invalid input of a peer.
+A peer's invalid input raises `WireError`.
 """
 
 from ophion._native import (

@@ -13,5 +13,6 @@
     dev_preset        `ophion dev` as a list of ordinary options
     banner            startup text for a terminal; ports_file is for scripts
 
-Only the command line is above this package. Packages below it do not know where an option came from.
+Only the command line is above this package. Packages below do not know whether an option came from a flag, a variable
+or a file.
 """

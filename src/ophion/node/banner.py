@@ -13,10 +13,10 @@ from ophion.primitives.types import WEI_PER_ETHER
 
 
 class Summary(Struct, frozen=True):
-    """Facts about a running node."""
+    """Values of a running node that the startup text shows."""
 
     endpoints: Mapping[str, str]
-    """URL of each service."""
+    """URL of each service, by service name."""
     network: str
     chain_id: int
     accounts: Sequence[DevAccount]

@@ -67,11 +67,11 @@ class Core(Struct, frozen=True):
     mining: MiningControl
     permissions: Permissions
     proposals: LocalProposals | None = None
-    """Votes that this node casts for or against members; None without proof of authority."""
+    """Votes of this node's operator on validators or signers; None without proof of authority."""
     bft: BftDriver | None = None
-    """The consensus driver of an IBFT 2.0 or QBFT network."""
+    """The consensus driver of an IBFT 2.0 or QBFT network; None on other networks."""
     dev: DevNode | None = None
-    """The cheat codes of a development network."""
+    """The cheat codes of a development network; None on other networks."""
 
 
 def build_core(
@@ -85,9 +85,9 @@ def build_core(
     data_path: Path | None = None,
     permissions: Permissions | None = None,
 ) -> Core:
-    """Build chain, pool and producer of one network. If `data_path` is given, local transactions are saved there.
+    """Build chain, pool and producer of one network. With `data_path`, local transactions are saved there.
 
-    `signer` is the validator key, which is the node's key unless an option names another.
+    `signer` is the validator key. It is the node's key unless an option names another key.
     """
     spec = genesis.spec
     permissions = permissions or Permissions()
@@ -95,7 +95,7 @@ def build_core(
     engine = engine_for(spec, equal_timestamps=config.miner.equal_timestamps)
     node_clock, dev = clock, None
     if config.has_cheat_codes:
-        # imported here: only development networks need it
+        # lazy import: only development networks need this module
         from ophion.node.dev_core import DevBuild
 
         dev = DevBuild(config, spec, clock, entropy)
@@ -108,7 +108,7 @@ def build_core(
     keeps_revert_data = config.access.revert_reason_enabled
     permissions.use_contracts(config.permissions, chain)
     if data_path is not None and config.permissions.is_used:
-        # imported here, so that a node without permission rules starts faster
+        # lazy import: a node without permission rules starts faster
         from ophion.permissions.audit import NAME, AuditLog
 
         permissions.record_changes(AuditLog(data_path / NAME, node_clock, lanes.write), chain)
@@ -141,7 +141,7 @@ def build_core(
     proposals, bft = LocalProposals(), None
     sealer: Sealer
     if spec.engine is EngineKind.CLIQUE:
-        # imported here: only Clique networks need it
+        # lazy import: only Clique networks need this module
         from random import Random
 
         from ophion.consensus.clique import CliqueEngine
@@ -151,7 +151,7 @@ def build_core(
         clique = engine.clique if isinstance(engine, MigrationEngine) else engine
         assert isinstance(clique, CliqueEngine)
 
-        # not a secret: it only varies how long out-of-turn signers wait
+        # the seed need not be secret, because it only varies how long out-of-turn signers wait
         randomness = Random(entropy.token(16))
         parameters = spec.clique or CliqueParameters()
         last = None if spec.migration_block is None else spec.migration_block - 1
@@ -198,7 +198,9 @@ def pool_head(queries: Queries) -> PoolHead:
 
 
 def _blob_limit(fork: Fork, block_limit: int) -> int:
-    """Return how many blobs one transaction may have: as many as a block, but fewer from Osaka on (EIP-7594)."""
+    """Return the maximum number of blobs of one transaction. From Osaka on (EIP-7594) it is lower than that of
+    a block.
+    """
     return min(block_limit, _BLOBS_PER_TRANSACTION) if fork.has(Milestone.OSAKA) else block_limit
 
 
@@ -212,12 +214,12 @@ def _check_production(config: NodeConfig, spec: ChainSpec) -> None:
 
 
 def _is_authority(spec: ChainSpec) -> bool:
-    """Return whether validators or signers produce the blocks (proof of authority)."""
+    """Whether validators or signers produce the blocks (proof of authority)."""
     return spec.engine is not EngineKind.ETHASH and spec.terminal_total_difficulty is None
 
 
 def _earner(spec: ChainSpec, engine: Engine, node_address: Address) -> Callable[[Header], Address]:
-    """Return a function that returns the fee recipient of a block that this node has not sealed yet."""
+    """Return a function from a draft header to the address that earns its fees. The draft has no seal yet."""
     if spec.engine is EngineKind.CLIQUE:
         first = spec.migration_block
         return lambda draft: (
@@ -238,7 +240,7 @@ def _bft(
     lanes: Lanes,
     running_since: float | None = None,
 ) -> BftDriver:
-    # imported here, so that networks without BFT start faster
+    # lazy import: networks without BFT start faster
     from ophion.consensus.bft.engine import BftEngine
     from ophion.producer.bft_driver import BftDriver
     from ophion.producer.bft_tuning import BftTuning
@@ -267,11 +269,11 @@ def _bft(
 
 
 def _etcd_votes(config: NodeConfig, chain: Chain, validator: Address) -> EtcdVotes | None:
-    """Return the shared vote store, if an option names one."""
+    """Return the shared vote store that an option names, or None."""
     store = config.consensus.vote_store
     if store is None:
         return None
-    # imported here: few validators share their key
+    # lazy import: few validators share their key with another node
     from ophion.producer.etcd_votes import EtcdVotes
 
     return EtcdVotes(store.endpoints, store.prefix, chain.genesis.hash, validator, config.consensus.vote_store_tls())
@@ -286,7 +288,7 @@ def _mining(
     lanes: Lanes,
     entropy: Entropy,
 ) -> MiningControl:
-    """Return the producer of proof-of-work blocks; None on a merged chain."""
+    """Return the producer of proof-of-work blocks, or None on a merged chain."""
     name = assembler.chain.engine.name
     if spec.terminal_total_difficulty is not None:
         return MiningControl(settings, floor, None, None, None, name)

@@ -23,7 +23,7 @@ _PAUSE_S: Final = 0.02
 
 
 class CacheWarmup:
-    """A service that imports modules during the first tenths of a second and then idles."""
+    """A service that imports modules during the first tenths of a second and then does nothing."""
 
     name = "warming"
 

@@ -1,6 +1,6 @@
 """Compatibility profiles (`--compat`): defaults of other clients, in one table.
 
-A profile sets options that no other source sets. `rpc.discover` shows the profile in `info.x-compat`.
+A profile sets only options that no other source sets. `rpc.discover` shows the profile in `info.x-compat`.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ COMPAT_TABLE: Final[Mapping[str, Mapping[Compat, str]]] = {
     "rpc-tx-feecap": {Compat.BESU_21: _ETHER, Compat.BESU_26: _ETHER, Compat.GETH_1_13: _ETHER},
     "rpc-max-logs-range": {Compat.BESU_26: "5000"},
 }
-"""Option, then its value in each profile; a profile without a value leaves Ophion's default."""
+"""Options, each with its value by profile. If a profile has no value, Ophion's default applies."""
 
 _DEV_PREFIX: Final = "dev-"
 
 
 def compat_settings(given: Iterable[Given], specs: Iterable[OptionSpec]) -> Iterator[Given]:
-    """Yield the settings of the chosen profile. Without a genesis file, includes options of the dev network."""
+    """Yield the settings of the chosen profile. Without a genesis file, options of the dev network are included."""
     chosen = _chosen(given)
     if chosen is None:
         return
@@ -90,5 +90,5 @@ def _chosen(given: Iterable[Given]) -> Compat | None:
     if not found:
         return None
     text = min(found, key=lambda item: item.source.value).texts
-    # the loader reports an unknown name
+    # return None for an unknown name, because the option loader reports unknown names
     return next((one for one in Compat if text and one.value == text[0].lower()), None)

@@ -1,7 +1,7 @@
 """`NodeConfig`: the options of all packages in one tree.
 
-Each package declares its own options; options of the node as a whole are here. Flags, environment variables, file keys,
-help and documentation are derived from this tree.
+Each package declares its own options. This module declares the options of the node as a whole. Flags, environment
+variables, file keys, help and documentation are derived from this tree.
 """
 
 from __future__ import annotations
@@ -137,19 +137,21 @@ class NodeConfig(Options):
 
     @property
     def speaks_tls(self) -> bool:
-        """Return whether any connection may use TLS: services, enclaves, the vote store."""
+        """Whether any connection may use TLS: services, enclaves, the vote store."""
         services = (self.http_tls, self.websocket_tls, self.graphql_tls, self.metrics_tls)
         return self.privacy.enabled or self.consensus.votes_over_tls or any(service.enabled for service in services)
 
     @property
     def accounts(self) -> tuple[DevAccount, ...]:
-        """Return the funded accounts with published private keys. Empty unless this is a development network."""
+        """Return the funded accounts with published private keys. Only development networks have such accounts."""
         own = self.dev.accounts if self.network.name is not None else None
         return self.network.accounts if own is None else own
 
     @property
     def has_cheat_codes(self) -> bool:
-        """Return whether clients may edit the chain: only without peers and with cheat-code methods enabled."""
+        """Whether clients may edit the chain. This requires a node without peers and with cheat-code methods
+        enabled.
+        """
         services = ((self.http.enabled, self.http.groups), (self.websocket.enabled, self.websocket.groups))
         return any(is_on and not CHEAT_CODES.isdisjoint(groups) for is_on, groups in services)
 
@@ -187,7 +189,7 @@ class NodeConfig(Options):
             )
 
     def exposed_signers(self) -> list[str]:
-        """Return the flags of services through which other machines could sign for dev accounts without a token."""
+        """Return the flags of services that let other machines sign for dev accounts without a token."""
         if not self.network.dev_unlocked:
             return []
         services = (

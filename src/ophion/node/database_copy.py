@@ -2,9 +2,9 @@
 
     database ── read transaction ──> pipe ── rate limit ──> file ──> fsync ──> check ──> rename
 
-The copy is a snapshot without free pages. A running node continues meanwhile. Its file may grow, because it cannot
-reuse pages freed before the copy is complete. The copy gets its final name once it is on disk and checked: if this
-process is killed, the copy is either complete or absent.
+The copy is a snapshot without free pages. A running node continues during the copy. Its file may grow, because the node
+cannot reuse freed pages until the copy is complete. The copy gets its final name after it is on disk and checked. If
+this process is killed, the copy is either complete or absent.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from ophion.runtime.operator_files import force_directory
 
 _PIECE: Final = 1 << 20
 _FORCED_EVERY: Final = 32 << 20
-"""Bytes between two fsync calls. With more, the node would wait for the disk."""
+"""Bytes between two fsync calls. With longer intervals, each fsync would delay commits of the node."""
 _SPARE: Final = 16 << 20
 _MAX_FINDINGS: Final = 10
 
@@ -48,17 +48,17 @@ class CopyStep(Enum):
     """A step of a copy, for progress reports."""
 
     COPYING = auto()
-    """Progress is counted in bytes."""
+    """The copy itself; progress is counted in bytes."""
     CHECKING = auto()
-    """Progress is counted in entries."""
+    """The check of the copy; progress is counted in database entries."""
 
 
 OnProgress = Callable[[CopyStep, int, int], None]
-"""Called with the step, the amount done and the total. If it raises, the copy stops."""
+"""Receives the step, the amount done and the total. If the function raises, the copy stops."""
 
 
 class Copied(Struct, frozen=True):
-    """Result of a completed copy."""
+    """Result of a completed database copy."""
 
     number: int
     hash: bytes
@@ -69,8 +69,8 @@ class Copied(Struct, frozen=True):
 def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on_progress: OnProgress) -> Copied:
     """Copy the database of a data path to a new data path. The node may be running.
 
-    The copy leaves out the durable votes of a validator. `bytes_a_second` is 0 for no limit. After a `StorageError` the
-    target does not exist.
+    The copy does not contain the durable votes of a validator. `bytes_a_second` limits the rate; 0 means no limit.
+    After a `StorageError` the target does not exist.
     """
     source = DataDirectory.beside_a_node(data_path)
     _expect_nothing(target)
@@ -94,7 +94,7 @@ def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on
 
 
 def compact(directory: DataDirectory, on_progress: OnProgress) -> tuple[int, Copied]:
-    """Replace the database by a copy without free pages. Returns the old size and the copy.
+    """Replace the database by a copy without free pages. Returns the old size and the result of the copy.
 
     No other process may use the database.
     """
@@ -107,7 +107,7 @@ def compact(directory: DataDirectory, on_progress: OnProgress) -> tuple[int, Cop
         try:
             copied = _copy(directory.store(read_only=True), new, 0, True, on_progress)
             directory.close_store()
-            # LMDB's lock file belongs to the old database; the next process creates a new one
+            # delete LMDB's lock file, which belongs to the old database; the next process creates a new lock file
             (database / LOCK_FILE).unlink(missing_ok=True)
             (new / DATA_FILE).replace(database / DATA_FILE)
             force_directory(database)
@@ -146,11 +146,11 @@ def damage(store: Store, most: int, on_progress: OnProgress) -> list[str]:
 
 
 def _forget_votes(folder: Path) -> None:
-    """Remove the durable votes from a copy. They are outdated by the time the copy is used.
+    """Remove the durable votes from a copy, because they are outdated by the time the copy is used.
 
     A validator without votes waits until it cannot contradict its earlier votes. With outdated votes it would not wait.
     """
-    # imported here, because it imports all of consensus
+    # lazy import: this module imports all consensus modules
     from ophion.producer.vote_store import MEMORY_KEY, without_votes
 
     with closing(open_store(folder, create=False, read_only=True)) as copy, translated():
@@ -162,12 +162,11 @@ def _forget_votes(folder: Path) -> None:
 
 
 def _pour(store: Store, target: Path, bytes_a_second: int, on_bytes: Callable[[int], None]) -> None:
-    """Write the database into a file through a pipe, where bytes are counted and the rate is limited."""
+    """Write the database into a file through a pipe, which counts bytes and limits the rate."""
     read_end, write_end = os.pipe()
     with ThreadPoolExecutor(1, thread_name_prefix="copy") as executor:
-        with open(
-            read_end, "rb", buffering=0
-        ) as pipe:  # the pipe closes before the executor waits, so that a failure ends both sides
+        with open(read_end, "rb", buffering=0) as pipe:
+            # close the pipe before the executor waits for its thread, so that a failure ends both reader and writer
             pouring = executor.submit(_read, store, write_end)
             with open(target, "xb", opener=_for_its_owner) as file:
                 _write(pipe, file, bytes_a_second, on_bytes)
@@ -204,7 +203,7 @@ def _force(file: BinaryIO, start: int, end: int) -> None:
     file.flush()
     os.fsync(file.fileno())
     if hasattr(os, "posix_fadvise"):
-        # the node needs the page cache, so drop the pages of the copy
+        # drop the pages of the copy from the page cache, because the node needs that cache
         os.posix_fadvise(file.fileno(), start, end - start, os.POSIX_FADV_DONTNEED)
 
 
@@ -229,7 +228,7 @@ def _clear(folder: Path) -> None:
 
 
 def remove_copy(partial: Path) -> None:
-    """Remove the files that a copy writes, and no others."""
+    """Remove only the files that a copy writes."""
     for name in (f"database/{DATA_FILE}", f"database/{LOCK_FILE}", "database/DATABASE_METADATA.json", "lock"):
         (partial / name).unlink(missing_ok=True)
     for folder in (partial / "database", partial):
@@ -239,7 +238,7 @@ def remove_copy(partial: Path) -> None:
 
 @contextmanager
 def _held(database: Path, kind: int) -> Iterator[None]:
-    """Hold the copy lock, so that compaction does not replace the file during a copy."""
+    """Hold the copy lock, so that no compaction replaces the file during a copy."""
     descriptor = os.open(database, os.O_RDONLY)
     try:
         try:

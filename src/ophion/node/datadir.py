@@ -76,10 +76,10 @@ class DataConfig(Options):
         try:
             str(self.data_path).encode()
         except UnicodeEncodeError:
-            # LMDB accepts only paths that are text
+            # refuse a path that is not UTF-8, because LMDB accepts only text paths
             yield f"The data path {str(self.data_path)!a} cannot be used: its name is not UTF-8."
         else:
-            # `Path.is_file` would raise without permission
+            # use `os.path`, because `Path.is_file` raises an error if a permission is missing
             if os.path.isfile(self.data_path):
                 yield f"The data path {self.data_path} cannot be used: {_IS_A_FILE}."
         if self.node_private_key_file is not None and os.path.exists(self.node_private_key_file):
@@ -100,7 +100,7 @@ class DataConfig(Options):
 
 
 class DataDirectory:
-    """An open data directory; a context manager. Holds the lock until closed."""
+    """An open data directory. It is a context manager and holds the lock until it is closed."""
 
     def __init__(self, path: Path, lock: int | None) -> None:
         self.path = path
@@ -112,7 +112,7 @@ class DataDirectory:
         """Open and lock a directory for reading and writing. Creates a missing directory."""
         refuse_foreign_data(path)
         with _explained(path):
-            # only the owner may read files that this process writes
+            # set the umask, so that only the owner can read files that this process writes
             os.umask(_OTHERS)
             path.mkdir(parents=True, exist_ok=True)
             _close_to_others(path)
@@ -120,7 +120,7 @@ class DataDirectory:
 
     @classmethod
     def open_existing(cls, path: Path) -> DataDirectory:
-        """Open a directory that already holds a chain. Works on read-only media."""
+        """Open a directory that already holds a chain. The directory may be on read-only media."""
         refuse_foreign_data(path)
         if not (path / "database" / DATA_FILE).exists():
             raise StorageError(f"There is no chain in {path}.")
@@ -135,7 +135,7 @@ class DataDirectory:
 
     @classmethod
     def beside_a_node(cls, path: Path) -> DataDirectory:
-        """Open a directory to read its database while a node may be using it."""
+        """Open a directory to read its database. A node may be using the directory."""
         refuse_foreign_data(path)
         if not (path / "database" / DATA_FILE).exists():
             raise StorageError(f"There is no chain in {path}.")
@@ -150,14 +150,14 @@ class DataDirectory:
         return load_or_create_key(config.key_file, password_file=config.node_private_key_password_file)
 
     def validator_key(self, config: DataConfig) -> PrivateKey | None:
-        """Return the validator key if it is not the node's key."""
+        """Return the validator key, or None if the node's key signs blocks."""
         path = config.validator_private_key_file
         if path is None:
             return None
         return load_key(path, config.validator_private_key_password_file, VALIDATOR_PASSWORD_OPTION)
 
     def store(self, options: StorageConfig | None = None, *, read_only: bool = False) -> Store:
-        """Return the database. The first call opens the database; closing the directory closes it."""
+        """Return the database. The first call opens it; `close` of the directory closes it."""
         if self._store is None:
             with _explained(self.path):
                 if not read_only:
@@ -193,7 +193,9 @@ class DataDirectory:
 
 
 def _close_to_others(path: Path) -> None:
-    """Set modes 0700 and 0600, also on files of earlier versions. Symbolic links are skipped."""
+    """Set the modes of files and directories to 0600 and 0700, also for files of earlier versions. Skips symbolic
+    links.
+    """
     for place in (path, path / "database"):
         if place.is_symlink() or not place.is_dir():
             continue
@@ -206,13 +208,15 @@ def _close_to_others(path: Path) -> None:
 def _tighten(path: Path) -> None:
     mode = path.stat().st_mode
     if mode & _OTHERS:
-        # another user owns the file: leave its mode
+        # if another user owns the file, leave its mode unchanged
         with suppress(PermissionError):
             path.chmod(mode & ~_OTHERS & 0o7777)
 
 
 def refuse_in_use(path: Path) -> None:
-    """Raise `StorageError` if a process uses this directory. The directory may be missing; nothing is written."""
+    """Raise `StorageError` if a process uses this directory. The directory may be missing, and nothing is written to
+    it.
+    """
     with suppress(OSError):
         os.close(_taken(path, os.O_RDONLY))
 
@@ -225,7 +229,7 @@ def _locked(path: Path, flags: int) -> int:
 
 
 def _taken(path: Path, flags: int) -> int:
-    # no symbolic links, because the file is truncated
+    # do not follow symbolic links, because this code truncates the lock file
     descriptor = os.open(path / "lock", flags | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -240,7 +244,7 @@ def _taken(path: Path, flags: int) -> int:
 
 
 def _check_layout(database: Path, write: bool) -> None:
-    """Refuse a database of another layout before it is opened. In a new database, write the layout version."""
+    """Raise an error if the database has another layout version. In a new database, write the layout version."""
     metadata = database / "DATABASE_METADATA.json"
     try:
         content = metadata.read_bytes()
@@ -274,16 +278,16 @@ def compaction_of(database: Path) -> Path:
 
 
 def forget_compaction(database: Path) -> None:
-    """Remove the files of a killed compaction, which may be as large as the database."""
+    """Remove the files of a killed compaction. They may be as large as the database."""
     folder = compaction_of(database)
     for name in (DATA_FILE, LOCK_FILE):
         (folder / name).unlink(missing_ok=True)
-    with suppress(OSError):  # the directory is missing or holds other files
+    with suppress(OSError):  # the directory is missing, or contains files of the user
         folder.rmdir()
 
 
 def mark_layout(database: Path) -> None:
-    """Write the layout version of a database."""
+    """Write the layout version of a database to its metadata file."""
     _mark(database / "DATABASE_METADATA.json")
 
 
@@ -292,7 +296,7 @@ def _mark(metadata: Path) -> None:
     with temporary.open("w") as file:
         file.write(json.dumps({"version": LAYOUT_VERSION}, separators=(",", ":")))
         file.flush()
-        # flushed, because an empty file after a power failure would make the database unusable
+        # flush the file, because after a power failure an empty file would make the database unusable
         os.fsync(file.fileno())
     temporary.replace(metadata)
 

@@ -44,7 +44,7 @@ _MAX_STATE_BYTES = 1024 * 1024 * 1024
 
 
 class DevBuild:
-    """Builds engine and clock first, and the other components after the chain is open."""
+    """Builds engine and clock of a development node first, and its other components after the chain is open."""
 
     def __init__(self, config: NodeConfig, spec: ChainSpec, clock: Clock, entropy: Entropy) -> None:
         self._config = config
@@ -56,10 +56,10 @@ class DevBuild:
         self.fork: Fork | None = None
         self.base_root: Hash32 | None = None
         self.suggested_tip = None if config.dev.preset is None else _SUGGESTED_TIP
-        """Priority fee to suggest to clients; None uses that of recent blocks."""
+        """Priority fee to suggest to clients; None suggests the median of recent blocks."""
 
     def relax(self, chain: Chain) -> None:
-        """Disable the validation rules that hinder tests."""
+        """Disable validation rules that hinder tests, and start the fork, if any."""
         chain.rules = chain_rules(chain.spec, is_relaxed=True)
         chain.is_relaxed = True
         if self._config.dev.fork is not None:
@@ -103,7 +103,7 @@ class DevBuild:
 
 
 class DevFiles:
-    """A service that reads and writes the state file of a development node, and writes the keys for tools."""
+    """A service that loads and saves the state file of a development node, and writes a file of keys for tools."""
 
     name = "development files"
 
@@ -113,7 +113,7 @@ class DevFiles:
         self._chain_id = chain_id
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Read the state file at start and write the file at stop. An unreadable file stops the node."""
+        """Read the state file at start and write it at stop. An unreadable file stops the node."""
         dev = self._config.dev
         if dev.load_state is not None:
             await self._load(dev.load_state)

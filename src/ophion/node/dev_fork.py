@@ -20,13 +20,15 @@ _PROBE_TIMEOUT_S: Final = 2.0
 
 @cache
 def opened_fork(settings: ForkSettings) -> Fork:
-    """Open a fork at the first call. Genesis and chain of a node share this fork."""
+    """Open a fork at the first call. Later calls return the same fork, which genesis and chain share."""
     _warn_if_away(settings)
     return Fork.open(settings)
 
 
 def _warn_if_away(settings: ForkSettings) -> None:
-    """Say at once that the source does not listen: its requests are repeated for a while before they fail."""
+    """Warn at once if the fork's source does not accept connections, because its requests fail only after several
+    retries.
+    """
     number, folder = settings.block_number, settings.cache_path
     if number is not None and folder is not None and find_point(folder, settings.url, number) is not None:
         return
@@ -45,7 +47,7 @@ def _warn_if_away(settings: ForkSettings) -> None:
 
 
 def fork_name(fork: Fork) -> str:
-    """Return the name of the latest protocol fork that fits the header fields of the forked block."""
+    """Return the name of the latest protocol fork whose header fields match the forked block."""
     header = fork.point.header.header
     if header.requests_hash is not None:
         return DEFAULT_DEV_FORK

@@ -19,7 +19,7 @@ def preset_genesis(config: NodeConfig) -> Genesis:
     dev, fork = config.dev, config.network.dev_fork or DEFAULT_DEV_FORK
     opened = None
     if dev.fork is not None:
-        # imported on use: few nodes fork
+        # lazy import: few nodes fork another chain
         from ophion.node.dev_fork import fork_name, opened_fork
 
         opened = opened_fork(dev.fork)

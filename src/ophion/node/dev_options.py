@@ -1,4 +1,4 @@
-"""Options of the development network, except the options of its chain."""
+"""Options of the development network. `NetworkConfig` has the options of its chain."""
 
 from __future__ import annotations
 
@@ -138,14 +138,14 @@ class DevConfig(Options):
 
     @property
     def is_used(self) -> bool:
-        """Return whether the options change the genesis of the built-in network."""
+        """Whether the options change the genesis of the built-in network."""
         given = (self.preset, self.mnemonic, self.account_count, self.balance, self.timestamp, self.gas_limit)
         others = (self.base_fee, self.code_size_limit, self.fork_url)
         return any(one is not None for one in (*given, *others)) or self.derivation_path != _DEFAULT_PATH
 
     @property
     def fork(self) -> ForkSettings | None:
-        """The chain to fork."""
+        """Source, block and cache of the chain to fork, or None."""
         if self.fork_url is None:
             return None
         folder = self.fork_cache_path or _user_cache() / "ophion" / "fork"
@@ -162,12 +162,12 @@ class DevConfig(Options):
 
     @property
     def is_merged(self) -> bool:
-        """Return whether blocks have neither reward nor difficulty, as after the merge."""
+        """Whether blocks have neither reward nor difficulty, like blocks after the merge."""
         return self.preset is not None
 
     @property
     def client_version(self) -> str | None:
-        """Return the client version by which tools recognise a node with cheat codes; None means Ophion's own
+        """Return the client version by which tools recognise a node with cheat codes, or None for Ophion's own
         version.
         """
         if self.preset is None:
@@ -177,7 +177,7 @@ class DevConfig(Options):
 
     @property
     def accounts(self) -> tuple[DevAccount, ...] | None:
-        """Return the accounts of the configured mnemonic; None for the accounts of the network."""
+        """Return the accounts of the configured mnemonic, or None for the default accounts."""
         chosen = (self.preset, self.mnemonic, self.account_count, self.balance)
         if all(one is None for one in chosen) and self.derivation_path == _DEFAULT_PATH:
             return None

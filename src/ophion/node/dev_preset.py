@@ -1,6 +1,6 @@
 """`ophion dev`: a development chain with all interfaces switched on.
 
-The preset is a list of ordinary options. Settings on the command line, in the environment or in a file override it.
+The preset is a list of ordinary options. The command line, the environment or a file may override each option.
 `--print-command` shows the equivalent command line.
 """
 
@@ -30,9 +30,10 @@ _LOCAL_PAGES = ",".join(
         "titanoboa",
     )
 )
-"""Only local origins: a foreign page in the developer's browser must not control the node.
+"""Allowed origins: local pages and browser extensions. A foreign page in the developer's browser must not control the
+node.
 
-titanoboa sends its name as origin. No page can do so: browsers send `scheme://host`, or `null`.
+titanoboa sends its name as origin. A web page cannot send this origin, because browsers send `scheme://host` or `null`.
 """
 
 DEV_OPTIONS = (
@@ -54,10 +55,10 @@ DEV_OPTIONS = (
     "--durable-commits=false",
     "--temporary-data=true",
 )
-"""The host allow list keeps its default, because all services listen on loopback."""
+"""Options of `ophion dev`. The host allow list keeps its default, because all services listen on loopback."""
 
 PRESET_OPTIONS = ("--rpc-tx-feecap=0", "--miner-coinbase=0x0000000000000000000000000000000000000000")
-"""Options that a preset adds."""
+"""Options that --dev-preset adds."""
 
 _LEFT_OUT_WITH = {
     "network": ("genesis-file",),
@@ -75,11 +76,11 @@ _LEFT_OUT_WITH = {
         "nat-method",
     ),
 }
-"""For an option of the preset: the options that, when given, remove it."""
+"""Options of the preset that are omitted, each with the given options that cause this."""
 
 
 def with_tokens(loaded: Loaded[NodeConfig], tokens: Sequence[str]) -> Loaded[NodeConfig]:
-    """Add options of the `dev` command in the node's spelling. Options that are already given stay as they are."""
+    """Add options of the `dev` command as node options. Options that are already given stay unchanged."""
     if not tokens:
         return loaded
     options = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
@@ -91,10 +92,10 @@ def with_tokens(loaded: Loaded[NodeConfig], tokens: Sequence[str]) -> Loaded[Nod
 
 
 def with_dev_preset(loaded: Loaded[NodeConfig]) -> Loaded[NodeConfig]:
-    """Add those options of the preset that are not given."""
+    """Add the options of the preset that are not given."""
     options = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
     given = dict(loaded.given)
-    # cheat codes are only for chains that no other node follows
+    # the preset enables cheat codes only on chains without other nodes
     has_peers = any(name in given for name in _LEFT_OUT_WITH["p2p-enabled"])
     if "p2p-enabled" in given:
         has_peers = loaded.config.peers.enabled
@@ -113,7 +114,7 @@ def with_dev_preset(loaded: Loaded[NodeConfig]) -> Loaded[NodeConfig]:
 
 
 def _is_idle(spec: OptionSpec, loaded: Loaded[NodeConfig], options: Mapping[str, OptionSpec]) -> bool:
-    """Return whether the main switch of an option is off. Setting the option would then only cause a warning."""
+    """Whether the main switch of an option is off. Setting such an option would only cause a warning."""
     if spec.declaration.needs is None:
         return False
     flag, wanted = spec.declaration.needs

@@ -34,7 +34,7 @@ def build_enclave(config: NodeConfig, store: Store, data_path: Path, lanes: Lane
 
 
 def _outside(chosen: EnclaveConfig, url: str) -> Enclave:
-    # imported here: most nodes have the embedded enclave
+    # lazy import: few nodes have a remote enclave
     from ophion.enclave.remote.client import RemoteEnclave
     from ophion.enclave.remote.http import HttpClient
 
@@ -50,7 +50,7 @@ def _outside(chosen: EnclaveConfig, url: str) -> Enclave:
 
 
 def known_fingerprint(file: Path, url: str) -> bytes:
-    """Find the SHA-256 fingerprint of a server's certificate in a file of `host:port fingerprint` lines."""
+    """Return the SHA-256 fingerprint of a server's certificate from a file of `host:port fingerprint` lines."""
     parts = urlsplit(url)
     server = f"{parts.hostname}:{parts.port or 443}"
     try:

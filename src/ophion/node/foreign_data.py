@@ -1,7 +1,7 @@
 """Recognises data directories of other Ethereum clients.
 
-A node that started on such a directory would write its own database beside the other client's files. It would begin at
-block 0 and, with the validator key found there, seal a second block 1.
+Without this check, a node on such a directory would write its own database beside the other client's files. It would
+begin at block 0 and, with the validator key in the directory, seal a second block 1.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _GUIDE = "docs/migration/README.md"
 
 
 class ForeignLayout(Struct, frozen=True):
-    """The data directory of one other client. One matching pattern identifies it."""
+    """File patterns of another client's data directory. One matching pattern identifies the client."""
 
     client: str
     patterns: tuple[str, ...]
-    """Globs below the data path."""
+    """Glob patterns relative to the data path."""
     source: str
     """Option of `ophion migrate` that reads this client's chain; DIR stands for the data path."""
 
@@ -61,10 +61,10 @@ FOREIGN_LAYOUTS = (
 
 
 def find_foreign_data(path: Path) -> tuple[ForeignLayout, Path] | None:
-    """Find the data of another client by file names. Returns its layout and the file that matched."""
+    """Find the data of another client by file names. Returns the client's layout and the file that matched."""
     try:
         names = os.listdir(path)
-    except OSError:  # not a directory or not readable: the caller reports that
+    except OSError:  # leave the error to the caller, which reports a path that is no directory or not readable
         return None
     for layout in FOREIGN_LAYOUTS:
         for pattern in layout.patterns:

@@ -15,7 +15,7 @@ MEBIBYTE = 2**20
 
 
 class ApiGroup(Enum):
-    """The API groups, which can be enabled for each service."""
+    """The API groups. Each service enables its own groups."""
 
     ADMIN = "admin"
     ANVIL = "anvil"
@@ -51,7 +51,7 @@ _WILDCARDS = frozenset({"*", "all"})
 
 
 def names_list(noun: str) -> Callable[[Any], None]:
-    """Return a check of a list of names: `*`, `all` and `none` must be the only entry."""
+    """Return a check for a list of names. `*`, `all` or `none` must be the only entry of a list."""
 
     def check(names: Sequence[str]) -> None:
         if len(names) < 2:
@@ -159,7 +159,7 @@ class GraphqlConfig(ListenerConfig):
 
 
 def _percentile(text: str) -> int:
-    """Read a whole number. Also accepts a decimal point (50.0), as Besu writes the number."""
+    """Read a whole number. A decimal point with zeros (50.0) is accepted, because Besu writes it."""
     whole, _, fraction = text.partition(".")
     return read_int(text if fraction.strip("0") else whole)
 

@@ -3,7 +3,7 @@
     options ─> checks, genesis, ports ─> data directory and lock ─┬─> key, database (a thread) ─┬─> run (node.py)
                                                                   └─> modules ──────────────────┘
 
-Problems with options are reported before anything is opened. Then a thread opens key and database and waits for the
+Problems with options are reported before anything is opened. A thread then opens key and database and waits for the
 disk. Meanwhile the main thread imports modules, which takes most of the start time.
 """
 
@@ -48,13 +48,13 @@ log = logging.getLogger(__name__)
 
 
 def launch(loaded: Loaded[NodeConfig], attach: Attach | None = None) -> int:
-    """Run a node until a signal stops it; return the exit code. `attach` adds a service to a development node."""
+    """Run a node until a signal stops it. Returns the exit code. `attach` adds a service to a development node."""
     config = loaded.config
     problems = problems_of(config)
     if problems:
         raise ConfigError(problems)
     for number in stop_signals():
-        # before the services run, a signal has the same effect as Ctrl-C
+        # until the services run, each stop signal has the same effect as Ctrl-C
         signal.signal(number, _interrupt)
     _configure_logs(config)
     log.info("Setting logging level to %s", config.logs.level.name)
@@ -69,7 +69,7 @@ def launch(loaded: Loaded[NodeConfig], attach: Attach | None = None) -> int:
 def _launch(loaded: Loaded[NodeConfig], attach: Attach | None) -> int | None:
     config = loaded.config
     if not _is_temporary(loaded):
-        # checked before the ports, because the other client may still run and use them
+        # check for data of another client before the ports, because that client may still run and use the ports
         refuse_foreign_data(config.data.data_path)
     genesis = _checked_genesis(config)
     _check_ports(loaded)
@@ -98,7 +98,7 @@ def _launch(loaded: Loaded[NodeConfig], attach: Attach | None) -> int | None:
 
 @contextmanager
 def _last_words(config: NodeConfig) -> Iterator[None]:
-    """Write the error that ends a node to the log file too; standard error shows it in any case."""
+    """Write the error that ends a node to the log file. Standard error shows the same error."""
     try:
         yield
     except Exception as error:
@@ -123,7 +123,7 @@ def _checked_genesis(config: NodeConfig) -> Genesis:
 
 
 def _preset_genesis(config: NodeConfig) -> Genesis:
-    # imported here: only development nodes with a preset need it
+    # lazy import: only development nodes with a preset need this module
     from ophion.node.dev_genesis import preset_genesis
 
     return preset_genesis(config)
@@ -134,13 +134,13 @@ def _check_ports(loaded: Loaded[NodeConfig]) -> None:
         check_ports(loaded.config)
     except PortsTaken:
         if not _is_temporary(loaded):
-            # for a second node with the same options, this error is clearer than one about ports
+            # ports are also in use if this node runs already, so check the lock of the data directory first
             refuse_in_use(loaded.config.data.data_path)
         raise
 
 
 def _open(config: NodeConfig, directory: DataDirectory) -> tuple[PrivateKey, bool, DigestSigner | None]:
-    """Open keys and database, and force both to disk."""
+    """Open keys and database, and flush both to disk."""
     key, is_new = directory.key(config.data)
     directory.store(config.storage)
     return key, is_new, config.security_module.open() or directory.validator_key(config.data)

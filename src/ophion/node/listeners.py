@@ -38,15 +38,15 @@ PortService: TypeAlias = "HttpService | WebSocketService | GatewayService"
 PAGE_CLIENTS: Final = 1024
 """Maximum number of connections to the web interface of one node."""
 _MESSAGE_FRAMES: Final = 4
-"""A WebSocket message may be as long as this number of frames."""
+"""Maximum size of a WebSocket message, as a number of frames of maximum size."""
 
 
 def auth_setup_for(config: AuthConfig) -> AuthSetup | None:
-    """Build the authentication of a service; None if the service has no authentication."""
+    """Build the authentication of a service. Returns None if the service has no authentication."""
     settings = config.settings()
     if settings is None:
         return None
-    # imported here: cryptography is slow to import and few nodes need it
+    # lazy import: the package cryptography is slow to import, and few nodes need it
     from ophion.rpc.auth.auth_setup import AuthSetup
 
     return AuthSetup(settings)
@@ -105,7 +105,7 @@ def json_rpc_port(
 
 
 def share_port(http: PortService, websocket: PortService) -> None:
-    """Accept WebSocket clients on the port of JSON-RPC over HTTP too, unless one of the two uses TLS."""
+    """Also accept WebSocket clients on the port of JSON-RPC over HTTP, if neither service uses TLS."""
     from ophion.rpc.transport.websocket.upgrade import UpgradableConnection
 
     assert isinstance(http, HttpService)
@@ -118,7 +118,7 @@ def graphql_port(
     config: NodeConfig, context: RpcContext, shared: SharedResources, auth: AuthSetup | None
 ) -> HttpService:
     """Build the GraphQL service."""
-    # imported here, because it loads a schema and reads files
+    # lazy import: this module loads a schema and reads files
     from ophion.graphql.service import GraphqlSettings, graphql_service
 
     graphql, wanted, access, limits = config.graphql, config.graphql_limits, config.access, config.limits
@@ -168,7 +168,7 @@ def websocket_port(
 
 
 def metrics_port(config: NodeConfig, metrics: NodeMetrics, shared: SharedResources) -> HttpService:
-    """Build the service that Prometheus reads metrics from."""
+    """Build the service from which Prometheus reads metrics."""
     from ophion.metrics.server import metrics_service
 
     metrics.declare()
@@ -186,10 +186,12 @@ def metrics_push(config: NodeConfig, metrics: NodeMetrics) -> PushService:
 
 
 def otlp_settings() -> OtlpSettings | None:
-    """Return the settings of the `OTEL_*` variables, or None if they name no collector. Raises `ConfigError`."""
+    """Return the settings of the `OTEL_*` variables, or None if they name no collector. Raises `ConfigError` for bad
+    values.
+    """
     if not any(name.startswith("OTEL_") for name in os.environ):
         return None
-    # imported here: few nodes need it
+    # lazy import: few nodes need this module
     from ophion.metrics.otlp import read_otlp_settings
 
     try:
@@ -227,7 +229,7 @@ def tools_port(config: NodeConfig, enclave: Enclave, port: int, shared: SharedRe
 def enclaves_port(
     config: NodeConfig, enclave: Enclave, port: int, clock: Clock, entropy: Entropy, shared: SharedResources
 ) -> HttpService:
-    """Build the service through which enclaves reach this enclave when their nodes are not peers."""
+    """Build the service for enclaves of nodes that are not peers."""
     from ophion.enclave.embedded import EmbeddedEnclave
     from ophion.enclave_http.peer_application import peer_service
 

@@ -20,7 +20,7 @@ from ophion.runtime.operator_files import content_of
 from ophion.runtime.options import Options, at_least, option
 
 _MAX_GENESIS_BYTES = 1024 * 1024 * 1024
-"""Maximum size of a genesis file: some million accounts with storage."""
+"""Maximum size of a genesis file in bytes. It suffices for some million accounts with storage."""
 
 _EXCLUSIVE = (
     "--network option and --genesis-file option can't be used at the same time.  Please refer to CLI reference for more"
@@ -97,17 +97,17 @@ class NetworkConfig(Options):
 
     @property
     def name(self) -> str | None:
-        """Return the name of the built-in network; None for a genesis file."""
+        """Return the name of the built-in network, or None for a genesis file."""
         return None if self.genesis_file is not None else self.network or DEV_NETWORK
 
     @property
     def accounts(self) -> tuple[DevAccount, ...]:
-        """Return the funded accounts with published private keys. Empty unless this is the development network."""
+        """Return the funded accounts with published private keys. Only the development network has such accounts."""
         return dev_accounts(self.dev_fork or DEFAULT_DEV_FORK) if self.name == DEV_NETWORK else ()
 
     @property
     def dev_overrides(self) -> tuple[tuple[str, int], ...]:
-        """Members of the `config` object of the development network that the options replace."""
+        """Keys of the genesis `config` that options replace on the development network."""
         chain_id = () if self.dev_chain_id is None else (("chainId", self.dev_chain_id),)
         return (*chain_id, *self.overrides)
 

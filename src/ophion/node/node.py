@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 Attach: TypeAlias = Callable[[NodeConfig, Core, Lanes], Service | None]
-"""Makes a further service for a development node, such as the log of executions on its terminal."""
+"""Creates an additional service of a development node, such as the execution log on its terminal."""
 
 
 def run_node(
@@ -56,11 +56,11 @@ def run_node(
     validator_key: DigestSigner | None = None,
     attach: Attach | None = None,
 ) -> int | None:
-    """Run a node in an open directory until a signal stops it; return the signal's number.
+    """Run a node in an open directory until a signal stops it. Returns the signal's number.
 
-    `validator_key` signs blocks and consensus messages; None: the node's key does.
+    `validator_key` signs blocks and consensus messages. With None, the node's key signs them.
     """
-    # worker threads run Python too; with the default of 5 ms, the event loop would wait that long for each of them
+    # worker threads run Python too, and with the default switch interval the event loop would wait 5 ms for each thread
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(config, genesis, directory, key, validator_key, attach))
@@ -193,7 +193,7 @@ def _network(
 ) -> PeerNetwork | None:
     if not config.peers.enabled:
         return None
-    # imported here, so that a node without peers starts faster
+    # lazy import: a node without peers starts faster
     from ophion.node.peering import build_network
 
     rules = permissions.node_rules

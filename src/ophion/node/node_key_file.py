@@ -17,7 +17,7 @@ VALIDATOR_PASSWORD_OPTION: Final = "--validator-private-key-password-file"
 
 
 def load_key(path: Path, password_file: Path | None = None, option: str = PASSWORD_OPTION) -> PrivateKey:
-    """Read a key file; `KeyFileError` when it cannot be read or holds anything but one key.
+    """Read a key file. Raises `KeyFileError` when the file cannot be read or does not hold exactly one key.
 
     The password of an encrypted file comes from the first line of `password_file`, otherwise from the terminal.
     `option` names the password file in errors.
@@ -33,12 +33,14 @@ def load_key(path: Path, password_file: Path | None = None, option: str = PASSWO
 
 
 def check_key_file(path: Path, password_file: Path | None = None) -> None:
-    """Raise `KeyFileError` for a key file that `load_key` would refuse; does not decrypt and does not prompt."""
+    """Raise `KeyFileError` for a key file that `load_key` would refuse. Does not decrypt the file and does not
+    prompt.
+    """
     content = read_key_file(path)
     if not is_encrypted(content):
         load_key(path)
         return
-    from ophion.wallet.keystore import check_form  # loads OpenSSL
+    from ophion.wallet.keystore import check_form  # lazy import: this module loads OpenSSL
 
     try:
         check_form(content)
@@ -49,12 +51,12 @@ def check_key_file(path: Path, password_file: Path | None = None) -> None:
 
 
 def is_encrypted(content: bytes) -> bool:
-    """Whether the content looks like an encrypted key file rather than 64 hex digits."""
+    """Whether the content looks like an encrypted key file, not like 64 hex digits."""
     return content.lstrip()[:1] == b"{"
 
 
 def read_key_file(path: Path) -> bytes:
-    """Return the content of a key file; `KeyFileError` when it cannot be read."""
+    """Return the content of a key file. Raises `KeyFileError` when the file cannot be read."""
     try:
         return content_of(path)
     except OSError as error:
@@ -83,7 +85,7 @@ def _decrypted(content: bytes, path: Path, password_file: Path | None, option: s
         password = getpass(f"Password of {path}: ")
     else:
         raise KeyFileError(f"The key file {path} is encrypted. Name a file with its password: {option}.")
-    from ophion.wallet.keystore import decrypt  # loads OpenSSL
+    from ophion.wallet.keystore import decrypt  # lazy import: this module loads OpenSSL
 
     try:
         return decrypt(content, password)
@@ -110,8 +112,8 @@ def _no_key(path: Path, reason: str) -> KeyFileError:
 def load_or_create_key(
     path: Path, entropy: Entropy | None = None, password_file: Path | None = None
 ) -> tuple[PrivateKey, bool]:
-    """Load the key from a file, or create a key if the file is missing. Also returns whether the key is new."""
-    # a dangling link is a key on an unmounted disk, not a missing key
+    """Return the key in a file and False. If the file is missing, create a key and return it with True."""
+    # a dangling symbolic link points to a key on an unmounted disk, so create no new key
     if path.exists() or path.is_symlink():
         return load_key(path, password_file), False
     key = new_key(entropy or SystemEntropy())
@@ -120,7 +122,7 @@ def load_or_create_key(
 
 
 def new_key(entropy: Entropy) -> PrivateKey:
-    """Draw a random key. A number outside the curve order (one in 2^128) is drawn again."""
+    """Draw a random key. A number that is not a valid key (probability 2^-128) is drawn again."""
     while True:
         try:
             return PrivateKey(entropy.token(32))
@@ -129,7 +131,7 @@ def new_key(entropy: Entropy) -> PrivateKey:
 
 
 def write_text(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a small file completely or not at all. Raises `KeyFileError` when that fails."""
+    """Write a small file completely or not at all. Raises `KeyFileError` if the write fails."""
     try:
         write_whole(path, text, mode)
     except OSError as error:

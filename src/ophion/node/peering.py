@@ -75,11 +75,11 @@ def build_network(
 ) -> PeerNetwork:
     """Build all peer services. Block production pauses while peers are far ahead.
 
-    `validator_key` is the validator key if it is not the node's key.
+    `validator_key` is None if the node's key is also the validator key.
     """
     chosen = config.network.network_id
     network_id = core.chain.spec.chain_id if chosen is None else chosen
-    # not a secret: it only selects the peers that get whole transactions
+    # the seed need not be secret, because it only selects the peers that get whole transactions
     eth = EthProtocol(core.chain, core.importer, core.pool, lanes, clock, Random(entropy.token(16)), network_id)
     sync = Synchroniser(core.chain, core.importer, eth, lanes)
     sync.changed.listen(core.mining.follow)
@@ -116,7 +116,7 @@ def build_network(
 
 
 def _validators(core: Core, sync: Synchroniser, clock: Clock) -> Validators | None:
-    """Return the connections of consensus. None if the chain has no BFT consensus."""
+    """Return the consensus connections between validators, or None if the chain has no BFT consensus."""
     if core.bft is None:
         return None
     from ophion.peers.consensus.validators import Validators
@@ -129,7 +129,7 @@ def _validators(core: Core, sync: Synchroniser, clock: Clock) -> Validators | No
 def _consensus(
     core: Core, key: PrivateKey, validator_key: DigestSigner | None, validators: Validators
 ) -> tuple[Subprotocol, ...]:
-    """Return the consensus protocols of a BFT chain; every node offers them (networking.md 0)."""
+    """Return the consensus protocols of a BFT chain. Every node of the chain offers them (networking.md 0)."""
     assert core.bft is not None
     from ophion.peers.consensus.identity import IdentityProtocol
     from ophion.peers.consensus.protocol import ConsensusProtocol
@@ -141,10 +141,10 @@ def _consensus(
 def _priv(
     enclave: Enclave | None, key: PrivateKey, clock: Clock, entropy: Entropy, eth: EthProtocol
 ) -> tuple[Subprotocol, ...]:
-    """Return the protocol of embedded enclaves, if this node has such an enclave."""
+    """Return the protocol between embedded enclaves, if this node has an embedded enclave."""
     if enclave is None:
         return ()
-    # imported here: most nodes have no enclave
+    # lazy import: most nodes have no enclave
     from ophion.enclave.embedded import EmbeddedEnclave
     from ophion.peers.priv.protocol import PrivProtocol
 
@@ -154,7 +154,7 @@ def _priv(
 
 
 def _mark(eth: EthProtocol) -> ChainMark:
-    """Return this chain's entry for node records. The returned object also checks the entries of other nodes."""
+    """Return an object that writes this chain's entry into the node record and checks the entries of other nodes."""
 
     def is_ours(item: rlp.Item) -> bool:
         head = eth.chain.head
@@ -191,7 +191,7 @@ def build_peers(
 
 
 def _host_names(config: PeerConfig, clock: Clock) -> HostNames:
-    # imported here: most nodes have none
+    # lazy import: most nodes have no host names to resolve
     from ophion.runtime.host_names import HostNames
 
     return HostNames(clock, _lookup(config), is_updated=config.dns_update_enabled)
@@ -205,7 +205,7 @@ def _lookup(config: PeerConfig) -> Lookup:
 
 
 def _advertised_address(config: PeerConfig) -> str:
-    """Return the address of --p2p-host. Resolves a host name once; the node must be restarted when it changes."""
+    """Return the address of --p2p-host. A host name is resolved once, so a new address takes effect after a restart."""
     if not (config.dns_enabled and is_host_name(config.host)):
         return config.host
     try:
@@ -218,7 +218,7 @@ def _advertised_address(config: PeerConfig) -> str:
 
 
 def open_permissions(config: NodeConfig, spec: ChainSpec, data_path: Path, key: PrivateKey) -> Permissions:
-    """Load the permission rules. They must permit the static nodes and the bootnodes."""
+    """Load the permission rules. Raises an error if the rules do not permit the static nodes and the bootnodes."""
     settings = peer_settings(config.peers, data_path, spec.bootnodes)
     bootnodes, static = (settings.bootnodes, settings.static) if config.peers.enabled else ((), ())
     fixed, host_names = (*bootnodes, *static), config.peers.dns_enabled
@@ -226,7 +226,9 @@ def open_permissions(config: NodeConfig, spec: ChainSpec, data_path: Path, key: 
 
 
 def peer_settings(config: PeerConfig, data_path: Path, bootnodes: Sequence[str] = ()) -> PeerSettings:
-    """Read the options. Raises `ConfigError` if the static nodes file or bootnodes of the genesis are invalid."""
+    """Return the peer settings of the options. Raises `ConfigError` if the static nodes file or the genesis bootnodes
+    are invalid.
+    """
     chosen = config.static_nodes_file
     static = read_static_nodes(
         data_path / NAME if chosen is None else chosen, must_exist=chosen is not None, host_names=config.dns_enabled

@@ -1,8 +1,8 @@
 """Checks the ports of all services before a node creates or opens anything.
 
-A second node on one machine collides with the first on every default port. It does not choose other ports by itself,
-because a client that knows the default port would reach the wrong node. Only the web interface moves to a free port:
-users follow the printed address.
+A second node on one machine collides with the first node on every default port. The second node does not choose other
+ports by itself, because a client that knows the default port would reach the wrong node. Only the web interface moves
+to a free port, because users follow the printed address.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ANYWHERE = ("", "0.0.0.0", "::")
 
 
 class PortsTaken(OphionError):
-    """Other processes, or two services of this node, use the same ports."""
+    """A port is used by another process, or by two services of this node."""
 
 
 class _RequestedPort(Struct, frozen=True):
@@ -30,7 +30,7 @@ class _RequestedPort(Struct, frozen=True):
     port: int
 
     def meets(self, other: _RequestedPort) -> bool:
-        """Return whether two services would listen on the same address and port."""
+        """Whether two services would listen on the same address and port."""
         is_same_host = self.host == other.host or self.host in _ANYWHERE or other.host in _ANYWHERE
         return self.port == other.port and is_same_host
 
@@ -54,7 +54,7 @@ def check_ports(config: NodeConfig) -> None:
 
 
 def _requested_ports(config: NodeConfig) -> Iterator[_RequestedPort]:
-    """Yield the ports of enabled services in start order."""
+    """Yield the ports of enabled services, in the order in which the services start."""
     peers, enclave = config.peers, config.enclave
     if peers.enabled:
         yield _RequestedPort("P2P service", "--p2p-port", peers.interface, peers.port)
@@ -75,13 +75,13 @@ def _requested_ports(config: NodeConfig) -> Iterator[_RequestedPort]:
 
 
 def _is_taken(host: str, port: int) -> bool:
-    """Return whether the port is in use. The service itself reports other problems when it starts."""
+    """Whether the port is in use. Other problems are ignored, because the service reports them when it starts."""
     try:
-        # with bytes, Python does not import the idna codec
+        # pass the host as bytes, so that Python does not import the idna codec
         places = socket.getaddrinfo(host.encode() or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, kind, protocol, _, address in places:
             with socket.socket(family, kind, protocol) as one:
-                # the services do the same: closed connections of the last run must not count as in use
+                # reuse addresses like the services, so that closed connections of the last run do not count as in use
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 if family == socket.AF_INET6:
                     one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)

@@ -1,4 +1,4 @@
-"""Builds the private transactions component from a core, its options and an enclave."""
+"""Builds private transactions from the core of a node, its options and an enclave."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ def check_forks(spec: ChainSpec) -> None:
 
 
 def refused_markers(spec: ChainSpec, config: NodeConfig) -> str | None:
-    """Return a warning if markers of new accounts will be refused, for their price or their sender; else None.
+    """Return a warning if the network will refuse markers of new accounts, because of their price or sender; otherwise
+    None.
 
-    The node still starts: clients may make markers themselves (`priv_distributeRawTransaction`).
+    The warning does not stop the node, because clients may send markers themselves (`priv_distributeRawTransaction`).
     """
     if config.privacy.marker_key_file is not None:
         return None
@@ -68,9 +69,7 @@ def check_states(store: Store) -> None:
 
 
 def check_no_private_states(store: Store) -> None:
-    """Raise `StorageError` if private states exist, because pruning would remove public states that private
-    states depend on.
-    """
+    """Raise `StorageError` if private states exist, because they depend on public states that pruning would remove."""
     if PrivateLedger(store).groups(bytes(HASH_LENGTH), 1) and not has_dropped_states(store):
         raise StorageError(
             "This database holds private states, which are built on the states of old blocks: --state-history would"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SecurityModule(Enum):
-    """Where the validator key is."""
+    """Location of the validator key: a file or a security module."""
 
     LOCALFILE = "localfile"
     PKCS11 = "pkcs11"
@@ -48,7 +48,7 @@ class SecurityModuleConfig(Options):
 
     @property
     def is_used(self) -> bool:
-        """Whether the validator key is in a module."""
+        """Whether the validator key is in a security module."""
         return self.module is SecurityModule.PKCS11
 
     def problems(self) -> Iterator[str]:
@@ -77,10 +77,10 @@ class SecurityModuleConfig(Options):
                 yield str(error)
 
     def open(self) -> Pkcs11Signer | None:
-        """Log in to the module. Returns None if the key is in a file. Raises `KeyFileError`."""
+        """Log in to the security module. Returns None if the validator key is in a file. Raises `KeyFileError`."""
         if self.library is None or self.slot is None or self.key is None or self.pin_file is None or not self.is_used:
             return None
-        # imported here: only validators with a module need it
+        # lazy import: only validators with a security module need this module
         from ophion.wallet.pkcs11_signer import Pkcs11Key, Pkcs11Signer
 
         return Pkcs11Signer(Pkcs11Key(self.library, self.slot, self.key, read_password_file(self.pin_file)))

@@ -56,7 +56,7 @@ class AuthConfig(Options):
         if self.credentials_file is None and self.public_key_file is None:
             yield f"Unable to authenticate JSON-RPC {self.label} endpoint without a supplied credentials file"
             return
-        # imported here: cryptography is slow to import
+        # lazy import: the package cryptography is slow to import
         from ophion.rpc.auth.auth_setup import check
 
         try:
@@ -72,12 +72,12 @@ class AuthConfig(Options):
         try:
             found = doubts(read_users(self.credentials_file))
         except OphionError:
-            return  # `problems` has reported this already
+            return  # `problems` has reported the unreadable file already
         for doubt in found:
             yield f"{self.credentials_file}: {doubt}."
 
     def settings(self) -> AuthSettings | None:
-        """Return the authentication settings; None when authentication is off."""
+        """Return the authentication settings, or None when authentication is off."""
         if not self.enabled:
             return None
         return AuthSettings(self.credentials_file, self.public_key_file, self.algorithm, self.open_methods)
@@ -136,7 +136,7 @@ class TlsConfig(Options):
                 yield str(error)
 
     def settings(self) -> TlsSettings | None:
-        """Return the TLS settings; None when TLS is off."""
+        """Return the TLS settings, or None when TLS is off."""
         if not self.enabled:
             return None
         return TlsSettings(

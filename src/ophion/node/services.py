@@ -90,11 +90,11 @@ class Interface(Struct, frozen=True):
 
     services: tuple[Service, ...]
     listening: dict[str, PortService]
-    """Those with a port, by the name `net_services` uses."""
+    """Services with a port, by their names in `net_services`."""
     context: RpcContext
-    """The services that methods use."""
+    """The context of RPC methods, with the services that they use."""
     peers: PeerService | None = None
-    """The peer service; None for a node without peers."""
+    """The peer service, or None if the node has no peers."""
 
     @property
     def enode(self) -> Enode | None:
@@ -102,12 +102,12 @@ class Interface(Struct, frozen=True):
         return None if self.peers is None else self.peers.local_enode
 
     async def open(self) -> None:
-        """Open all ports. JSON-RPC opens last, so that a client that reaches it can reach all services."""
+        """Open all ports. The JSON-RPC port opens last, so that a client of this port can reach all services."""
         for service in reversed(self.listening.values()):
             await service.open()
 
     def ports(self) -> dict[str, int]:
-        """Return the actual ports by their names in the ports file."""
+        """Return the ports that are actually open, by their names in the ports file."""
         enode = self.enode
         ports = {}
         if enode is not None:
@@ -177,7 +177,7 @@ def build_interface(
 
     @cache
     def metrics() -> NodeMetrics:
-        """Return the metrics. They are created when an option or `debug_metrics` first needs them."""
+        """Return the metrics. The first option or `debug_metrics` call that needs metrics creates them."""
         from ophion.metrics.node_metrics import NodeMetrics, Watched
 
         database = data_path / "database" / "data.mdb"
@@ -260,7 +260,7 @@ def _listeners(
 
     @cache
     def http_auth() -> AuthSetup | None:
-        """Return the authentication that JSON-RPC and GraphQL share, so that one token works for both."""
+        """Return the authentication that JSON-RPC and GraphQL share. One token is valid for both."""
         return auth_setup_for(config.http_auth)
 
     lanes = context.lanes
@@ -272,7 +272,7 @@ def _listeners(
     if config.websocket.enabled:
         listening["ws"] = websocket_port(config, context, shared, requests)
         if config.has_cheat_codes and config.http.enabled:
-            # development tools use one port for HTTP and WebSocket
+            # development tools use the same port for HTTP and WebSocket
             share_port(listening["jsonrpc"], listening["ws"])
     if config.graphql.enabled:
         listening["graphQL"] = graphql_port(config, context, shared, http_auth())
@@ -287,10 +287,10 @@ def _listeners(
     if enclave is not None and config.enclave.peer_urls:
         without_port.append(distant_enclaves(config, enclave, clock, entropy))
     if config.page.enabled:
-        # imported here: few nodes need it
+        # lazy import: few nodes need this module
         from ophion.node.web_interface import page_port
 
-        # built last, because it reads the ports of the other services
+        # build the web interface last, because it reads the ports of the other services
         listening["page"] = page_port(config, genesis, shared, listening, context.peers)
     for one in listening.values():
         one.waits_to_open = True
@@ -325,10 +325,10 @@ def _rpc_limits(config: NodeConfig) -> RpcLimits:
 def _private_services(
     privacy: Privacy | None, lanes: Lanes, clock: Clock, entropy: Entropy, max_filters: int
 ) -> tuple[PrivateFilters | None, PrivateSubscriptions | None]:
-    """Build filters and subscriptions for private logs; none without private transactions."""
+    """Build filters and subscriptions for private logs. Returns (None, None) if private transactions are off."""
     if privacy is None:
         return None, None
-    # imported here: few nodes need it
+    # lazy import: few nodes need this module
     from ophion.rpc.services.private_filters import PrivateFilters
     from ophion.rpc.services.private_subscriptions import PrivateSubscriptions
 
@@ -343,7 +343,7 @@ def _sync_text(status: SyncStatus | None) -> bytes:
 
 
 def _endpoints(listening: Mapping[str, PortService], peers: PeerService | None) -> dict[str, Endpoint]:
-    """Return the open ports in the order of Pantheon 1.2, which lists the peer port before metrics."""
+    """Return the open ports. Their order is that of Pantheon 1.2, with the peer port before metrics."""
     found = {name: Endpoint(one.host, one.port) for name, one in listening.items() if name != "page"}
     enode = None if peers is None else peers.local_enode
     if enode is None:
@@ -353,7 +353,7 @@ def _endpoints(listening: Mapping[str, PortService], peers: PeerService | None) 
 
 
 def _keyring(config: NodeConfig) -> Keyring | None:
-    """Return the publicly known keys of the development network if --dev-unlocked-accounts is set."""
+    """Return the public test keys of the development network if --dev-unlocked-accounts is set, otherwise None."""
     network = config.network
     if not network.dev_unlocked:
         return None

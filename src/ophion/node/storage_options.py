@@ -52,7 +52,7 @@ class StorageConfig(Options):
 
     @property
     def states_kept(self) -> int | None:
-        """Return the number of blocks before the head whose states are stored, or None for all blocks."""
+        """Return the number of blocks before the head whose states are stored, or None if all states are stored."""
         if self.state_history is None and self.pruning_enabled:
             return max(_MIN_HISTORY, self.pruning_blocks_retained)
         return self.state_history

@@ -1,4 +1,4 @@
-"""Lets the QBFT engine read the validator contract (consensus.md 3.6)."""
+"""Enables the QBFT engine to read the validator contract (consensus.md 3.6)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _RULE: Final = "validators of the contract"
 
 
 def read_contracts(chain: Chain, state_after: Callable[[HashedHeader], State]) -> None:
-    """Give the engine a function that calls the validator contract. `state_after` also finds states of blocks being
-    imported.
+    """Give the engine a function that calls the validator contract. `state_after` also finds states of blocks that are
+    being imported.
     """
     if chain.spec.qbft is None:
         return
-    # imported here, so that networks without BFT start faster
+    # lazy import: networks without BFT start faster
     from ophion.consensus.bft.engine import BftEngine
     from ophion.consensus.bft.validators import GET_VALIDATORS, decode_addresses
     from ophion.consensus.migration import MigrationEngine
@@ -39,7 +39,7 @@ def read_contracts(chain: Chain, state_after: Callable[[HashedHeader], State]) -
         with translated():
             outcome = call(state_after(header), env, request, (), _DEADLINE_S)
         if outcome.kind != "returned":
-            # a timeout is transient: it depends on this machine, not on the block
+            # a timeout is transient, because it depends on this machine and not on the block
             text = f"0x{contract.hex()} did not answer: {outcome.kind} {outcome.reason}"
             raise InvalidHeader(_RULE, text, transient=outcome.kind == "timeout")
         try:

@@ -32,7 +32,7 @@ def page_port(
     is_authority = spec.engine is not EngineKind.ETHASH
 
     def site() -> Site:
-        """Return the open services. Called at the first request, when their ports are known."""
+        """Return the open services. The first request calls this function, when the ports are known."""
         from ophion.gateway.backends import Place, ServiceKind, Site, SiteNode
 
         kinds = {
@@ -66,11 +66,11 @@ def page_port(
 
 
 def _own(host: str) -> str:
-    """Return the address through which this machine reaches a listener."""
+    """Return an address at which this machine reaches a listener."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
 
 
 def _permitted(config: NodeConfig) -> str | None:
-    """Return an allowed host name of this node; None when all names or no names are allowed."""
+    """Return an allowed host name of this node, or None when all names or no names are allowed."""
     names = config.access.host_allow_list
     return names[0] if names and {"*", "all"}.isdisjoint(names) else None

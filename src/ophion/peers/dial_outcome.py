@@ -9,7 +9,7 @@ from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.policy.dial_plan import BRIEF_S, LASTING_S, Outcome
 
 _BROKEN: Final = (DisconnectReason.TCP_ERROR, DisconnectReason.CLIENT_QUITTING, DisconnectReason.TIMEOUT)
-"""Disconnect reasons that do not mean that the nodes are incompatible."""
+"""Reasons of a broken connection, which counts as successful after `BRIEF_S` instead of `LASTING_S` seconds."""
 
 
 def outcome_of(ending: Ending, lived: float) -> Outcome:

@@ -13,7 +13,9 @@ from ophion.primitives.enode import Enode
 from ophion.runtime.clock import Clock
 
 _MAX_DIALS: Final = 16
-"""Limit of concurrent attempts to nodes with reserved slots. Other nodes have a separate limit of the same size."""
+"""Limit of concurrent dials to nodes with reserved slots. Dials to other nodes have a separate limit of the same
+size.
+"""
 _MIN_WAIT_S: Final = 0.01
 
 
@@ -29,7 +31,9 @@ class Dialer:
         may_dial: Callable[[Enode], bool],
         connect: Callable[[Enode], Awaitable[bool]],
     ) -> None:
-        """`connect` dials once and runs the connection until it ends. It returns False if the dial failed."""
+        """Create the dialer. `connect` dials a node once and runs the connection until its end. It returns False if the
+        dial failed.
+        """
         self._plan = plan
         self._peers = peers
         self._max_peers = max_peers
@@ -40,7 +44,7 @@ class Dialer:
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
-        """Number of attempts in progress."""
+        """Number of dial attempts in progress."""
         return len(self._under_way)
 
     def __contains__(self, node_id: object) -> bool:
@@ -64,11 +68,11 @@ class Dialer:
         return min(self.capacity, _MAX_DIALS - len(self._under_way) + self._reserved)
 
     def wake(self) -> None:
-        """Check the plan again."""
+        """Make `run` check the dial plan again."""
         self._changed.set()
 
     def arrived(self, node_id: bytes) -> None:
-        """Remove the attempt to a node that has connected, inbound or outbound."""
+        """Remove the dial attempt to a node that has connected, inbound or outbound."""
         if node_id in self._under_way:
             self._under_way.discard(node_id)
             self._changed.set()
@@ -94,7 +98,7 @@ class Dialer:
             tasks.create_task(self._attempt(enode))
 
     def _pause(self) -> float | None:
-        """Seconds until the next attempt. None means: wait until `wake` is called or an attempt ends."""
+        """Seconds until the next attempt. None means that `run` waits until `wake` is called or an attempt ends."""
         due = self._plan.next_due(self, self._free)
         if due is None or self._reserved >= _MAX_DIALS:
             return None

@@ -13,28 +13,28 @@ class DisconnectReason(IntEnum):
     REQUESTED = 0x00
     """An operator removed the peer, or a permission was withdrawn."""
     TCP_ERROR = 0x01
-    """Never sent: the socket closed without a Disconnect."""
+    """Local reason for a socket that closed without a Disconnect. Never sent."""
     BREACH = 0x02
-    """Undecodable or unsolicited messages, invalid blocks, a message at the wrong stage."""
+    """The peer sent an undecodable or unsolicited message, an invalid block, or a message at the wrong stage."""
     USELESS = 0x03
-    """No shared capability, or the peer cannot serve the block it announced."""
+    """The nodes share no capability, or the peer cannot serve the block it announced."""
     TOO_MANY_PEERS = 0x04
     ALREADY_CONNECTED = 0x05
     INCOMPATIBLE_VERSION = 0x06
-    """Never sent: every version is accepted."""
+    """Incompatible p2p version. This node never sends this reason, because it accepts every p2p version."""
     NULL_IDENTITY = 0x07
     CLIENT_QUITTING = 0x08
     UNEXPECTED_IDENTITY = 0x09
     CONNECTED_TO_SELF = 0x0A
     TIMEOUT = 0x0B
     INVALID_RECEIPT = 0x0F
-    """Never sent; used by one client only."""
+    """Invalid receipt. This node never sends this reason, and only one other client uses it."""
     SUBPROTOCOL = 0x10
-    """Different network, genesis or fork. Other clients also send it for errors in a handler."""
+    """The peer is on another network, genesis or fork. Other clients also send this reason for errors in a handler."""
 
     @property
     def label(self) -> str:
-        """Name in logs and metrics."""
+        """Name of the reason in logs and metrics."""
         return self.name.lower()
 
 

@@ -35,8 +35,8 @@ class InboundConnections:
         is_expected: Callable[[bytes], bool],
         receive: Callable[[socket.socket, bytes], Connection | None],
     ) -> None:
-        """`receive` creates a connection from a socket and the bytes already read. It returns None once the service has
-        stopped.
+        """Create the handler of inbound connections. `receive` creates a connection from a socket and the bytes already
+        read. It returns None once the service has stopped.
 
         `is_expected` returns whether a node id is known.
         """

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 _RULES_BURST_S: Final = 0.2
 _RULES_SHARE: Final = 0.05
-"""Share of event loop time for checking Pings of unknown nodes; a permissioning contract may be slow."""
+"""Limit of the event loop time for permission checks of unknown nodes' Pings, as a share of all time."""
 _CATCH_UP: Final = (
     "; the contract is called at the latest block of this node. If this node is behind, set --bootnodes to permitted"
     " nodes: connections with them are allowed until it has caught up"
@@ -48,16 +48,16 @@ class NodeAccess:
         self._clock = clock
         self._rules_time = TokenBucket(_RULES_BURST_S, _RULES_SHARE)
         self._refused_static: set[bytes] = set()
-        """Static peers that the rules refuse to dial, already logged."""
+        """Static peers that the rules do not permit to dial. The log has one line for each."""
         self.discovery: Discovery | None = None
-        """Set when discovery is enabled."""
+        """The discovery protocol. None if discovery is disabled."""
 
     def forget(self, node_id: bytes) -> None:
         """Forget a static peer that was removed."""
         self._refused_static.discard(node_id)
 
     def may_discover(self, enode: Enode, action: Action) -> bool:
-        """Whether the rules allow `action` of discovery for a node. Pings of unknown nodes share a limit on rule
+        """Whether the rules allow a discovery action for a node. Pings of unknown nodes share a limit on rule
         evaluation time.
         """
         settings = self._settings
@@ -82,7 +82,7 @@ class NodeAccess:
         if refusal is None:
             self._refused_static.discard(enode.node_id)
         elif self._plan.is_static(enode.node_id) and enode.node_id not in self._refused_static:
-            # warn once per static peer, until the rules permit it
+            # log one warning per refused static peer, until the rules permit the peer again
             self._refused_static.add(enode.node_id)
             hint = _CATCH_UP if self._rules.contract is not None and not self._rules.has_bootnodes else ""
             log.warning("static node not dialled enode=%s reason=%s%s", enode, refusal, hint)
@@ -91,7 +91,9 @@ class NodeAccess:
         return refusal is None
 
     def is_known_address(self, ip: str) -> bool:
-        """Whether an IP belongs to a static node, a bootnode or a connected member."""
+        """Whether an IP belongs to a static node, a bootnode or a connected network member (validator or permitted
+        node).
+        """
         if self._plan.is_static_address(ip) or any(enode.ip == ip for enode in self._settings.bootnodes):
             return True
         return any(peer.remote[0] == ip and self.has_own_quota(peer.id) for peer in self._peers)

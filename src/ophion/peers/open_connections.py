@@ -11,11 +11,11 @@ from ophion.peers.disconnect_reasons import DisconnectReason
 
 _STOP_TIMEOUT_S: Final = 2.0
 _MAX_LEAVING: Final = 128
-"""Ended connections that wait for the remote node to close; each is an open file."""
+"""Limit of ended connections that wait until the remote node closes. Each uses one file descriptor."""
 
 
 class OpenConnections:
-    """Runs connections, bounds those that are closing, and closes all of them at the end."""
+    """Runs connections, limits the number of closing connections, and closes all connections when the node stops."""
 
     def __init__(self) -> None:
         self._open: set[Connection] = set()
@@ -46,7 +46,7 @@ class OpenConnections:
             self._has_left.set()
 
     def track_leaving(self, connection: Connection, is_bounded: bool) -> None:
-        """Track a closing connection; above the limit, abort the oldest."""
+        """Track a closing connection. Above the limit, abort the oldest closing connection."""
         self._leaving[connection] = None
         if len(self._leaving) > _MAX_LEAVING and is_bounded:
             oldest = next(iter(self._leaving))

@@ -33,7 +33,7 @@ def read_checkpoint(text: str) -> str:
 
 
 def read_ip(text: str) -> str:
-    """Parse an IP address. Rejects host names, because enode URLs cannot hold them."""
+    """Parse an IP address. Rejects host names."""
     try:
         return socket_ip(text.removeprefix("[").removesuffix("]"))
     except ValueError:
@@ -46,7 +46,9 @@ def read_host(text: str) -> str:
 
 
 def read_bootnode(text: str, *, host_names: bool = True) -> Enode:
-    """Parse an enode URL, which must have a discovery port. `host_names`: accept a host name; needs --dns-enabled."""
+    """Parse an enode URL, which must have a discovery port. With `host_names` (--dns-enabled), the URL may have a host
+    name.
+    """
     try:
         enode = Enode.parse(text, host_names=host_names)
     except EnodeError as error:

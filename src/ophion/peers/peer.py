@@ -16,7 +16,7 @@ BEST_SCORE: Final = 150
 
 
 class Link(Protocol):
-    """Interface of a peer's connection. Tests replace the connection."""
+    """Interface between a peer and its connection."""
 
     @property
     def is_open(self) -> bool: ...
@@ -103,16 +103,16 @@ class Peer:
         self.is_inbound = is_inbound
         """Whether the remote node dialled us."""
         self.is_static = is_static
-        """Whether it is a static peer; may change during the connection."""
+        """Whether the peer is a static peer. May change during the connection."""
         self.is_permitted = False
         """Whether the permission rules name this node."""
         self.since = since
         """Unix time of Hello."""
         self.score = FIRST_SCORE
-        # some clients send no listen port: use the port that this node dialled
+        # some clients announce no listen port, so use the port that this node dialled
         port = hello.listen_port or (0 if is_inbound else remote[1])
         self.enode = Enode(hello.node_id, remote[0], port, port)
-        """IP of the socket and listen port of Hello."""
+        """Enode of the peer: the IP of its socket and the listen port from its Hello."""
 
     @property
     def is_open(self) -> bool:
@@ -121,7 +121,7 @@ class Peer:
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes queued for this peer that it has not read."""
+        """Queued bytes that this peer has not read."""
         return self._link.waiting_bytes
 
     def version(self, capability: str) -> int | None:

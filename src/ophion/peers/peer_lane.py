@@ -1,8 +1,8 @@
-"""`PeerLane`: shares the lane `peers` between peers, members first.
+"""`PeerLane`: shares the worker threads of the lane `peers` between peers.
 
 The lane itself is first come, first served: twenty unknown peers with sixteen messages each would delay the block of a
-validator by hundreds of jobs. `PeerLane` hands the lane only as many jobs as it has threads. Further jobs wait here, in
-one queue per peer. Members come first; unknown peers take turns.
+validator by hundreds of jobs. `PeerLane` hands the lane only as many jobs as it has threads. Further jobs wait in one
+queue per peer. Jobs of members run first, and jobs of unknown peers run round robin.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 Owner = TypeVar("Owner", bound=Hashable)
 
 _MEMBERS_BEFORE_UNKNOWN: Final = 8
-"""Jobs of members after which an unknown peer gets one, so that busy members do not stop everything else."""
+"""Number of jobs of network members after which one job of an unknown peer runs."""
 
 
 class _Job(NamedTuple):
@@ -28,7 +28,7 @@ class _Job(NamedTuple):
 
 
 class PeerLane(Generic[Owner]):
-    """The lane of peers, with one queue per peer."""
+    """The lane (worker threads) of peers, with one job queue per peer."""
 
     def __init__(self, lane: Lane, is_member: Callable[[Owner], bool]) -> None:
         self._lane = lane
@@ -55,7 +55,7 @@ class PeerLane(Generic[Owner]):
 
     def _start(self) -> None:
         while self._running < self._lane.threads and (job := self._next()) is not None:
-            if not job.result.done():  # its caller may have left
+            if not job.result.done():  # skip a job that its caller has cancelled
                 self._running += 1
                 self._lane.submit(job.work).add_done_callback(partial(self._finished, job.result))
 
@@ -68,7 +68,7 @@ class PeerLane(Generic[Owner]):
         owner, jobs = queues.popitem(last=False)
         job = jobs.popleft()
         if jobs:
-            queues[owner] = jobs  # at the end: the next peer has its turn
+            queues[owner] = jobs  # the peer still has jobs, so move it to the end of the queue
         return job
 
     def _finished(self, result: asyncio.Future[T], done: asyncio.Future[T]) -> None:

@@ -32,7 +32,7 @@ class PortMapping:
             return None
         try:
             local = await gateway.local_ip()
-            # set before the first mapping, so that `release` also removes mappings after a failure
+            # set `_gateway` before the first mapping, so that `release` also removes mappings after a failure
             self._gateway = gateway
             for protocol in _PROTOCOLS:
                 await gateway.map(protocol, self._port, local)

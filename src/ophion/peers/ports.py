@@ -14,7 +14,7 @@ from ophion.peers.inbound import InboundConnections
 from ophion.peers.settings import PeerSettings, listen_error
 
 _MAX_PORT_ATTEMPTS: Final = 10
-"""Free ports to try with port 0."""
+"""Limit of free ports to try when the configured port is 0."""
 
 
 async def open_ports(
@@ -35,7 +35,7 @@ async def open_ports(
                 await _bind(udp, settings.interface, server)
             return server, udp
         except OSError as error:
-            # a port that is free for TCP may be in use for UDP
+            # without a fixed port, try again, because a port that is free for TCP may be in use for UDP
             if not attempts:
                 raise listen_error(settings.interface, settings.port, error) from None
 

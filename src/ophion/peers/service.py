@@ -69,9 +69,10 @@ class PeerService:
         is_member: Callable[[Address], bool] = lambda address: False,
         host_names: HostNames | None = None,
     ) -> None:
-        """`rules` decide which nodes are permitted (None: all). `is_member` tells whether an address is a validator.
+        """Create the peer service. `rules` decide which nodes are permitted (None permits all). `is_member` returns
+        whether an address is a validator.
 
-        `host_names` resolves the host names of static nodes and bootnodes (None: all have IP addresses).
+        `host_names` resolves the host names of static nodes and bootnodes (None if all have IP addresses).
         """
         self._settings = settings
         self._key = key
@@ -80,7 +81,7 @@ class PeerService:
         self.peers = Peers() if peers is None else peers
         self.traffic = Traffic()
         self.bans = Bans()
-        # for jitter and lookup targets only, so it need not be unpredictable
+        # this randomness only chooses delays and lookup targets, so it need not be unpredictable
         random = Random(entropy.token(16))
         bootnodes = {enode.node_id for enode in settings.bootnodes}
         self.plan = DialPlan(
@@ -108,7 +109,7 @@ class PeerService:
         self._rules.changed.listen(lambda _: self.recheck())
         self._rules.changed.listen(lambda _: self._inbound.flood_guard.reconsider())
         self.discovery = self._discovery(chain or ChainMark(), random) if settings.has_discovery else None
-        """None if discovery is disabled."""
+        """The discovery protocol. None if discovery is disabled."""
         self._access.discovery = self.discovery
         self._udp: UdpSocket | None = None
         self._host = settings.host
@@ -174,8 +175,8 @@ class PeerService:
         return is_new
 
     def remove_static(self, enode: Enode) -> bool:
-        """Remove a static peer and disconnect it. Returns False if the node was not a static peer; it is disconnected
-        anyway.
+        """Remove a static peer and disconnect the node. Returns False if the node was not a static peer, but still
+        disconnects it.
         """
         was_static = self.plan.remove_static(enode)
         self.plan.forget(enode.node_id)
@@ -240,7 +241,7 @@ class PeerService:
                 self._tasks = tasks
                 background = [tasks.create_task(self._dialer.run(tasks), name="dialler")]
                 if self.discovery is not None:
-                    # after the listener, because nodes connect as soon as they discover this one
+                    # start discovery after the listener, because other nodes connect as soon as they discover this node
                     background.append(tasks.create_task(self.discovery.run(), name="discovery"))
                 mapping = PortMapping(self._settings.interface, port)
                 if self._settings.asks_router:
@@ -288,11 +289,11 @@ class PeerService:
         return Discovery(self._key, settings.host, record, settings.bootnodes, self._clock, random, context)
 
     async def _map_port(self, mapping: PortMapping, port: int) -> None:
-        """Request a port mapping and advertise the external address; without a router nothing changes."""
+        """Map the port on the router and advertise the external address. Does nothing without a router."""
         external = await mapping.ask()
         if external is not None:
             self._host = external
-            # the permissioning contract knows this node by its external address
+            # use the external address, because the permissioning contract lists this node with it
             self._rules.local = Enode(self._key.public_key, external, port, port)
             self._rules.changed.publish(None)
             if self.discovery is not None:
@@ -315,7 +316,7 @@ class PeerService:
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await self._context.loop.connect_accepted_socket(lambda: connection, accepted)
         except OSError:
-            self.pending.leave(connection)  # the remote node has closed
+            self.pending.leave(connection)  # the remote node has already closed the connection
             accepted.close()
             return
         if received:
@@ -343,7 +344,7 @@ class PeerService:
     # --- ConnectionManager -----------------------------------------------------------------------------
 
     def judge(self, peer: Peer) -> None:
-        """Check permissions, bans and limits after Hello; raises `PeerMisbehaved` to reject."""
+        """Check permissions, bans and limits after Hello. Raises `PeerMisbehaved` to reject the peer."""
         peer.enode = self._access.listener_of(peer)
         refusal = self._rules.refusal_of(peer.enode, Action.ACCEPT if peer.is_inbound else Action.DIAL)
         if refusal is not None:
@@ -358,7 +359,7 @@ class PeerService:
             replaced = self._admission.judge(peer, self._clock.monotonic())
         except OphionError:
             if present is not None:
-                # the existing connection may be dead, and the node is reconnecting
+                # the remote node connects again, so the existing connection may be dead: probe it
                 self._by_peer[present].probe()
             raise
         if replaced is not None:
@@ -375,7 +376,7 @@ class PeerService:
         self._dialer.arrived(peer.id)
 
     def left(self, connection: Connection, ending: Ending) -> None:
-        """Remove an ended connection, ban after a breach, and plan the next dial."""
+        """Remove an ended connection, ban the node after a breach, and plan the next dial."""
         self.pending.leave(connection)
         self._connections.track_leaving(connection, is_bounded=self.is_listening)
         peer, node_id, now = connection.peer, connection.remote_id, self._clock.monotonic()

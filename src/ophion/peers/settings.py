@@ -19,9 +19,9 @@ class PeerSettings(Struct, frozen=True):
     """Settings of the peer service."""
 
     host: str = "127.0.0.1"
-    """The advertised address."""
+    """The address that this node advertises to peers."""
     interface: str = "127.0.0.1"
-    """The address to listen on."""
+    """The local address on which this node listens for peers."""
     port: int = 0
     limits: PeerLimits = field(default_factory=PeerLimits)
     static: tuple[Enode, ...] = ()
@@ -33,12 +33,12 @@ class PeerSettings(Struct, frozen=True):
     asks_router: bool = False
     """Whether to request a port mapping from the router with UPnP."""
     record_file: Path | None = None
-    """File for the node record; None: not stored."""
+    """File for the node record. None means that the record is not stored."""
     timing: Timing = field(default_factory=Timing)
 
 
 class PeerListenError(OphionError):
-    """The port for peers cannot be opened."""
+    """Raised when the port for peers cannot be opened."""
 
 
 def listen_error(interface: str, port: int, error: OSError) -> PeerListenError:

@@ -10,18 +10,17 @@ from ophion.peers.rlpx.capability import Capability
 
 
 class Attached(Protocol):
-    """A sub-protocol on one connection."""
+    """A sub-protocol that runs on one connection."""
 
     def received(self, code: int, payload: bytes) -> None:
-        """Handle one message on the event loop. Messages arrive in order; `code` starts at 0. Slow work belongs in
-        `Peer.spawn`.
+        """Handle one message on the event loop. Messages arrive in order; `code` starts at 0 for each capability.
 
-        `PeerMisbehaved` ends the connection with its reason, `DecodeError` with `BREACH`.
+        Slow work belongs in `Peer.spawn`. A raised `PeerMisbehaved` ends the connection with its reason; `DecodeError`
+        ends it with `BREACH`.
         """
 
     def oversized(self, code: int, size: int) -> None:
-        """Handle a message above the limit of its code (`Capability.max_bytes`, `Peer.limit`). The payload is not
-        passed.
+        """Handle a message above the size limit of its code. Its payload is not passed.
 
         Raise `PeerMisbehaved` to end the connection; return to drop the message.
         """
@@ -36,4 +35,6 @@ class Subprotocol(Protocol):
     capabilities: Sequence[Capability]
 
     def attach(self, peer: Peer, version: int) -> Attached:
-        """Start the sub-protocol on a connection. Called once after Hello, before any message; may send at once."""
+        """Start the sub-protocol on a connection, after Hello and before the first message. The sub-protocol may send
+        at once.
+        """

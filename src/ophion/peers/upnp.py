@@ -52,7 +52,9 @@ class Gateway(Struct, frozen=True):
     service: str
 
     async def external_ip(self) -> str:
-        """Return the external address. Raises `GatewayError` if the router has none, for example while offline."""
+        """Return the external address. Raises `GatewayError` if the router has no external address, for example while
+        offline.
+        """
         found = _EXTERNAL.search(await self._ask("GetExternalIPAddress", {}))
         try:
             address = ipaddress.ip_address("" if found is None else found.group(1).decode())
@@ -164,7 +166,8 @@ async def _read_description(answer: bytes, sender: str) -> Gateway | None:
         return None
     try:
         url = urlsplit(location.group(1).decode("ascii"))
-        # accept only the sender's own address: a router must not make this node send requests to third parties
+        # accept only URLs at the router's own address, because the router could make this node send requests to other
+        # hosts
         if url.scheme != "http" or url.hostname != sender:
             return None
         description = await _request(url, "GET", "", b"")

@@ -22,6 +22,6 @@
     permissions        `Permissions`: both lists of a node, reload, queries
 
 One list class serves accounts and nodes. The pool calls `Permissions.account_refusal` once per sender and head; block
-building calls it again for each block. Both get a sentence that names the rule, or None. Only texts for clients use
-Pantheon's word `whitelist`; code says allow-list.
+building calls it again for each block. Each call returns a sentence that names the refusing rule, or None. Only texts
+for clients use Pantheon's word `whitelist`; code says allow-list.
 """

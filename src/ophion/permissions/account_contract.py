@@ -1,4 +1,4 @@
-"""Account rules of a contract: part of block validity (operations.md 11)."""
+"""Account rules of a contract, which decide whether a block is valid (operations.md 11)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class AccountContract:
-    """Calls the contract at the parent of a block. Used in the threads of import and block building."""
+    """Calls the account contract on the state of a block's parent. Used in the threads of import and block building."""
 
     def __init__(self, chain: Chain, contract: Address) -> None:
         self.verdicts = DecisionCounts()

@@ -31,10 +31,10 @@ class AllowList(Generic[T]):
     """
 
     def __init__(self, file: RulesFile[T]) -> None:
-        """Read the file. Raises `RulesError`."""
+        """Read the allow-list from its file. Raises `RulesError`."""
         self.file = file
         self.mark = file.mark()
-        """Version of the file before it was read."""
+        """Mark of the file content that was read; see `RulesFile.mark`."""
         self.entries: dict[T, None] = file.read()
         self.changed: Topic[ListChanged[T]] = Topic()
         if file.is_read_only():
@@ -61,7 +61,7 @@ class AllowList(Generic[T]):
         self.prepare((), items)()
 
     def check(self, added: Sequence[T], removed: Sequence[T]) -> None:
-        """Raise `RulesError` if a change adds listed entries or removes unlisted entries."""
+        """Raise `RulesError` if a change adds an entry that is listed, or removes an entry that is not listed."""
         if any(item in self.entries for item in added):
             raise RulesError(f"Cannot add an existing {self._one} to whitelist")
         if any(item not in self.entries for item in removed):
@@ -70,7 +70,8 @@ class AllowList(Generic[T]):
     def prepare(self, added: Sequence[T], removed: Sequence[T]) -> Callable[[], None]:
         """Write the file, in any thread. Returns a function that applies the change, on the event loop.
 
-        A file that another program has changed is not overwritten. The change then applies in memory, until a restart.
+        A file that another program has changed is not overwritten. The change then applies only in memory, until a
+        restart.
         """
         self.check(added, removed)
         problem: RulesError | None = None
@@ -85,9 +86,7 @@ class AllowList(Generic[T]):
         return self.replacing(entries, problem)
 
     def replacing(self, entries: dict[T, None], problem: RulesError | None = None) -> Callable[[], None]:
-        """Return a function that replaces the list and then raises `problem`. The problem does not prevent the
-        change.
-        """
+        """Return a function that replaces the list, and afterwards raises `problem` if it is given."""
         before = self.entries
         change = ListChanged(
             tuple(item for item in entries if item not in before), tuple(item for item in before if item not in entries)

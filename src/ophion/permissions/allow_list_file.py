@@ -38,7 +38,7 @@ class OutOfSync(RulesError):
 
 
 class RulesFile(Generic[T]):
-    """One list in one file. Two lists may share a file; each edits its own part."""
+    """The file of one list. Another list may share the file; each list edits only its own part."""
 
     def __init__(self, path: Path, vocabulary: EntryCodec[T]) -> None:
         self.path = path
@@ -101,7 +101,7 @@ class RulesFile(Generic[T]):
         return str(self.path)
 
     def change(self, present: Collection[T], added: Sequence[T], removed: Collection[T]) -> None:
-        """Change the file from `present` to the list with `added` and without `removed`.
+        """Add the entries `added` to the file and remove the entries `removed`. `present` holds its current entries.
 
         Raises `OutOfSync` if the file no longer holds `present`, `NotPersisted` if it cannot be written. After an error
         the file is unchanged.
@@ -117,7 +117,7 @@ class RulesFile(Generic[T]):
         if self.is_read_only():
             raise NotPersisted(f"{self.path} is read-only")
         try:
-            # read bytes, so that line ends stay as they are
+            # read bytes instead of text, so that line ends do not change
             after = content_of(self.path).decode()
             if removed:
                 after = self._found(after).without(lambda text: vocabulary.read(text) in removed)
@@ -166,6 +166,6 @@ class RulesFile(Generic[T]):
 
 
 def rewrite(path: Path, text: str) -> None:
-    """Replace the text of an existing file. Keeps links and the mode. Raises `OSError`."""
+    """Replace the text of an existing file. Keeps symbolic links and the file mode. Raises `OSError`."""
     path = path.resolve()
     write_whole(path, text, stat.S_IMODE(path.stat().st_mode))

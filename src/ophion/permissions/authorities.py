@@ -14,7 +14,9 @@ _AUTHORIZATIONS: Final = 9
 """Position of the authorization list in the transaction."""
 _MAGIC: Final = b"\x05"
 _MAX_S: Final = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
-"""Half the order of secp256k1 (EIP-2). Execution ignores an authorization above it."""
+"""Maximum `s` of a signature: half the order of secp256k1 (EIP-2). Execution ignores an authorization with a larger
+`s`.
+"""
 
 
 def authorities(transaction: Transaction) -> list[Address]:
@@ -28,7 +30,8 @@ def authorities(transaction: Transaction) -> list[Address]:
     raw = transaction.raw
     listed: Any = rlp.decode_list(raw[1:], len(raw))[_AUTHORIZATIONS]
     signatures = []
-    for chain_id, address, nonce, parity, r, s in listed:  # the extension has checked the structure
+    for chain_id, address, nonce, parity, r, s in listed:
+        # the Rust extension has already checked that each entry has six fields
         if parity in (b"", b"\x01") and int.from_bytes(s, "big") <= _MAX_S:
             digest = keccak256(_MAGIC + rlp.encode([chain_id, address, nonce]))
             signatures.append((digest, r.rjust(32, b"\0") + s.rjust(32, b"\0") + (parity or b"\0")))

@@ -10,26 +10,26 @@ from ophion.primitives.enode import Enode, EnodeError
 from ophion.primitives.types import Address
 
 _TRANSACTION_ALLOWED: Final = bytes.fromhex("936421d5")
-"""transactionAllowed(address,address,uint256,uint256,uint256,bytes)"""
+"""Selector of transactionAllowed(address,address,uint256,uint256,uint256,bytes)"""
 _CONNECTION_ALLOWED: Final = bytes.fromhex("3620b1df")
-"""connectionAllowed(bytes32,bytes32,bytes16,uint16,bytes32,bytes32,bytes16,uint16)"""
+"""Selector of connectionAllowed(bytes32,bytes32,bytes16,uint16,bytes32,bytes32,bytes16,uint16)"""
 _NODE_ALLOWED: Final = bytes.fromhex("45a59e5b")
-"""connectionAllowed(string,string,uint16), of the second interface"""
+"""Selector of connectionAllowed(string,string,uint16), in interface version 2 of the node rules"""
 
 _ADD_ACCOUNT: Final = bytes.fromhex("e89b0e1e")
-"""addAccount(address)"""
+"""Selector of addAccount(address)"""
 _REMOVE_ACCOUNT: Final = bytes.fromhex("c4740a95")
-"""removeAccount(address)"""
+"""Selector of removeAccount(address)"""
 _ADD_NODE: Final = bytes.fromhex("3600f60d")
-"""addEnode(bytes32,bytes32,bytes16,uint16)"""
+"""Selector of addEnode(bytes32,bytes32,bytes16,uint16)"""
 _REMOVE_NODE: Final = bytes.fromhex("aab2f5eb")
-"""removeEnode(bytes32,bytes32,bytes16,uint16)"""
+"""Selector of removeEnode(bytes32,bytes32,bytes16,uint16)"""
 _ADD_NAMED: Final = bytes.fromhex("39d6dd01")
-"""addEnode(string,string,uint16), of the second interface"""
+"""Selector of addEnode(string,string,uint16), in interface version 2 of the node rules"""
 _REMOVE_NAMED: Final = bytes.fromhex("28a4a078")
-"""removeEnode(string,string,uint16), of the second interface"""
+"""Selector of removeEnode(string,string,uint16), in interface version 2 of the node rules"""
 _MANY_ACCOUNTS: Final = bytes.fromhex("ac71abde")
-"""addAccounts(address[])"""
+"""Selector of addAccounts(address[])"""
 _LONGEST_TEXT: Final = 256
 
 RULES: Final = b"rules".ljust(32, b"\0")
@@ -77,22 +77,22 @@ def sending_question(
 
 
 def connection_question(source: Enode, destination: Enode) -> bytes:
-    """Encode the question whether two nodes may connect (first interface)."""
+    """Encode the question whether two nodes may connect, for interface version 1 of the node rules."""
     return _CONNECTION_ALLOWED + packed_node(source) + packed_node(destination)
 
 
 def node_question(enode: Enode) -> bytes:
-    """Encode the question whether a node may connect to other nodes (second interface)."""
+    """Encode the question whether a node may connect to other nodes, for interface version 2 of the node rules."""
     return _NODE_ALLOWED + named_node(enode)
 
 
 def packed_node(enode: Enode) -> bytes:
-    """Encode a node for the first interface: (bytes32,bytes32,bytes16,uint16)."""
+    """Encode a node for interface version 1 of the node rules: (bytes32,bytes32,bytes16,uint16)."""
     return enode.node_id + packed_ip(enode.ip) + bytes(16) + _number(enode.tcp_port)
 
 
 def named_node(enode: Enode) -> bytes:
-    """Encode a node for the second interface: (string,string,uint16)."""
+    """Encode a node for interface version 2 of the node rules: (string,string,uint16)."""
     node_id, host = _bytes(enode.node_id.hex().encode()), _bytes(enode.ip.encode())
     return _number(96) + _number(96 + len(node_id)) + _number(enode.tcp_port) + node_id + host
 
@@ -132,7 +132,9 @@ def read_account_changes(call: bytes) -> tuple[bool, list[Address]] | None:
 
 
 def read_node_change(call: bytes) -> tuple[bool, Enode] | None:
-    """Decode the change of a call to node rules of either interface as (added, node). None for another call."""
+    """Decode a call to a node rules contract, of either interface version, as (added, node). Returns None for other
+    calls.
+    """
     selector, words = call[:4], call[4:]
     if selector in (_ADD_NODE, _REMOVE_NODE):
         node = read_packed_node(words)
@@ -144,7 +146,7 @@ def read_node_change(call: bytes) -> tuple[bool, Enode] | None:
 
 
 def named_url(name: tuple[str, str, int]) -> str:
-    """Return a node of the second interface as an enode URL, even if its texts are invalid."""
+    """Return a node from interface version 2 of the node rules as an enode URL, even if its texts are invalid."""
     node_id, host, port = name
     return f"enode://{node_id}@{f'[{host}]' if ':' in host else host}:{port}"
 
@@ -167,7 +169,7 @@ def _text(words: bytes, head: int) -> str | None:
 
 
 def read_yes_or_no(answer: bytes) -> bool:
-    """Decode the word 1 or 0."""
+    """Decode a reply of one word: 1 means yes, 0 means no."""
     if answer == _YES:
         return True
     if answer == _NO:
@@ -176,7 +178,9 @@ def read_yes_or_no(answer: bytes) -> bool:
 
 
 def read_connection(answer: bytes) -> bool:
-    """Decode a reply of the first interface. All bits set means yes; all bits but the first means no."""
+    """Decode a reply of a node rules contract with interface version 1. All bits set means yes; all bits but the first
+    means no.
+    """
     if answer == _CONNECTION_YES:
         return True
     if answer == _CONNECTION_NO:

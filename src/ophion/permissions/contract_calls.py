@@ -55,21 +55,22 @@ class ContractCalls:
         self._answers: OrderedDict[Hash32, dict[bytes, Refusal | None]] = OrderedDict()
 
     def is_there(self, state: State) -> bool:
-        """Whether the address has code."""
+        """Whether the contract's address has code in this state."""
         return bool(state.code(self.contract))
 
     def refusal(
         self, header: HashedHeader, state: State, question: bytes, read: Callable[[bytes], bool]
     ) -> Refusal | None:
-        """Explain why the contract refuses after this block. None if it permits. A malformed reply counts as a
-        refusal.
+        """Explain why the contract refuses a request after this block. None if the contract permits the request.
+
+        A malformed reply counts as a refusal.
         """
         return self.refusals(header, state, (question,), read)[0]
 
     def refusals(
         self, header: HashedHeader, state: State, questions: Sequence[bytes], read: Callable[[bytes], bool]
     ) -> list[Refusal | None]:
-        """Same as `refusal`, for many questions. Uncached questions share one call."""
+        """Explain for each question why the contract refuses. Uncached questions share one call."""
         answers = self._answers.get(header.hash)
         if answers is None:
             answers = self._answers[header.hash] = {}
@@ -82,7 +83,8 @@ class ContractCalls:
         known = [given[question] if question in given else answers[question] for question in questions]
         given = {question: refusal for question, refusal in given.items() if refusal is None or not refusal.is_late}
         if len(answers) + len(given) > _ANSWERS:
-            self._answers[header.hash] = given  # another thread may still read the previous dictionary
+            # replace the dictionary instead of clearing it, because another thread may still read it
+            self._answers[header.hash] = given
         else:
             answers.update(given)
         return known
@@ -124,7 +126,9 @@ def _shown(reason: str | None) -> str:
 
 
 def answer_of(chain: Chain, header: HashedHeader, contract: Address, question: bytes) -> bytes:
-    """Return the output of a contract after a block. Empty if the call fails or the state is pruned."""
+    """Call a contract in the state after a block and return its output. Empty if the call fails or the state is
+    pruned.
+    """
     try:
         state = chain.store.state(header.header.state_root)
         (outcome,) = _called(chain, header, state, contract, (question,))

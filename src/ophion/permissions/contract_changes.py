@@ -1,7 +1,7 @@
 """Rule changes made by transactions, read from the logs of the contracts.
 
-An ingress logs every change of its rules, and the admin contract logs changes of administrators. The bloom filter
-excludes nearly every block.
+An ingress logs every change of its rules, and the admin contract logs changes of administrators. The bloom filter of a
+block excludes nearly all blocks without changes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _REGISTERED: Final = _topic("RegistryUpdated(address,bytes32)")
 
 
 class _Log(NamedTuple):
-    """One log of a block."""
+    """One log of a rules contract in a block."""
 
     position: int
     """Index of the transaction in the block."""

@@ -1,6 +1,6 @@
 """The permission contracts in a genesis file, with code and storage as after their deployment.
 
-The sources in `contracts/` define the storage layout; a test deploys them and compares.
+The sources in `contracts/` define the storage layout. A test deploys the sources and compares the storage.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ophion.primitives.types import Address
 
 ADMINISTRATION: Final = bytes.fromhex("7777".rjust(40, "0"))
 ACCOUNT_INGRESS: Final = bytes.fromhex("8888".rjust(40, "0"))
-"""Usual address of the account ingress."""
+"""Conventional address of the account ingress contract."""
 ACCOUNT_RULES: Final = bytes.fromhex("8889".rjust(40, "0"))
 NODE_INGRESS: Final = bytes.fromhex("9999".rjust(40, "0"))
 NODE_RULES: Final = bytes.fromhex("999a".rjust(40, "0"))
@@ -34,8 +34,9 @@ def code(name: str, form: str = "runtime") -> bytes:
 
 
 def account_contracts(admins: Sequence[Address], permitted: Sequence[Address]) -> dict[Address, dict[str, Any]]:
-    """Return ingress and rules for accounts. The rules permit the administrators, who otherwise could not change
-    the rules.
+    """Return the ingress and the rules contract for accounts.
+
+    The rules permit the administrators, who otherwise could not change the rules.
     """
     accounts = list(dict.fromkeys([*admins, *permitted]))
     return {
@@ -48,7 +49,7 @@ def account_contracts(admins: Sequence[Address], permitted: Sequence[Address]) -
 def node_contracts(
     admins: Sequence[Address], permitted: Sequence[Enode], version: int = 1
 ) -> dict[Address, dict[str, Any]]:
-    """Return ingress and rules for nodes, for the first or the second interface."""
+    """Return the ingress and the rules contract for nodes. The rules contract has interface version 1 or 2."""
     name, members = ("NodeRules", _set_of_nodes) if version == 1 else ("NodeRulesByName", _set_of_names)
     return {
         ADMINISTRATION: _account("Administration", _set_of_addresses(admins, 0)),
@@ -75,7 +76,9 @@ def _ingress(rules: Address) -> Storage:
 
 
 def _set_of_addresses(members: Sequence[Address], slot: int) -> Storage:
-    """Return the storage of an address set: an array at `slot`, and the positions of its members after it."""
+    """Return the storage of an address set: an array at `slot`, and the position of each address in a mapping at `slot
+    + 1`.
+    """
     storage: Storage = {slot: len(members)}
     for position, member in enumerate(members):
         storage[_array(slot) + position] = _number(member)
@@ -89,7 +92,7 @@ def _set_of_nodes(members: Sequence[Enode], slot: int) -> Storage:
         at = _array(slot) + 3 * position
         high, low, ip = enode.node_id[:32], enode.node_id[32:], packed_ip(enode.ip)
         storage[at], storage[at + 1] = _number(high), _number(low)
-        # port and address share one word, with the address in the lower half
+        # port and address share one storage word, with the address in the lower half
         storage[at + 2] = enode.tcp_port << 128 | _number(ip)
         key = keccak256(high + low + ip.ljust(32, b"\0") + enode.tcp_port.to_bytes(32, "big"))
         storage[_in_mapping(key, slot + 1)] = position + 1

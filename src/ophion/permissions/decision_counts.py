@@ -24,12 +24,12 @@ class DecisionCounts:
         return refusal
 
     def add(self, permitted: int, refused: int) -> None:
-        """Count several decisions."""
+        """Count several rule decisions."""
         with self._lock:
             self.permitted += permitted
             self.refused += refused
 
     @property
     def asked(self) -> int:
-        """Total of all decisions."""
+        """Total number of rule decisions."""
         return self.permitted + self.refused

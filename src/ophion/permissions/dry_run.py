@@ -1,7 +1,8 @@
 """Dry run of a change of rules: computes the effects without applying the change.
 
-A change applies to the lists of this node if it has lists, otherwise to the contracts of the network. Contracts are
-treated like lists: the change decides about the accounts and nodes it names, and the contract decides about the others.
+A change applies to the lists of this node if the node has lists, otherwise to the contracts of the network. Contracts
+are treated like lists: the change decides about the accounts and nodes it names, and the contract decides about the
+others.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ophion.primitives.types import Address
 
 
 class Change(Struct, frozen=True):
-    """Additions and removals."""
+    """Additions and removals of accounts and nodes."""
 
     add_accounts: Sequence[Address] = ()
     remove_accounts: Sequence[Address] = ()
@@ -29,7 +30,7 @@ class Change(Struct, frozen=True):
 
 
 class PeerConnection(Struct, frozen=True):
-    """A connected peer."""
+    """A connected peer that a change may disconnect."""
 
     enode: Enode
     address: Address
@@ -37,12 +38,12 @@ class PeerConnection(Struct, frozen=True):
 
 
 class DryRun(Struct, frozen=True):
-    """Effects of a change."""
+    """Effects of a change of rules."""
 
     problem: str | None
     """Why the whole change would be refused, or None."""
     closed: tuple[PeerConnection, ...]
-    """Connections that would end."""
+    """Connections that the change would end."""
     shut_out: tuple[Address, ...]
     """Senders that may send now but not after the change."""
 
@@ -74,7 +75,7 @@ def reachable(members: Sequence[Address], own: Address, connected: Iterable[Addr
 
 
 def _problem(permissions: Permissions, change: Change) -> str | None:
-    """Return the error that the `perm` methods would return. Contracts ignore changes without effect."""
+    """Return the error with which the `perm` methods would refuse the change of a list, or None."""
     accounts, nodes = permissions.listed_accounts, permissions.listed_nodes
     try:
         if accounts is not None:
@@ -108,7 +109,7 @@ class _ConnectionCheck:
         by_contract = rules.contract_refusal_of(remote, action)
         if self._listed is not None:
             is_listed = remote.node_id == rules.local.node_id or listener(remote) in self._listed
-            # the change affects the list only, so the contract keeps its answer
+            # a change of the list does not change the answer of the contract
             return not is_listed or by_contract is not None
         if rules.contract is None:
             return False

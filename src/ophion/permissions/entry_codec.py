@@ -1,4 +1,4 @@
-"""Names of list entries, and how they are read and written."""
+"""Reads, writes and names the entries of permission lists."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class EntryCodec(Struct, Generic[T], frozen=True):
     """Reads and writes the entries of one kind of list."""
 
     one: str
-    """account or node"""
+    """Name of one entry: account or node."""
     read: Callable[[str], T]
-    """Raises `ValueError` or a `DecodeError` for text that is not an entry."""
+    """Parses an entry. Raises `ValueError` or a `DecodeError` for text that is not an entry."""
     write: Callable[[T], str]
     complaint: Callable[[str, Exception], str]
     """Message about an invalid entry in the file."""
 
     @property
     def keys(self) -> tuple[str, str]:
-        """Key of Pantheon 1.2 and key of Besu. A file keeps the key that it uses."""
+        """TOML keys of the list: the key of Pantheon 1.2 and the key of Besu. A file keeps the key that it uses."""
         return f"{self.one}s-whitelist", f"{self.one}s-allowlist"

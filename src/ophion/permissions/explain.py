@@ -1,7 +1,7 @@
-"""Explains which rule permits or refuses, and since when.
+"""Explains which rules permit or refuse a transaction or a connection, and since which block.
 
-Checks every rule even after a refusal, so that the operator sees all rules that must change. Blocks the thread: call it
-in a lane, because it calls contracts at many blocks to find where an answer began.
+Checks every rule even after a refusal, so that the operator sees all rules that must change. The functions call
+contracts at many blocks to find where an answer began. So callers run them in a worker thread.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ class Sending(Struct, frozen=True):
 
 
 class RuleAnswer(Struct, frozen=True):
-    """The answer of one rule."""
+    """The answer of one rule about a transaction or a connection."""
 
     source: str
-    """file or contract"""
+    """Where the rule comes from: file or contract."""
     place: str
     """File and line, or the address of the contract."""
     is_allowed: bool
     reason: str
     since: int | None = None
-    """First block with this answer, within the search limit. None: unknown."""
+    """First block with this answer, within the search limit. None if the block is unknown."""
 
 
 def explain_sending(permissions: Permissions, chain: Chain, block: HashedHeader, sending: Sending) -> list[RuleAnswer]:

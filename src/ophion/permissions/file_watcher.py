@@ -27,7 +27,9 @@ class RulesWatch:
     name = "files of permissions"
 
     def __init__(self, lists: Sequence[AllowList[Any]], lane: Lane, lock: asyncio.Lock) -> None:
-        """The node holds `lock` while it changes a list, because file and memory differ meanwhile."""
+        """Create the watcher. The node holds `lock` while it changes a list, because file and memory differ
+        meanwhile.
+        """
         self._lists = lists
         self._lane = lane
         self._lock = lock
@@ -35,7 +37,7 @@ class RulesWatch:
         self._told: dict[int, str | None] = {}
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Check until cancelled."""
+        """Check the rules files until cancelled."""
         ready()
         while True:
             await asyncio.sleep(_EVERY_S)

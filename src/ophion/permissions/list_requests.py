@@ -39,11 +39,13 @@ ACCOUNTS: Final = EntryCodec(
 )
 NODES: Final = EntryCodec("node", read_node, lambda enode: enode.url, lambda text, error: f"{error} ({text})")
 NAMED_NODES: Final = replace(NODES, read=partial(read_node, host_names=True))
-"""Nodes that may have host names."""
+"""Codec of node lists whose entries may have host names."""
 
 
 def requested_accounts(texts: Sequence[str]) -> list[Address]:
-    """Read the accounts of a request. There must be at least one, and all must be valid and distinct."""
+    """Read the accounts of a request. The request needs at least one account, and all accounts must be valid and
+    distinct.
+    """
     if not texts:
         raise RulesError("Request contains an empty list of accounts")
     accounts = _read(texts, ACCOUNTS)
@@ -53,7 +55,9 @@ def requested_accounts(texts: Sequence[str]) -> list[Address]:
 
 
 def requested_nodes(texts: Sequence[str], vocabulary: EntryCodec[Enode] = NODES) -> list[Enode]:
-    """Read the nodes of a request. There must be at least one, and all must be valid and distinct enode URLs."""
+    """Read the nodes of a request. The request needs at least one node, and all nodes must be valid and distinct enode
+    URLs.
+    """
     if not texts:
         raise RulesError("Request contains an empty list of nodes")
     if len(set(texts)) < len(texts):

@@ -35,7 +35,7 @@ class Action(Enum):
 
 
 _INWARD = frozenset({Action.ACCEPT_PING, Action.ANSWER_FIND_NODE, Action.ACCEPT, Action.KEEP_INBOUND})
-"""Actions that the other node starts."""
+"""Actions that the remote node starts."""
 
 _NEIGHBOURS = frozenset({Action.SEND_FIND_NODE, Action.ANSWER_FIND_NODE})
 
@@ -48,20 +48,20 @@ class NodeRules:
     def __init__(
         self, own_id: bytes, listed: AllowList[Enode] | None = None, bootnodes: frozenset[bytes] = frozenset()
     ) -> None:
-        """`bootnodes` are compared by id."""
+        """Create the rules. A node counts as a bootnode if its node id is in `bootnodes`, at any address."""
         self.local = Enode(own_id, "127.0.0.1", 0, 0)
         """This node's own enode; the listener sets it."""
         self.changed: Topic[None] = Topic()
         """Published when permissions may have been withdrawn."""
         self.contract: NodeContract | None = None
-        """Called when the list permits; None: no contract."""
+        """The node contract, called only for nodes that the list permits. None without a contract."""
         self.is_in_sync: Callable[[], bool] = lambda: True
         self.peer_ids: Callable[[], Iterable[bytes]] = tuple
-        """Connected peers."""
+        """Returns the node ids of the connected peers."""
         self.list_verdicts = DecisionCounts()
-        """Decisions of the list."""
+        """Counts of the decisions of the list."""
         self.sync_verdicts = DecisionCounts()
-        """Decisions about whether the contract applies yet, where there are bootnodes."""
+        """Counts of the decisions whether the contract applies while the node syncs. Counted only with bootnodes."""
         self._host_names: HostNames | None = None
         self._bootnodes = bootnodes
         self._listed = listed
@@ -83,7 +83,7 @@ class NodeRules:
         return enode if self._host_names is None else self._host_names.resolve(enode)
 
     def listeners(self, listed: Enode) -> tuple[Listener, ...]:
-        """Return the listeners that a list entry permits: with its host name, and with the current address of that
+        """Return the listeners that a list entry permits: one with its host name, one with the current address of this
         name.
         """
         resolved = self.resolve(listed)
@@ -95,11 +95,11 @@ class NodeRules:
 
     @property
     def is_on(self) -> bool:
-        """Whether there are any rules."""
+        """Whether any node rules are configured."""
         return self._listed is not None or self.contract is not None
 
     def names(self, node_id: bytes) -> bool:
-        """Whether the list or a bootnode has this id at any address. Does not call a contract."""
+        """Whether the list or the bootnodes contain this node id, at any address. Does not call a contract."""
         return node_id in self._listed_ids or node_id in self._bootnodes
 
     def refusal_of(self, remote: Enode, action: Action) -> str | None:
@@ -107,7 +107,7 @@ class NodeRules:
         return self.refusal(*self._ends(self.resolve(remote), action), action)
 
     def contract_refusal_of(self, remote: Enode, action: Action) -> str | None:
-        """Same as `refusal_of`, but check only the contract."""
+        """Return why the contract refuses an action between this node and another; None if the contract permits it."""
         return None if self.contract is None else self._by_contract(self.contract, *self._ends(remote, action), action)
 
     def _ends(self, remote: Enode, action: Action) -> tuple[Enode, Enode]:
@@ -115,7 +115,7 @@ class NodeRules:
         return (remote, self.local) if action in _INWARD else (self.local, remote)
 
     def refusal(self, source: Enode, destination: Enode, action: Action) -> str | None:
-        """Same as `refusal_of`, for any two nodes."""
+        """Return why the rules refuse an action between any two nodes; None if they permit it."""
         refusal = self._by_list(source, destination)
         if refusal is not None or self.contract is None:
             return refusal
@@ -138,7 +138,7 @@ class NodeRules:
         return contract.refusal(source, destination)
 
     def is_exempt(self, remote: Enode) -> bool:
-        """Whether this connection is exempt from the contract now, because the node needs bootnodes to sync."""
+        """Whether a bootnode is exempt from the contract, because this node still needs bootnodes to sync."""
         return remote.node_id in self._bootnodes and (not self.is_in_sync() or self._has_only_bootnodes())
 
     def _has_only_bootnodes(self) -> bool:
@@ -149,7 +149,7 @@ class NodeRules:
         if listed is None:
             return None
         for end in (source, destination):
-            # this node is always permitted, whatever its address
+            # the rules always permit this node itself, whatever its address is
             if end.node_id != self.local.node_id and listener(end) not in self._listeners:
                 return self.list_verdicts.note(
                     f"node {end.url} is not in the list of permitted nodes ({listed.file.path})"

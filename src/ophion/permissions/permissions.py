@@ -39,7 +39,7 @@ RELOAD_FAILED: Final = (
 
 
 class Permissions:
-    """Rules in force. A list that is None permits all."""
+    """The rules in force. Without a list (None), all accounts or nodes are permitted."""
 
     def __init__(
         self,
@@ -49,7 +49,9 @@ class Permissions:
         fixed: Sequence[Enode] = (),
         bootnodes: Sequence[Enode] = (),
     ) -> None:
-        """`fixed` are bootnodes and static nodes, which cannot be removed from the list of nodes."""
+        """Create the permission rules. `fixed` holds the bootnodes and static nodes, which cannot be removed from the
+        list of nodes.
+        """
         self._accounts = accounts
         self._nodes = nodes
         self._fixed = tuple(fixed)
@@ -59,7 +61,7 @@ class Permissions:
         self._changes: set[asyncio.Task[None]] = set()
         self._audit: AuditLog | None = None
         self.account_verdicts = DecisionCounts()
-        """Decisions of the account list."""
+        """Counts of the decisions of the account list."""
 
     @classmethod
     def open(
@@ -72,7 +74,7 @@ class Permissions:
         *,
         host_names: bool = False,
     ) -> Permissions:
-        """Open the configured rules; raises `ConfigError` with all problems of their files.
+        """Open the configured rules; raises `ConfigError` with all problems of the rules files.
 
         With `host_names`, listed nodes may have host names.
         """
@@ -93,7 +95,7 @@ class Permissions:
     def _unlisted(self) -> Iterator[str]:
         """Yield a problem for bootnodes and static nodes that the list does not permit."""
         named = frozenset(enode.node_id for enode in self._nodes or () if enode.host)
-        # an address and a name can only be compared later, when the name is resolved
+        # skip a node that the list gives by host name, because its address is compared after the name is resolved
         fixed = [enode for enode in self._fixed if enode.host or enode.node_id not in named]
         refused = [enode.url for enode in fixed if self.node_rules.refusal_of(enode, Action.DIAL) is not None]
         if refused and self._nodes is not None:
@@ -185,24 +187,24 @@ class Permissions:
 
     @property
     def accounts(self) -> AllowList[Address]:
-        """The account list. Raises `RulesError` if there is none."""
+        """The account list. Raises `RulesError` if the node has no account list."""
         if self._accounts is None:
             raise RulesError("Account whitelisting has not been enabled")
         return self._accounts
 
     @property
     def listed_accounts(self) -> AllowList[Address] | None:
-        """The account list, or None."""
+        """The account allow-list, or None if the node has none."""
         return self._accounts
 
     @property
     def listed_nodes(self) -> AllowList[Enode] | None:
-        """The node list, or None."""
+        """The node allow-list, or None if the node has none."""
         return self._nodes
 
     @property
     def nodes(self) -> AllowList[Enode]:
-        """The node list. Raises `RulesError` if there is none."""
+        """The node list. Raises `RulesError` if the node has no node list."""
         if self._nodes is None:
             raise RulesError("Node whitelisting has not been enabled")
         return self._nodes
@@ -212,26 +214,27 @@ class Permissions:
         self.without_nodes(nodes)()
 
     def without_nodes(self, nodes: Sequence[Enode]) -> Callable[[], None]:
-        """Same as `remove_nodes`, in two steps (`AllowList.prepare`)."""
+        """Write the list file without these nodes. Returns a function that applies the removal in memory."""
         self.check_fixed(nodes)
         return self.nodes.prepare((), nodes)
 
     async def change(self, lane: Lane, prepare: Callable[[], Callable[[], None]]) -> None:
-        """Change lists, one change after the other. A lane writes the file; the event loop applies the change.
+        """Apply a change to the allow-lists. Changes run one at a time: a worker thread writes the file, then the event
+        loop updates the list.
 
         A started change finishes even if the caller is cancelled, so that file and memory agree.
         """
         task = asyncio.get_running_loop().create_task(self._change(lane, prepare), name="change of permissions")
         self._changes.add(task)
         task.add_done_callback(self._changed)
-        # unlike asyncio.shield, this retrieves the exception even if the caller is cancelled at the same time
+        # unlike asyncio.shield, `wait` leaves the exception to `_changed` if this caller is cancelled
         await asyncio.wait({task})
         task.result()
 
     def _changed(self, task: asyncio.Task[None]) -> None:
         self._changes.discard(task)
         if not task.cancelled():
-            task.exception()  # mark the exception as retrieved; the caller gets it from `result`
+            task.exception()  # mark the exception as retrieved, because the caller gets it from `result`
 
     async def _change(self, lane: Lane, prepare: Callable[[], Callable[[], None]]) -> None:
         async with self._turn:
@@ -248,10 +251,7 @@ class Permissions:
             raise RulesError("Cannot remove a fixed node (bootnode or static node) from whitelist")
 
     def reloading(self) -> Callable[[], None]:
-        """Read both files again before any change applies. After an error, both lists stay unchanged.
-
-        Works in two steps (`AllowList.prepare`).
-        """
+        """Read both files and return a function that replaces both lists. After an error, both lists stay unchanged."""
         if self._accounts is None and self._nodes is None:
             raise RulesError("Node/Account whitelisting has not been enabled")
         try:
@@ -273,7 +273,7 @@ class Permissions:
 
 
 def _opened(path: Path, vocabulary: EntryCodec[T], problems: list[str]) -> AllowList[T] | None:
-    # imported late, so that nodes without rules start faster
+    # lazy import: nodes without rules start faster
     from ophion.permissions.allow_list import AllowList
     from ophion.permissions.allow_list_file import RulesFile
 

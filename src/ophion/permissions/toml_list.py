@@ -45,9 +45,9 @@ class TomlList(Struct, frozen=True):
     text: str
     key: str
     opening: int
-    """Position after the opening bracket."""
+    """Position after the opening bracket of the list."""
     closing: int
-    """Position of the closing bracket."""
+    """Position of the closing bracket of the list."""
     entries: tuple[Entry, ...]
 
     def line_of(self, entry: Entry) -> int:
@@ -64,14 +64,14 @@ class TomlList(Struct, frozen=True):
         if not 0 <= line_end < self.closing:
             between = ", " if len(self.entries) > 1 and text[self._gap()].startswith(" ") else ","
             return text[: last.end] + "".join(between + one for one in quoted) + text[last.end :]
-        # one entry per line: insert after the line of the last entry, so that its comment stays with it
+        # the list has one entry per line: insert after the line of the last entry, so that its comment stays beside it
         start = text.rfind("\n", 0, last.start) + 1
         indent = text[start : last.start] if not text[start : last.start].strip() else "  "
         comma = "," if last.comma is None else ""
         rest = text[last.end : line_end]
         lines = ",".join(f"\n{indent}{one}" for one in quoted) + ("" if last.comma is None else ",")
         if last.comma is not None and last.comma > line_end:
-            # the comma is at the beginning of the next line
+            # in this list, each comma stands at the beginning of the next line
             return text[: last.end] + "," + ",".join(quoted) + text[last.end :]
         return text[: last.end] + comma + rest + lines + text[line_end:]
 
@@ -121,7 +121,7 @@ def find_list(text: str, keys: Collection[str]) -> TomlList | None:
                 statement = []
         elif kind == "sign" and token in "[{":
             if not statement and not depth:
-                return None  # a table begins, so the top level has ended
+                return None  # a TOML table begins here, so the top level has ended
             if statement[1:] == ["="] and not depth and _key(statement[0]) in keys:
                 return _read(text, _key(statement[0]), match.end(), tokens)
             depth += 1

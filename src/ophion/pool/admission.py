@@ -1,8 +1,8 @@
 """Admission checks of json-rpc.md 5.5 as one list. The first failure decides.
 
 Each check is a small function with its own error; `CHECKS` lists the rules in order. Checks read the decoded
-transaction, the sender's account and the head (`PoolHead`), and change nothing. Afterwards `admitter.py` compares with
-other pooled transactions (known, underpriced).
+transaction, the sender's account and the head (`PoolHead`), and change nothing. Afterwards `admitter.py` compares the
+transaction with other pooled transactions (known, underpriced).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _FORKS = (
 )
 _RANK = {fork: rank for rank, fork in enumerate(_FORKS)}
 _TYPE_FROM = (0, _RANK["berlin"], _RANK["london"], _RANK["cancun"], _RANK["prague"])
-"""First fork of each transaction type."""
+"""First fork that accepts each transaction type."""
 
 
 class PoolHead(Struct, frozen=True):
@@ -58,13 +58,13 @@ class PoolHead(Struct, frozen=True):
     fork: str
     """Fork of the next block, in the extension's spelling."""
     chain_id: int | None
-    """Chain id. None where transactions have no chain id yet (before EIP-155)."""
+    """Chain id. None before EIP-155, when transactions have no chain id."""
     gas_limit: int
     """Gas limit of the head."""
     base_fee: int
     """Base fee of the next block. 0 before London."""
     init_code_limit: int | None
-    """Maximum size of creation code from Shanghai on (EIP-3860). None: no limit."""
+    """Maximum size of creation code from Shanghai on (EIP-3860). None means no limit."""
     state: State | None
     """State of the head. None during initial sync."""
     blob_limit: int = 0
@@ -72,16 +72,16 @@ class PoolHead(Struct, frozen=True):
     has_gas_cap: bool = True
     """Whether the cap of EIP-7825 limits a transaction's gas."""
     has_still_base_fee: bool = False
-    """Whether the base fee is constant. A transaction below it would then wait forever."""
+    """Whether the base fee is constant. A transaction below a constant base fee would wait forever."""
 
 
 class AdmissionContext(Struct, frozen=True):
-    """All values that the checks compare with. Created again for each head."""
+    """The limits and prices that the checks use. Created anew for each head."""
 
     head: PoolHead
     floor: FeeFloor
     fee_cap: int
-    """Maximum fee of a local transaction in wei. 0: no cap."""
+    """Maximum fee of a local transaction in wei. 0 means no cap."""
     needs_chain_id: bool
     """Whether local transactions need a chain id (EIP-155)."""
     rank: int
@@ -115,7 +115,7 @@ def _bounds(head: PoolHead, rank: int, least: tuple[int, int], fee_cap: int) -> 
     return Bounds(
         fork=head.fork,
         chain_id=head.chain_id,
-        # set-code transactions take the slow path, which also checks their authorities
+        # the fast path excludes set-code transactions, because only the slow path checks their authorities
         last_type=max(type for type, since in enumerate(_TYPE_FROM[:SET_CODE_TYPE]) if rank >= since),
         max_gas=min(head.gas_limit, TRANSACTION_GAS_CAP) if _is_capped(head, rank) else head.gas_limit,
         base_fee=head.base_fee,
@@ -143,7 +143,7 @@ class Applicant(Struct, eq=False, gc=False):
     cost: int
     """Maximum cost for the sender: gas, value and blobs."""
     size: int
-    """Size in a block, in bytes."""
+    """Size of the transaction in a block, in bytes."""
     intrinsic_gas: int
     is_low_s: bool
 
@@ -159,7 +159,7 @@ Check: TypeAlias = Callable[[Applicant, AdmissionContext], PoolRejected | None]
 
 
 def undecodable(reason: str) -> PoolRejected:
-    """Return the error for bytes that are not a transaction, or whose signature has no sender."""
+    """Return the error for bytes that are not a transaction, or for a signature without a sender."""
     if reason.startswith(_NO_SENDER):
         return PoolRejected("invalid-signature", "Invalid signature")
     return PoolRejected("malformed", reason)
@@ -188,7 +188,7 @@ def signature_names_a_chain(applicant: Applicant, context: AdmissionContext) -> 
 
 
 def parts_are_there(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
-    """Check the fields that the type requires."""
+    """Check that the transaction has all fields that its type requires."""
     if applicant.type < BLOB_TYPE:
         return None
     if applicant.type == SET_CODE_TYPE:
@@ -236,7 +236,7 @@ def chain_id_fits(applicant: Applicant, context: AdmissionContext) -> PoolReject
 
 
 def signature_is_low(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
-    """Check that s is in the lower half of the order, from Homestead on (EIP-2)."""
+    """Check that `s` of the signature is at most half the curve order, from Homestead on (EIP-2)."""
     if context.rank and not applicant.is_low_s:
         return PoolRejected("invalid-signature", "Invalid signature")
     return None
@@ -265,7 +265,7 @@ def nonce_is_possible(applicant: Applicant, context: AdmissionContext) -> PoolRe
 
 def init_code_fits(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
     limit = context.head.init_code_limit
-    # creation code costs more than 1 gas per byte, so with less gas than `limit` it cannot exceed the limit
+    # each byte of init code costs more than 1 gas, so a transaction with less gas than `limit` has shorter init code
     if limit is None or applicant.gas_limit < limit or applicant.transaction.to is not None:
         return None
     if len(applicant.transaction.input) > limit:
@@ -329,7 +329,7 @@ CHECKS: tuple[Check, ...] = (
     fee_is_capped,
     state_is_here,
 )
-"""Checks that do not need the account, in order."""
+"""Checks that do not need the sender's account, in order."""
 
 ACCOUNT_CHECKS: tuple[Callable[[Applicant, Account], PoolRejected | None], ...] = (
     sender_can_pay,
@@ -347,7 +347,7 @@ def judge(
         refusal = check(applicant, context)
         if refusal is not None:
             if check is price_reaches_floor and context.head.state is not None:
-                # as in Besu: a sender that repeats an old transaction learns that first
+                # Besu reports "nonce too low" before a price error, so check the nonce here
                 return nonce_is_new(applicant, account_of(applicant.sender)) or refusal
             return refusal
     account = account_of(applicant.sender)

@@ -22,7 +22,7 @@ class Batch(Struct, eq=False):
     """Transactions that are admitted and announced together."""
 
     before: int
-    """`sequence` of the newest transaction before the batch."""
+    """Sequence number of the newest pooled transaction before the batch."""
     entered: list[PooledTransaction] = field(default_factory=list)
     replaced: list[PooledTransaction] = field(default_factory=list)
 
@@ -43,7 +43,7 @@ class Admitter:
         self.accounts: dict[Address, Account] = {}
         self.sequence = 0
         self.duplicates = {Origin.LOCAL: 0, Origin.REMOTE: 0}
-        """Transactions received again while they were in the pool, for metrics."""
+        """Number of transactions received again while they were in the pool, for metrics."""
         self.refusal_of = refusal_of
         self._config = config
         self._floor = floor
@@ -100,7 +100,7 @@ class Admitter:
             nonce, balance = (0, 0) if found is None else found[:2]
             account = (nonce, balance, self.refusal_of(sender))
             if len(self.accounts) >= self._config.max_size:
-                self.accounts.clear()  # bounds the memory, because a peer can sign with any number of keys
+                self.accounts.clear()  # bound the memory of this cache, because a peer can sign with any number of keys
             self.accounts[sender] = account
         return account
 

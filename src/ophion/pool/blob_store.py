@@ -1,8 +1,8 @@
 """Blobs of pooled transactions, for gossip (EIP-4844).
 
-A block contains a blob transaction without its blobs, but other nodes need the blobs before that. The store has a size
-limit and evicts the oldest blobs first. Their transactions stay in the pool. This node can still include them in its
-blocks, but no longer sends them to peers.
+A block contains a blob transaction without its blobs, but nodes admit the transaction to their pools only with its
+blobs. The store has a size limit and evicts the oldest blobs first. A transaction without its blobs stays in the pool.
+This node can still include the transaction in its blocks, but no longer sends it to peers.
 """
 
 from __future__ import annotations

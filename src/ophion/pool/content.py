@@ -24,7 +24,7 @@ class PoolContent(Struct, frozen=True):
 
 
 def content_of(queue: Queue, sender: Address | None = None) -> PoolContent:
-    """List the transactions of one sender, or of all."""
+    """List the transactions of one sender, or of all senders."""
     senders = queue.senders
     chosen = senders if sender is None else {sender: senders[sender]} if sender in senders else {}
     content = PoolContent({}, {})

@@ -18,7 +18,7 @@ class DroppedTransaction(Struct, frozen=True):
     """A transaction that left the pool without being mined."""
 
     at: float
-    """Wall time of the drop."""
+    """Wall time at which the transaction was dropped."""
     reason: DropReason
     detail: str | None
 

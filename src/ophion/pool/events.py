@@ -17,9 +17,9 @@ class Origin(Enum):
     """Origin of a transaction."""
 
     LOCAL = "local"
-    """Sent by a client of this node. Survives a restart and is evicted last."""
+    """A client of this node sent the transaction. It survives a restart and is evicted last."""
     REMOTE = "remote"
-    """Received from a peer, or returned by a reorganisation."""
+    """A peer sent the transaction, or a reorganisation returned it to the pool."""
 
 
 class DropReason(Enum):
@@ -29,11 +29,11 @@ class DropReason(Enum):
     EVICTED = "evicted"
     EXPIRED = "expired"
     STALE = "stale"
-    """Another transaction used its nonce."""
+    """Another transaction with the same sender and nonce was mined."""
     INVALID = "invalid"
-    """Block building failed because of it."""
+    """Block building failed because of the transaction."""
     NOT_PERMITTED = "not permitted"
-    """The permission rules at block building do not permit its sender."""
+    """The permission rules at block building do not permit the sender."""
 
 
 class Admitted(Struct, frozen=True):

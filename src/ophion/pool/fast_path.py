@@ -1,7 +1,7 @@
 """Fast path of admission: a plain transaction, checked in one call into Rust.
 
-It must agree with the slow path, `Admitter.admit` with `admission.judge`: the slow path must admit every transaction
-that the fast path admits. `test_fast_path_agrees_with_the_checks` in tests/unit/pool/test_fast_path.py compares them.
+The slow path (`Admitter.admit` with `admission.judge`) must admit every transaction that the fast path admits.
+`test_fast_path_agrees_with_the_checks` in tests/unit/pool/test_fast_path.py compares both paths.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def admit_plain(
     admitter: Admitter, transaction: Transaction, is_local: bool, added_at: float, entered: list[PooledTransaction]
 ) -> Admitted | None:
-    """Admit a plain transaction that replaces no other. Returns None, without a change, to use the slow path."""
+    """Admit a plain transaction that replaces no other transaction. Returns None, without a change, to use the slow
+    path.
+    """
     bounds = admitter.context.bounds
     terms = None if bounds is None else transaction.plain_terms(bounds)
     if terms is None:

@@ -83,11 +83,11 @@ class Intake(Generic[A]):
         self._decoding.submit(arrival, arrival.raws)
 
     def submit(self, raws: Sequence[bytes], is_local: bool) -> Awaited[A]:
-        """Queue raw transactions like `bring`. The returned future has the result."""
+        """Queue raw transactions and return a future of their results."""
         arrival: Awaited[A] = Awaited(raws, is_local)
         try:
             self.bring(arrival)
-        except Exception as error:  # noqa: BLE001  # the caller must hear of it
+        except Exception as error:  # noqa: BLE001  # the caller gets the error
             arrival.fail(error)
         return arrival
 
@@ -110,6 +110,6 @@ class Intake(Generic[A]):
     def _hand_over(self, arrivals: list[Arrival[A]], decoded: Decoded) -> None:
         try:
             self._admit(arrivals, decoded)
-        except Exception as error:  # noqa: BLE001  # handed to the callers, who would wait for ever otherwise
+        except Exception as error:  # noqa: BLE001  # the callers get the error
             for arrival in arrivals:
                 arrival.fail(error)

@@ -1,11 +1,11 @@
-"""Journal of local transactions, so that acknowledged ones survive a restart.
+"""Journal of local transactions, so that acknowledged transactions survive a restart.
 
 One line per transaction: arrival in milliseconds, a space, the raw bytes as hex. Lines are appended before the client
 gets its response, with one write per batch, so a killed process loses nothing. To survive power cuts, the file is
 flushed to disk at intervals (`sync`). A client that must be certain waits for the receipt.
 
-Lines of mined transactions stay until there are many. Then a new file is written beside the old one and receives all
-further lines. `sync` renames it over the old one once it is on disk. Until then both files are valid. Torn or invalid
+Lines of mined transactions stay until there are many. Then a new file beside the old file receives all further lines.
+Once the new file is on disk, `sync` renames it over the old file. Until then both files are valid. Torn or invalid
 lines are skipped when a file is read.
 """
 
@@ -24,7 +24,7 @@ from ophion.errors import StorageError
 log = logging.getLogger(__name__)
 
 _SLACK_BYTES = 1 << 20
-"""Tolerated bytes of lines whose transactions are gone."""
+"""Maximum bytes of journal lines whose transactions have left the pool, before the journal is rewritten."""
 
 
 class Entry(Struct, frozen=True):
@@ -49,7 +49,7 @@ class Journal:
         self._path = path
         self._beside = path.with_name(path.name + ".new")
         self._is_beside = False
-        """Whether the open file is the new one, not renamed yet."""
+        """Whether the open file is a new file that is not renamed yet."""
         self._file: int | None = None
         self._size = 0
         self._is_dirty = False
@@ -62,7 +62,7 @@ class Journal:
             self._merge()
             entries = list(_read(self._path))
             self._replace(entries)
-            # an empty journal needs no flush
+            # an empty journal need not be flushed
             self._is_dirty = bool(entries)
             self.sync()
         except OSError as error:
@@ -79,7 +79,8 @@ class Journal:
             _write(self._file, data)
         except OSError as error:
             failure = self._failed(error)
-            if not self._is_torn:  # log once: clients get an error each time
+            if not self._is_torn:
+                # log only the first failure, because each failed request returns an error to its client
                 log.error("local transactions refused: journal not writable error=%s", failure)
             self._is_torn = True
             raise failure from error
@@ -100,18 +101,18 @@ class Journal:
             raise self._failed(error) from error
 
     def sync_job(self) -> Callable[[], None] | None:
-        """Return a job for a lane that flushes the appended lines, or None if no line was appended."""
+        """Return a job for a worker thread that flushes the appended lines, or None if no line was appended."""
         if self._file is None or not (self._is_dirty or self._is_beside):
             return None
         is_dirty, self._is_dirty, is_beside = self._is_dirty, False, self._is_beside
-        # a duplicate handle, because the file may be closed while the job runs
+        # use a duplicate descriptor, because the journal may be closed while the job runs
         handle = os.dup(self._file)
 
         def sync() -> None:
             try:
                 if is_dirty:
                     os.fdatasync(handle)
-                if is_beside:  # rename only the file that was flushed: a newer one is not on disk yet
+                if is_beside:  # rename only the file that was flushed, because a newer file may not be on disk yet
                     self._settle()
             except OSError as error:
                 raise self._failed(error) from error
@@ -139,7 +140,8 @@ class Journal:
             return
         file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            _write(file, b"\n" + self._beside.read_bytes())  # the newline ends a line that may be torn
+            # a line feed ends the last line, which may be incomplete after a crash
+            _write(file, b"\n" + self._beside.read_bytes())
             os.fdatasync(file)
         finally:
             os.close(file)
@@ -162,7 +164,7 @@ class Journal:
 
     def _settle(self) -> None:
         """Rename the new file over the old file, after the new file is on disk."""
-        with suppress(FileNotFoundError):  # another thread renamed the file when the node stopped
+        with suppress(FileNotFoundError):  # another thread renamed the file while the node was stopping
             os.replace(self._beside, self._path)
         self._is_beside = False
 

@@ -1,4 +1,4 @@
-"""Local transactions across a restart: the content of the journal, and when to rewrite it."""
+"""Local transactions across a restart: what the journal contains, and when it is rewritten."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COMMON_LINE_BYTES: Final = 300
 _MAY_PASS: Final = frozenset(
     {"gas-price-too-low", "base-fee", "gas-limit", "upfront-cost", "not-authorized", "fee-cap"}
 )
-"""Refusal reasons that may disappear with other options, rules or blocks."""
+"""Refusal reasons that may no longer apply after a change of options, rules or blocks."""
 
 
 class LocalTransactions:
@@ -62,8 +62,8 @@ class LocalTransactions:
             self.journal.sync()
 
     def compact(self) -> None:
-        """Rewrite the journal when most lines belong to transactions that are gone."""
-        # a cheap estimate first: a line is about twice as long as the raw bytes
+        """Rewrite the journal when most of its lines belong to transactions that have left the pool."""
+        # a cheap estimate with a typical line length often shows that no compaction is needed
         if not self.journal.is_wasteful(self._queue.local_count * _COMMON_LINE_BYTES):
             return
         live = self._live_entries()

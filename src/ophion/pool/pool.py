@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 _SWEEP_INTERVAL_S = 60.0
 _SYNC_INTERVAL_S = 1.0
 _RELEASED_PER_STEP = 64
-"""Mined transactions that are freed with each batch. Freeing thousands at once would block the event loop."""
+"""Number of mined transactions that are freed with each batch. Freeing thousands at once would block the event loop."""
 
 
 class TxPool:
@@ -53,8 +53,8 @@ class TxPool:
         refusal_of: Callable[[Address], str | None] = lambda sender: None,
         journal: Journal | None = None,
     ) -> None:
-        """`refusal_of` returns why an account may not send, or None. Callers call `forget_accounts` when the
-        results of `refusal_of` change.
+        """Create the pool. `refusal_of` returns why an account may not send, or None. Callers call `forget_accounts`
+        when the results of `refusal_of` change.
         """
         self.config = config
         self.events: Topic[PoolEvent] = Topic()
@@ -62,8 +62,9 @@ class TxPool:
         self.events.listen(self.departures.on_pool_event)
         self.version = 0
         self.hold_answer: Callable[[PooledTransaction], asyncio.Future[None] | None] | None = None
-        """Called for each caller with its newest admitted transaction. The caller gets its answer when the returned
-        future is done, or at once for None. The instant sealer answers when the block is there."""
+        """Called with the newest admitted transaction of each caller. Returns a future that delays the caller's
+        response, or None to respond at once. The instant sealer delays the response until the block is in the chain.
+        """
         self._floor = floor
         self._lanes = lanes
         self._clock = clock
@@ -76,7 +77,7 @@ class TxPool:
         """Transactions of the newest blocks, freed step by step."""
         self._intake = Intake(lanes.decoding, self._admit_all)
         self.bring = self._intake.bring
-        """Like `submit`, without a future for each caller."""
+        """Queues an `Arrival` of raw transactions. Unlike `submit`, creates no future."""
 
     # --- admission ------------------------------------------------------------------------------
 
@@ -85,7 +86,7 @@ class TxPool:
         return await self.submit(raws, origin)
 
     def submit(self, raws: Sequence[bytes], origin: Origin) -> Awaited[list[Admission]]:
-        """Same as `add`, for callers that use a callback instead of a coroutine."""
+        """Decode, check and queue raw transactions. The returned awaitable has one result per transaction."""
         return self._intake.submit(raws, origin is Origin.LOCAL)
 
     def send(self, raw: bytes) -> Sending:
@@ -95,7 +96,7 @@ class TxPool:
         return sending
 
     def send_decoded(self, transaction: Transaction) -> Sending:
-        """Submit a local transaction like `send`, if the caller has already decoded it."""
+        """Submit a decoded local transaction. The future resolves to its hash or raises `PoolRejected`."""
         sending = Sending((transaction.raw,), is_local=True)
         self._intake.bring_decoded(sending, transaction)
         return sending
@@ -121,7 +122,8 @@ class TxPool:
             if self._local is not None:
                 self._local.append(entered, now)
         except Exception:
-            # the journal failed: remove the batch, because unjournaled transactions must not be acknowledged
+            # the journal write failed: remove the batch, because the node must not acknowledge transactions that a
+            # restart loses
             self._admitter.undo(batch)
             self._forget_blobs()
             self.version += 1
@@ -137,7 +139,7 @@ class TxPool:
                 continue
             try:
                 arrival.answer(answer)
-            except Exception:  # a failing caller must not keep the others from their results
+            except Exception:  # catch every exception, so that the other callers still get their results
                 log.exception("caller failed to process its result")
 
     def _admit_with_blobs(
@@ -174,16 +176,15 @@ class TxPool:
         return len(self._queue)
 
     def best(self, base_fee: int) -> Iterator[PooledTransaction]:
-        """Yield transactions for the next block: highest effective tip first, then arrival, each sender by nonce.
+        """Yield transactions for the next block: highest effective tip first, then earliest arrival; by nonce per
+        sender.
 
         Omits transactions that pay less than the current minimum gas price.
         """
         return self._queue.best(base_fee, self._floor.min_gas_price)
 
     def run_from(self, item: PooledTransaction, base_fee: int) -> Iterator[PooledTransaction]:
-        """Yield a transaction and the following transactions of its sender, as long as they pay the prices of
-        `best`.
-        """
+        """Yield a transaction and the following transactions of its sender, as long as each pays the minimum prices."""
         return self._queue.run_from(item, base_fee, self._floor.min_gas_price)
 
     @property
@@ -222,12 +223,12 @@ class TxPool:
         return PoolStatistics(self.config.max_size, local, len(self._queue) - local)
 
     def counts(self) -> tuple[int, int]:
-        """Return (pending, queued)."""
+        """Return the number of pending and the number of queued transactions."""
         pending = self._queue.executable()
         return pending, len(self._queue) - pending
 
     def content(self, sender: Address | None = None) -> PoolContent:
-        """List transactions by sender and nonce, of one sender or of all."""
+        """List transactions by sender and nonce, of one sender or of all senders."""
         return content_of(self._queue, sender)
 
     # --- chain events ---------------------------------------------------------------------------
@@ -263,7 +264,9 @@ class TxPool:
             self.events.publish(Dropped(tuple(stale), DropReason.STALE))
 
     def _return(self, event: Reorged) -> None:
-        """Admit transactions of abandoned blocks that are not on the new branch, oldest first. They count as remote."""
+        """Admit transactions of abandoned blocks that are not on the new branch, oldest first. These transactions count
+        as remote.
+        """
         mined = {hash for block in event.added for hash in block.body.parties()[0]}
         batch, now = self._admitter.begin_batch(), self._clock.now()
         for block in reversed(event.removed):
@@ -297,7 +300,7 @@ class TxPool:
     # --- maintenance ----------------------------------------------------------------------------
 
     def sweep(self) -> None:
-        """Remove transactions older than the retention time, and those with used nonces."""
+        """Remove transactions older than the retention time, and transactions with used nonces."""
         oldest = self._oldest()
         expired = [item.hash for item in self._queue.matching(lambda item: item.added_at < oldest)]
         self.drop(expired, DropReason.EXPIRED)
@@ -333,7 +336,8 @@ class TxPool:
                     del self._mined[-_RELEASED_PER_STEP:]
                     await asyncio.sleep(0)
                 if self._local is not None:
-                    self._local.compact()  # also without blocks: replacement and eviction leave unused lines
+                    # compact the journal even without new blocks, because replaced transactions leave unused lines
+                    self._local.compact()
                     sync = self._local.journal.sync_job()
                     if sync is not None:
                         await self._lanes.files.run(sync)

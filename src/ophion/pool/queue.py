@@ -1,14 +1,14 @@
 """Pooled transactions by sender and nonce: build order, nonce gaps, eviction.
 
-The queue only knows prices and nonces: no clock, no chain, no validity. Each sender has a *run*: the unbroken series of
-nonces from the account's nonce on. These transactions can be built; transactions beyond a gap wait.
+The queue knows only prices and nonces, and reads neither clock nor chain. Each sender has a *run*: the unbroken series
+of nonces from the account's nonce on. These transactions can be built; transactions beyond a gap wait.
 
 Build order: highest effective tip first, then earliest arrival, each sender in nonce order.
 
 Eviction above the count limit: remote before local, then lowest price, then earliest arrival (json-rpc.md 5.5). Above
 the byte limit, the sender with most bytes loses transactions, whatever their price. So large transactions of one sender
-do not evict those of others. The *last* transaction of the chosen sender is evicted, because removing one from the
-middle would leave a gap.
+do not evict the transactions of other senders. The *last* transaction of the chosen sender is evicted, because removing
+a transaction from the middle would leave a gap.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from ophion.primitives.types import Address, Hash32
 T = TypeVar("T", bound=tuple[object, ...])
 
 _SHRUNK = 0.9
-"""Share of the limit below which the eviction order is discarded, because it is costly to maintain."""
+"""Share of the limit below which the eviction order is discarded, because maintaining the order is costly."""
 
 
 class PooledTransaction(Struct, eq=False, gc=False):
-    """A transaction in the pool. Never modified; not frozen, because creating a frozen object costs three times as
-    much.
+    """A transaction in the pool. No code modifies it.
 
-    It has no reference cycles, so the garbage collector skips it.
+    The class is not frozen, because creating a frozen object takes three times as long. An instance has no reference
+    cycles, so the garbage collector skips it.
     """
 
     transaction: Transaction
@@ -48,12 +48,12 @@ class PooledTransaction(Struct, eq=False, gc=False):
     max_tip: int
     """Maximum priority fee per gas. For types 0 and 1, the gas price."""
     size: int
-    """Size in a block, in bytes."""
+    """Size of the transaction in a block, in bytes."""
     is_local: bool
     added_at: float
-    """Wall time of arrival."""
+    """Wall time at which the transaction arrived."""
     sequence: int
-    """Order of arrival."""
+    """Sequence number in the order of arrival."""
 
     def tip(self, base_fee: int) -> int:
         """Return the effective priority fee. Negative if the transaction does not pay the base fee."""
@@ -64,9 +64,9 @@ class SenderQueue(Struct, eq=False):
     """Pooled transactions of one sender."""
 
     start: int
-    """Nonce of the account, where the run starts."""
+    """Nonce of the account. The run of executable transactions starts at this nonce."""
     end: int
-    """First nonce after the run."""
+    """First nonce after the run of executable transactions."""
     by_nonce: dict[int, PooledTransaction] = field(default_factory=dict)
     bytes: int = 0
     """Bytes of all transactions of the sender."""
@@ -79,7 +79,7 @@ class SenderQueue(Struct, eq=False):
 
     def move(self, start: int) -> list[PooledTransaction]:
         """Set the account's nonce. Removes and returns the transactions with lower nonces."""
-        # walk the nonces between old and new start, or all transactions if there are fewer of them
+        # visit the nonces between the old and the new start, or all transactions, whichever are fewer
         if start - self.start <= len(self.by_nonce):
             stale = [item for nonce in range(self.start, start) if (item := self.by_nonce.get(nonce)) is not None]
         else:
@@ -87,7 +87,7 @@ class SenderQueue(Struct, eq=False):
         for item in stale:
             del self.by_nonce[item.nonce]
             self.bytes -= item.size
-        # the run is empty if the transaction with the account's own nonce is missing
+        # no transaction has the account's nonce, so the run of consecutive nonces is empty
         if start < self.start or start > self.end or start not in self.by_nonce:
             self.end = start
         self.start = start
@@ -100,7 +100,7 @@ class SenderQueue(Struct, eq=False):
         return self.by_nonce[self.end - 1 if is_whole else max(self.by_nonce)]
 
     def grow(self) -> None:
-        """Extend the run over transactions that are already in the queue."""
+        """Extend the run of executable transactions over transactions that are already in the queue."""
         end = self.end
         while end in self.by_nonce:
             end += 1
@@ -112,7 +112,7 @@ class Queue:
 
     def __init__(self, limit: int, limit_bytes: int = MAX_BYTES) -> None:
         self.by_arrival = False
-        """Whether blocks take what came first, whatever it pays."""
+        """Whether blocks order transactions by arrival instead of price."""
         self.limit = limit
         self.limit_bytes = limit_bytes
         self.bytes = 0
@@ -121,9 +121,11 @@ class Queue:
         self.senders: dict[Address, SenderQueue] = {}
         self.local_count = 0
         self._victims: list[tuple[bool, int, int, Hash32]] | None = None
-        """Heap of eviction candidates, while the count is near its limit; may contain transactions that have left."""
+        """Heap of eviction candidates. Maintained only while the count is near its limit; may contain removed
+        transactions.
+        """
         self._heaviest: list[tuple[int, Address]] | None = None
-        """Heap of senders by minus their bytes, while the bytes are near their limit; may be stale."""
+        """Heap of senders, most bytes first. Maintained only while the bytes are near their limit; may be outdated."""
 
     def __len__(self) -> int:
         return len(self.by_hash)
@@ -144,7 +146,8 @@ class Queue:
             self.bytes -= replaced.size
             queue = self.senders[item.sender]
             queue.bytes -= replaced.size
-            del queue.by_nonce[item.nonce]  # the run stays unbroken, because the nonce is filled again at once
+            # delete the entry only for a moment, because `add` fills the same nonce again
+            del queue.by_nonce[item.nonce]
         self.add(item, account_nonce)
         return replaced
 
@@ -172,7 +175,7 @@ class Queue:
         return True
 
     def remove(self, item: PooledTransaction) -> None:
-        """Remove a transaction. Later transactions of the run then wait behind a gap."""
+        """Remove a transaction. Later transactions of its sender then wait behind a nonce gap."""
         del self.by_hash[item.hash]
         self.local_count -= item.is_local
         self.bytes -= item.size
@@ -184,13 +187,13 @@ class Queue:
     def take_mined(self, hashes: Sequence[Hash32]) -> list[PooledTransaction]:
         """Remove mined transactions. The caller moves the senders to their new nonces afterwards.
 
-        Returns the transactions, because freeing them takes as long as this call and can wait.
+        Returns the transactions, so that the caller can free them later.
         """
         by_hash = self.by_hash
         mined = [item for item in map(by_hash.pop, hashes, repeat(None)) if item is not None]
         self.bytes -= sum([item.size for item in mined])
         self.local_count -= sum([item.is_local for item in mined])
-        # if most transactions of a sender are mined, rebuild its dictionary; otherwise delete single entries
+        # if most transactions of a sender are mined, rebuild the sender's dictionary instead of deleting single entries
         rich: set[Address] = set()
         for sender, count in Counter([item.sender for item in mined]).items():
             queue = self.senders[sender]
@@ -247,7 +250,9 @@ class Queue:
                     heappush(heap, (0 if self.by_arrival else -tip, item.sequence, item, queue))
 
     def run_from(self, item: PooledTransaction, base_fee: int, least_price: int = 0) -> Iterator[PooledTransaction]:
-        """Yield a transaction and the following transactions of its run, as long as their prices are high enough."""
+        """Yield a transaction and the next executable transactions of its sender, as long as their prices are high
+        enough.
+        """
         queue = self.senders.get(item.sender)
         if queue is None or not queue.start <= item.nonce < queue.end:
             return
@@ -292,7 +297,8 @@ class Queue:
         while self.bytes > self.limit_bytes:
             noted, sender = heaviest[0]
             queue = self.senders.get(sender)
-            if queue is None or queue.bytes > -noted:  # outdated: the sender is gone, or queued again
+            if queue is None or queue.bytes > -noted:
+                # the entry is outdated, because the sender has no transactions left or was queued again
                 heappop(heaviest)
                 continue
             if queue.bytes == -noted:
@@ -312,7 +318,7 @@ class Queue:
 
 
 def _ordered(order: list[T] | None, count: int, entries: Iterable[T]) -> list[T]:
-    """Return the eviction order, or a new order if it is missing or mostly stale."""
+    """Return the eviction order. Builds a new order if the old order is missing or mostly stale."""
     if order is not None and not _is_stale(order, count):
         return order
     fresh = list(entries)

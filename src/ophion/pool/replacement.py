@@ -1,4 +1,4 @@
-"""Decides whether a transaction may replace a pooled one with the same sender and nonce (json-rpc.md 5.5)."""
+"""Decides whether a transaction may replace a pooled transaction of the same sender and nonce (json-rpc.md 5.5)."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _NAMES: Final = (
     "blockAccessListHash",
     "slotNumber",
 )
-# exact sizes of byte fields and maximum sizes of scalar fields, in bytes; extra data has no limit
+# `_SIZES` holds the exact size of each byte field and the maximum size of each scalar field; extra data has no limit
 _SIZES: Final = {0: 32, 1: 32, 2: 20, 3: 32, 4: 32, 5: 32, 6: 256, 13: 32, 14: 8, 16: 32, 19: 32, 20: 32, 21: 32}
 _WIDTHS: Final = {7: 32, 8: 8, 9: 8, 10: 8, 11: 8, 15: 32, 17: 8, 18: 8, 22: 8}
 
@@ -107,7 +107,7 @@ class Header(Struct, frozen=True):
         return rlp.list_of(self.encoded_fields(self.extra_data))
 
     def encoded_fields(self, extra_data: bytes) -> list[bytes]:
-        """Return the encoded fields with this extra data, because engines hash and sign headers without their seals."""
+        """Return the encoded fields with the given extra data. Engines hash and sign headers without the seals."""
         scalar = rlp.encode_int
         fields = [
             b"\xa0" + self.parent_hash,

@@ -51,7 +51,7 @@ class Enode(Struct, frozen=True):
     tcp_port: int
     """TCP port. 0 when the node does not listen."""
     udp_port: int
-    """0 when discovery is off."""
+    """UDP port. 0 when discovery is off."""
     host: str = ""
     """Host name of the URL, in lower case. `ip` is empty until the name is resolved."""
 

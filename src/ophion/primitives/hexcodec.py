@@ -69,14 +69,14 @@ def strip_prefix(text: str) -> str:
 
 
 def _hex_int(digits: str, text: str) -> int:
-    # int(..., 16) alone would accept underscores, spaces, signs and a second prefix
+    # check the digits first, because int(..., 16) accepts underscores, spaces, signs and a second prefix
     if not digits or not _HEX_DIGITS.issuperset(digits):
         raise HexError("not a hexadecimal number", text)
     return int(digits, 16)
 
 
 def _from_digits(digits: str, text: str) -> bytes:
-    # bytes.fromhex alone would skip spaces between bytes
+    # check the digits first, because bytes.fromhex skips spaces between bytes
     if not _HEX_DIGITS.issuperset(digits):
         raise HexError("hex data with a character that is no hex digit", text)
     if len(digits) % 2:

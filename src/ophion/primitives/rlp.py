@@ -25,7 +25,7 @@ MAX_DEPTH: Final = 128
 """Maximum nesting depth. Ethereum needs seven levels; public test vectors use more."""
 
 MAX_ITEMS: Final = 65_536
-"""Default limit of the items at all levels together. For local data and tools."""
+"""Default limit of the items at all levels together, for local data and tools."""
 
 MAX_HEAD: Final = 9
 """Bytes of the longest item header: one prefix byte and eight length bytes."""
@@ -60,7 +60,7 @@ def encode(value: Encodable) -> bytes:
 
 
 def encode_bytes(value: bytes) -> bytes:
-    """Encode a byte string."""
+    """Encode a byte string as RLP."""
     size = len(value)
     if size == 1 and value[0] < 0x80:
         return value
@@ -70,7 +70,7 @@ def encode_bytes(value: bytes) -> bytes:
 
 
 def encode_int(value: int) -> bytes:
-    """Encode a scalar."""
+    """Encode an integer as an RLP scalar."""
     if value < 0x80:
         if value < 0:
             raise ValueError(f"RLP has no negative integers: {value}")
@@ -114,7 +114,7 @@ def decode(data: bytes, max_items: int = MAX_ITEMS) -> Item:
 
 
 def decode_list(data: bytes, max_items: int = MAX_ITEMS) -> list[Item]:
-    """Decode a list."""
+    """Decode an RLP list."""
     value = decode(data, max_items)
     if isinstance(value, bytes):
         raise RlpError("a byte string where a list is expected", 0)

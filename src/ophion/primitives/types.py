@@ -1,7 +1,7 @@
 """Type aliases for byte strings, block references and well-known constants.
 
 `Address` and `Hash32` are plain aliases of `bytes`, because values come from the Rust extension as `bytes`. New types
-would cost a call per value on hot paths. Length checks at the edges find wrong values.
+would cost a call per value on hot paths. Length checks where values enter the node find wrong values.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from enum import Enum
 from typing import TypeAlias
 
 Address: TypeAlias = bytes
-"""20 bytes."""
+"""An address: 20 bytes."""
 
 Hash32: TypeAlias = bytes
-"""32 bytes."""
+"""A hash: 32 bytes."""
 
 Signature: TypeAlias = bytes
 """65 bytes: r, s and v, where v is 0 or 1 (consensus.md 0.3)."""

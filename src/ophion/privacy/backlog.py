@@ -1,13 +1,14 @@
-"""`Backlog`: groups whose private transactions run outside the walk along the chain.
+"""`Backlog`: groups whose private transactions run apart from the private executor.
 
-The walk executes small transactions at once. A group moves to the backlog when a transaction has a high gas limit, when
-its sender has used up its time budget, or when new groups have used up theirs. The backlog has its own lane and runs
-the sender with the least used time first. Established and new groups have a thread each, so new groups of an unknown
-sender do not delay established ones. The order inside a group never changes, so all members reach the same state.
+The private executor follows the chain and executes small transactions at once. A group moves to the backlog when a
+transaction has a high gas limit, when the sender has used up its time budget, or when all new groups together have used
+up their budget. The backlog has its own lane and runs the sender with the least used time first. Established and new
+groups have a thread each, so new groups of an unknown sender do not delay established groups. The order inside a group
+never changes, so all members reach the same state.
 
-A transaction above `--privacy-max-transaction-gas` is never skipped, because the group's state would then differ from
-the other members'. Instead, its group is suspended before it. The database marks payloads that are not executed yet as
-late, so a killed node resumes with them.
+A transaction above `--privacy-max-transaction-gas` is never skipped, because the group's state would then differ
+between members. Instead, the group is suspended before this transaction. The database marks payloads that are not
+executed yet as late, so a killed node resumes with them.
 """
 
 from __future__ import annotations
@@ -29,14 +30,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_WALK_GAS: Final = 5_000_000
-"""Transactions with a higher gas limit run in the backlog. This much gas took 0.65 s on a busy machine."""
+"""Maximum gas limit of a transaction that runs outside the backlog. This much gas took 0.65 s on a busy machine."""
 SENDER_BUDGET_S: Final = 1.0
-"""Execution seconds that a sender may use in the walk. Used time halves every `HALF_LIFE_S`."""
+"""Execution seconds that a sender may use outside the backlog. Used time halves every `HALF_LIFE_S`."""
 NEW_GROUPS_BUDGET_S: Final = 0.5
-"""Execution seconds in one step of the walk for all groups that are not established."""
+"""Limit of execution seconds per step along the chain, for all new groups together. New groups are not established
+yet.
+"""
 HALF_LIFE_S: Final = 60.0
 ESTABLISHED_BLOCKS: Final = 256
-"""Number of blocks after its first transaction until a group is established."""
+"""Number of blocks after a group's first transaction from which the group counts as established."""
 _MAX_SENDERS: Final = 65_536
 
 
@@ -46,7 +49,7 @@ class TimeBudget:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._used: dict[bytes, tuple[float, float]] = {}
-        """Seconds used, and the time of the last update."""
+        """Used seconds and the time of the last update, by sender."""
 
     def used_s(self, sender: bytes) -> float:
         """Seconds that a sender has used recently."""
@@ -68,12 +71,12 @@ class BehindGroup:
 
     def __init__(self, sender: bytes, first: int, is_established: bool) -> None:
         self.sender = sender
-        """Sender of the payload that moved the group here; it is charged for the time."""
+        """Sender of the payload that moved the group to the backlog. This sender is charged for the execution time."""
         self.first = first
-        """The next block to run."""
+        """The next block to execute."""
         self.is_established = is_established
         self.blocks: set[int] = set()
-        """Blocks with payloads that the walk deferred."""
+        """Blocks with payloads that the private executor deferred."""
         self.keys: set[bytes] = set()
         """Keys of the deferred payloads."""
         self.is_suspended = False
@@ -86,7 +89,7 @@ class BehindGroup:
 
 
 class Backlog:
-    """Groups that are behind, and the order in which they run."""
+    """Private groups whose execution is behind the chain, and the order in which they run."""
 
     def __init__(self, clock: Clock, max_gas: int) -> None:
         self.max_gas = max_gas
@@ -103,21 +106,21 @@ class Backlog:
             event.set()
 
     def event(self, is_established: bool) -> asyncio.Event:
-        """Return the event that is set when established (or new) groups may have work."""
+        """Return the event that is set when groups of this kind (established or new) may have work."""
         return self._wakes[is_established]
 
     def begin_step(self) -> None:
-        """Reset the budget of new groups for the next step of the walk."""
+        """Reset the budget of new groups for the next step along the chain."""
         self._new_groups_s = 0.0
 
     def charge_walk(self, payloads: Iterable[Payload], elapsed_s: float, is_established: bool) -> None:
-        """Charge the time that payloads took in the walk."""
+        """Charge senders for the time that their payloads took outside the backlog."""
         self.budget.charge(payloads, elapsed_s)
         if not is_established:
             self._new_groups_s += elapsed_s
 
     def needs_backlog(self, payloads: list[Payload], is_established: bool) -> bool:
-        """Whether the payloads of one group in one block exceed the budgets of the walk."""
+        """Whether the payloads of one group in one block exceed the time budgets, so that they run in the backlog."""
         return (
             payloads[0][3] in self.groups
             or sum(map(gas_of, payloads)) > MAX_WALK_GAS
@@ -136,7 +139,7 @@ class Backlog:
             self.add(group, number, payload[2])
 
     def add(self, group: bytes, number: int, payload_key: bytes) -> None:
-        """Add a payload to a group that is behind."""
+        """Add a payload to a group of the backlog."""
         behind = self.groups[group]
         behind.blocks.add(number)
         behind.keys.add(payload_key)
@@ -147,7 +150,9 @@ class Backlog:
         self.wake()
 
     def next(self, reached: int, is_established: bool) -> tuple[bytes, BehindGroup] | None:
-        """Return the established (or new) group to run next, or None. Ignores work in blocks after `reached`."""
+        """Return the group of this kind (established or new) to run next, or None. Ignores work in blocks after
+        `reached`.
+        """
         ready = [
             (group, behind)
             for group, behind in self.groups.items()
@@ -185,7 +190,7 @@ class Backlog:
         )
 
     def finish(self, group: bytes) -> None:
-        """Remove a group that has reached the block of the walk."""
+        """Remove a group that has reached the block of the private executor."""
         behind = self.groups.pop(group)
         for key in behind.keys:
             self._group_of.pop(key, None)

@@ -1,4 +1,4 @@
-"""`BacklogExecutor`: executes the groups of the backlog in a lane of its own, a slice at a time."""
+"""`BacklogExecutor`: executes the groups of the backlog in its own worker threads, a slice at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_ESTABLISHED: Final = 65_536
 
 
 class BacklogExecutor:
-    """Executes the backlog, up to the block that the walk of the `PrivateExecutor` has reached."""
+    """Executes the backlog, up to the block that the `PrivateExecutor` has reached."""
 
     def __init__(self, executor: PrivateExecutor, chain: Chain, lanes: Lanes, backlog: Backlog, clock: Clock) -> None:
         self._executor = executor
@@ -43,7 +43,7 @@ class BacklogExecutor:
         return True
 
     async def run(self) -> None:
-        """Execute groups that are behind, a slice at a time, until cancelled."""
+        """Execute the groups of the backlog, a slice at a time, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._run(True), name="private backlog of established groups")
             tasks.create_task(self._run(False), name="private backlog of new groups")
@@ -62,7 +62,7 @@ class BacklogExecutor:
             await asyncio.sleep(0)
 
     async def _run_slice(self, group: bytes, behind: BehindGroup) -> list[Payload]:
-        """Run some payloads of a group that is behind, and write the results of a block when the block is complete."""
+        """Run some payloads of a group, and write the results of a block when the block is complete."""
         if not behind.todo and not await self._next_block(group, behind):
             return []
         batch, block = behind.batch, behind.block
@@ -70,7 +70,7 @@ class BacklogExecutor:
         if not payloads or batch is None or block is None:
             return []
         await self._executor.run_payloads(self._lanes.private_backlog, batch, block, payloads)
-        if behind.batch is not batch:  # a reorganisation has discarded this block
+        if behind.batch is not batch:  # a reorganisation has discarded the block during the execution
             return payloads
         del behind.todo[: len(payloads)]
         if behind.todo:
@@ -84,7 +84,7 @@ class BacklogExecutor:
         return payloads
 
     async def _next_block(self, group: bytes, behind: BehindGroup) -> bool:
-        """Load the next block of a group that is behind. If no block is left, finish the group and return False."""
+        """Load the next block of a group. If no block is left, finish the group and return False."""
         known = {number for number, _ in self._executor.ledger.blocks(group, behind.first, _ALL_BLOCKS)}
         waiting = {number for number in known | behind.blocks if number >= behind.first}
         header = self._chain.canonical(min(waiting)) if waiting and min(waiting) <= self._executor.number else None

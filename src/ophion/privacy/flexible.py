@@ -1,8 +1,8 @@
 """Flexible groups: a contract in the group's own state holds the member list (privacy.md 4.5).
 
-    addParticipants     creates a group, or adds to a locked one; new members get the earlier transactions
+    addParticipants     creates a group, or adds members to a locked group; new members get earlier transactions
     lock, unlock        a locked group runs management transactions only
-    removeParticipant   also goes to the removed member, as the last transaction it gets
+    removeParticipant   is also sent to the removed member, as the last transaction for this member
 
 With flexible groups, transactions refer to a group only by its id. The creator of the group chooses the id at random.
 """
@@ -119,7 +119,8 @@ class FlexibleGroups:
         members = () if known is None else known.members
         new = [key for key in _added(transaction) or () if key not in members]
         version = bytes(KEY_SIZE) if known is None else known.version
-        # send the earlier transactions first, so that a member that is offline now gets everything in order
+        # send the earlier transactions of the group before this transaction, so that new members get all transactions
+        # in order
         handed = b"" if known is None or not new else await self._hand_overs.give(group, self._enclave, sender, new)
         recipients = [key for key in dict.fromkeys((*members, *new)) if key != sender]
         payload = encode_versioned(transaction.raw, version)

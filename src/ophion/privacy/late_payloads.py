@@ -20,7 +20,7 @@ _ALL_BLOCKS: Final = 1 << 62
 
 
 class LatePayloads:
-    """Works up to the block that the walk of the `PrivateExecutor` has reached."""
+    """Executes late payloads up to the block that the `PrivateExecutor` has reached."""
 
     def __init__(self, executor: PrivateExecutor, chain: Chain, lanes: Lanes) -> None:
         self._executor = executor
@@ -40,7 +40,9 @@ class LatePayloads:
             places = [one for one in places if one.number <= self._executor.number]
             if self._payloads.is_flexible and await self._executor.hand_overs.take(place.block for place in places):
                 start = b""
-                continue  # begin again, including the transactions that were handed over
+                # transactions from before the membership have arrived, so execute the group again from its first
+                # transaction
+                continue
             late = {place.hash for place in places if not self._executor.has_receipt(place)}
             read = await self._payloads.read([place.payload_key for place in places])
             readable = [(place, found.group) for place, found in zip(places, read, strict=True) if found is not None]
@@ -56,7 +58,8 @@ class LatePayloads:
             for place, group in readable:
                 if group in self._backlog.groups:
                     self._backlog.add(group, place.number, place.payload_key)
-            # a group in the backlog starts at its first payload there, even after a restart
+            # mark the payloads of backlog groups as late, so that the backlog starts at the same payload after a
+            # restart
             deferred = [
                 key for group in first if group in self._backlog.groups for key in self._backlog.groups[group].keys
             ]
@@ -71,15 +74,16 @@ class LatePayloads:
         found, start = 0, b""
         while True:
             keys, after = await self._lanes.private.run(partial(self._ledger.unread, start, _LATE_AT_ONCE))
-            # do not wait for an offline enclave, because a client waits for this
+            # do not wait for an offline enclave, because a client waits for the result of this call
             found += len(await self.look_for(keys))
             if after is None:
                 return found
             start = after
 
     async def look_for(self, keys: list[bytes]) -> list[bytes]:
-        """Read payloads whose markers were passed. Returns the keys of the found payloads, which are executed as late
-        payloads.
+        """Read the payloads of markers that the executor has already passed. Returns the keys of the found payloads.
+
+        The found payloads are executed as late payloads.
         """
         read = await self._payloads.read_now(keys)
         turned_up = [key for key, one in zip(keys, read, strict=True) if one is not None]
@@ -99,7 +103,7 @@ class LatePayloads:
             header = self._chain.canonical(number)
             if header is None or number > self._executor.number:
                 break
-            if group in self._backlog.groups:  # the group has moved to the backlog, which continues from here
+            if group in self._backlog.groups:  # the group has moved to the backlog, which executes the remaining blocks
                 break
             executed += await self._executor.run_block(
                 batch, header, self._executor.markers_in(header.hash, number), only=group

@@ -1,4 +1,4 @@
-"""Options and enclave keys with which a database has read markers, and what happens when they change."""
+"""Options and enclave keys that decide which markers the node reads, and what happens when they change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ophion.runtime.lanes import Lane
 log = logging.getLogger(__name__)
 
 _MARKERS_KEY: Final = "private-markers"
-"""Database key of the settings that find markers: the address of the precompile, and 1 with flexible groups."""
+"""Database key of the settings that find markers: the address of the precompile, and a flag for flexible groups."""
 _KEYS_KEY: Final = "enclave-keys"
 """Database key of the concatenated enclave keys with which markers have been read so far."""
 
@@ -24,7 +24,9 @@ _KEYS_KEY: Final = "enclave-keys"
 async def warn_of_missed_markers(
     store: Store, lane: Lane, precompile: Address, is_flexible: bool, has_followed: bool
 ) -> None:
-    """Warn if the options for markers have changed: markers that were skipped before are not executed now."""
+    """Warn if the options that identify markers have changed. Markers that the node skipped before are not executed
+    now.
+    """
     taken = precompile + bytes([is_flexible])
     known = store.meta(_MARKERS_KEY)
     if known == taken:
@@ -40,7 +42,7 @@ async def warn_of_missed_markers(
 
 
 def has_new_keys(store: Store, keys: Sequence[bytes]) -> bool:
-    """Return whether the enclave has other keys than before. Warns of missing ones."""
+    """Return whether the enclave has other keys than before. Logs a warning for missing keys."""
     before = known_keys(store)
     gone = [base64_text(key) for key in sorted(before.difference(keys))]
     if gone:

@@ -1,8 +1,8 @@
 """`Markers`: signs marker transactions and assigns their nonces.
 
-A random key per marker hides the sender, and its nonce is always 0. A random key has no funds, so the network must have
-free gas. A fixed key of the node has funds and consecutive nonces, which are assigned here. After a refusal the next
-nonce is read from the pool again.
+With a random key per marker, the sender is hidden and the nonce is always 0. A random key has no funds, so the network
+must have free gas. A fixed key of the node has funds and consecutive nonces, which are assigned here. After a refusal
+the next nonce is read from the pool again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Draft(Struct, frozen=True):
 
     request: MarkerRequest
     signing: asyncio.Future[Transaction] | None
-    """The running signature. None with a key of the node, whose nonces are assigned when markers are sent."""
+    """The running signing job. None with a fixed key, because its nonce is assigned when the marker is sent."""
 
 
 class Markers:
@@ -54,7 +54,7 @@ class Markers:
         key: PrivateKey | None,
         account_nonce: Callable[[Address], int],
     ) -> None:
-        """`account_nonce` returns the nonce of an account at the head."""
+        """Create the signer of markers. `account_nonce` returns the nonce of an account at the head."""
         self._pool = pool
         self._entropy = entropy
         self._precompile = precompile
@@ -79,7 +79,7 @@ class Markers:
         nonce = self._next_nonce(self._key.address)
         raw = self._signed([(self._key.secret(), nonce, draft.request)])[0]
         try:
-            # no await in between, so that markers reach the pool in nonce order
+            # do not await between choosing the nonce and submitting, so that markers reach the pool in nonce order
             return await self._pool.send(raw)
         except BaseException:
             self._next = None
@@ -90,7 +90,7 @@ class Markers:
         if known is None:
             known = self._account_nonce(address)
         nonce = known if self._next is None else max(known, self._next)
-        # after a refusal, the next nonces may belong to accepted markers: skip these, so that none is replaced
+        # skip nonces of markers that are already in the pool, so that the new marker replaces none of them
         while self._pool.by_sender_nonce(address, nonce) is not None:
             nonce += 1
         self._next = nonce + 1
@@ -107,6 +107,6 @@ class Markers:
 
 
 def _retrieve_error(signing: asyncio.Future[Transaction]) -> None:
-    """Retrieve the signing error of a marker that is not sent because its payload was refused."""
+    """Retrieve and ignore the signing error of a marker that is not sent."""
     if not signing.cancelled():
         signing.exception()

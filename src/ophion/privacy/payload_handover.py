@@ -1,10 +1,10 @@
 """`PayloadHandover`: gives new members the earlier transactions of a flexible group (privacy.md 4.5).
 
-The second key in the marker refers to a payload for the new members, which is an index of further payloads. Each of
-these holds transactions of the group with their payload keys. The new member stores them as late payloads, and the
-private executor runs the group from its beginning. New members must trust the adding member to send the real
-transactions; they can compare state roots. A node that is a member already ignores a handover. A member that was
-removed and added again accepts only transactions after the last one it has run.
+The second key in the marker refers to a payload for the new members, which is an index of further payloads. Each
+further payload holds transactions of the group with their payload keys. The new member stores these transactions as
+late payloads, and the private executor runs the group from its beginning. New members must trust the adding member to
+send the real transactions; they can compare state roots. A node that is a member already ignores a handover. A member
+that was removed and added again accepts only transactions after its last executed transaction.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _CHUNK_BYTES: Final = MAX_PAYLOAD_BYTES // 2
 _ALL_BLOCKS: Final = 1 << 62
 _READ_AT_ONCE: Final = 256
 _NOWHERE: Final = (-1, -1)
-"""Position before all markers."""
+"""Position before all markers of the chain."""
 _INVALID: Final = 2
 """`PrivateReceiptRecord.status` of a transaction that could not be executed."""
 
 
 class PayloadHandover:
-    """Sends and receives handovers."""
+    """Sends earlier transactions of a flexible group to new members, and receives them."""
 
     def __init__(self, store: Store, ledger: PrivateLedger, payloads: Payloads, lanes: Lanes) -> None:
         self._store = store
@@ -43,7 +43,7 @@ class PayloadHandover:
         self._lanes = lanes
 
     async def take(self, blocks: Iterable[Hash32]) -> bool:
-        """Store the payloads that markers of these blocks hand over to this node. Returns whether any of them was new.
+        """Store the payloads that markers of these blocks hand over to this node. Returns whether any payload was new.
 
         Payloads whose markers have been passed are noted as late in the same write.
         """
@@ -91,7 +91,9 @@ class PayloadHandover:
         return found is None or not self._payloads.own_keys.isdisjoint(found[2])
 
     async def _new_rows(self, group: bytes, chunk: bytes, after: tuple[int, int]) -> list[tuple[str, bytes, bytes]]:
-        """Return rows of the transactions in a chunk that are after this position and not stored yet."""
+        """Return database rows of the transactions in a handover chunk that are after this position and not stored
+        yet.
+        """
         items = [
             (key, row)
             for key, row, payload in items_of(chunk)
@@ -142,7 +144,7 @@ class PayloadHandover:
 
 
 def keys_of(index: bytes) -> list[bytes]:
-    """Return the payload keys in an index. Empty if the data is not an index."""
+    """Return the payload keys in a handover index. Empty if the data is not an index."""
     try:
         (keys,) = rlp.decode_list(index)
     except (DecodeError, ValueError):
@@ -158,7 +160,9 @@ def _group_of(payload: bytes) -> bytes | None:
 
 
 def items_of(chunk: bytes) -> list[tuple[bytes, bytes, bytes]]:
-    """Return keys, rows and payloads in a chunk. Empty if the data is not a chunk."""
+    """Return (payload key, database row, payload) of each transaction in a handover chunk. Empty if the data is not a
+    chunk.
+    """
     found: list[tuple[bytes, bytes, bytes]] = []
     try:
         items = rlp.decode_list(chunk)

@@ -1,7 +1,8 @@
 """`Payloads`: reads the payloads of markers from the enclave, in the form that the extension executes.
 
-While a remote enclave is offline, reads are repeated until it answers; block import does not wait for them. Payloads of
-flexible groups carry more than a transaction. Some of them come from a handover, not from the enclave.
+While a remote enclave is offline, reads are repeated until the enclave answers; block import does not wait for these
+reads. Payloads of flexible groups carry more data than a transaction. Some payloads come from a handover instead of the
+enclave.
 """
 
 from __future__ import annotations
@@ -28,14 +29,16 @@ T = TypeVar("T")
 _RETRY_S: Final = 1.0
 _GROUPS_KEPT: Final = 4096
 _RECIPIENTS: Final = 10
-"""Position of the recipients in the RLP of a private transaction. A group id may replace them."""
+"""Position of the recipients in the RLP of a private transaction. A group id may replace the recipients."""
 _DYNAMIC_FEE_TYPE: Final = b"\x02"
-"""First byte of an EIP-1559 transaction. It has two more items before its recipients."""
+"""First byte of an EIP-1559 transaction, which has two more items before its recipients."""
 HANDED: Final = "handed"
-"""Table of handed over payloads. Maps a payload key to sender, recipients and payload."""
+"""Table of payloads from a handover. Maps a payload key to sender, recipients and payload."""
 
 Payload: TypeAlias = tuple[bytes, int, bytes, bytes, bytes, bytes, list[bytes] | None, bytes | None]
-"""Marker, index, key, group, sender's key, RLP, members of the group, version of a flexible group's member list."""
+"""A payload as a tuple: marker, index, key, group, sender's key, RLP, members of the group, version of a flexible
+group's member list.
+"""
 
 
 class MarkerPlace(Struct, frozen=True):
@@ -48,7 +51,7 @@ class MarkerPlace(Struct, frozen=True):
     hash: Hash32
 
     def row(self) -> tuple[bytes, int, int, bytes, bytes]:
-        """The tuple that the extension expects."""
+        """The marker as the tuple that the extension expects."""
         return (self.payload_key, self.number, self.index, self.block, self.hash)
 
 
@@ -90,7 +93,7 @@ class Payloads:
         return [self._opened(key, one) for key, one in zip(keys, received, strict=True)]
 
     async def read_now(self, keys: Sequence[bytes]) -> list[Read | None]:
-        """Same as `read`, without waiting for an offline enclave. Raises `EnclaveError`."""
+        """Return payloads by key. Raises `EnclaveError` at once if the enclave is offline."""
         received = await self._enclave.receive_many(keys) if keys else []
         return [self._opened(key, one) for key, one in zip(keys, received, strict=True)]
 
@@ -119,7 +122,7 @@ class Payloads:
             try:
                 transaction, version, group = decode_versioned(received.payload)
             except NativeError:
-                pass  # the group has another type, or the payload is not a transaction
+                pass  # the payload belongs to a group of another type, or is not a transaction
             else:
                 sender, sealed_for = received.sender, received.group_id
                 return Read(received.payload, transaction, group, sender, sealed_for, version, recipients)
@@ -130,8 +133,9 @@ class Payloads:
         if self._enclave.tells_late or found.version is not None:
             return await self._members_of(found.sealed_for)
         if _names_recipients(found.transaction):
-            return None  # the group id is computed from the recipients, and a remote enclave may not know the group
-        # a remote enclave forgets the members of a deleted group, but still opens its payloads for all of them
+            # return no member list, because a remote enclave may not know a group that only its recipients define
+            return None
+        # a remote enclave forgets the members of a deleted group, so only the sender counts as a member
         return await self._members_of(found.sealed_for) or [found.sender]
 
     async def _members_of(self, group_id: bytes) -> list[bytes] | None:
@@ -173,7 +177,7 @@ def _names_recipients(transaction: bytes) -> bool:
 
 
 def read_handed(row: bytes) -> tuple[bytes, tuple[bytes, ...], bytes]:
-    """Decode sender, recipients and payload of a handed over row."""
+    """Decode sender, recipients and payload of a row in the handover table."""
     match rlp.decode_list(row):
         case [bytes() as sender, list() as recipients, bytes() as payload]:
             return sender, tuple(one for one in recipients if isinstance(one, bytes)), payload

@@ -1,8 +1,8 @@
 """`PrivateExecutor`: executes private transactions behind the canonical chain.
 
 One task walks from the block it reached last to the head. It finds markers, reads their payloads from the enclave and
-runs them in a lane, without the database writer. It writes states, receipts and its position together. A reorganisation
-undoes nothing, because results are stored under block hashes. The walk resumes at the common ancestor.
+executes the payloads in a worker thread. It writes states, receipts and its position together. A reorganisation undoes
+nothing, because results are stored under block hashes. The walk resumes at the common ancestor.
 
 While a remote enclave is offline, this task waits and retries; block import continues.
 """
@@ -45,7 +45,7 @@ _MARKERS_AT_ONCE: Final = 4096
 
 
 class Counts(Struct):
-    """Counters since the start."""
+    """Counters of private execution since the start."""
 
     markers: int = 0
     executed: int = 0
@@ -87,7 +87,7 @@ class PrivateExecutor:
         """Payloads that were missing in the current step."""
         self._wake = asyncio.Event()
         self._moved: asyncio.Future[None] | None = None
-        """Resolved after the next step, for callers that wait."""
+        """Future that is resolved after the next step, for callers that wait for it."""
         self._mark = self.ledger.followed() or (chain.genesis.hash, 0)
         self._written = self._mark
         chain.events.listen(self._on_chain_event)
@@ -111,7 +111,7 @@ class PrivateExecutor:
         return self._mark[0] == self._chain.head.hash
 
     async def wait_for_group(self, group: bytes, limit_s: float) -> None:
-        """Wait until a group that is behind has been executed, for at most `limit_s` seconds."""
+        """Wait until the backlog has executed a group, for at most `limit_s` seconds."""
         await self.backlog.wait(group, limit_s)
 
     async def reach_head(self, limit_s: float) -> bool:
@@ -124,7 +124,7 @@ class PrivateExecutor:
                 return False
             if self._moved is None:
                 self._moved = loop.create_future()
-            # requests start outside of a task, where `asyncio.timeout` does not work
+            # wait with `asyncio.wait`, because `asyncio.timeout` needs a task, and requests start outside of a task
             await asyncio.wait({self._moved}, timeout=left)
         return True
 
@@ -135,7 +135,7 @@ class PrivateExecutor:
     # --- walk along the chain -------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Walk again, because something has changed."""
+        """Make the executor look for new blocks and payloads."""
         self._wake.set()
 
     def _on_chain_event(self, event: ChainEvent) -> None:
@@ -154,14 +154,14 @@ class PrivateExecutor:
         await warn_of_missed_markers(store, write, self._precompile, self.payloads.is_flexible, has_followed)
         if self._enclave.tells_late:
             if has_new_keys(store, self._enclave.keys):
-                # read passed markers again with the keys that the enclave did not have before
+                # the enclave has new keys, so read the markers of past blocks again with these keys
                 await self.late.look_again()
                 await store_keys(store, write, self._enclave.keys)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.backlog_executor.run(), name="private backlog")
                 tasks.create_task(self._follow(), name="private transactions")
             return
-        # also retry payloads that were missing before this start
+        # also retry payloads that were already missing before this start of the node
         unread, _ = await self._lanes.private.run(partial(self.ledger.unread, b"", MAX_REMEMBERED))
         self._retries.missed(unread)
         async with asyncio.TaskGroup() as tasks:
@@ -177,17 +177,17 @@ class PrivateExecutor:
             await self.late.settle()
             if not self._wake.is_set():
                 await self._wake.wait()
-            await asyncio.sleep(0)  # let block import continue first
+            await asyncio.sleep(0)  # let block import run before the next step
 
     async def _step(self) -> None:
-        """Advance to the head, or by one batch."""
+        """Advance private execution to the head, or by one batch of blocks."""
         removed = self._rewind()
         self.backlog.begin_step()
         blocks, markers = await self._lanes.private.run(self._scan)
         if not blocks:
             return
         if markers and self.payloads.is_flexible and await self.hand_overs.take(block.hash for block in blocks):
-            # handed over transactions come before the transaction that added this member
+            # execute earlier transactions of a group before the transaction that added this member to the group
             await self.late.settle()
         executed: list[Executed] = []
         if markers:
@@ -199,10 +199,11 @@ class PrivateExecutor:
             last = blocks[-1]
             await self.write(batch, (last.hash, last.number))
             await self._note_deferred(markers)
-            # only after the write: the database marks a payload as late only if it knows the marker
+            # queue retries after the write, because the database marks a payload as late only if it stores the marker
             self._retries.missed(self._missed)
             self._missed.clear()
-            # take again: payloads that arrived between the read above and the write were not marked as late
+            # take the earlier transactions again, because payloads that arrived during the write were not marked as
+            # late
             await self.hand_overs.take(place.block for place in handed)
         else:
             self._mark = (blocks[-1].hash, blocks[-1].number)
@@ -248,13 +249,13 @@ class PrivateExecutor:
         return [MarkerPlace(*row) for row in rows]
 
     def _scan(self) -> tuple[list[HashedHeader], list[MarkerPlace]]:
-        """Return the next blocks and their markers. Runs in the lane."""
+        """Return the next blocks and their markers. Runs in a worker thread."""
         blocks: list[HashedHeader] = []
         markers: list[MarkerPlace] = []
         parent, head = self._mark[0], self._chain.head.number
         for number in range(self._mark[1] + 1, min(head, self._mark[1] + _BLOCKS_AT_ONCE) + 1):
             header = self._chain.canonical(number)
-            # a reorganisation has begun; the next step handles it
+            # a reorganisation has begun, so stop here and let the next step handle it
             if header is None or header.header.parent_hash != parent:
                 break
             parent = header.hash
@@ -271,7 +272,7 @@ class PrivateExecutor:
         payloads = await self.load_payloads(places, only)
         done: list[Payload] = []
         waiting: dict[bool, list[Payload]] = {True: [], False: []}
-        """By whether the group is established; a few groups run together."""
+        """Payloads that run together, by whether their groups are established."""
 
         async def flush(is_established: bool) -> None:
             chunk, waiting[is_established] = waiting[is_established], []

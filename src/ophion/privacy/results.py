@@ -10,7 +10,7 @@ from ophion.native.privacy import PrivateReceiptRecord, PrivateTransaction
 from ophion.primitives.hexcodec import data, quantity
 
 if TYPE_CHECKING:
-    from ophion.privacy.payloads import MarkerPlace  # imported only with private transactions
+    from ophion.privacy.payloads import MarkerPlace  # only nodes with private transactions import this module
 
 
 def receipt_object(record: PrivateReceiptRecord, place: MarkerPlace) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""`Retries`: asks a remote enclave again for payloads that it did not have when their markers were passed.
+"""`Retries`: asks a remote enclave again for payloads that were missing when their markers were processed.
 
 A remote enclave does not report arrivals. A missing payload means that this node is no participant, or that the payload
 has not arrived yet. So requests are repeated for a day, with growing delays. The number of remembered payloads is
-bounded. The oldest are evicted; `priv_catchUp` still finds them.
+bounded. The oldest payloads are evicted, but `priv_catchUp` still finds them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BREATH_S: Final = 1.0
 
 
 class _Missed:
-    """A payload that was missing."""
+    """A payload that the enclave did not have."""
 
     __slots__ = ("due", "pause_s", "since")
 
@@ -41,10 +41,12 @@ class Retries:
     """Schedules the requests for missing payloads."""
 
     def __init__(self, look_for: Callable[[list[bytes]], Awaitable[list[bytes]]]) -> None:
-        """`look_for` asks the enclave, schedules the execution of found payloads, and returns their keys."""
+        """Create the schedule of retries. `look_for` asks the enclave, schedules the execution of found payloads, and
+        returns their keys.
+        """
         self._look_for = look_for
         self._missed: dict[bytes, _Missed] = {}
-        """In the order in which they were found missing."""
+        """Missing payloads, in the order in which the executor missed them."""
         self._due: list[tuple[float, bytes]] = []
         self._changed = asyncio.Event()
 
@@ -61,7 +63,8 @@ class Retries:
                 del self._missed[next(iter(self._missed))]
             one = self._missed[key] = _Missed(now)
             heapq.heappush(self._due, (one.due, key))
-        if len(self._due) > 2 * MAX_REMEMBERED:  # most entries are evicted
+        if len(self._due) > 2 * MAX_REMEMBERED:
+            # evicted payloads leave outdated entries in the heap, so rebuild the heap when most entries are outdated
             self._due = sorted((one.due, key) for key, one in self._missed.items())
         self._changed.set()
 
@@ -97,7 +100,7 @@ class Retries:
             _, key = heapq.heappop(self._due)
             one = self._missed.get(key)
             if one is None or one.due > now:
-                continue  # the entry is outdated: evicted, found, or scheduled again
+                continue  # the entry is outdated, because its payload was evicted, found or scheduled again
             if now - one.since > GIVE_UP_S:
                 del self._missed[key]
                 continue

@@ -181,7 +181,7 @@ class Privacy:
         waiting = self.executor.backlog.group_of(key)
         if waiting is not None and await self._may_see_group(waiting):
             return found | self._backlogged(waiting)
-        if self.tenants.key() is not None:  # do not reveal whether another tenant has the payload
+        if self.tenants.key() is not None:  # do not show a tenant whether another tenant has the payload
             return found | {"state": "not ours", "reason": _NOT_OURS}
         return found | await self._without_result(key)
 
@@ -215,7 +215,8 @@ class Privacy:
             "payloadKey": data(record.payload_key),
             "privacyGroupId": base64_text(record.group),
         }
-        if _STATUS[record.status] != "invalid":  # the sender of an invalid transaction need not be a member
+        if _STATUS[record.status] != "invalid":
+            # show no state root for an invalid transaction, because its sender need not be a member
             found["stateRoot"] = data(record.root)
         if record.reason:
             words = revert_reason(record.revert_data) if record.revert_data else None
@@ -227,8 +228,8 @@ class Privacy:
         return next((one.payload_key for one in places if one.hash == place.hash), None)
 
     async def catch_up(self, group: bytes | None) -> int:
-        """Ask other members for missing payloads. Returns how many payloads arrived. They are executed as late
-        payloads.
+        """Ask other members for missing payloads. Returns how many payloads arrived. The new payloads are executed as
+        late payloads.
         """
         is_tenant = self.tenants.key() is not None
         if group is not None:
@@ -238,7 +239,7 @@ class Privacy:
         fetched = await self.enclave.fetch_missing(group)
         found = await self.executor.late.look_again()
         await self.settled()
-        # `found` counts the payloads of all tenants
+        # hide the count `found` from a tenant, because it includes the payloads of all tenants
         return fetched if is_tenant else max(fetched, found)
 
     def status(self) -> dict[str, Any]:

@@ -32,7 +32,9 @@ GAS_TOO_HIGH: Final = "Private transaction gas limit exceeds --privacy-max-trans
 _RESTRICTED: Final = b"restricted"
 _SHORT_BYTES: Final = 8 * 1024
 _MIN_TOGETHER: Final = 8
-"""From this number of open transactions on, they are decoded together: eight signers take as long as two or three."""
+"""Minimum number of open transactions that are decoded together. Eight signers together take as long as two or three
+alone.
+"""
 
 
 class Checked(Struct, frozen=True):
@@ -55,7 +57,9 @@ class Submission:
         flexible: FlexibleGroups | None = None,
         max_gas: int = DEFAULT_MAX_GAS,
     ) -> None:
-        """`private_nonce` returns the nonce of an account in a group. `flexible` is set with flexible groups."""
+        """Create the submission. `private_nonce` returns the nonce of an account in a group. `flexible` is None if
+        flexible groups are disabled.
+        """
         self._flexible = flexible
         self._max_gas = max_gas
         self._enclave = enclave
@@ -67,7 +71,9 @@ class Submission:
         """Number of transactions that are being sent."""
 
     async def send(self, raw: bytes, keys: tuple[bytes, ...]) -> Hash32:
-        """Check, distribute and mark a transaction. Returns the marker's hash. `keys` are allowed as privateFrom."""
+        """Check, distribute and mark a transaction. Returns the marker's hash. `keys` are the allowed values of
+        privateFrom.
+        """
         self._open += 1
         try:
             checked = await self.check(raw, keys)
@@ -88,7 +94,7 @@ class Submission:
     async def check(self, raw: bytes, keys: tuple[bytes, ...]) -> Checked:
         """Run all checks on a transaction. Raises `PrivacyRefused` or `PoolRejected`."""
         try:
-            # decode a small transaction here if few are open: a thread switch takes longer than decoding
+            # decode a small transaction on the event loop if few are open, because a thread switch takes longer
             is_alone = len(raw) <= _SHORT_BYTES and self._open < _MIN_TOGETHER
             transaction = decode_private_transaction(raw) if is_alone else await self._decoding.do(raw)
         except NativeError:

@@ -1,6 +1,6 @@
 """`TenantAuthorizer`: which private groups and results a tenant may see.
 
-With `--privacy-multi-tenancy-enabled` the token contains an enclave key, and its owner sees only the groups of that
+With `--privacy-multi-tenancy-enabled` the token contains an enclave key, and the tenant sees only the groups of this
 key. A group that this node does not know is refused with the same text as a group of other tenants. Without the option
 every client that may call the methods sees everything that this node sees.
 """
@@ -30,7 +30,9 @@ class TenantAuthorizer:
         is_shared: bool,
         flexible_members: Callable[[bytes], Sequence[bytes] | None] = lambda group: None,
     ) -> None:
-        """`flexible_members` returns the members of a flexible group from its contract, or None for another group."""
+        """Create the tenant authorizer. `flexible_members` returns the members of a flexible group from its contract,
+        or None for another group.
+        """
         self.is_shared = is_shared
         self._enclave = enclave
         self._flexible_members = flexible_members
@@ -71,7 +73,7 @@ class TenantAuthorizer:
         if members is None:
             group = await self._enclave.group(group_id)
             if group is None and group_id == legacy_id([key]):
-                return True  # the group contains only this key and has no transaction yet
+                return True  # the legacy group contains only this key, and has no transaction yet
             members = named if group is None else group.members
         return key in members
 

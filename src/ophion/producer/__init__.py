@@ -9,6 +9,6 @@
     bft_driver           IBFT 2.0 and QBFT: feeds the state machine and runs its effects
     pow_miner            proof of work: candidates, search in Rust, work of external miners
 
-All sealers import through `chain.importer`, which reuses the execution of the builder. Nothing here uses the database
-directly, except `vote_store`.
+All sealers import through `chain.importer`, which reuses the execution of the builder. Only `vote_store` uses the
+database directly.
 """

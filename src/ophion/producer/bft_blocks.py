@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 _BUILD_SHARE: Final = 0.75
 """Share of the block period for filling a block, so that a slow transaction cannot use up the round."""
 _REFUSALS: Final = (InvalidBlock, UnknownParent, DecodeError)
-"""Errors of an invalid block. Other errors are failures of this node and stop it."""
+"""Errors of an invalid block. Other errors are failures of this node and stop the node."""
 
 
 class BftBlocks:
@@ -101,7 +101,7 @@ class BftBlocks:
         self._post(ProposalBuilt(order.height, order.round, block, not built.body.transaction_count))
 
     def begin_early(self, parent: HashedHeader, state: State | None = None) -> None:
-        """Begin our next proposal early. `state` is given while the parent is still being written."""
+        """Begin our next proposal before it is due. `state` is given while the parent is not on disk yet."""
         now = self._clock.now()
         try:
             timing = self._engine.timing(parent)
@@ -138,7 +138,7 @@ class BftBlocks:
     def _with_own_body(self, block: Candidate) -> ChainBlock:
         """Return the decoded block. Raises `WrongBody` if its body does not match its header.
 
-        The body caches the roots compared here, so the importer does not compute them again.
+        The body caches the computed roots, so the importer does not compute them again.
         """
         try:
             decoded = decode_block(block.encoded, self._engine)

@@ -6,7 +6,7 @@ One task takes events from the queue and runs the effects of each in order, so a
 sent. Slow effects (build, check, import) run as tasks and finish with an event; the machine handles messages meanwhile
 (`BftBlocks`). `BftInbox` decodes the messages of peers.
 
-`Gossip` hides the peers. A network of one validator needs no peers and uses the same state machine.
+`Gossip` is the interface to the peers. A network of one validator needs no peers and uses the same state machine.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ _GUARD_INTERVAL_S: Final = 0.1
 """Seconds between two checks of the peers' heights while this validator must not sign."""
 
 _Item: TypeAlias = "BftEvent | HashedHeader"
-"""An item of the queue. A new head is queued as its header; its event is computed when it leaves the queue."""
+"""An item of the queue. A new head is queued as a header, and its event is computed when the header leaves the
+queue.
+"""
 
 _DEFAULT_TUNING: Final = BftTuning()
 _ALONE: Final = NoPeers()
@@ -103,10 +105,11 @@ class BftDriver:
         signs_in_thread: bool = False,
         running_since: float | None = None,
     ) -> None:
-        """`shared_votes`: the store that this node shares with the other nodes of its validator key, if any.
+        """Create the BFT driver. `shared_votes` is the vote store that all nodes with this validator key share, or
+        None.
 
-        `signs_in_thread`: the key is slow, because it is in a security module. `running_since`: the start of this node,
-        if its chain may still be under another engine.
+        `signs_in_thread` is set for a slow key in a security module. `running_since` is the start time of this node, if
+        its chain may still be under another engine.
         """
         self.engine = engine
         self.proposals = proposals
@@ -126,7 +129,7 @@ class BftDriver:
         self._vote_store = VoteStore(self._chain.store, lanes, signer.address)
         self._shares_key = shared_votes is not None
         self.caster: VoteCaster | None = None
-        """Stores votes outside of the state machine. None if votes are only in the database."""
+        """Stores votes in a shared vote store, or signs with a slow key. None if neither is used."""
         if shared_votes is not None or signs_in_thread:
             votes = shared_votes or ProcessVotes()
             self.caster = VoteCaster(
@@ -169,7 +172,7 @@ class BftDriver:
 
     @property
     def protocol_name(self) -> str:
-        """Protocol of the current height."""
+        """Name of the consensus protocol of the current height."""
         return self._protocol.name
 
     @property
@@ -190,7 +193,7 @@ class BftDriver:
 
     @property
     def counts(self) -> MessageCounts:
-        """Counts of received messages."""
+        """Counts of received consensus messages."""
         return self._machine.counts
 
     def received(self, raw: RawMessage, peer: Address | None) -> None:
@@ -221,7 +224,7 @@ class BftDriver:
     # --- event loop task ------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Take part in consensus until cancelled. The next call continues from the head at that time."""
+        """Take part in consensus until cancelled. Each call starts from the current head."""
         ignore_chain = self._chain.events.listen(self._on_chain_event)
         self._post(self._chain.head)
         try:
@@ -230,7 +233,7 @@ class BftDriver:
                 while True:
                     await self._next_item()
         except BaseExceptionGroup as failures:
-            # the first failure has cancelled the other tasks: raise that one
+            # the first failure has cancelled the other tasks, so raise only the first failure
             raise failures.exceptions[0] from None
         finally:
             ignore_chain()
@@ -249,7 +252,7 @@ class BftDriver:
         self._timers.cancel_all()
 
     def _on_chain_event(self, event: ChainEvent) -> None:
-        # before a migration is final, the head may go back to a block that Clique continues
+        # ignore heads below the migration block, because Clique makes the next block there
         if event.head.number + 1 >= self.engine.schedule.first:
             self._post(event.head)
 
@@ -266,7 +269,7 @@ class BftDriver:
         if isinstance(event, BlockTimer):
             event = replace(event, is_pool_empty=not self._assembler.pool.has_executable)
         if isinstance(event, Connected):
-            # the new peer may run another client, so choose again before the next proposal
+            # the new peer may run another client, so choose the message encoding again
             self._choose_forms(list(self._gossip.clients()))
         effects = self._machine.handle(event, self._clock.now())
         for effect in effects:
@@ -285,7 +288,8 @@ class BftDriver:
         clients = list(self._gossip.clients())
         protocol = self.engine.protocol(head.number + 1)
         if protocol is not self._protocol:
-            # the network has moved from IBFT 2.0 to QBFT: start without votes, because votes belong to a height
+            # the network has moved from IBFT 2.0 to QBFT: start without votes, because stored votes belong to an
+            # earlier height
             self._protocol = protocol
             self._rest()
             self._factory, self._machine = self._enter(protocol, None)
@@ -314,7 +318,7 @@ class BftDriver:
         self._factory.hides_round = hides_round(clients)
 
     def _guarded(self, event: NewHead, head: HashedHeader) -> NewHead:
-        """Set the time before which nothing may be signed, and schedule the next check of the peers."""
+        """Set the time before which this validator must not sign, and schedule the next check of the peers."""
         validators, now = event.validators, self._clock.now()
         self.guard.check_rules(head.number, validators)
         needed = quorum_of(len(validators)) - 1

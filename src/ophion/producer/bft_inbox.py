@@ -22,7 +22,7 @@ from ophion.producer.message_intake import MessageIntake
 from ophion.runtime.lanes import Lanes
 
 _UNKNOWN_SHARE: Final = 4
-"""Peers that are not validators fill at most this part of the queue."""
+"""Maximum share of the queue for messages of peers that are not validators."""
 
 
 class BftInbox:
@@ -39,7 +39,7 @@ class BftInbox:
         returns the number of events that wait for the state machine. `accept` gets each decoded message.
         """
         self.malformed: Callable[[Address | None], None] = lambda peer: None
-        """Called for the sender of an invalid message that was decoded later."""
+        """Called with the sender of a queued message that is invalid."""
         self._running = running
         self._queued = queued
         self._accept = accept

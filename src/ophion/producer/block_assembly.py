@@ -45,12 +45,12 @@ class MinerSettings(Struct):
     """Settings of the block producer, changeable at runtime."""
 
     coinbase: Address | None = None
-    """The rewarded address. None until one is set."""
+    """Address that receives the fees. None until an address is set."""
     extra_data: bytes = b""
     target_gas_limit: int | None = None
     """Target to which the gas limit moves. None keeps the parent's gas limit."""
     header_form: HeaderForm | None = None
-    """Header form of the first BFT block after Shanghai. None uses the form of the forks."""
+    """Header form of the first BFT block after Shanghai. None means the default form of its fork."""
 
 
 class Assembler:
@@ -69,8 +69,8 @@ class Assembler:
         beneficiary: Callable[[Header], Address] | None = None,
         permissions: Permissions | None = None,
     ) -> None:
-        """`beneficiary` returns the address that earns the fees of a draft header, if that address is not the
-        coinbase.
+        """Create the assembler. `beneficiary` returns the address that earns the fees of a draft header, if that
+        address is not the coinbase.
         """
         self.chain = chain
         self.pool = pool
@@ -93,10 +93,10 @@ class Assembler:
     def begin_early(
         self, parent: HashedHeader, state: State | None, preferences: BlockPreferences, due: float, whole_s: float
     ) -> None:
-        """Begin the block on `parent` early, to be finished at `due` (monotonic time) with these preferences.
+        """Begin the block on `parent` before it is due. The block is finished at `due` (monotonic time).
 
-        `state` is given if the parent is still being written. Does nothing if the block has been begun, or if its
-        header cannot be known yet. `assemble` then builds the whole block when it is due.
+        `state` is given if the parent is not on disk yet. Does nothing if the block has been begun, or if its header
+        cannot be known yet. `assemble` then builds the whole block when it is due.
         """
         growing = self._growing
         if growing is not None and growing.plan.parent.hash == parent.hash and not growing.is_closed:
@@ -123,13 +123,13 @@ class Assembler:
         self._unfinished = None
 
     def discard_early(self) -> None:
-        """Discard the block begun early."""
+        """Discard the block that was begun before it is due."""
         if self._growing is not None:
             self._growing.close()
             self._growing = None
 
     async def _prebuilt(self, parent: HashedHeader, preferences: BlockPreferences) -> Filled | None:
-        """Return the block begun early on this parent, or None if its preferences have changed."""
+        """Return the block that was begun early on this parent, or None if its preferences have changed."""
         growing, self._growing = self._growing, None
         if growing is None:
             return None
@@ -137,7 +137,7 @@ class Assembler:
         if growing.plan.parent.hash != parent.hash or preferences.timestamp > planned + _SLACK_S:
             growing.close()
             return None
-        # keep the planned second, even if the next second has begun
+        # keep the timestamp of the early build, even if the next second has begun
         draft = self._builder.draft(parent, replace(preferences, timestamp=planned))
         filled = await growing.finish(draft, self._earner(draft))
         self._unfinished = growing.unfinished
@@ -153,13 +153,14 @@ class Assembler:
         return await self.assemble_on(self.chain.head, self.preferences(), deadline_s)
 
     async def assemble_on(self, parent: HashedHeader, preferences: BlockPreferences, deadline_s: float) -> BuiltBlock:
-        """Same as `assemble`, on a parent that may be replaced as head during the build."""
+        """Build a block with the best transactions on `parent`, which may stop being the head during the build."""
         filled = await self._prebuilt(parent, preferences)
         if filled is None:
             draft = self._builder.draft(parent, preferences)
             state = self.chain.store.state(self.chain.root_after(parent.header))
             filled = await self._fill(parent, draft, state, deadline_s, self._lanes.build)
-        # transactions that do not fit a block on another parent may still fit one on the head
+        # drop skipped transactions only if the parent is still the chain head, because they may fit a block on a new
+        # head
         if self.chain.head.hash == parent.hash:
             self._drop(filled.skipped, DropReason.INVALID)
             self._drop(filled.refused, DropReason.NOT_PERMITTED)
@@ -203,7 +204,7 @@ class Assembler:
         try:
             await asyncio.shield(importing)
         except asyncio.CancelledError:
-            # mining was stopped: finish the block that is being written, so that the chain knows its head
+            # mining has stopped: finish writing the block, so that the chain knows its head
             await importing
             raise
         self._report_produced(hashed, built, started_at)
@@ -268,7 +269,7 @@ class Assembler:
 
     def _filling(self, parent: HashedHeader, draft: Header, state: State, deadline_s: float) -> Callable[[], Filled]:
         """Choose candidates from the pool, and return the job that executes them."""
-        # the gas limit bounds the number of transactions in a block, so offer no more candidates than that
+        # offer at most as many transactions as the gas limit admits in one block
         most = draft.gas_limit // _MIN_TRANSACTION_GAS + 1
         free_bytes = MAX_BLOCK_SIZE - HEADER_BYTES
         candidates: list[Transaction] = []

@@ -3,10 +3,10 @@
     {"blocks": [{"number": "0x1", "parentHash": ..., "coinbase": ..., "extraData": ..., "transactions": [
         {"gasLimit": ..., "gasPrice": ..., "data": ..., "value": ..., "to": ..., "secretKey": ...}]}]}
 
-Members may be left out, and their names are case-insensitive. Without a parent hash, a block follows the previous block
-of the file. Without a nonce, a transaction gets its sender's next nonce. The keys in the file sign the transactions.
-Each block is built, sealed with proof of work and imported like a block of a peer. Only proof of work is supported,
-because other networks need the keys of their validators.
+Keys of the objects are optional, and their names are case-insensitive. Without a parent hash, a block follows the
+previous block of the file. Without a nonce, a transaction gets its sender's next nonce. The keys in the file sign the
+transactions. Each block is built, sealed with proof of work and imported like a block of a peer. Only proof of work is
+supported, because other networks need the keys of their validators.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class BlockScript:
             return found
         if number is None:
             return self._made[-1] if self._made else self._core.chain.genesis
-        # a branch continues on its own blocks, even if the head is on another branch
+        # prefer blocks of this script, because a branch continues on its own blocks and not on the canonical chain
         for made in self._made:
             if made.number == number - 1:
                 return made
@@ -122,7 +122,7 @@ class BlockScript:
 
 
 class _ScriptReader:
-    """Reads the members of one JSON object. `place` is the position of the object in the file, for error messages."""
+    """Reads the keys of one JSON object. `place` is the position of the object in the file, for error messages."""
 
     def __init__(self, members: Mapping[str, Any], place: str) -> None:
         self._members = members
@@ -136,7 +136,7 @@ class _ScriptReader:
             raise self.wrong(name, error.problem) from None
 
     def data(self, name: str, size: int | None = None) -> bytes:
-        """Return the bytes of a member. Empty if the member is missing."""
+        """Return the bytes under a key, or empty bytes if the key is missing."""
         text = self._text(name)
         try:
             return b"" if text is None else parse_data_lenient(text, size)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OUT_OF_TURN_DELAY_S: Final = 0.5
-"""Unit in seconds of the random delay of an out-of-turn signer."""
+"""Factor in seconds. The maximum random delay of an out-of-turn signer is a multiple of this factor."""
 _EMPTY_RETRY_S: Final = 1.0
 """Seconds between attempts to build a block that must not be empty."""
 _SIGNER_RETRY_S: Final = 1.0
@@ -52,9 +52,9 @@ _PARTNER_WAIT_S: Final = 2.0
 _STORE_RETRY_S: Final = 0.2
 """Seconds between attempts to seal a block while the vote store is unavailable."""
 _MAX_WAIT_S: Final = 1.0
-"""Maximum seconds until the clock is read again. It may have been set forward."""
+"""Maximum seconds until the clock is read again. The clock may have been set forward meanwhile."""
 _BUILD_SHARE: Final = 0.75
-"""Share of the block period for filling a block. The rest is for writing it."""
+"""Share of the block period for filling a block. The rest is for writing the block."""
 _MIN_BUILD_S: Final = 0.75
 _GUARD_PERIODS: Final = 3
 """Number of block periods to wait for blocks of peers that report a higher head."""
@@ -93,8 +93,10 @@ class CliqueSealer:
         shared_seals: SharedSeals | None = None,
         last: int | None = None,
     ) -> None:
-        """`signs_in_thread`: the key is slow, because it is in a security module. `shared_seals`: other nodes have the
-        same key. `last`: the last Clique block of a chain that moves to QBFT.
+        """Create the Clique sealer. `signs_in_thread` is set for a slow key in a security module. `shared_seals` is set
+        if other nodes have the same key.
+
+        `last` is the last Clique block of a chain that moves to QBFT.
         """
         self._assembler = assembler
         self._chain = assembler.chain
@@ -180,7 +182,7 @@ class CliqueSealer:
             snapshot,
             snapshot.in_turn(number) == self._me,
             period,
-            # with period 0, a block is due only when there is a transaction
+            # with period 0, a block is due only when the pool has a transaction
             period > 0 and self._parameters.creates_empty_blocks_at(number),
         )
 
@@ -190,7 +192,9 @@ class CliqueSealer:
             log.info("role changed role=%s block=%d address=0x%s", _ROLES[is_signer], number, self._me.hex())
 
     async def _make_block(self, turn: _Turn) -> bool:
-        """Build, seal and commit. Returns False if no transaction can be included and empty blocks are off."""
+        """Build, seal and commit a block. Returns False if no transaction can be included and empty blocks are
+        disabled.
+        """
         pool = self._assembler.pool
         if not turn.may_be_empty and not pool.has_executable:
             return False
@@ -201,7 +205,7 @@ class CliqueSealer:
         if not turn.may_be_empty and not built.body.transaction_count:
             return False
         if not self._is_overtaken(turn):
-            # a peer may have connected while this block was built
+            # check the peer rules again, because a peer may have connected while this block was built
             self.guard.check_rules(turn.parent.number, turn.snapshot.signers)
             await self._commit(built, started_at)
         return True
@@ -211,7 +215,7 @@ class CliqueSealer:
         return self._assembler.preferences(max(turn.parent.timestamp + turn.period_s, int(at)), self._vote(turn))
 
     def _begin_early(self, turn: _Turn, state: State | None, due: float) -> None:
-        """Begin the block of this turn early. `state` is given while its parent is still being written."""
+        """Begin the block of this turn before it is due. `state` is given while the parent is not on disk yet."""
         wait_s = due - self._clock.now()
         if wait_s > 0:
             preferences = self._preferences(turn, due)
@@ -233,7 +237,7 @@ class CliqueSealer:
         except InvalidBlock as error:
             if not error.transient:
                 raise
-            # the clock was set back: the next attempt waits until it has caught up
+            # the clock was set back, so the block is in the future; the next attempt waits for the clock
             log.warning("block not imported number=%d error=%s", built.header.number, error)
 
     async def _sealed(self, header: Header) -> Header | None:
@@ -250,7 +254,7 @@ class CliqueSealer:
     # --- nodes that share the key ---------------------------------------------------------------
 
     async def _claim(self, shared: SharedSeals, built: BuiltBlock) -> bool:
-        """Claim a block before it is sealed. Returns False if another node of this signer has claimed another one."""
+        """Claim a block before it is sealed. Returns False if another node of this signer has claimed another block."""
         header = built.header
         weight = self._chain.total_difficulty(header.parent_hash) or 0
         block = built.body.encode_block(header.encode())
@@ -259,7 +263,7 @@ class CliqueSealer:
             self._note_store(None)
             if answer.claim is Claim.OURS:
                 return True
-            # the other node sends its block soon, unless it has stopped
+            # wait for the block of the other node with this key, because that node may have stopped before sending it
             await self._wake_up(_PARTNER_WAIT_S)
             if answer.claim is Claim.PARTNER and self._chain.head.hash == header.parent_hash:
                 await self._adopt(shared, header.parent_hash, answer.digest)

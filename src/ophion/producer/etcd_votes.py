@@ -1,9 +1,9 @@
 """`EtcdVotes`: shared votes in an etcd cluster, through its HTTP gateway (`/v3/kv/txn`).
 
-The value at `PREFIX/GENESIS-HASH/VALIDATOR` is a `VoteRecord` as JSON. A transaction replaces it if its revision has
-not changed since this node read it, and otherwise returns the new value. So a vote takes one request, and one more for
-each node that wrote in between. Transactions pass through the consensus of the cluster: a member that has lost its
-quorum confirms none.
+The value at `PREFIX/GENESIS-HASH/VALIDATOR` is a `VoteRecord` as JSON. An etcd transaction replaces the value if its
+revision has not changed since this node read it. Otherwise the transaction returns the new value. So a vote takes one
+request, and one more request for each node that wrote in between. Transactions pass through the consensus of the
+cluster, so a member without a quorum confirms no transaction.
 
 A request without a reply may have been executed. Repeating it is safe: the repeated transaction finds the new revision,
 and `replacement` accepts a record that equals the stored one.
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     import ssl
 
 ETCD_TIMEOUT_S: Final = 1.0
-"""Timeout of one request to one member. Another member is then tried."""
+"""Timeout of one request to one etcd server. After a timeout, the request goes to another server."""
 _MAX_RACES: Final = 16
-"""Maximum number of attempts while other nodes write the record."""
+"""Maximum number of attempts while other nodes write the vote record."""
 _MAX_REPLY_BYTES: Final = 4 * 1024 * 1024
 _HEADERS: Final = {"Content-Type": "application/json"}
 
@@ -53,7 +53,7 @@ class _Header(Struct):
 
 
 class _Reply(Struct):
-    """Reply to a transaction. The gateway writes 64-bit numbers as strings and omits empty fields."""
+    """Reply to an etcd transaction. The gateway writes 64-bit numbers as strings and omits empty fields."""
 
     header: _Header
     succeeded: bool = False
@@ -61,7 +61,7 @@ class _Reply(Struct):
 
 
 class EtcdVotes:
-    """The record of one validator on one chain."""
+    """The vote record of one validator on one chain, stored in etcd."""
 
     def __init__(
         self,
@@ -71,7 +71,9 @@ class EtcdVotes:
         validator: Address,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`endpoints` are URLs of the members; `chain` is the hash of the genesis block."""
+        """Create the client of the vote store. `endpoints` are URLs of the etcd servers; `chain` is the hash of the
+        genesis block.
+        """
         path = "/".join(part for part in (prefix.strip("/"), f"0x{chain.hex()}", f"0x{validator.hex()}") if part)
         self.name = f"etcd {', '.join(endpoints)} key /{path}"
         self._key = b64encode(f"/{path}".encode()).decode()
@@ -84,11 +86,11 @@ class EtcdVotes:
         """Revision of `_stored`. 0 if the key does not exist."""
 
     async def promise(self, wanted: VoteRecord, block: bytes | None = None) -> VoteRecord | None:
-        """Store a record, and with it the block that it is about (`SharedSeals`)."""
+        """Store a record together with the block that it refers to (`SharedSeals`)."""
         for _ in range(_MAX_RACES):
             stored = self._stored
             record = replacement(stored, wanted)
-            # a record that is already stored allows the message: the same votes were promised before
+            # an equal record is already stored and promises the same votes, so it needs no write
             if record is not None and (record == stored or await self._swap(record, block)):
                 return None
             if record is None and await self._is_current():
@@ -100,14 +102,14 @@ class EtcdVotes:
             client.close()
 
     async def block(self) -> bytes | None:
-        """Return the block of the stored record, or None if it was too large to store."""
+        """Return the block that is stored with the vote record, or None if the block was too large to store."""
         body = {"success": [{"requestRange": {"key": self._block_key}}]}
         reply = await self._request(msgspec.json.encode(body))
         found = reply.responses[0].response_range if reply.responses else None
         return b64decode(found.kvs[0].value) or None if found is not None and found.kvs else None
 
     async def _swap(self, record: VoteRecord, block: bytes | None) -> bool:
-        """Replace the record that this node knows. Returns False if it has changed, and reads it."""
+        """Replace the stored record if it is the record that this node knows. Otherwise read it and return False."""
         put = [_put(self._key, record.encode())]
         if block is not None:
             put.append(_put(self._block_key, block))
@@ -117,7 +119,7 @@ class EtcdVotes:
         return reply.succeeded
 
     async def _is_current(self) -> bool:
-        """Whether the record that this node knows is still the stored one. Reads it otherwise."""
+        """Whether the stored record is the record that this node knows. Otherwise reads the stored record."""
         return (await self._transact([])).succeeded
 
     async def _transact(self, changes: list[dict[str, dict[str, str]]]) -> _Reply:
@@ -147,7 +149,7 @@ class EtcdVotes:
         self._stored, self._revision = stored, entry.mod_revision
 
     async def _request(self, body: bytes) -> _Reply:
-        """Send a transaction to the member that replied last, then to the others."""
+        """Send an etcd transaction to the server that replied last, then to the other servers."""
         problems = []
         for client in self._clients.copy():
             try:

@@ -15,7 +15,7 @@ from ophion.primitives import rlp
 from ophion.primitives.types import Hash32
 
 _MAX_CANDIDATES: Final = 8
-"""Limit per height. An evicted block is executed again if it is decided."""
+"""Limit of candidates per height. An evicted block is executed again if it is decided."""
 
 
 class ExecutedCandidate(Struct, frozen=True):
@@ -51,7 +51,7 @@ class ExecutedCandidates:
         """Whether this block was built or checked already. A valid block stays valid in later rounds.
 
         The hash covers the header without round and seals. The body is compared too, because a malicious peer may send
-        a different body, which our round changes would repeat.
+        a different body with the same header.
         """
         kept = self._blocks.get(block.hash)
         return (

@@ -4,13 +4,13 @@
     every few milliseconds    the build lane runs new transactions of the pool; sometimes it hashes the state
     finish(draft)             the block is due: runs the last transactions, then roots. None: it must be built again
 
-The parent may still be being written. Until it is in the chain, the block takes only new arrivals. After that it also
-takes the transactions that the parent left in the pool. The pool does not change before the block is finished, so
+The parent may not be on disk yet. Until the parent is in the chain, the block takes only new arrivals. Later the block
+also takes the transactions that the parent left in the pool. The pool does not change before the block is finished, so
 discarding an unfinished block wastes only its execution.
 
 Order and fairness (decision 91): transactions are in order of arrival while all of them fit. If an excluded transaction
-pays more than an included one, the block is started again with the best first, as the full build does. The same happens
-when an included transaction is replaced in the pool.
+pays more than an included transaction, the builder starts the block again with the best transactions first. The same
+happens when an included transaction is replaced in the pool.
 """
 
 from __future__ import annotations
@@ -49,19 +49,23 @@ HEADER_BYTES: Final = 16_384
 _PACE_S: Final = 0.05
 """Seconds between two checks for new transactions."""
 _BATCH: Final = 1024
-"""Limit of transactions per batch, because the end of the block may have to wait for one batch."""
+"""Limit of transactions per batch. The end of the block may have to wait for one running batch."""
 _SETTLED: Final = 1024
-"""Transactions between two state hashes. With a lower number, the same accounts are hashed more often."""
+"""Number of transactions between two state hashes. With a lower number, the same accounts are hashed more often."""
 _CLOSING_S: Final = 0.1
-"""This many seconds before the block is due, the state is hashed in any case."""
+"""Number of seconds before the block is due at which the state is hashed in any case."""
 _LAST_LOOK_S: Final = 0.02
 """The last check runs this many seconds before the block is due. `finish` runs later arrivals."""
 _CLOSED_S: Final = 0.008
-"""No batch starts in the last seconds before the block is due, so that `finish` does not wait."""
+"""Number of seconds before the block is due in which no batch starts, so that `finish` does not wait for a batch."""
 _LAST_S: Final = 0.05
-"""Time limit in seconds for the last arrivals when the block is due. Others wait for the next block."""
+"""Time limit in seconds for executing the last arrivals when the block is due. Later arrivals wait for the next
+block.
+"""
 _MAX_BEGINNINGS: Final = 3
-"""Limit of starts. After that, the block is built when due: endless replacements must not keep a core busy."""
+"""Maximum number of starts of one block, because endless replacements would keep a core busy. After that, the block is
+built when due.
+"""
 
 
 class BuildPlan(Struct, frozen=True):
@@ -69,7 +73,7 @@ class BuildPlan(Struct, frozen=True):
 
     parent: HashedHeader
     state: State
-    """State after the parent."""
+    """State after the parent block."""
     draft: Header
     beneficiary: Address
     """Address that earns the fees."""
@@ -88,7 +92,7 @@ class Filled(Struct, frozen=True):
 
 
 class _BuildStep(Struct, frozen=True):
-    """Result of one batch."""
+    """Result of executing one batch of transactions."""
 
     offered: Sequence[PooledTransaction]
     taken: TakeResult
@@ -112,7 +116,7 @@ def permitted(candidates: Sequence[Transaction], refusals: Mapping[int, str]) ->
 
 
 class IncrementalBuilder:
-    """Builds one future block. Create and use it in the event loop."""
+    """Builds one future block. Must be created and used on the event loop."""
 
     def __init__(
         self,
@@ -125,8 +129,8 @@ class IncrementalBuilder:
         clock: Clock,
         first: PooledTransaction | None = None,
     ) -> None:
-        """`first` is a transaction that did not finish in the previous block. This transaction gets the whole
-        build time.
+        """Create the incremental builder. `first` is a transaction that did not finish in the previous block. This
+        transaction gets the whole build time.
         """
         self.plan = plan
         self.unfinished: PooledTransaction | None = None
@@ -153,13 +157,13 @@ class IncrementalBuilder:
         self._schedule()
 
     def _begin(self) -> None:
-        """Start with an empty block."""
+        """Start the build with an empty block."""
         self._beginnings += 1
         self._is_spoiled = False
         self._block: DraftBlock | None = None
         self._in: dict[Hash32, PooledTransaction] = {}
         self._running: set[Hash32] = set()
-        # transactions that need no second check: included, permanently excluded, or about to run
+        # `_known` holds transactions that need no second check: included, permanently excluded, or queued to run
         self._known: set[Hash32] = set()
         self._skipped: dict[Hash32, str] = {}
         self._refused: dict[Hash32, str] = {}
@@ -170,7 +174,7 @@ class IncrementalBuilder:
         self._unsettled = 0
         self._arrived: list[PooledTransaction] = []
         self._ready: deque[PooledTransaction] = deque()
-        # without the parent in the chain, transactions in the pool may already be part of the parent
+        # read the pool only after the parent is published, because the pool may still hold transactions of the parent
         self._must_look = self._is_published
 
     def close(self) -> None:
@@ -202,7 +206,7 @@ class IncrementalBuilder:
             if not self._must_look:
                 self._arrived.extend(event.transactions)
             self._schedule()
-        # transactions evicted from the pool remain valid
+        # a transaction that the pool evicts or expires stays valid in the block
         elif event.reason is not DropReason.EVICTED and event.reason is not DropReason.EXPIRED:
             changed = (item.hash for item in event.transactions)
             self._is_spoiled |= any(hash in self._in or hash in self._running for hash in changed)
@@ -269,7 +273,7 @@ class IncrementalBuilder:
             return
         for one in arrived:
             if one.hash not in known:
-                # the transaction may have closed a nonce gap, so its sender's next ones can follow
+                # the transaction may fill a nonce gap, so also add the next transactions of its sender
                 for item in pool.run_from(one, base_fee):
                     if item.hash in known:
                         break
@@ -285,7 +289,7 @@ class IncrementalBuilder:
         self._left_out = max(self._left_out, item.tip(self._base_fee))
 
     def _run(self, batch: Sequence[PooledTransaction], deadline_s: float, settled: int) -> _BuildStep:
-        """Run a batch in the build lane. Hashes the state after every `settled` transactions."""
+        """Run a batch in the build lane (worker thread). Hashes the state after every `settled` transactions."""
         plan = self.plan
         if self._block is None:
             hashes = None if self._is_published else ancestor_hashes(self._chain.store, self._chain.header, plan.parent)
@@ -308,13 +312,13 @@ class IncrementalBuilder:
             self._release()
             return
         if job.cancelled() or job.exception() is not None:
-            # the full build reports the same error to its caller
+            # log this error only at debug level, because the full build reports the same error to its caller
             log.debug("incremental block build failed error=%s", None if job.cancelled() else job.exception())
             self.close()
             return
         self._note(job.result(), had_whole_time)
         if self._ready:
-            # one batch could not hold all arrivals
+            # one batch did not hold all new transactions, so run the others now
             self._feed()
         elif self._arrived or self._must_look or self._is_spoiled or self._is_contested:
             self._schedule()
@@ -332,7 +336,7 @@ class IncrementalBuilder:
         for position, reason in taken.skipped:
             self._skipped[offered[position].hash] = reason
         for position in taken.early:
-            # remove from `_known`, so that it is queued again after the transaction it waits for
+            # forget the transaction, so that it is queued again after the transaction with the previous nonce
             self._known.discard(offered[position].hash)
         for position in taken.unfit:
             self._leave_out(offered[position])
@@ -347,8 +351,8 @@ class IncrementalBuilder:
 
     @property
     def _is_contested(self) -> bool:
-        """Whether an excluded transaction seems to pay more than an included transaction. A fast estimate of
-        `_is_outbid`.
+        """Whether an excluded transaction may pay more than an included transaction. Faster than `_is_outbid`, but not
+        exact.
         """
         return self._lowest is not None and self._left_out > self._lowest
 
@@ -371,7 +375,7 @@ class IncrementalBuilder:
     async def finish(self, draft: Header, beneficiary: Address) -> Filled | None:
         """Return the block with all arrivals, or None if it must be built again.
 
-        `draft` is the current header. Transactions must see the same values in it as in the planned header.
+        `draft` is the current header. The values that transactions can read must be the same as in the planned header.
         """
         self._is_due = True
         if self._timer is not None:
@@ -391,7 +395,7 @@ class IncrementalBuilder:
             if self._is_outbid():
                 return None
         finally:
-            # from here on, only the lane uses the block
+            # from now on, only the worker thread uses the block
             self.close()
         built = await self._lane.run(partial(self._complete, batch, draft))
         if built is None and not self._is_outbid():
@@ -399,10 +403,12 @@ class IncrementalBuilder:
         return None if built is None else Filled(built, self._skipped, self._refused)
 
     def _complete(self, batch: Sequence[PooledTransaction], draft: Header) -> BuiltBlock | None:
-        """Run the last batch in the lane, then finish. Returns None if the block must be built again."""
+        """Run the last batch in the build lane (worker thread), then finish. Returns None if the block must be built
+        again.
+        """
         assert self._block is not None, "something has been run already"
         if batch:
-            # no state hash here: `complete` hashes the whole state
+            # run the batch without hashing the state, because `complete` hashes the whole state
             self._note(self._run(batch, _LAST_S, sys.maxsize), False)
         built = None if self._is_contested else self._block.complete(draft)
         self._block_priority.begin()

@@ -1,15 +1,15 @@
 """Produces a block as soon as there is a transaction: the development network without `--block-period`.
 
 A transaction that reaches an idle node is built and committed at once. While a block is built and written, the pool
-fills, and the next block takes all of it. So blocks become larger with the load. After a block with many transactions
-the next one starts some milliseconds later, because each block has a fixed cost.
+fills, and the next block includes all pooled transactions. So blocks become larger with the load. After a block with
+many transactions the next block starts some milliseconds later, because each block has a fixed cost.
 
 Developers and test suites expect the result of a transaction right after sending it. So the response to a sender waits
-for the block, unless senders are fast: a sender sends again right after its last response, or there are many senders.
-Fast senders get the response on admission. A request for a receipt between admission and block then waits (`mined`).
-Some libraries poll again only after another block, which never comes on an idle chain.
+for the block, unless the sender is fast or there are many senders. A fast sender sends again right after its last
+response. In both cases the response is sent on admission. A request for a receipt between admission and block waits
+(`mined`), because some libraries poll again only after another block, which never comes on an idle chain.
 
-Seals are empty; only the development network accepts that.
+Seals are empty, which only the development network accepts.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ophion.producer.block_assembly import Assembler
 
 _BUILD_DEADLINE_S = 1.0
 _PACES = ((64, 0.05), (8, 0.025))
-"""(transactions in a block, minimum seconds to the next block), largest first."""
+"""Pairs of (transactions in a block, minimum seconds to the next block), largest number of transactions first."""
 _BLOCK_TIMEOUT_S = 0.5
 """Seconds for which a caller waits for a block."""
 _FAST_SENDER_S = 0.002
-"""A sender that sends again within this many seconds has not looked at its last result."""
+"""A sender that sends again within this many seconds after its last response counts as fast."""
 _MANY_SENDERS = 4
 _MANY_SENDERS_S = 0.01
-"""With `_MANY_SENDERS` responses within this many seconds, there are too many senders to let them wait."""
+"""If `_MANY_SENDERS` responses fall within this many seconds, senders get a response on admission."""
 _KEPT_SENDERS = 1024
 
 
@@ -95,7 +95,7 @@ class InstantSealer:
     # --- waiting callers ----------------------------------------------------------------------------
 
     async def mined(self, hash: Hash32) -> None:
-        """Return when a pooled transaction is in a block, or when the next blocks will not include it."""
+        """Wait until a pooled transaction is in a block, or until the next blocks will not include it."""
         deadline = self._clock.monotonic() + self._patience_s
         while self._is_imminent(hash):
             if self._progress is None:
@@ -124,7 +124,7 @@ class InstantSealer:
         return answer
 
     def note_lookup(self) -> None:
-        """Record a request for a receipt. It shows that the client waits for a result before it sends again."""
+        """Record a request for a receipt, which shows that the client waits for a result before it sends again."""
         self._looked_up = True
 
     def _is_fast(self, sender: Address) -> bool:

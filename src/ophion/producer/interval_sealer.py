@@ -9,11 +9,11 @@ from ophion.primitives.block import HashedHeader
 from ophion.producer.block_assembly import Assembler
 
 _BUILD_SHARE = 0.75
-"""Share of the period for filling a block. The rest is for writing it."""
+"""Share of the period for filling a block. The rest is for writing the block."""
 
 
 class IntervalSealer:
-    """Seals on a fixed schedule."""
+    """Makes a block at a fixed interval."""
 
     hashrate = 0
     guard = None
@@ -32,10 +32,10 @@ class IntervalSealer:
                 await asyncio.sleep(due - clock.monotonic())
                 started_at = clock.monotonic()
                 built = await assembler.assemble(self._period_s * _BUILD_SHARE)
-                # build the next block while this one is written
+                # build the next block while the current block is written
                 self._begin_early(assembler.chain.engine.hashed(built.header), built.state, due + self._period_s)
                 await assembler.commit(built.header, built, started_at)
-                # a block that takes longer than the period delays the schedule, so that no backlog builds up
+                # if a block takes longer than the period, delay the schedule, so that no backlog builds up
                 due = max(due + self._period_s, clock.monotonic())
         finally:
             assembler.discard_early()

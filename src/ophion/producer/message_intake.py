@@ -1,8 +1,8 @@
-"""`MessageIntake`: keeps large consensus messages off the event loop, and the messages of each validator in order.
+"""`MessageIntake`: decodes large consensus messages in a worker thread, and keeps the messages of each peer in order.
 
 A proposal or a round change holds a block of up to ten megabytes. Hashing and decoding it takes tens of milliseconds,
-so both run in a lane. Later messages of the same peer wait behind it. Messages of other peers do not, so a validator
-that sends large messages delays only itself.
+so both run in a worker thread. Later messages of the same peer wait for the large message. Messages of other peers do
+not wait, so a validator that sends large messages delays only itself.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ophion.primitives.types import Address
 log = logging.getLogger(__name__)
 
 MAX_INLINE_BYTES: Final = 16 * 1024
-"""Longer messages are decoded in a lane."""
+"""Size in bytes above which a message is decoded in a worker thread."""
 MAX_WAITING: Final = 1024
 MAX_WAITING_BYTES: Final = 32 * 1024 * 1024
-"""Waiting messages of one peer: three blocks of the maximum size."""
+"""Limit in bytes of the waiting messages of one peer: three blocks of the maximum size."""
 
 
 class _Waiting:
@@ -43,7 +43,7 @@ class MessageIntake:
         take: Callable[[RawMessage, Address | None], None],
         take_large: Callable[[RawMessage, Address | None], Awaitable[None]],
     ) -> None:
-        """`take` and `take_large` decode a message and pass it to the state machine."""
+        """Create the message intake. `take` and `take_large` decode a message and pass it to the state machine."""
         self._take = take
         self._take_large = take_large
         self._waiting: dict[Address | None, _Waiting] = {}
@@ -79,7 +79,7 @@ class MessageIntake:
                     else:
                         self._take(raw, peer)
                 except Exception:
-                    # no message of a peer may stop consensus
+                    # catch every exception, because no message of a peer may stop consensus
                     log.exception("cannot handle consensus message bytes=%d", len(raw.data))
                 waiting.messages.popleft()
                 waiting.size -= len(raw.data)

@@ -1,6 +1,6 @@
 """`MigrationSealer`: seals with Clique up to the block before the migration, then takes part in QBFT.
 
-The last Clique block may still be replaced by another one of its height. The state machine then enters the same height
+Another block of the same height may still replace the last Clique block. The state machine then enters the same height
 again on the new head and keeps its votes.
 """
 
@@ -27,14 +27,14 @@ class MigrationSealer:
     hashrate = 0
 
     def __init__(self, chain: Chain, first: int, clique: CliqueSealer, bft: BftDriver) -> None:
-        """`first` is the first QBFT block."""
+        """Create the migration sealer. `first` is the first QBFT block."""
         self._chain = chain
         self._first = first
         self._clique = clique
         self._bft = bft
         bft.guard = clique.guard
         self.guard = clique.guard
-        """Shared, because the peers of this node are the same before and after the migration."""
+        """The guard that both sealers share, because the node has the same peers before and after the migration."""
 
     async def run(self) -> None:
         """Produce blocks until cancelled."""
@@ -49,7 +49,7 @@ class MigrationSealer:
         return self._chain.head.number + 1 >= self._first
 
     async def _run_while(self, is_due: bool) -> None:
-        """Run one of the two sealers until the head asks for the other. Raises its failure.
+        """Run one sealer until the head requires the other sealer. Raises the error of a sealer that fails.
 
         The head may go back below the last Clique block, because a shorter Clique branch may be heavier.
         """

@@ -42,10 +42,10 @@ class ProductionUnavailable(OphionError):
 
 
 class Sealer(Protocol):
-    """One way to produce blocks."""
+    """Interface of sealers, which produce blocks."""
 
     hashrate: int
-    """Hashes per second of the node's own miner. 0 without one."""
+    """Hashes per second of the node's own miner. 0 if the node does not mine."""
 
     @property
     def guard(self) -> PeerHeightGuard | None:
@@ -56,7 +56,7 @@ class Sealer(Protocol):
 
 
 class MiningControl:
-    """Block production for operators and clients. A service.
+    """Service that controls block production for operators and clients.
 
     `author` is the node's own address under proof of authority. It is None under proof of work, where the coinbase is
     configurable. `desk` serves external miners, under proof of work only.
@@ -114,14 +114,14 @@ class MiningControl:
 
     @property
     def vote_store_problem(self) -> str | None:
-        """Why a validator cannot sign; None if it can, or if it shares no vote store. Other sealers sign no votes."""
+        """Why a validator cannot sign; None if it can sign or uses no shared vote store."""
         problem: str | None = getattr(self._sealer, "vote_store_problem", None)
         return problem
 
     def watch_peers(self, reported: ReportedHeights, announced: AnnouncedRules = lambda: ()) -> None:
         """Delay signing while these peers report a higher head, so that they can send their blocks.
 
-        Stop before a block for which validators announce rules that this node does not know.
+        Also stop before a block for which validators announce rules that this node does not know.
         """
         guard = None if self._sealer is None else self._sealer.guard
         if guard is not None:
@@ -158,13 +158,13 @@ class MiningControl:
     def mined(self, hash: Hash32) -> Awaitable[None] | None:
         """Return an awaitable that ends when a pooled transaction is mined, or will not be mined soon.
 
-        None if the sealer does not produce blocks at once. The client then polls again.
+        Returns None if the sealer does not produce blocks at once. Then the client must poll.
         """
         sealer = self._sealer
         return sealer.mined(hash) if self._is_wanted and isinstance(sealer, InstantSealer) else None
 
     def note_lookup(self) -> None:
-        """Tell an instant sealer that a client asks for a receipt."""
+        """Notify an instant sealer that a client requests a receipt."""
         if isinstance(self._sealer, InstantSealer):
             self._sealer.note_lookup()
 
@@ -183,7 +183,7 @@ class MiningControl:
 
     @property
     def extra_data(self) -> bytes:
-        """Extra data of every block."""
+        """Extra data of every block that this node produces."""
         return self._settings.extra_data
 
     def set_extra_data(self, extra_data: bytes) -> None:

@@ -156,13 +156,13 @@ class ConsensusConfig(Options):
         """Return the TLS context of the vote store, or None without TLS. Raises `ConfigError`."""
         if not self.votes_over_tls:
             return None
-        import ssl  # imported here: few nodes need it
+        import ssl  # lazy import: few nodes need this module
 
         try:
             context = ssl.create_default_context(cafile=self.vote_store_ca_file)
             if self.vote_store_certificate_file is not None:
                 context.load_cert_chain(self.vote_store_certificate_file, self.vote_store_key_file)
-        except OSError as error:  # errors of OpenSSL too
+        except OSError as error:  # the error may also be an error of OpenSSL
             raise ConfigError(f"The certificates of the vote store cannot be used: {error}") from error
         return context
 

@@ -1,8 +1,8 @@
 """`PeerHeightGuard`: keeps a validator from signing below the height of its peers.
 
-A validator with an old or empty database would sign blocks at heights that its network decided long ago. So it signs
-nothing while its peers report a higher head, for at most one timeout after the last block it received. The limit
-protects it from peers that report false heights.
+A validator with an old or empty database would sign blocks at heights that its network decided long ago. So the
+validator signs nothing while its peers report a higher head. This wait ends one timeout after the last received block,
+because peers may report false heights.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ReportedHeights: TypeAlias = Callable[[], Iterable[tuple[Address, int]]]
 """Returns address and height of every connected peer whose best block is known."""
 
 AnnouncedRules: TypeAlias = Callable[[], Iterable[tuple[Address, int]]]
-"""Returns address and block of every peer that announced rules from that block on which this node does not know."""
+"""Returns the address of each peer that announced rules which this node does not know, with their first block."""
 
 
 class PeerHeightGuard:
@@ -31,12 +31,12 @@ class PeerHeightGuard:
         """Whether the check of peers after the start is over."""
         self._head = 0
         self._deadline: float | None = None
-        """When the wait on this head ends; None while there is none."""
+        """Time when the wait on this head ends. None if the validator does not wait."""
         self._distrusted: set[Address] = set()
-        """Validators that reported a height and sent no block for one timeout. They delay nothing a second time."""
+        """Validators that reported a height and sent no block for one timeout. They cannot cause a second wait."""
 
     def watch(self, reported: ReportedHeights, announced: AnnouncedRules = lambda: ()) -> None:
-        """Set the peers to check."""
+        """Set the peers whose heights are checked."""
         self._reported = reported
         self._announced = announced
 
@@ -57,7 +57,7 @@ class PeerHeightGuard:
         reported = dict(self._reported())
         known = [address for address in reported if address in validators]
         if self._deadline is not None and now >= self._deadline:
-            # decide only once per start: later the head may be a block of our own
+            # compare peer heights only once per start, because later the head may be a block of this validator
             self._is_settled, self._deadline = True, None
             self._distrusted.update(address for address in known if reported[address] > head)
         if self._is_settled:

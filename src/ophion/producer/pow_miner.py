@@ -34,9 +34,9 @@ _REPORT_LIFETIME_S = 600.0
 _REFRESH_S = 2.0
 """Age in seconds after which new transactions replace a candidate."""
 _LIFETIME_S = 10.0
-"""Age in seconds after which a candidate is replaced even without new transactions, for its timestamp."""
+"""Age in seconds after which a candidate is replaced even without new transactions, to update its timestamp."""
 _PAUSE_S = 1.0
-"""Seconds to pause after a block that is too early."""
+"""Seconds to pause when the timestamp of a sealed block is too early."""
 _EPOCH_LENGTH = 30_000
 _NONCES = 2**64
 _MAX_WORD = 2**256 - 1
@@ -129,7 +129,7 @@ class WorkPackages:
         return await self.seal(candidate, nonce, mix_hash)
 
     async def seal(self, candidate: _Candidate, nonce: int, mix_hash: Hash32) -> bool:
-        """Commit a candidate with its nonce. Returns False if another block became the head or the candidate is too
+        """Commit a candidate with its nonce. Returns False if another block became the head or the timestamp is too
         early.
         """
         built = candidate.built
@@ -141,7 +141,7 @@ class WorkPackages:
         except InvalidBlock as error:
             if not error.transient:
                 raise
-            # the clock was set back and has not caught up yet
+            # the clock was set back, so the timestamp of the block is in the future
             log.warning("block not imported number=%d error=%s", header.number, error)
             return False
         return True
@@ -181,7 +181,9 @@ class PowMiner:
             self.hashrate = 0
 
     async def _search(self, candidate: _Candidate, nonce: int, attempts: int) -> tuple[tuple[int, Hash32] | None, int]:
-        """Search one slice. Returns the nonce and mix hash, if found, and the number of attempts for the next slice."""
+        """Search one slice of nonces. Returns the nonce and mix hash, if found, and the number of attempts for the next
+        slice.
+        """
         header = candidate.built.header
         clock = self._assembler.clock
         started_at = clock.monotonic()
@@ -190,7 +192,7 @@ class PowMiner:
             lambda: ethash_search(candidate.seal_hash, header.number, header.difficulty, nonce, count, self._threads)
         )
         took = max(clock.monotonic() - started_at, 1e-6)
-        # nonces are tried in order, so the position of the valid nonce gives the number of attempts
+        # the miner tries nonces in order, so the valid nonce shows the number of attempts
         tried = count if found is None else found[0] - nonce + 1
         self.hashrate = int(tried / took)
         if found is None:

@@ -1,10 +1,10 @@
 """`SharedSeals`: the nodes of one Clique signer agree on the block that they seal on a parent.
 
 The height of a record is the total difficulty of the parent, which only grows on the chain of an honest signer. So a
-signer seals one block per parent, and may seal again after a reorganisation to a heavier branch, as Clique allows.
+signer seals one block per parent, and may seal again after a reorganisation to a heavier branch, which Clique allows.
 
 The store keeps the block beside the record. If a node stops between its claim and its seal, another node of the signer
-seals the same block. Without the block, a network with one signer would stop.
+seals the same block. If the store did not keep the block, a network with one signer would stop.
 """
 
 from __future__ import annotations
@@ -18,24 +18,26 @@ from ophion.consensus.bft.vote_record import VoteRecord
 from ophion.primitives.types import Hash32
 
 MAX_SHARED_BLOCK_BYTES: Final = 1_000_000
-"""Larger blocks are claimed but not stored: etcd refuses requests above 1.5 MB."""
+"""Size above which a block is claimed but not stored, because etcd refuses requests above 1.5 MB."""
 
 
 class SealStore(Protocol):
     """A store of vote records with blocks."""
 
     async def promise(self, wanted: VoteRecord, block: bytes | None = None) -> VoteRecord | None:
-        """Store a record and its block. See `SharedVotes.promise`."""
+        """Store a record and its block by compare-and-swap. Returns None, or the stored record that conflicts with the
+        new record.
+        """
 
     async def block(self) -> bytes | None:
-        """Return the block of the stored record, if it was stored. Raises `VotesUnavailable`."""
+        """Return the block that is stored with the vote record, if any. Raises `VotesUnavailable`."""
 
     def close(self) -> None:
         """Close connections."""
 
 
 class Claim(Enum):
-    """Answer to a claim."""
+    """Answer of the store to a claim."""
 
     OURS = "ours"
     PARTNER = "partner"
@@ -45,14 +47,14 @@ class Claim(Enum):
 
 
 class ClaimResult(Struct, frozen=True):
-    """The answer, and the digest that the other node has claimed."""
+    """Result of a claim, with the digest that another node has claimed."""
 
     claim: Claim
     digest: Hash32 | None = None
 
 
 class SharedSeals:
-    """Claims of one signer."""
+    """Claims of the blocks that one Clique signer seals."""
 
     def __init__(self, store: SealStore) -> None:
         self._store = store

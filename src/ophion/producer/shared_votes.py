@@ -9,7 +9,7 @@ from ophion.errors import OphionError
 
 
 class VotesUnavailable(OphionError):
-    """The store did not confirm a record. It may have stored it all the same."""
+    """Raised when the store did not confirm a record. The store may still have stored the record."""
 
     transient = True
 
@@ -23,7 +23,7 @@ class SharedVotes(Protocol):
     async def promise(self, wanted: VoteRecord) -> VoteRecord | None:
         """Store a record by compare-and-swap. Returns None if the message of the record may be sent.
 
-        Otherwise returns the stored record, which excludes it. Raises `VotesUnavailable`.
+        Otherwise returns the stored record, which conflicts with the new record. Raises `VotesUnavailable`.
         """
 
     def close(self) -> None:
@@ -31,7 +31,7 @@ class SharedVotes(Protocol):
 
 
 class ProcessVotes:
-    """`SharedVotes` of a node that is the only one with its key. The database keeps the votes across restarts."""
+    """`SharedVotes` in memory, for a key that only this node uses. The database keeps the votes across restarts."""
 
     name = "this process"
 
@@ -46,4 +46,4 @@ class ProcessVotes:
         return None
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""

@@ -49,7 +49,7 @@ class NoPeers:
         """Send nothing."""
 
     def catch_up(self, peer: Address | None, height: int) -> None:
-        """Request nothing."""
+        """Request no blocks."""
 
     def connected(self) -> Collection[Address]:
         return ()

@@ -1,4 +1,4 @@
-"""`VoteCaster`: signs own messages and stores their votes, one after another, beside the state machine.
+"""`VoteCaster`: signs own messages and stores their votes, one after another, outside of the state machine.
 
     CastVote ─▶ sign (in a thread if the key is slow) ─▶ database and shared votes ─▶ VoteStored or VoteRefused
 
@@ -45,13 +45,15 @@ class VoteCaster:
         is_wanted: Callable[[CastVote], bool],
         signs_in_thread: bool = False,
     ) -> None:
-        """`is_wanted` returns whether the state machine is still in the round of an order."""
+        """Create the vote caster. `is_wanted` returns whether the state machine is still in the round of a `CastVote`
+        order.
+        """
         self.durations = Durations()
         """Time to store one vote, in seconds."""
         self.refused = 0
-        """Number of votes that another node with the same key excluded."""
+        """Number of votes that conflict with a vote of another node with the same key."""
         self.problem: str | None = None
-        """Why nothing is signed; None if shared votes and security module are available."""
+        """Why the caster cannot sign. None if the shared votes and the security module are available."""
         self._database = database
         self._shared = shared
         self._clock = clock
@@ -64,14 +66,14 @@ class VoteCaster:
         self._failed_at = 0.0
 
     def put(self, protocol: BftProtocol, order: CastVote, tasks: asyncio.TaskGroup) -> None:
-        """Queue an order."""
+        """Queue a `CastVote` order."""
         self._orders.append((protocol, order))
         if not self._is_working:
             self._is_working = True
             tasks.create_task(self._work())
 
     def clear(self) -> None:
-        """Drop all orders: consensus has stopped."""
+        """Drop all `CastVote` orders, because consensus has stopped."""
         self._orders.clear()
         self._shared.close()
 
@@ -108,7 +110,7 @@ class VoteCaster:
         return VoteStored(order, message, votes)
 
     def _write(self, protocol: BftProtocol, votes: DurableVotes) -> asyncio.Future[None]:
-        """Begin to write the votes to the database, while the shared votes are asked.
+        """Start writing the votes to the database while the shared vote store decides.
 
         If the vote is refused, the database holds a vote that was not sent. After a restart the validator then begins
         with the next round, which is always allowed.
@@ -133,7 +135,7 @@ class VoteCaster:
         return None
 
     async def _promise(self, order: CastVote, wanted: VoteRecord) -> tuple[VoteRecord | None, bool]:
-        """Store a record. Returns the record that excludes it, if any, and whether it is stored."""
+        """Store a record. Returns the conflicting record, if any, and whether the new record is stored."""
         while self._is_wanted(order):
             try:
                 stored = await self._shared.promise(wanted)

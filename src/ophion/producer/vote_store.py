@@ -24,7 +24,7 @@ earlier versions have no address.
 
 
 def without_votes(record: bytes) -> bytes:
-    """Return a copy of the record with its owner but without votes."""
+    """Return a copy of a vote record that names its validator but has no votes."""
     return record.partition(b"\0")[0] + b"\0"
 
 
@@ -38,7 +38,9 @@ class VoteStore:
 
     @property
     def is_blank(self) -> bool:
-        """Whether the database has no votes of this validator, because it is new or copied from another validator."""
+        """Whether the database has no votes of this validator: the database is new, or was copied from another
+        validator.
+        """
         return self._record() is None
 
     @property

@@ -19,7 +19,7 @@ class VoteStoreAddress(Struct, frozen=True):
     """An etcd cluster and the prefix of the keys."""
 
     endpoints: tuple[str, ...]
-    """URLs of the members: http or https."""
+    """URLs of the etcd servers: http or https."""
     prefix: str = DEFAULT_PREFIX
 
     @property

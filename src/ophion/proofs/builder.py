@@ -71,7 +71,7 @@ def _bundle(
     is_checkpoint: bool,
     is_stopped: Callable[[], bool],
 ) -> ProofBundle:
-    votes_of(chain)  # refuses a consensus without validators
+    votes_of(chain)  # `votes_of` raises an error for a consensus protocol without validators
     if sum(1 + len(slots) for slots in accounts.values()) > MAX_SLOTS:
         raise ProofError(f"A proof has at most {MAX_SLOTS} accounts and slots.")
     engine = chain.engine
@@ -95,7 +95,7 @@ def _protocol(engine: Engine, number: int) -> str:
 
 
 def _encoded(engine: Engine, header: Header) -> bytes:
-    """Return the RLP of a header. Variants of BFT extra data that other clients write become the common one."""
+    """Return the RLP of a header. Converts variants of BFT extra data that other clients write to the common form."""
     if isinstance(engine, BftEngine):
         header = engine.attach(header, engine.validators.extra(header).seals)
     return header.encode()

@@ -1,6 +1,6 @@
-"""The JSON file of a proof, in one canonical form: compact, fixed member order, lower-case hexadecimal.
+"""The JSON file of a proof, in one canonical form: compact, fixed key order, lower-case hexadecimal.
 
-There is one text for one bundle. So a verifier refuses a file in which any byte has changed, even a space or the case
+Each bundle has exactly one text. So a verifier refuses a file in which any byte has changed, even a space or the case
 of a digit.
 """
 
@@ -80,14 +80,16 @@ class ProofBundle(Struct, frozen=True):
     transaction: TransactionProof | None = None
     accounts: tuple[AccountProof, ...] = ()
     digest: bytes = b""
-    """Checksum in the file; empty for a new bundle. A proof of absence fits many keys, so only it notices another."""
+    """Checksum in the file; empty for a new bundle. The checksum detects a changed key in a proof of absence, which
+    fits many keys.
+    """
 
     def as_object(self) -> dict[str, Any]:
-        """Return the JSON object, with its members in canonical order."""
+        """Return the JSON object, with its keys in canonical order."""
         return {**self._content(), "digest": data(self.digest or self.computed_digest())}
 
     def computed_digest(self) -> Hash32:
-        """Return the Keccak-256 hash of the canonical text of all other members."""
+        """Return the Keccak-256 hash of the canonical JSON text of the bundle without its digest."""
         return keccak256(_canonical(self._content()))
 
     def _content(self) -> dict[str, Any]:
@@ -119,7 +121,7 @@ class ProofBundle(Struct, frozen=True):
         }
 
     def encode(self) -> bytes:
-        """Return the canonical text."""
+        """Return the canonical JSON text of the bundle."""
         return _canonical(self.as_object())
 
     @staticmethod
@@ -138,7 +140,7 @@ class ProofBundle(Struct, frozen=True):
 
     @staticmethod
     def from_object(value: object) -> ProofBundle:
-        """Read the JSON object. Raises `ProofError` for missing, unknown and malformed members."""
+        """Read the JSON object. Raises `ProofError` for missing, unknown and malformed keys."""
         form, chain_id, consensus, block, votes, header, confirmations, transaction, accounts, digest = _members(
             value, "the bundle", _MEMBERS
         )

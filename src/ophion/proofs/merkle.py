@@ -13,7 +13,7 @@ from ophion.primitives.types import EMPTY_TRIE_ROOT, Hash32
 _HASH_BYTES: Final = 32
 _BRANCH_ITEMS: Final = 17
 _MAX_NODE_ITEMS: Final = 64
-"""Limit of items of one node: a branch whose children are embedded short nodes."""
+"""Limit of RLP items of one trie node. A branch with embedded short nodes has the most items."""
 _ODD: Final = 0x10
 _LEAF: Final = 0x20
 
@@ -32,7 +32,9 @@ def ordered_proof(values: Sequence[bytes], index: int) -> tuple[Hash32, list[byt
 
 
 def proven_value(root: Hash32, key: bytes, nodes: Sequence[bytes], what: str) -> bytes | None:
-    """Return the value that a proof shows, or None if it shows absence. Raises `ProofError` if it does not fit."""
+    """Return the value that a proof shows, or None if the proof shows absence. Raises `ProofError` for an invalid
+    proof.
+    """
     if root == EMPTY_TRIE_ROOT and not nodes:
         return None
     path, expected = _nibbles(key), root
@@ -56,7 +58,7 @@ def proven_value(root: Hash32, key: bytes, nodes: Sequence[bytes], what: str) ->
 def _descend(item: rlp.Item, path: bytes, what: str) -> tuple[bytes | list[bytes] | None, bytes]:
     """Follow `path` through a node and the nodes embedded in it.
 
-    Returns the value, None for absence, or a list with the hash of the next node; and the rest of the path.
+    Returns the rest of the path with a result: the value, None for absence, or a list with the hash of the next node.
     """
     while True:
         if isinstance(item, list) and len(item) == _BRANCH_ITEMS:

@@ -28,10 +28,10 @@ ADD_NONCE = b"\xff" * 8
 
 
 class SealVerifier(Protocol):
-    """Accepts headers in ascending order."""
+    """Verifies the seals of headers in ascending order."""
 
     number: int
-    """The last accepted block."""
+    """Number of the last accepted block."""
 
     @property
     def validators(self) -> tuple[Address, ...]:
@@ -56,7 +56,7 @@ def decode_header(raw: bytes, what: str) -> Header:
 
 
 def seal_verifier(trust: Trust) -> SealVerifier:
-    """Return the verifier of the trusted network."""
+    """Return the seal verifier for the consensus protocol of the trusted network."""
     engine = trust.engine
     return BftSeals(trust, engine) if isinstance(engine, BftEngine) else CliqueSeals(trust, engine)
 
@@ -114,7 +114,7 @@ class BftSeals:
         return self._engine.hashed(header), authors
 
     def _skip_to(self, number: int) -> None:
-        """Apply transitions and epochs between the last header and this one."""
+        """Apply the transitions and epochs between the last accepted header and this header."""
         passed = [block for block in sorted(self._overrides) if self.number + 1 < block <= number]
         if passed:
             self._tally = Tally.of(self._overrides[passed[-1]])
@@ -122,7 +122,7 @@ class BftSeals:
             self._tally = Tally.of(self.validators)
 
     def _restarts(self, first: int, last: int) -> list[int]:
-        """Return the last epoch block of each era in a range of blocks, if there is one."""
+        """Return the last epoch block of each protocol in a range of blocks, if there is one."""
         found = []
         for era in self._eras:
             start = max(era.first - 1, 0)

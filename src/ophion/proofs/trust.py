@@ -1,4 +1,4 @@
-"""What the auditor trusts: the genesis file of a network, or a later block of it."""
+"""What the auditor trusts: the genesis file of a network, or a later block of that network."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Trust(Struct, frozen=True):
     engine: BftEngine | CliqueEngine
     number: int
     validators: tuple[Address, ...]
-    """Validators after the block."""
+    """Validators after the trusted block."""
     hash: Hash32 | None = None
     """Hash of the trusted block, for a checkpoint."""
 
@@ -33,8 +33,8 @@ class Trust(Struct, frozen=True):
 def read_trust(genesis: bytes, checkpoint: bytes | None = None) -> Trust:
     """Read a genesis file, and a checkpoint if there is one.
 
-    A checkpoint is a JSON object with the members `number`, `hash` and `validators`. Votes must restart at its block,
-    unless it is the proven block itself.
+    A checkpoint is a JSON object with the keys `number`, `hash` and `validators`. Votes must restart at the block of
+    the checkpoint, unless this block is the proven block.
     """
     parsed = parse_genesis(genesis)
     engine = engine_for(parsed.spec)

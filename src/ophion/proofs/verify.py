@@ -38,7 +38,7 @@ class ProvenTransaction(Struct, frozen=True):
     index: int
     transaction: Transaction
     status: bytes
-    """1 or empty; before Byzantium the state root."""
+    """Status of the receipt: 1 or empty. Before Byzantium, the state root."""
     cumulative_gas_used: int
     logs: tuple[ProvenLog, ...]
 
@@ -85,7 +85,7 @@ class Proven(Struct, frozen=True):
 
 
 def verify_bundle(bundle: ProofBundle, trust: Trust) -> Proven:
-    """Return what the bundle proves. Raises `ProofError` that names the part that does not fit."""
+    """Return the statement that the bundle proves. Raises `ProofError`, which names the invalid part."""
     if bundle.chain_id != trust.spec.chain_id:
         raise ProofError(f"chainId: {bundle.chain_id} instead of {trust.spec.chain_id}")
     header = decode_header(bundle.header, "header")

@@ -1,7 +1,7 @@
 """Selects the headers that prove how the validators changed between the genesis block and a block.
 
 Votes restart at each epoch block. So a part of the chain between two restarts needs no headers if the validators at
-both ends are the same, and otherwise all its headers with votes.
+both ends are the same. Otherwise the part needs all its headers with votes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_VOTE_HEADERS: Final = 10_000
 """Limit of vote headers in one bundle: several thousand changes of validators."""
 _FAR_BLOCK: Final = 2**62
 _HEADERS_PER_STEP: Final = 64
-"""Headers that are read before other threads get a turn."""
+"""Number of headers to read before other threads may run."""
 
 
 class Votes(Protocol):
@@ -80,7 +80,7 @@ class CliqueVotes:
         self._epoch = 1 if chain.spec.clique is None else chain.spec.clique.epoch_length
 
     def restarts(self, last: int) -> list[int]:
-        """Return the epoch blocks."""
+        """Return the epoch blocks up to `last`."""
         return list(range(0, last + 1, self._epoch))
 
     def validators(self, header: HashedHeader) -> tuple[Address, ...]:
@@ -95,12 +95,12 @@ class CliqueVotes:
         return header.coinbase != ZERO_ADDRESS
 
     def replaces_validators(self, number: int) -> bool:
-        """Clique has no such transitions."""
+        """Return False, because Clique has no transitions that name signers."""
         return False
 
 
 def bft_eras(engine: BftEngine) -> list[Era]:
-    """Return the ranges of blocks with one protocol, in ascending order."""
+    """Return the block range of each BFT protocol of the chain, in ascending order."""
     eras = [engine.schedule.era(0)]
     later = engine.schedule.era(_FAR_BLOCK)
     return eras if later.first == 0 else [*eras, later]
@@ -121,7 +121,7 @@ def validator_overrides(spec: ChainSpec, engine: BftEngine) -> dict[int, tuple[A
 
 
 def votes_of(chain: Chain) -> Votes:
-    """Return the votes of a chain. Raises `ProofError` if its consensus has no validators."""
+    """Return the `Votes` of a chain's consensus protocol. Raises `ProofError` if this protocol has no validators."""
     engine = chain.engine
     if isinstance(engine, BftEngine):
         return BftVotes(chain, engine)
@@ -131,7 +131,7 @@ def votes_of(chain: Chain) -> Votes:
 
 
 def vote_headers(chain: Chain, target: HashedHeader, is_stopped: Callable[[], bool] = lambda: False) -> list[Header]:
-    """Return the headers with votes that lead from the genesis validators to those of `target`.
+    """Return the headers with votes that lead from the genesis validators to the validators of `target`.
 
     May read all headers of the chain. Raises `ProofError` soon after `is_stopped` returns True.
     """
@@ -162,14 +162,14 @@ def _between(chain: Chain, start: int, end: int, is_stopped: Callable[[], bool])
 
 
 def _pause(is_stopped: Callable[[], bool]) -> None:
-    """Give other threads a turn. Raises `ProofError` if the client does not wait any more."""
+    """Let other threads run. Raises `ProofError` if the client no longer waits."""
     if is_stopped():
         raise ProofError("The proof was cancelled.")
     time.sleep(0)
 
 
 def canonical(chain: Chain, number: int) -> HashedHeader:
-    """Return a canonical header that must be stored."""
+    """Return a canonical header. Raises `StorageError` if the database does not have the header."""
     found = chain.canonical(number)
     if found is None:
         raise StorageError(f"Block {number} is missing from the database; run `ophion storage check`.")

@@ -6,11 +6,11 @@
                         └─ control socket <── `kill`, `start`, `stop` of another terminal
 
 Every node runs a command line that also works without the quickstart (`--print-commands`). A network exists while its
-directory exists, and runs while a process holds the lock in it. Children end with the supervisor, also after SIGKILL.
+directory exists, and runs while a process holds the lock in it. Children end with the supervisor, even after SIGKILL.
 
 plan            nodes and settings of a network, stored in `network.json`
 genesis         the genesis file
-ports           the ports of all services: defaults, or free ones where they are in use
+ports           the ports of all services: defaults, or free ports where the defaults are in use
 workdir         the directory: files created once, files written at every start, removal
 commands        command lines of the processes
 monitoring      configuration of Prometheus and Grafana

@@ -28,7 +28,7 @@ class Child:
 
     def start(self) -> None:
         """Start the process. Its output goes to the log."""
-        # remove option variables, so that only the command line sets options
+        # remove environment variables that set options, so that only the command line sets options
         environment = {name: text for name, text in os.environ.items() if not name.startswith(PREFIXES)}
         descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         try:
@@ -38,8 +38,8 @@ class Child:
                 stdout=descriptor,
                 stderr=subprocess.STDOUT,
                 env=environment,
-                cwd=self._here,  # the import path may be relative
-                start_new_session=True,  # Ctrl-C goes to the supervisor, which stops its children in order
+                cwd=self._here,  # start in the supervisor's first directory, because import paths may be relative to it
+                start_new_session=True,  # only the supervisor gets Ctrl-C, because it stops its children in order
                 preexec_fn=_tied_to(os.getpid()),
             )
         finally:
@@ -67,7 +67,7 @@ class Child:
 def _tied_to(parent: int) -> Callable[[], None] | None:
     """Ask the kernel to end this new process with its parent, even if the parent is killed.
 
-    Only Linux has this. On other systems the nodes of a killed supervisor keep running.
+    Only Linux supports this. On other systems the nodes of a killed supervisor keep running.
     """
     if sys.platform != "linux":
         return None
@@ -76,6 +76,6 @@ def _tied_to(parent: int) -> Callable[[], None] | None:
     def tie() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
-            os._exit(1)  # the parent has ended meanwhile
+            os._exit(1)  # the parent process ended before this call of prctl
 
     return tie

@@ -1,4 +1,4 @@
-"""Command lines of the processes. They also work without the quickstart."""
+"""Command lines of the processes, which also work without the quickstart."""
 
 from __future__ import annotations
 

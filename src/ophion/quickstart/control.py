@@ -40,7 +40,7 @@ async def listen(directory: Path, order: Order) -> asyncio.Server:
 
     os.chdir(directory)
     with suppress(FileNotFoundError):
-        os.unlink(CONTROL)  # a killed supervisor may have left the socket
+        os.unlink(CONTROL)  # a killed supervisor may have left this socket
     return await asyncio.start_unix_server(take, CONTROL, limit=_MAX_BYTES)
 
 

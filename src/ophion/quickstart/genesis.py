@@ -19,10 +19,12 @@ _GAS_LIMIT: Final = 0x1FFFFFFFFFFFFF
 _EPOCH: Final = 30_000
 _MARKER_FUNDS: Final = 10**24
 _BASE_FEE: Final = 7
-"""The lowest base fee that libraries accept as EIP-1559. With 0 they assume that it is not active."""
+"""The lowest base fee with which libraries detect EIP-1559. With a base fee of 0, they assume that EIP-1559 is
+inactive.
+"""
 _FORKS: Final = ("berlinBlock", "londonBlock")
 _LATER_FORKS: Final = ("shanghaiTime", "cancunTime", "pragueTime", "osakaTime")
-"""Clique networks support forks up to London."""
+"""Forks after London, which Clique networks do not support."""
 
 
 def genesis_document(
@@ -56,7 +58,7 @@ def genesis_document(
 
 
 def _bft_section(period_s: float) -> dict[str, int]:
-    """Return the section of a BFT protocol. Besu reads this spelling of a period with a fraction too."""
+    """Return the genesis section of a BFT protocol. A fractional period is written in a form that Besu also reads."""
     section = {
         "blockperiodseconds": max(1, int(period_s)),
         "epochlength": _EPOCH,

@@ -50,7 +50,7 @@ class Lock:
                 if holder(directory) is not None:
                     os.close(descriptor)
                     return None
-                time.sleep(_PAUSE_S)  # a reader also holds the lock for a moment
+                time.sleep(_PAUSE_S)  # retry, because a reader also holds the lock for a moment
         else:
             os.close(descriptor)
             return None
@@ -101,7 +101,7 @@ def holder(directory: Path) -> Running | None:
 
 def _read(data: bytes) -> Running:
     try:
-        # ignore the rest of an older, longer text
+        # ignore bytes after the JSON value, because an older and longer text may have left them
         found: Any
         found, _ = json.JSONDecoder().raw_decode(data.decode())
         processes = {str(name): int(pid) for name, pid in found["processes"].items()}

@@ -32,7 +32,7 @@ def write_configuration(directory: Path, layout: Layout) -> None:
         for name, ports in layout.nodes.items()
     ]
     scrape = {"global": {"scrape_interval": "15s", "evaluation_interval": "15s"}, "scrape_configs": jobs}
-    # JSON is valid YAML
+    # the file contains JSON, because JSON is valid YAML
     (folder / "prometheus.yml").write_text(json.dumps(scrape, indent=2) + "\n")
     prometheus = layout.tool_port("prometheus")
     source = {

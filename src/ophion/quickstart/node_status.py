@@ -1,4 +1,4 @@
-"""Block numbers of nodes."""
+"""Requests the block numbers of nodes."""
 
 from __future__ import annotations
 

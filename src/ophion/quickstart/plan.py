@@ -20,7 +20,7 @@ MAX_VALIDATORS: Final = 50
 DEFAULT_PERIOD_S: Final = 2.0
 MIN_PERIOD_S: Final = MIN_BLOCK_PERIOD_MS / 1000
 MEMBERS: Final = 3
-"""Number of nodes with private transactions, if these are enabled."""
+"""Number of nodes with private transactions, if private transactions are enabled."""
 RPC_NODE: Final = "rpcnode"
 PROXY: Final = "proxy"
 Port = Annotated[int, Meta(ge=0, lt=1 << 16)]
@@ -49,7 +49,7 @@ class Role(Enum):
 
 
 class PlannedNode(Struct, frozen=True):
-    """One node of the plan."""
+    """One node of the planned network."""
 
     name: str
     role: Role
@@ -63,7 +63,7 @@ class NetworkPlan(Struct, frozen=True, forbid_unknown_fields=True):
     consensus: Consensus
     validators: int
     period_s: float
-    """Block period in seconds. 0 on the development network produces a block per transaction."""
+    """Block period in seconds. On the development network, 0 makes one block per transaction."""
     port: Port | None
     """Port of the proxy. None uses the default, or a free port if the default is in use."""
     has_free_gas: bool

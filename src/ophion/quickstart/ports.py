@@ -26,7 +26,7 @@ HOST: Final = "127.0.0.1"
 _PROXY_PORT: Final = 8080
 _TOOL_PORTS: Final = {"prometheus": 9090, "grafana": 3000}
 _SPARE: Final = range(10_000, 20_000)
-"""Range of free ports. Below the ephemeral ports, which other programs could get before a node listens."""
+"""Range of free ports. The range is below the ephemeral ports, which other programs could get before a node listens."""
 _positions: Final = itertools.count(os.getpid() * 101)
 
 
@@ -73,7 +73,7 @@ class Layout(Struct, frozen=True):
 
     @classmethod
     def read(cls, path: Path) -> Layout | None:
-        """Read the ports of the last run, or None before the first run. `CommandError` if the file is invalid."""
+        """Read the ports of the last run, or None before the first run. Raises `CommandError` for an invalid file."""
         try:
             found: dict[str, Any] = json.loads(content_of(path))
             nodes = {name: NodePorts(**ports) for name, ports in found["nodes"].items()}
@@ -93,9 +93,10 @@ class Layout(Struct, frozen=True):
 class Claims:
     """Claims ports from the moment they are chosen until the network ends. A context manager.
 
-    A node may start to listen seconds after its port was chosen, and a killed node frees its port. In that time a claim
-    keeps other quickstarts off the port. A claim is an abstract Unix socket name, which the kernel releases when the
-    process ends. Systems other than Linux have no such names, so another quickstart may choose the same port there.
+    A node may start to listen seconds after its port was chosen, and a killed node frees its port. A claim keeps other
+    quickstarts off the port while no node listens on it. A claim is an abstract Unix socket name, which the kernel
+    releases when the process ends. Systems other than Linux have no such names, so another quickstart may choose the
+    same port there.
     """
 
     def __init__(self) -> None:
@@ -133,7 +134,7 @@ def lay_out(
     Raises `CommandError` if a requested port is in use. `take` claims a port and returns whether it succeeded.
     """
     used: set[int] = set()
-    # claim the requested port first, because nodes accept any other port
+    # claim the requested port before the ports of nodes, because nodes accept any free port
     if plan.port and not take(plan.port):
         raise CommandError(f"Port {plan.port} is in use: choose another --port, omit it, or use 0 for a free one.")
     used.update((plan.port,) if plan.port else ())
@@ -165,7 +166,7 @@ def _port(port: int, used: set[int], take: Callable[[int], bool]) -> int:
 
 
 def spare_port(take: Callable[[int], bool]) -> int:
-    """Choose and claim a free port. Ports are not reused soon."""
+    """Choose and claim a free port. Recently used ports are not chosen again."""
     for position in itertools.islice(_positions, len(_SPARE)):
         if take(port := _SPARE[position % len(_SPARE)]):
             return port

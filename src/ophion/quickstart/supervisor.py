@@ -37,7 +37,7 @@ class NetworkSupervisor:
     """Runs a network until it is stopped."""
 
     def __init__(self, work: Workdir, layout: Layout, lock: Lock, say: Callable[[str], object]) -> None:
-        """`say` prints a line."""
+        """Create the network supervisor. `say` prints a line on the terminal."""
         self._work = work
         self._layout = layout
         self._lock = lock
@@ -69,7 +69,7 @@ class NetworkSupervisor:
             if is_well and not self._stop.is_set():
                 self._is_ready = True
                 ready()
-                self._record()  # the waiting command prints the log up to this record
+                self._record()  # the command that waits for the network prints the log up to this record
             if is_well:
                 await self._until_stopped()
             return is_well
@@ -90,7 +90,7 @@ class NetworkSupervisor:
                 self._say(f"{self._work.path} is gone.")
                 return
             except OSError:
-                continue  # the disk is not reachable, which does not mean that the directory was deleted
+                continue  # the disk is unreachable, so the directory may still exist
 
     async def _first_blocks(self) -> bool:
         """Wait until every node has a block of this run and the proxy forwards requests. Returns False after a failure.
@@ -172,11 +172,12 @@ class NetworkSupervisor:
         raise CommandError(f"Unknown order: {do}")
 
     async def _shut_down(self) -> None:
-        """Stop all processes, and kill those that do not end in time. Returns when all processes have ended."""
+        """Stop all processes, and kill processes that do not end in time. Returns when all processes have ended."""
         self._stop.set()
         for child in self._children.values():
             child.signal(signal.SIGTERM)
-            child.signal(signal.SIGCONT)  # a suspended process does not handle SIGTERM
+            # continue the process first, because a suspended process does not handle SIGTERM
+            child.signal(signal.SIGCONT)
         deadline = asyncio.get_running_loop().time() + _STOP_S
         while any(child.pid is not None for child in self._children.values()):
             if asyncio.get_running_loop().time() > deadline:

@@ -41,7 +41,7 @@ from ophion.runtime.clock import Entropy
 from ophion.runtime.operator_files import content_of, force_directory
 
 DEFAULT_DIRECTORY: Final = Path("ophion-quickstart")
-"""The default directory."""
+"""The default directory of a network."""
 CONTROL: Final = "control"
 ENCLAVE_KEY: Final = Path("privacy") / "nodeKey.pub"
 """File in which the embedded enclave writes its public key."""
@@ -67,7 +67,7 @@ class Workdir:
 
     @classmethod
     def open(cls, path: Path) -> Workdir:
-        """Open a network. Raises `CommandError` if there is none."""
+        """Open a network. Raises `CommandError` if the directory has no network."""
         if not (path / PLAN).exists():
             raise CommandError(_missing(path))
         return cls(path, NetworkPlan.read(path / PLAN))
@@ -91,7 +91,7 @@ class Workdir:
 
     def _make(self, entropy: Entropy) -> None:
         path, plan = self.path, self.plan
-        # written first, so that a later command recognises the files of a killed one
+        # write the plan before all other files, so that a later command recognises an interrupted run
         write_text(path / UNFINISHED, plan.text())
         (path / LOGS).mkdir()
         keys = {node.name: new_key(entropy) for node in plan.nodes}
@@ -105,7 +105,7 @@ class Workdir:
             members = [keys[node.name].address for node in plan.nodes if node.role is Role.VALIDATOR]
             genesis = genesis_document(plan, members, [key.address for key in markers.values()])
             write_text(path / "genesis.json", json.dumps(genesis, indent=2) + "\n")
-        # written last, because this file makes the network complete
+        # rename the plan after all other files are written, because its final name marks the network as complete
         os.replace(path / UNFINISHED, path / PLAN)
         force_directory(path)
 
@@ -152,7 +152,7 @@ class Workdir:
 
     @property
     def processes(self) -> tuple[str, ...]:
-        """Names of all processes."""
+        """Names of all processes of the network."""
         return (*(node.name for node in self.plan.nodes), PROXY)
 
     def remove(self) -> list[str]:
@@ -184,7 +184,9 @@ class Workdir:
 
 
 def _added_nodes(file: Path, read: Callable[[str], Any], own: Iterable[str]) -> list[str]:
-    """Return the nodes that the operator added to a list. Own nodes are excluded, as their ports may have changed."""
+    """Return the nodes that the operator added to a list. Excludes the network's own nodes, whose ports may have
+    changed.
+    """
     ids = {_id(url) for url in own}
     try:
         return [url for url in read(content_of(file).decode()) if _id(url) not in ids]

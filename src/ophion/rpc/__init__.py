@@ -13,8 +13,8 @@
     transport    sockets: HTTP, WebSocket, connection limits, slow readers, streamed answers
     errors       all error codes and texts, and the mapping from exceptions to errors
 
-Each package imports only packages below it (pyproject.toml). The transport serves GraphQL and metrics too, so
-all it knows about JSON-RPC is the form of errors.
+Each package imports only packages below it (pyproject.toml). The transport also serves GraphQL
+and metrics, so it knows only the error format of JSON-RPC.
 
 A handler that can answer at once is a plain function; the others are coroutines. Results that the extension renders
 (blocks, receipts, logs) stay bytes from Rust to the socket.

@@ -33,7 +33,9 @@ from ophion.runtime.lanes import DeadlineExceeded, LaneFull
 NULL: Final = b"null"
 """Id in the response to a request whose id is missing or unreadable."""
 STOPS: Final = (KeyboardInterrupt, SystemExit)
-"""Exceptions that end the process. All others end only a request, even a panic of the extension (a `BaseException`)."""
+"""Exceptions that end the process. All other exceptions end only a request, even a panic of the extension (a
+`BaseException`).
+"""
 
 INVALID_PARAMS_CODE: Final = -32602
 INTERNAL_ERROR_CODE: Final = -32603
@@ -121,7 +123,7 @@ def invalid_params(detail: str | None = None) -> RpcError:
 
 
 def reverted(output: bytes, reason: str | None = None) -> RpcError:
-    """Return error 3 with the revert bytes as data. The message includes the reason if Solidity encoded one."""
+    """Return error 3 with the revert bytes as data. The message includes the reason if Solidity encoded a reason."""
     reason = reason or revert_reason(output)
     message = f"execution reverted: {reason}" if reason else "execution reverted"
     return RpcError(REVERTED_CODE, message, "0x" + output.hex())
@@ -181,7 +183,7 @@ def _itself(error: RpcError) -> RpcError:
     return error
 
 
-# the first matching entry applies, so subclasses come before their base class
+# the first matching entry applies, so each subclass precedes its base class
 _TABLE: Final[tuple[tuple[type[Exception], Callable[..., RpcError]], ...]] = (
     (RpcError, _itself),
     (PoolRejected, _pool_rejected),
@@ -211,7 +213,7 @@ def as_rpc_error(error: BaseException) -> RpcError | None:
 def let_go(error: BaseException | None) -> None:
     """Clear the traceback of an error that has become a response.
 
-    Traceback, frames and error form a reference cycle, and the frames hold request data. Without this, a large
+    Traceback, frames and error form a reference cycle, and the frames hold request data. Without this call, a large
     request's objects (some hundred thousand) would stay until the garbage collector runs.
     """
     while error is not None and (error.__traceback__ is not None or error.__context__ is not None):

@@ -1,4 +1,4 @@
-"""Foundation of all services; nothing here knows about blocks or peers.
+"""Foundation of all services; no module of this package knows about blocks or peers.
 
     clock            time and randomness, injected everywhere
     topic            broadcast of events, bounded

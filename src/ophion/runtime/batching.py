@@ -16,7 +16,7 @@ B = TypeVar("B")
 
 
 class Batches(Generic[A, B]):
-    """Batches jobs of one kind and runs them in a lane."""
+    """Batches jobs of one kind and runs them in a worker thread."""
 
     def __init__(self, lane: Lane, work: Callable[[Sequence[A]], Sequence[B]], most: int = 512) -> None:
         """Create the batches. `work` returns one result per job; a result that is an exception is raised."""
@@ -27,11 +27,11 @@ class Batches(Generic[A, B]):
         self._is_running = False
 
     async def do(self, piece: A) -> B:
-        """Run a job and return its result."""
+        """Run a job in a batch and return its result."""
         return await self.submit(piece)
 
     def submit(self, piece: A) -> asyncio.Future[B]:
-        """Same as `do`, but returns a future."""
+        """Queue a job for a batch and return a future of its result."""
         waiter: asyncio.Future[B] = asyncio.get_running_loop().create_future()
         self._waiting.append((piece, waiter))
         if not self._is_running:
@@ -47,7 +47,7 @@ class Batches(Generic[A, B]):
         try:
             job = self._lane.submit(lambda: self._work(pieces))
         except LaneFull as error:
-            # jobs behind this batch fail too, because no later batch would start
+            # fail the queued pieces too, because no later batch would start for them
             waiters += [waiter for _, waiter in self._waiting]
             self._waiting, self._is_running = [], False
             for waiter in waiters:

@@ -3,7 +3,7 @@
 Between its due time and its announcement, a block needs the event loop about a dozen times, because lanes and consensus
 alternate. With thousands of transactions a second, socket reads alone delay each of these steps by milliseconds. So
 code that serves clients checks `is_on` and defers new input. The deferral lasts only while the event loop works on the
-block, not while a lane does.
+block, not while a lane works on it.
 
 The lane that finishes a stage of the block turns the priority on; the next stage turns it off. A priority that is not
 turned off expires.
@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import Final
 
 MAX_PRIORITY_S: Final = 0.01
-"""Maximum duration of one priority period, even if the block takes longer."""
+"""Maximum seconds of one priority period, even if the block takes longer."""
 
 
 class BlockPriority:
@@ -31,12 +31,12 @@ class BlockPriority:
         """Called in the thread that turns the priority on, for listeners that do not poll."""
 
     def begin(self) -> None:
-        """Turn the priority on."""
+        """Turn the priority of block work on."""
         self._until = perf_counter() + self._longest_s
         self.begun()
 
     def end(self) -> None:
-        """Turn the priority off."""
+        """Turn the priority of block work off."""
         self._until = 0.0
 
     @property

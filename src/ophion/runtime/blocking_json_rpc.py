@@ -1,4 +1,4 @@
-"""Blocking JSON-RPC client over HTTP: kept connections, batches and retries. Any thread may call it."""
+"""Blocking JSON-RPC client over HTTP: persistent connections, batches and retries. Any thread may call it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ophion.errors import CommandError
 from ophion.runtime.terminal_text import escape_line
 
 Call: TypeAlias = tuple[str, Sequence[Any]]
-"""Method and parameters."""
+"""A JSON-RPC call: method and parameters."""
 
 DEFAULT_TIMEOUT_S: Final = 60.0
 MAX_REPLY_BYTES: Final = 512 * 2**20
@@ -58,7 +58,7 @@ class RetryPolicy(Struct, frozen=True):
 
     count: int = 0
     backoff_s: float = 1.0
-    """Wait before the first retry; doubles with each retry."""
+    """Seconds to wait before the first retry. The wait doubles with each retry."""
 
 
 NO_RETRIES: Final = RetryPolicy()
@@ -87,7 +87,7 @@ class JsonRpcClient:
         encode: Callable[[Any], Any] | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Prepare a client. `encode` returns the JSON form of parameters that have none of their own."""
+        """Prepare a client. `encode` converts parameters that have no JSON form."""
         try:
             parts = urlsplit(url)
             is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -100,7 +100,7 @@ class JsonRpcClient:
         self.requests = 0
         """HTTP requests so far."""
         self.is_closed = False
-        """A closed client does not retry."""
+        """Whether the client is closed. A closed client does not retry."""
         self._parts = parts
         self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -140,7 +140,7 @@ class JsonRpcClient:
 
     @contextmanager
     def reading(self, subject: str) -> Iterator[None]:
-        """Report an answer of the wrong form as an error of the node."""
+        """Turn a reply with an unexpected structure into an error that names the node."""
         try:
             yield
         except _WRONG_FORM as error:
@@ -158,7 +158,7 @@ class JsonRpcClient:
             return [self._result(self._post(_request(call, 1))) for call in calls]
         replies = self._post([_request(call, index) for index, call in enumerate(calls)])
         if isinstance(replies, dict):
-            # a node that does not support batches answers with a single error
+            # the node answers a batch with a single error, so it does not support batches
             self._takes_batches = False
             return self._share(calls)
         by_id = {reply["id"]: reply for reply in replies if isinstance(reply, dict) and type(reply.get("id")) is int}
@@ -209,7 +209,7 @@ class JsonRpcClient:
         return reply
 
     def _exchange(self, body: bytes) -> tuple[int, str, bytes]:
-        """Return status, reason and body. Opens another connection if the server has closed an idle one."""
+        """Return status, reason and body. Opens another connection if the server has closed an idle connection."""
         while True:
             connection = self._idle.pop() if self._idle else self._connection()
             is_reused = connection.sock is not None

@@ -1,7 +1,7 @@
 """Sends finished replies piece by piece, because compressing or encrypting each piece takes time.
 
 Encryption runs on the event loop and takes more than 100 ms for the longest reply. So a long reply on an encrypted
-connection is sent in portions. The next portion is encrypted when the client has read the previous one and the
+connection is sent in portions. The next portion is encrypted when the client has read the previous portion and the
 `FairScheduler` grants time.
 """
 
@@ -22,7 +22,7 @@ PORTION_BYTES: Final = 64 * 1024
 _PORTION_S: Final = 100e-6
 """Duration of one encryption step in seconds, including copies."""
 _RANK: Final = 1.0
-"""Scheduling rank: after ordinary requests (`Share.rank`)."""
+"""Scheduling rank of a long reply, which comes after ordinary requests (`Share.rank`)."""
 _PIECE_BYTES: Final = 128 * 1024
 """Bytes that are compressed in one step, which takes about a millisecond."""
 
@@ -73,7 +73,7 @@ class Portions:
         return self._whole.weight
 
     async def next(self) -> bytes | None:
-        """Return the next piece when the scheduler grants time; None after the last."""
+        """Return the next piece when the scheduler grants time; None after the last piece."""
         if self._scheduler.is_over:
             self._turn = asyncio.get_running_loop().create_future()
             self._scheduler.wait(self, _RANK)

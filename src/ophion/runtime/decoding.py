@@ -26,14 +26,14 @@ _MAX_COLLECTED: Final = 32
 _BLOB_TYPE: Final = b"\x03"
 
 _HELD_S: Final = 0.001
-"""Maximum time that a transaction waits for others."""
+"""Maximum seconds that a transaction waits for other transactions."""
 
 
 class Decoding(Protocol):
     """Decodes submissions and returns them in order of arrival. Only transactions with blobs may be returned later."""
 
     is_eager: bool
-    """Whether a submission that comes alone is decoded on the event loop: for development nodes, see decision 155."""
+    """Whether a single submission is decoded on the event loop. Set on development nodes (decision 155)."""
 
     def listen(self, ready: Callable[[], None]) -> None:
         """Set the callback for finished submissions. The callback runs on the event loop of the submitter."""
@@ -52,7 +52,7 @@ class ThreadDecoding:
     """Decoding in a running node."""
 
     def __init__(self, block_priority: BlockPriority | None = None) -> None:
-        """Create the decoder. While `block_priority` is on, nothing is collected."""
+        """Create the decoder. While `block_priority` is on, finished submissions are not collected."""
         self._block_priority = BlockPriority() if block_priority is None else block_priority
         self._ready: Callable[[], None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -60,12 +60,14 @@ class ThreadDecoding:
         self._count = 0
         """Number of submissions so far."""
         self._held_at = 0.0
-        """Time at which the oldest held submission arrived; 0 when none are held."""
+        """Time at which the oldest held submission arrived; 0 when no submission is held."""
         self._is_starting = False
         """Whether the next loop step submits the held transactions."""
         self.is_eager = False
         self._single: tuple[object, Sequence[bytes]] | None = None
-        """A submission that came alone. The next loop step decodes it, unless others arrive before."""
+        """A submission that came alone. The next loop step decodes it, unless another submission arrives before that
+        step.
+        """
         self._in_thread = 0
         """Number of submissions that the thread has not returned."""
 
@@ -81,7 +83,7 @@ class ThreadDecoding:
         self._submit(arrival, raws)
 
     def _hold_single(self, arrival: object, raws: Sequence[bytes]) -> bool:
-        """Hold a submission for the next loop step if it comes alone. If not, submit the one that is held."""
+        """Hold a submission for the next loop step if it comes alone. Otherwise submit the held submission, if any."""
         if self._single is not None:
             held, self._single = self._single, None
             self._submit(*held)
@@ -89,7 +91,7 @@ class ThreadDecoding:
         if self._in_thread or len(raws) != 1 or raws[0][:1] == _BLOB_TYPE:
             return False
         self._single = (arrival, raws)
-        self._loop.call_soon(self._signal_single)  # type: ignore[union-attr]  # hooked
+        self._loop.call_soon(self._signal_single)  # type: ignore[union-attr]  # `_loop` is set here
         return True
 
     def _signal_single(self) -> None:
@@ -105,7 +107,7 @@ class ThreadDecoding:
             self._held_at = perf_counter()
             if not self._is_starting:
                 self._is_starting = True
-                self._loop.call_soon(self._start, self._decoder, 0)  # type: ignore[union-attr]  # hooked
+                self._loop.call_soon(self._start, self._decoder, 0)  # type: ignore[union-attr]  # `_loop` is set here
 
     def _start(self, decoder: Decoder, seen: int) -> None:
         """Submit the held transactions, unless more arrived in the last loop step."""
@@ -147,7 +149,8 @@ class ThreadDecoding:
             self._loop.remove_reader(self._decoder.fd)
         self._loop = None
         self._single = None
-        self._is_starting, self._held_at = False, 0.0  # reset, since no signal reaches an ended loop
+        # reset the state, because an ended event loop gets no more wake-ups
+        self._is_starting, self._held_at = False, 0.0
 
 
 class InlineDecoding:

@@ -32,13 +32,14 @@ def _resume(started: Coroutine[Any, Any, Any], waited_for: Any) -> Generator[Any
         try:
             sent = yield waited_for
         except GeneratorExit:
-            started.close()  # may already be closed: abandoned coroutines end in any order
+            started.close()  # the coroutine may already be closed, because abandoned coroutines end in any order
             raise
-        except BaseException as error:  # noqa: BLE001  # cancellation travels into the handler
+        except BaseException as error:  # noqa: BLE001  # the handler gets the error
             advance = partial(started.throw, error)
         else:
             advance = partial(started.send, sent)
-        # the traceback of an error refers to this frame and would keep the coroutine's objects alive
+        # clear the reference, because the previous exception refers to this frame and would keep the coroutine's
+        # objects alive
         waited_for = None
         try:
             waited_for = advance()

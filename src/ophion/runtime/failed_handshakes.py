@@ -1,8 +1,8 @@
 """Counts failed TLS handshakes by reason, and logs some of them, so that operators notice wrong client certificates.
 
-Any client can cause failures at any rate, so most are only counted. A line is logged for the first, second, fourth, …
-failure of each reason, and for the first failure after a pause. Otherwise a client that fails all day would hide a new
-failing client.
+Any client can cause failures at any rate, so most failures are only counted. A line is logged for the first, second,
+fourth, … failure of each reason, and for the first failure after a pause. Without the line after a pause, a client that
+fails all day would hide a new failing client.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 logger = logging.getLogger(__name__)
 
 _PAUSE_S: Final = 60.0
-"""After this time without a log line, the next failure is logged in any case."""
+"""Seconds without a log line after which the next failure is logged in any case."""
 _MAX_REASONS: Final = 32
 """Maximum reasons with their own counter. OpenSSL has some hundred reasons; clients cause about ten of them."""
 _ALERT: Final = "ALERT_"

@@ -1,9 +1,9 @@
 """Fair scheduler: divides the time of the event loop between connections.
 
-While the current loop step has time left, new input is processed at once. After that, it waits. The limit is wall time,
-because socket reads take longer than the time measured here. Each step gives part of its time to waiting connections.
-First come those that sent little and used little time recently, then those that sent much, last those that use most of
-the loop. So an ordinary request overtakes any number of busy connections.
+While the current loop step has time left, new input is processed at once. Later input waits. The limit is wall time,
+which also covers socket reads that the scheduler does not measure. Each step gives part of its time to waiting
+connections. First come connections that sent little and used little time recently, then connections that sent much,
+last connections that use most of the loop. So an ordinary request overtakes any number of busy connections.
 
 Long jobs that hold memory have a queue of their own, which runs one job at a time.
 """
@@ -23,9 +23,9 @@ TURN_S: Final = 0.006
 """Time in one loop step after which new work has to wait."""
 SLICE_S: Final = 0.001
 SHARE_S: Final = 0.002
-"""Part of a step that is reserved for waiting connections, and for the queue of long jobs."""
+"""Seconds of a loop step that are reserved for waiting connections, and for the queue of long jobs."""
 _MANY_WAITING: Final = 16
-"""If this many connections wait, a new one gets a small slice first."""
+"""Number of waiting connections from which a new connection gets a smaller time slice first."""
 _LITTLE: Final = 1024
 """Maximum size of an ordinary request in bytes."""
 _LIGHT_S: Final = 0.02
@@ -33,7 +33,7 @@ _LIGHT_S: Final = 0.02
 LAST: Final = 9.0
 """The rank that is served last."""
 _HALF_S: Final = 1.0
-"""Half-life of the recorded time of a connection."""
+"""Half-life in seconds of the recorded time of a connection."""
 _MARK_S: Final = 0.002
 """Maximum age of a reading of the thread's CPU clock, because each reading takes half as long as a request."""
 
@@ -42,7 +42,7 @@ class Worker(Protocol):
     """A connection that has work to do."""
 
     def work(self) -> None:
-        """Work for about `slice_s`."""
+        """Work for one time slice of about `slice_s` seconds."""
 
 
 class Share:
@@ -87,7 +87,7 @@ class FairScheduler:
         self._is_renewing = False
         self._marked_s, self._marked_at = thread_time(), perf_counter()
         self.ends_at = 0.0
-        """New work may start until this time. After it, `has_time` decides."""
+        """Time until which new work may start. Afterwards `has_time` decides."""
 
     def __len__(self) -> int:
         """Return the number of waiting connections."""
@@ -119,7 +119,7 @@ class FairScheduler:
     def end(self, begun: float, share: Share) -> None:
         """Record work that a connection has finished.
 
-        The time is at most the CPU time of this thread since the last reading, because other processes may have run.
+        Records at most the CPU time of this thread since the last reading, because other processes may have run.
         """
         now = perf_counter()
         spent_s = now - begun
@@ -171,7 +171,8 @@ class FairScheduler:
         waiting, line, first = self._waiting, self._line, self.ends_at
         for _ in range(len(waiting)):
             heapq.heappop(waiting)[2].work()
-            if perf_counter() - now + first - self.ends_at > SHARE_S:  # includes the time charged by `spend`
+            if perf_counter() - now + first - self.ends_at > SHARE_S:
+                # `ends_at` moves when `spend` charges time, so the difference counts that time too
                 break
         end = perf_counter() + SHARE_S
         while line and perf_counter() < end:

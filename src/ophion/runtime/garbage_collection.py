@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Final
 
 _STARTING: Final = 500_000
-"""Collection threshold during start: more objects than a start creates, but a long command is still collected."""
+"""Collection threshold during start. A start creates fewer objects, but a long command creates more."""
 _RUNNING: Final = (50_000, 20, 100)
 
 

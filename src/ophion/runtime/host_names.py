@@ -24,15 +24,15 @@ from ophion.runtime.topic import Topic
 log = logging.getLogger(__name__)
 
 REFRESH_INTERVAL_S: Final = 5.0
-"""Between lookups of a name."""
+"""Seconds between two lookups of a name."""
 MIN_INTERVAL_S: Final = 1.0
-"""Between lookups of a name after failed connections."""
+"""Minimum seconds between two lookups of a name after failed connections."""
 MAX_LOOKUPS: Final = 16
-"""Concurrent lookups, each with a thread."""
+"""Limit of concurrent lookups. Each lookup has a thread."""
 _MAX_HOSTS_FILE_BYTES: Final = 1 << 20
 
 Lookup: TypeAlias = Callable[[str], Sequence[str]]
-"""Returns the addresses of a name; raises `OSError` when there is none. Called in a thread."""
+"""Returns the addresses of a name. Raises `OSError` if the name has no address. Called in a thread."""
 
 
 class _Name(Struct):
@@ -45,7 +45,7 @@ class _Name(Struct):
 
 
 class HostNames:
-    """Names and their current addresses. Belongs to the event loop."""
+    """Names and their current addresses. Used on the event loop only."""
 
     def __init__(self, clock: Clock, lookup: Lookup, *, is_updated: bool = True) -> None:
         """With `is_updated`, names are resolved again from time to time even if they have an address."""
@@ -102,7 +102,7 @@ class HostNames:
         return not found.is_running and (self._is_updated or not found.address)
 
     def _pause(self) -> float | None:
-        """Seconds until the next lookup; None: wait for a change or the end of a lookup."""
+        """Seconds until the next lookup. None means that `run` waits for a change or the end of a lookup."""
         if sum(one.is_running for one in self._names.values()) >= MAX_LOOKUPS:
             return None
         due = min((one.due for one in self._names.values() if self._is_wanted(one)), default=None)
@@ -129,7 +129,7 @@ class HostNames:
 
 
 class _Work(Struct, frozen=True):
-    """One lookup in a thread."""
+    """One host name lookup in a thread."""
 
     name: str
     lookup: Lookup
@@ -143,7 +143,7 @@ class _Work(Struct, frozen=True):
             addresses = self.lookup(self.name)
         except (OSError, ValueError) as error:
             problem = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        with contextlib.suppress(RuntimeError):  # the loop is closed
+        with contextlib.suppress(RuntimeError):  # the event loop may be closed
             self.loop.call_soon_threadsafe(self.finished, self.name, addresses, problem)
 
 

@@ -23,15 +23,15 @@ _READ_BYTES: Final = 64 * 1024
 
 
 class HttpError(Exception):
-    """The server sent no usable reply; the text gives the reason."""
+    """Raised when the server sends no usable reply. The text gives the reason."""
 
 
 class HttpUnreachable(HttpError):
-    """No connection to the server."""
+    """Raised when no connection to the server is possible."""
 
 
 class HttpTimeout(HttpError):
-    """The deadline passed before the reply was complete."""
+    """Raised when the deadline passes before the reply is complete."""
 
 
 class HttpReply(Struct):
@@ -130,7 +130,7 @@ class HttpConnection:
         if not collected.is_complete and not (collected.has_head and collected.ends_with_connection):
             raise ValueError("the reply is incomplete")
         collected.reply.status = parser.get_status_code()
-        # `parser.should_keep_alive` is False after the end of a body, so it cannot be used here
+        # compute the value here, because `parser.should_keep_alive` is False after the end of a body
         is_open = parser.get_http_version() == "1.1" and not collected.is_last
         self.is_reusable = collected.is_complete and is_open and not has_surplus
         return collected.reply
@@ -199,14 +199,14 @@ class HttpClient:
     ) -> HttpReply:
         """Send a request over an idle or a new connection. `path` is appended to the path of the URL."""
         message = b"%b%d\r\n\r\n%b" % (self.head(method, self._path + path, headers or {}), len(body), body)
-        # `asyncio.timeout` needs a task, and callers may run outside of one
+        # `asyncio.timeout` needs a task, and callers may run outside of a task, so create a task
         return await asyncio.get_running_loop().create_task(self._request(message))
 
     async def _request(self, message: bytes) -> HttpReply:
         try:
             async with asyncio.timeout(self.timeout_s), self._slots:
                 while self._idle:
-                    # if the server has closed an idle connection, the reply is None and the next connection is tried
+                    # the reply is None if the server has closed the idle connection: try the next idle connection
                     reply = await self._reply(self._idle.pop(), message)
                     if reply is not None:
                         return reply

@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 class LaneFull(OphionError):
-    """The lane has its maximum number of jobs."""
+    """Raised when the lane has its maximum number of jobs."""
 
     transient = True
 
@@ -56,7 +56,7 @@ class LaneFull(OphionError):
 
 
 class DeadlineExceeded(OphionError):
-    """A job did not finish before its deadline."""
+    """Raised when a job does not finish before its deadline."""
 
     transient = True
 
@@ -81,7 +81,7 @@ class Lane(Protocol):
     rejected: int
     """Number of jobs refused because the lane was full."""
     threads: int
-    """Maximum number of running jobs."""
+    """Number of threads: the maximum number of running jobs."""
 
     @property
     def waiting(self) -> int:
@@ -92,7 +92,7 @@ class ThreadLane:
     """A lane with its own threads, which start when first needed."""
 
     def __init__(self, name: str, threads: int, limit: int | None, is_abortable: bool = False) -> None:
-        """Create a lane. With `is_abortable`, running jobs may be abandoned; jobs that write must not be."""
+        """Create a lane. With `is_abortable`, running jobs may be abandoned, so these jobs must not write."""
         self.name = name
         self._slots = Slots(limit)
         self._is_abortable = is_abortable
@@ -142,7 +142,8 @@ class ThreadLane:
     def _finished(self, cancellation: Cancellation | None, in_batch: bool, future: asyncio.Future[T]) -> None:
         self._slots.leave(in_batch)
         if not future.cancelled():
-            future.exception()  # marks the error as retrieved: the job is abandoned and no caller waits for it
+            # mark the exception as retrieved, because the job is abandoned and no caller waits for it
+            future.exception()
         elif cancellation is not None:
             cancellation.cancel()
 
@@ -166,7 +167,7 @@ class InlineLane:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         try:
             future.set_result(job())
-        except Exception as error:  # noqa: BLE001  # set on the future, as a thread would do
+        except Exception as error:  # noqa: BLE001  # the future gets the error, as from a thread
             future.set_exception(error)
         return future
 

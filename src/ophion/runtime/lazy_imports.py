@@ -15,7 +15,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
 _LOCK: Final = RLock()
-"""One lock for all modules, because loading one of them may load another."""
+"""One lock for all modules, because loading one module may load another."""
 
 
 @contextmanager
@@ -35,8 +35,8 @@ def left_out(name: str, instead: ModuleType | None = None) -> Iterator[None]:
 def load_later(names: Iterable[str], known: Mapping[str, Mapping[str, object]] = MappingProxyType({})) -> None:
     """Load these modules at first use of an attribute, not at import.
 
-    `known` has attributes of modules that other packages read at import. They do not load the module; once it is
-    loaded, its own attributes replace them.
+    `known` holds module attributes that other packages read at import. Reading these attributes does not load the
+    module.
 
     The standard library's `LazyLoader` does the same. But in Python 3.11 it loads the module at a second import, and a
     second thread can see a half-loaded module.
@@ -53,7 +53,7 @@ class _Finder:
     ) -> ModuleSpec | None:
         spec = PathFinder.find_spec(name, path) if name in self._known else None
         if spec is not None:
-            spec.loader = _Loader(spec.loader, self._known[name])  # type: ignore[assignment] # it has all that the import needs
+            spec.loader = _Loader(spec.loader, self._known[name])  # type: ignore[assignment] # the loader has all methods that an import needs
         return spec
 
 
@@ -80,7 +80,7 @@ class _Later(ModuleType):
         with _LOCK:
             spec: Any = self.__spec__
             if isinstance(spec.loader, _Loader):
-                # from now on, this thread gets AttributeError for missing names, and other threads wait
+                # set the real loader before the import, so that this thread gets AttributeError for missing names
                 self.__loader__ = spec.loader = spec.loader.loader
                 spec.loader.exec_module(self)
                 self.__class__ = ModuleType  # type: ignore[assignment]

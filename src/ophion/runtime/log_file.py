@@ -1,8 +1,9 @@
 """A log file with rotation by size.
 
 The handler writes to `node.log`. A full file becomes `node.log.1`, the previous `node.log.1` becomes `node.log.2`, and
-so on; the oldest is deleted. Another program such as logrotate may move or remove the file; the handler then opens a
-new one within a second. A full disk loses lines but does not stop the node; a later line reports how many were lost.
+so on; the oldest file is deleted. Another program such as logrotate may move or remove the file; the handler then opens
+a new file within a second. A full disk loses lines but does not stop the node; a later line reports how many lines were
+lost.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class LogFile(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             line = f"{self.format(record)}\n".encode(errors="backslashreplace")
-        except Exception:  # noqa: BLE001  # as everywhere in logging: a line that cannot be made is reported there
+        except Exception:  # noqa: BLE001  # logging reports the error
             self.handleError(record)
             return
         try:
@@ -93,7 +94,7 @@ class LogFile(logging.Handler):
         if (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino):
             self._drop()
         else:
-            self._size = there.st_size  # logrotate's copytruncate shortens the file
+            self._size = there.st_size  # read the size again, because logrotate's copytruncate shortens the file
 
     def _rotate(self) -> None:
         self._drop()
@@ -108,7 +109,7 @@ class LogFile(logging.Handler):
         return self._path if number == 0 else self._path.with_name(f"{self._path.name}.{number}")
 
     def _open(self) -> None:
-        # unbuffered, so that a logged line is in the file even after a crash
+        # open without a buffer, so that a logged line is in the file even after a crash
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._file = os.fdopen(descriptor, "ab", buffering=0)
         self._size = os.fstat(descriptor).st_size

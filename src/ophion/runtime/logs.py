@@ -45,7 +45,7 @@ class LogLevel(Enum):
 
 
 class LogFormat(Enum):
-    """Format of a line."""
+    """Format of a log line."""
 
     TEXT = "text"
     JSON = "json"
@@ -141,7 +141,7 @@ def configure(
         old.close()
     root.addHandler(handler)
     root.propagate = False
-    # no log format shows the calling line, and finding it takes longer than the rest of the record
+    # no log format shows the process, so do not look up its name and id for each record
     logging.logMultiprocessing = False
     logging.logProcesses = False
     set_level(level)

@@ -2,8 +2,8 @@
 
 The C library has a heap per thread. After some thousand large requests, these heaps still hold most of the memory. The
 interpreter holds free lists of tuples and floats, and whole arenas for single objects. When the process has grown, this
-service clears the interpreter's lists while the loop is idle. It trims the C heaps in a thread, because that can take
-long.
+service clears the interpreter's lists while the loop is idle. It trims the C heaps in a thread, because trimming can
+take long.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ophion.native.memory import give_back, keep_freed
 _EVERY_S: Final = 2.0
 _GROWN_BYTES: Final = 2 * 1024 * 1024
 _KEPT_BYTES: Final = 32 * 1024 * 1024
-"""Memory that the C heap does not return: the size of a large reply. With less, every reply of some megabytes would get
-its pages from the system again, which takes longer than making the reply (`eth_getLogs` took twice as long).
+"""Free memory that the C heap keeps: the size of a large reply. With a lower value, each large reply would request its
+memory from the system again, and `eth_getLogs` took twice as long.
 """
 _CALM_SHARE: Final = 0.1
 """The loop counts as idle when it works for less than this share of the time."""
@@ -40,10 +40,10 @@ class Trimming:
         self._every_s = every_s
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Check until cancelled."""
+        """Check the size of the process until cancelled."""
         ready()
         keep_freed(_KEPT_BYTES)
-        # start the thread now; later, its heap would lie between those of requests
+        # start the worker thread now: a later thread would place its heap between the heaps of requests
         await asyncio.to_thread(give_back)
         least = resident_bytes()
         rested_s = 0.0

@@ -2,8 +2,8 @@
 
 Each connection reports the bytes of its incomplete and running requests, and of replies that wait for the scheduler or
 for a slow reader. Each connection has limits of its own, but thousands of connections within these limits would exceed
-the memory. Above the budget the node disconnects clients: first those with large amounts, and among these first those
-without a valid token, oldest first. Clients with ordinary requests are served meanwhile.
+the memory. Above the budget, the node first disconnects clients with large amounts. Among these, clients without a
+valid token go first, oldest first. Clients with ordinary requests are served meanwhile.
 
 Other limits protect against slow readers. A connection reads no more requests while the client reads no replies, and
 closes after `write_timeout_s`. A WebSocket client with too many queued notifications is disconnected
@@ -19,9 +19,9 @@ logger = logging.getLogger(__name__)
 
 MAX_BYTES: Final = 192 * 1024 * 1024
 LITTLE: Final = 64 * 1024
-"""Connections that hold at most this many bytes are evicted last."""
+"""Number of bytes up to which a connection is evicted last."""
 WORTH_NOTING: Final = 4 * 1024
-"""Smaller amounts are not recorded, because connection limits bound them."""
+"""Minimum bytes of a connection to be recorded. Connection limits bound smaller amounts."""
 
 
 class Holder(Protocol):
@@ -36,7 +36,8 @@ class Budget:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._most = max_bytes
-        # in order of eviction: large without a token, large with a token, small without, small with
+        # connections that hold much memory are evicted first; of these, connections without an access token are evicted
+        # first
         self._classes: tuple[dict[Holder, int], ...] = ({}, {}, {}, {})
         self._place: dict[Holder, dict[Holder, int]] = {}
         self.held = 0

@@ -45,7 +45,7 @@ class Category(Enum):
 
 
 _UNTIMED = 15
-"""Number of events in the smallest bucket that are only counted after each timed one."""
+"""Number of events that are only counted after each timed event of the smallest bucket."""
 _WIDEST = 2**53
 _UNPREFIXED = frozenset({Category.ETHEREUM, Category.PROCESS, Category.JVM, Category.PYTHON})
 
@@ -62,7 +62,7 @@ class Counter:
         self._table: Callable[[], Mapping[Labels, float]] | None = None
 
     def watch(self, source: Callable[[], float], *labels: str) -> None:
-        """Read the value from this source whenever it is shown."""
+        """Read the value from this source whenever the metric is shown."""
         self._sources[labels] = source
 
     def watch_table(self, source: Callable[[], Mapping[Labels, float]]) -> None:
@@ -96,7 +96,7 @@ class Gauge:
         self._sources: dict[Labels, Callable[[], float]] = {}
 
     def watch(self, source: Callable[[], float], *labels: str) -> None:
-        """Read the value from this source whenever it is shown."""
+        """Read the value from this source whenever the metric is shown."""
         self._sources[labels] = source
 
     @property
@@ -136,7 +136,7 @@ class Durations:
         """Record a sampled duration, weighted by the events that were skipped."""
         self._add(seconds, self._share - self.untimed + 1)
         self._last = seconds
-        # for long events, the time to read the clock does not matter
+        # time every event after a long event, because the cost of reading the clock does not matter for long events
         self._share = self.untimed = _UNTIMED if seconds <= BUCKETS[0] else 0
 
     @property
@@ -195,7 +195,7 @@ class Timer:
         for labels, durations in self.values.items():
             count = 0
             if not durations.total:
-                continue  # a declared metric without a value
+                continue  # the metric is declared, but has no samples yet
             for bound, count in durations.cumulative():
                 yield "_bucket", labels, f'le="{bound}"', count
             yield "_sum", labels, "", durations.total
@@ -282,7 +282,8 @@ class MetricsRegistry:
                     place = below
                 value = metric.nested(labels)
                 if isinstance(value, int) and value > _WIDEST:
-                    value = float(value)  # JSON clients do not read larger integers exactly
+                    # a larger integer becomes a float, because JSON clients do not read it exactly
+                    value = float(value)
                 place[(category.value, name, *labels)[-1]] = value
         return tree
 

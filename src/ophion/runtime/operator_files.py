@@ -1,8 +1,8 @@
 """Files that an operator writes by hand: configuration, users, keys.
 
-Such files are small. A large file, such as a device or a database, was named by mistake. Reading it must fail quickly
-with a clear error, and not use all memory or minutes of parsing. The same holds for a pipe without a writer. A pipe
-with a writer works like a file (`--config-file=<(…)`).
+Such files are small. An operator may name a device or a database by mistake. Reading such a file must fail quickly with
+a clear error, without using all memory or parsing for minutes. The same holds for a pipe without a writer. A pipe with
+a writer works like a file (`--config-file=<(…)`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONG_KEY: Final = rf"(?<![\w\"'.-])(?:{_KEY}[ \t]*+\.[ \t]*+){{{_MAX_PARTS}}}"
 
 
 class NotRegularFile(ValueError):
-    """The path names something other than a small file."""
+    """Raised when the path names something other than a small file."""
 
 
 def content_of(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
@@ -37,12 +37,12 @@ def content_of(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
 
     Raises `OSError` when the file cannot be read, `NotRegularFile` when it is too large or a pipe that does not end.
     """
-    # non-blocking, because opening a pipe without a writer would block and ignore signals
+    # open without blocking, because a pipe without a writer would block the process and ignore signals
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         found = os.fstat(descriptor)
         if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
-            max_bytes = min(max_bytes, MAX_BYTES)  # a device has no size to check beforehand
+            max_bytes = min(max_bytes, MAX_BYTES)  # limit the bytes that are read, because a device has no size
         size, parts = 0, list[bytes]()
         deadline = time.monotonic() + _PATIENCE_S
         while found.st_size <= max_bytes and size <= max_bytes:
@@ -81,11 +81,11 @@ def refuse_unusual(path: Path) -> None:
 def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
     """Write a small file atomically and durably. Raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # without `tempfile`, which imports many modules that a node does not need
+    # choose the name here, because `tempfile` imports many modules that a node does not need
     temporary = path.parent / f".{path.name}.{SystemEntropy().token(8).hex()}"
     descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        with open(descriptor, "wb") as file:  # as bytes, so that line ends do not change
+        with open(descriptor, "wb") as file:  # write bytes, so that line ends do not change
             os.fchmod(file.fileno(), mode)
             file.write(text.encode())
             file.flush()
@@ -109,7 +109,7 @@ def force_directory(path: Path) -> None:
 
 def table_of(path: Path) -> dict[str, Any]:
     """Return the content of a TOML file. Raises `OSError`, or `ValueError` with the reason."""
-    import tomllib  # imported here: few nodes read such a file
+    import tomllib  # lazy import: few nodes read a TOML file
 
     try:
         text = content_of(path).decode("utf-8-sig")

@@ -11,7 +11,9 @@ from collections import deque
 from contextvars import ContextVar
 
 WAITS_FOR_SLOT: ContextVar[bool] = ContextVar("waits_for_slot", default=False)
-"""Set while a request of a batch runs; its tasks inherit it. The deadline of the batch bounds the wait."""
+"""Whether the current request belongs to a batch and therefore waits for a slot. The tasks of the request inherit the
+value.
+"""
 
 
 class Slots:
@@ -39,7 +41,7 @@ class Slots:
             self._used_by_batches -= 1
         while self._queue and self._is_free_for_batches:
             waiter = self._queue.popleft()
-            # skip a waiter that is done: it was cancelled, but its task has not run yet
+            # skip a waiter that is already done, because it was cancelled and its task has not run yet
             if not waiter.done():
                 self._take_for_batch()
                 waiter.set_result(None)

@@ -26,7 +26,7 @@ class Service(Protocol):
 
 
 class ServiceEnded(Exception):
-    """A service returned although it was not stopped."""
+    """Raised when a service returns although it was not stopped."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"service {name} ended by itself")

@@ -32,7 +32,7 @@ class WhenFull(Enum):
 
 
 class SubscriptionLagged(OphionError):
-    """A reader was slower than its queue allows and was disconnected."""
+    """Raised when a reader is slower than its queue allows and is disconnected."""
 
     def __init__(self, name: str, limit: int) -> None:
         self.name = name

@@ -58,7 +58,7 @@ class AccountAccess:
         self.backend.impersonate(raw_address(address), False)
 
     def balance(self, account: Any, block: Block = None) -> int:
-        """Return a balance in wei."""
+        """Return the balance of an account in wei."""
         return self.backend.balance(raw_address(account), block)
 
     def nonce(self, account: Any, block: Block = None) -> int:
@@ -74,11 +74,11 @@ class AccountAccess:
         return self.backend.storage(raw_address(account), _word(slot), block)
 
     def set_balance(self, account: Any, wei: int) -> None:
-        """Set a balance."""
+        """Set the balance of an account in wei."""
         self.backend.edit(AccountEdit(raw_address(account), balance=wei))
 
     def set_nonce(self, account: Any, nonce: int) -> None:
-        """Set a nonce."""
+        """Set the nonce of an account."""
         self.backend.edit(AccountEdit(raw_address(account), nonce=nonce))
 
     def set_code(self, account: Any, code: bytes | str) -> None:
@@ -87,7 +87,7 @@ class AccountAccess:
         self.backend.edit(AccountEdit(raw_address(account), code=raw))
 
     def set_storage(self, account: Any, slot: int | bytes, value: int | bytes) -> None:
-        """Set a storage slot."""
+        """Set a storage slot of an account."""
         self.backend.edit(AccountEdit(raw_address(account), slots=[(_word(slot), _word(value))]))
 
     @property

@@ -16,7 +16,7 @@ class CallResult(Protocol):
 
     @property
     def kind(self) -> str:
-        """`returned`, `reverted`, `halted`, `invalid` or `timeout`."""
+        """Kind of outcome: `returned`, `reverted`, `halted`, `invalid` or `timeout`."""
 
     @property
     def output(self) -> bytes: ...
@@ -40,11 +40,11 @@ class CallSpec(Struct, frozen=True):
 
     sender: bytes
     to: bytes | None
-    """None creates a contract."""
+    """Target address. None creates a contract."""
     data: bytes
     value: int = 0
     gas: int | None = None
-    """None is the gas limit of a block."""
+    """Gas limit. None means the gas limit of a block."""
     nonce: int | None = None
 
 
@@ -53,14 +53,14 @@ class SentTransaction(Struct, frozen=True):
 
     hash: bytes
     created: bytes | None = None
-    """Address of the created contract."""
+    """Address of the contract that the transaction created."""
     succeeded: bool | None = None
-    """None while it is pending."""
+    """Whether the transaction succeeded. None while the transaction is pending."""
     gas_used: int = 0
     output: bytes = b""
     """Revert data of a failed transaction."""
     position: tuple[bytes, int] | None = None
-    """Hash of the block, and the index in it."""
+    """Hash of the block, and the index of the transaction in the block."""
     block_number: int | None = None
 
 

@@ -78,11 +78,11 @@ class Branch:
         self._impersonated: set[bytes] = set(accounts)
         self._builder = Builder(chain, keeps_revert_data=True)
         self._env: tuple[bytes, BlockEnv] | None = None
-        """Hash of a block and the environment of calls at it."""
+        """Hash of a block, with the environment of calls at this block."""
 
     def branch(self, block: int | None, is_writable: bool) -> Branch:
-        """Return a branch that starts at a block of this branch (default: the latest) and shares the blocks up to
-        it.
+        """Return a branch that starts at a block of this branch (default: the latest) and shares all blocks up to that
+        block.
         """
         position = self._position
         number = position.header.number if block is None else block
@@ -148,7 +148,7 @@ class Branch:
         if number == position.header.number:
             return position.header, position.state
         if self._first < number < position.header.number:
-            # the state before the next block: it includes edits after this block
+            # the parent state of the next block includes the edits that were made after this block
             state = position.blocks[number - self._first].parent
             assert state is not None, "set for each block"
             return position.blocks[number - self._first - 1].header, state
@@ -198,7 +198,8 @@ class Branch:
             input=spec.data,
             gas_price=_PRIORITY_FEE,
         )
-        # not a real signature: it contains the sender, so that transactions of different senders have different hashes
+        # the signature is not real: it contains the sender, so that transactions of different senders have different
+        # hashes
         signature = sender.rjust(32, b"\0") + b"\1".rjust(32, b"\0") + b"\0"
         return Transaction.impersonated(unsigned.with_signature(signature), sender)
 

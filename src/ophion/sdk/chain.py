@@ -71,10 +71,11 @@ class Chain(BlockAccess):
         gas_limit: int | None = None,
         backend: Backend | None = None,
     ) -> None:
-        """Create a chain, or open the one in `path`.
+        """Create a chain, or open the chain in `path`.
 
-        `genesis` is a genesis document or the path of one. `hardfork` is the latest fork, such as `cancun`. `accounts`
-        accounts have `balance` ether each. Blocks are `block_interval` seconds apart, from `timestamp` on.
+        `genesis` is a genesis document or the path of one. `hardfork` is the latest fork, such as `cancun`. The number
+        of accounts is `accounts`, with `balance` ether each. Blocks are `block_interval` seconds apart, from
+        `timestamp` on.
 
         `fork` is the URL of a node. The chain continues that node's chain from `block` on, and fetches state when it is
         first read.
@@ -101,17 +102,17 @@ class Chain(BlockAccess):
             else backend
         )
         self.gas_report: GasReport | None = None
-        """Records the gas of every transaction of a contract, while it is set."""
+        """If set, records the gas of every transaction of a contract."""
         self.coverage: Coverage | None = None
-        """Records the executed lines of transactions and calls, while it is set."""
+        """If set, records the executed lines of transactions and calls."""
         self.last_receipt: Receipt | None = None
-        """The newest transaction, also when it failed."""
+        """Receipt of the newest transaction, even if the transaction failed."""
         self._contracts: dict[bytes, tuple[str, Abi]] = {}
 
     @classmethod
     def connect(cls, url: str) -> Chain:
         """Return a chain that uses a running node. Cheat codes work if the node supports them."""
-        # imported here: few programs need it
+        # lazy import: few programs need this module
         from ophion.sdk.remote_node import RemoteNode
 
         return cls(backend=RemoteNode(url))
@@ -230,7 +231,7 @@ class Chain(BlockAccess):
         return outcome.output
 
     def run_call(self, spec: CallSpec, block: Block) -> CallResult:
-        """Run a call and return its outcome, also when it failed."""
+        """Run a call and return its outcome, even if the call failed."""
         if self.coverage is not None:
             request = {"from": hex_text(spec.sender), "value": hex(spec.value), "data": hex_text(spec.data)}
             if spec.to is not None:
@@ -247,7 +248,7 @@ class Chain(BlockAccess):
     def _failure(self, spec: CallSpec, receipt: Receipt, output: bytes, what: str) -> Reverted:
         outcome: CallResult = PlainResult("reverted", output, receipt.gas_used)
         if not output:
-            # a halt has no revert data: repeat the transaction as a call on the previous block to get the reason
+            # an out-of-gas or other halt has no revert data, so repeat the transaction as a call to get the reason
             again = self.backend.call(spec, receipt.block_number - 1)
             if again.kind == "halted":
                 outcome = again
@@ -258,7 +259,7 @@ class Chain(BlockAccess):
         return Events([decoded_event(one, self._contracts) for one in logs])
 
     def trace(self, transaction: Receipt | str | bytes) -> CallTree:
-        """Run a mined transaction again and return its calls as a tree that prints well."""
+        """Run a mined transaction again and return its calls as a printable tree."""
         from ophion.sdk.call_tree import CallTree
 
         found = transaction.hash if isinstance(transaction, Receipt) else transaction

@@ -27,7 +27,7 @@ def _signatures() -> dict[bytes, Codec]:
         text = f"({','.join(types)})"
         codec = parse_type(text)
         found[keccak256(f"log{text}".encode())[:4]] = codec
-        # older libraries name numbers `uint` and `int` in their signatures
+        # also accept the selectors of older libraries, which write `uint` and `int`
         found[keccak256(f"log{text.replace('256', '')}".encode())[:4]] = codec
     return found
 

@@ -1,7 +1,7 @@
 """`Contract`: a contract with typed calls, decoded events and decoded errors.
 
 A function that changes nothing (`view`, `pure`) is called and returns its result. Any other function is sent as a
-transaction and returns its receipt; `call` simulates it instead.
+transaction and returns its receipt; `call` simulates the function instead.
 """
 
 from __future__ import annotations
@@ -156,17 +156,17 @@ class Contract:
         self.abi = abi
         self.contract_name = name
         self.deployment: Receipt | None = None
-        """None for a contract that was there already."""
+        """Receipt of the deployment. None for a contract that already existed."""
         for name in abi.functions:
             if hasattr(Contract, name):
-                # if names are equal, the function of the contract hides the attribute of this class
+                # if a contract function has the name of an attribute of this class, the function wins
                 self.__dict__[name] = self._method(name)
 
     def __getattr__(self, name: str) -> ContractMethod:
         if name.startswith("__"):
             raise AttributeError(name)
         method = self._method(name)
-        # cached, so that the next access does not call `__getattr__`
+        # store the function, so that the next access does not call `__getattr__` again
         self.__dict__[name] = method
         return method
 

@@ -30,7 +30,7 @@ class ContractCoverage(Struct):
     branches: dict[int, int]
     executed: set[int] = field(default_factory=set)
     outcomes: set[tuple[int, bool]] = field(default_factory=set)
-    """Program counters of conditional jumps, with whether they jumped."""
+    """Program counters of executed conditional jumps, each with whether it jumped."""
 
     def line_hits(self) -> dict[int, bool]:
         """Return whether each line with statements was executed."""
@@ -40,12 +40,12 @@ class ContractCoverage(Struct):
         return hits
 
     def missing_branches(self) -> list[int]:
-        """Return the lines of conditions of which an outcome was not executed."""
+        """Return the lines of conditions of which one outcome was never executed."""
         wanted = {(pc, is_taken) for pc in self.branches for is_taken in (False, True)}
         return sorted(self.branches[pc] for pc, _ in wanted - self.outcomes)
 
     def matches(self, code: bytes) -> bool:
-        """Whether this is the code of the contract. Immutable variables are zero in the artifact."""
+        """Whether this code belongs to the contract. Ignores immutable variables, which are zero in the artifact."""
         own = self.runtime
         return len(code) == len(own) and all(a == b or a == 0 for a, b in zip(own, code, strict=True))
 
@@ -54,7 +54,9 @@ class Coverage:
     """Collects what the transactions and calls of a chain have executed."""
 
     def __init__(self, artifacts: Iterable[tuple[Artifact, Path]], root: Path) -> None:
-        """`artifacts` come with the file they were read from. Those without source map or source are left out."""
+        """Create the coverage record. `artifacts` come with the file they were read from. Artifacts without source map
+        or source are left out.
+        """
         self.contracts: list[ContractCoverage] = []
         self._known: dict[str, ContractCoverage | None] = {}
         for artifact, file in artifacts:
@@ -97,14 +99,14 @@ class Coverage:
         return {one.name: [sorted(one.executed), sorted(one.outcomes)] for one in self.contracts}
 
     def merge(self, other: Mapping[str, Any]) -> None:
-        """Add the instructions of another process."""
+        """Add the executed instructions that another process has recorded."""
         for one in self.contracts:
             executed, outcomes = other.get(one.name, ((), ()))
             one.executed.update(executed)
             one.outcomes.update((pc, is_taken) for pc, is_taken in outcomes)
 
     def text(self) -> str:
-        """Return a table of the contracts that were executed, with the lines that were not."""
+        """Return a table of the executed contracts, with the lines that were not executed."""
         lines = [f"{'contract':<32}{'lines':>14}{'branches':>14}  not executed"]
         for one in sorted(self.contracts, key=lambda one: (one.path, one.name)):
             if not one.executed:

@@ -20,7 +20,7 @@ def open_database(path: Path | None) -> tuple[Store, Any]:
     from ophion.node.datadir import DataDirectory
     from ophion.node.storage_options import StorageConfig
 
-    # a library must not change the file mode mask of its program
+    # change the umask only for the opening, because the umask belongs to the program that uses this library
     mask = os.umask(0o077)
     try:
         directory = DataDirectory.open(path)

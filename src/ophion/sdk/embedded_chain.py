@@ -64,7 +64,7 @@ def embedded_node(
             gas_limit=gas_limit,
             fork_url=fork,
             fork_block=fork_block,
-            # a fixed block never changes, so that a later run can use what this one has fetched
+            # the state of a fixed block never changes, so a later run can use the cached state
             fork_cache=fork_block is not None,
         ),
         http=HttpConfig(enabled=True, groups=_GROUPS, port=0),
@@ -82,11 +82,11 @@ def embedded_node(
         return _built(config, genesis, path, timestamp, interval)
     if path is not None or genesis is not None:
         raise ChainError("A fork is in memory and has the genesis of its source: leave out `path` and `genesis`.")
-    # imported here: few chains fork another one
+    # lazy import: few chains fork another chain
     from ophion.node.dev_fork import opened_fork
 
     with _FORKING:
-        # each chain has a fork of its own: its block may be the latest, and it is closed with its chain
+        # open a fork for each chain, because closing a chain closes its fork, and the latest block may differ
         opened_fork.cache_clear()
         try:
             return _built(config, None, None, timestamp, interval)
@@ -123,6 +123,7 @@ def own_genesis(source: Mapping[str, Any] | str | os.PathLike[str], overrides: t
             raise ChainError(f"{source} is not JSON: {error}") from None
     config = document.get("config") if isinstance(document, dict) else None
     if isinstance(config, dict) and not _ENGINES & config.keys():
-        # the file names no consensus; any is valid, because this chain makes all blocks itself
+        # the genesis file names no consensus protocol; any protocol is valid, because this chain makes all blocks
+        # itself
         document = {**document, "config": {**config, "ethash": {}}}
     return parse_genesis(orjson.dumps(document).decode(), is_dev=True, overrides=overrides)

@@ -56,7 +56,7 @@ class EmbeddedCore:
         self._finalizer = finalize(self, close_database, self.runner, self.store, release)
         self.lanes = InlineLanes()
         self.clock = clock
-        self.node_key = PrivateKey(b"\1" * 32)  # a public test key: this node has no peers
+        self.node_key = PrivateKey(b"\1" * 32)  # this public test key is harmless, because the node has no peers
         self.core: Core = self.runner.run(self._build())
         dev = self.core.dev
         assert dev is not None, "the configuration enables the cheat codes"
@@ -72,9 +72,9 @@ class EmbeddedCore:
         """Excludes the fast path while the event loop runs for another thread."""
         self._blocks = UncommittedBlocks(dev)
         self._runs = 0
-        """Number of runs of the event loop, which may have changed any setting."""
+        """Number of runs of the event loop. Each run may have changed any setting."""
         self._saved_runs: dict[int, int] = {}
-        """`_runs` at each snapshot."""
+        """Value of `_runs` at each snapshot."""
 
     async def _build(self) -> Core:
         entropy = SystemEntropy()
@@ -127,10 +127,10 @@ class EmbeddedCore:
     def dispatch(self) -> RpcDispatch:
         """The methods of the node; created at first use."""
         self.runner.check()
-        # a lock of its own: the runner's lock may be needed by the helper thread that this thread waits for
+        # use a separate lock, because a helper thread that this thread waits for may need the runner's lock
         with self._creation:
             if self._dispatch is None:
-                # imported here: a chain that is used by its own methods starts faster
+                # lazy import: a chain that is used only through its own methods starts faster
                 from ophion.sdk.rpc_dispatch import RpcDispatch
 
                 self._dispatch = RpcDispatch(self)
@@ -145,7 +145,7 @@ class EmbeddedCore:
         if fork is not None:
             fork.close()
         self._finalizer()
-        # break the reference cycle now; otherwise states keep the database open until the garbage collector runs
+        # break the reference cycles now, because states would keep the database open until the garbage collector runs
         for part in ("core", "dev", "lanes", "_blocks"):
             self.__dict__.pop(part, None)
         if self._is_on_disk:

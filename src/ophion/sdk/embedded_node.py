@@ -1,7 +1,7 @@
 """`EmbeddedNode`: the operations of a development node for synchronous callers.
 
 A transaction of a chain in memory takes the fast path: it is executed in the calling thread, without event loop, pool
-and database (uncommitted_blocks.py). Everything else commits these blocks first and runs on the event loop.
+and database (uncommitted_blocks.py). Every other operation first commits these blocks and then runs on the event loop.
 `tests/unit/sdk/test_uncommitted_blocks.py` compares both paths.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _CALL_DEADLINE_S = 30.0
 _PRIORITY_FEE = 1_000_000_000
 _SHARES_OF_FAILING = 16
-"""Share of a block for a pending transaction that would fail now: others must fit beside it."""
+"""A pending transaction that would fail now gets the block gas limit divided by this number as its gas limit."""
 
 
 class EmbeddedNode(EmbeddedCore):
@@ -88,7 +88,7 @@ class EmbeddedNode(EmbeddedCore):
         self.runner.check()
         with self._lock:
             sent = self._send_directly(spec) if self._is_direct else None
-        # a transaction that cannot be included takes the slow path, which explains why
+        # the slow path reports why a transaction cannot be included
         return self.run(self._send(spec)) if sent is None else sent
 
     def _send_directly(self, spec: CallSpec) -> SentTransaction | None:
@@ -128,7 +128,7 @@ class EmbeddedNode(EmbeddedCore):
                 return SentTransaction(
                     transaction.hash, created, succeeded, gas_used, output, position, head.header.number
                 )
-        # the transaction was not mined: add it to the pool, which stores it or raises the reason
+        # the transaction was not mined, so add it to the pool, which stores it or raises the reason
         try:
             await pool.send_decoded(transaction)
         except PoolRejected as error:
@@ -153,7 +153,7 @@ class EmbeddedNode(EmbeddedCore):
         )
 
     def _signed(self, spec: CallSpec, nonce: int, gas: int, header: Header) -> Transaction:
-        """Return the transaction, signed with the key of its sender if that is known."""
+        """Return the transaction, signed with the key of its sender if the chain knows the key."""
         sender, base_fee = spec.sender, header.base_fee_per_gas
         secret, chain_id = self._secrets.get(sender), self.core.chain.spec.chain_id
         if secret is None and not self.dev.impersonates(sender):
@@ -224,7 +224,7 @@ class EmbeddedNode(EmbeddedCore):
         return self._secrets.get(address)
 
     def add_key(self, secret: bytes) -> bytes:
-        """Let the chain sign for one more account. Returns its address."""
+        """Let the chain sign for one more account. Returns the address of the account."""
         address = PrivateKey(secret).address
         self._secrets[address] = secret
         accounts = self.dispatch.interface.context.accounts
@@ -256,7 +256,7 @@ class EmbeddedNode(EmbeddedCore):
 
     def branch(self, block: int | None, is_writable: bool) -> Branch:
         """Return a branch at a block, the latest by default."""
-        # imported here: few chains need it
+        # lazy import: few chains need this module
         from ophion.sdk.branch import Branch
 
         self.runner.check()
@@ -310,7 +310,8 @@ class EmbeddedNode(EmbeddedCore):
         self.runner.check()
         with self._lock:
             saved = self.dev.saved(snapshot)
-            # fast path: nothing has run on the event loop since, so that only blocks and clock can have changed
+            # take the fast path if the event loop has not run since the snapshot, because then only blocks and clock
+            # have changed
             is_unchanged = self._saved_runs.pop(snapshot, None) == self._runs
             if saved is not None and is_unchanged and self._is_direct and self._blocks.revert(snapshot, saved):
                 return True

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 class ChainError(OphionError):
-    """The chain cannot do what was asked."""
+    """Raised when the chain cannot do what the caller requests."""
 
 
 class TransactionRefused(ChainError):
-    """The node refuses a transaction; nothing was mined."""
+    """Raised when the node refuses a transaction. The transaction is not mined."""
 
 
 class Reverted(ChainError):
-    """A call or a transaction failed.
+    """Raised when a call or a transaction fails.
 
     `str(error)` is the reason; `error.name` and `error.args_by_name` hold a custom error.
     """
@@ -30,15 +30,15 @@ class Reverted(ChainError):
         self, outcome: str, decoded: DecodedError, what: str = "", receipt: Receipt | None = None, gas_used: int = 0
     ) -> None:
         self.outcome = outcome
-        """`reverted`, or the reason of a halt, such as `out of gas`."""
+        """Kind of failure: `reverted`, or the reason of a halt, such as `out of gas`."""
         self.decoded = decoded
         self.data = decoded.data
         self.name = decoded.name
-        """`Error`, `Panic`, the name of a custom error, or None."""
+        """Name of the error: `Error`, `Panic`, the name of a custom error, or None."""
         self.args_by_name: dict[str, Any] = dict(decoded.args)
         self.reason = str(decoded) if outcome == "reverted" else outcome
         self.receipt = receipt
         """The receipt of a mined transaction; None for a call."""
         self.gas_used = gas_used
-        # a contract chooses its reason, and tests print the message
+        # shorten the text, because a contract chooses its revert reason and tests print it
         super().__init__(escape_line(f"{what}: {self.reason}" if what else self.reason))

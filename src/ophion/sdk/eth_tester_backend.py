@@ -36,7 +36,7 @@ CHAIN_ID = 131_277_322_940_537
 _REVERTED_CODE = 3
 _BALANCE = 1_000_000
 _FIRST_BASE_FEE = 875_000_000
-"""Base fee of block 1, as with py-evm."""
+"""Base fee of block 1, the same as in py-evm."""
 _DEFAULT_FEE = 10**9
 _UNPROTECTED_V = 27
 _PROTECTED_V = 35
@@ -53,7 +53,7 @@ class OphionBackend(BaseChainBackend):
     """The methods that eth-tester calls. Values are plain integers and bytes."""
 
     def __init__(self, chain: Chain | None = None) -> None:
-        """Use a chain, by default a new one with ten accounts of a million ether each."""
+        """Use a chain, by default a new chain with ten accounts of a million ether each."""
         if chain is None:
             chain = Chain(chain_id=CHAIN_ID, balance=_BALANCE, base_fee=_FIRST_BASE_FEE)
         self.chain = chain
@@ -73,7 +73,7 @@ class OphionBackend(BaseChainBackend):
         self.revert_to_snapshot(self._genesis)
 
     def time_travel(self, to_timestamp: int) -> int:
-        # the pending block gets this time: mine one a second before it
+        # mine a block one second before the requested time, so that the pending block gets the requested time
         self.chain.time = max(to_timestamp - 1, self.chain.time)
         self.chain.mine()
         return to_timestamp
@@ -120,13 +120,13 @@ class OphionBackend(BaseChainBackend):
             return as_receipt(found, is_pending=False)
         if chain.rpc("eth_getTransactionByHash", transaction_hash) is None:
             raise TransactionNotFound(f"there is no transaction 0x{transaction_hash.hex()}")
-        # eth-tester expects the receipt of a pending transaction: mine it and undo that
+        # eth-tester expects a receipt for a pending transaction, so mine the transaction in a snapshot and revert
         with chain.snapshot():
             chain.mine()
             return as_receipt(chain.rpc("eth_getTransactionReceipt", transaction_hash), is_pending=True)
 
     def get_logs(self, **criteria: Any) -> list[dict[str, Any]]:
-        """Return the logs of a filter, given in the words of JSON-RPC."""
+        """Return the logs that match a filter object of JSON-RPC."""
         return [as_log(one, is_pending=False) for one in self.chain.rpc("eth_getLogs", criteria)]
 
     def get_fee_history(
@@ -191,7 +191,7 @@ class OphionBackend(BaseChainBackend):
         nonce = fields.get("nonce")
         return UnsignedTransaction(
             type=kind,
-            # eth-tester accepts no legacy signature with a chain id
+            # eth-tester accepts no chain id in legacy signatures
             chain_id=None if kind == LEGACY else self.chain.chain_id,
             nonce=self.get_nonce(fields["from"]) if nonce is None else nonce,
             gas=fields.get("gas") or self._gas_limit(),

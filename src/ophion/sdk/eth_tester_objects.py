@@ -22,7 +22,7 @@ def _value(name: str, value: Any) -> Any:
 
 
 def as_block(found: Mapping[str, Any], full_transactions: bool) -> dict[str, Any]:
-    """Convert a block with whole transactions."""
+    """Convert a JSON-RPC block with full transactions to the block object that eth-tester expects."""
     block: dict[str, Any] = {}
     for key, value in found.items():
         name = {"miner": "coinbase"}.get(key, snake_case(key))
@@ -47,7 +47,7 @@ def as_block(found: Mapping[str, Any], full_transactions: bool) -> dict[str, Any
 
 
 def as_transaction(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a transaction."""
+    """Convert a JSON-RPC transaction to the transaction object that eth-tester expects."""
     names = {"input": "data"}
     made: dict[str, Any] = {}
     for key, value in found.items():
@@ -70,7 +70,9 @@ def as_transaction(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_receipt(found: Mapping[str, Any], is_pending: bool) -> dict[str, Any]:
-    """Convert a receipt. That of a pending transaction has no block."""
+    """Convert a JSON-RPC receipt to the receipt that eth-tester expects. The receipt of a pending transaction has no
+    block.
+    """
     made = {snake_case(key): _value(snake_case(key), value) for key, value in found.items()}
     made["logs"] = [as_log(one, is_pending) for one in found["logs"]]
     made["to"] = made.get("to") or b""
@@ -83,7 +85,7 @@ def as_receipt(found: Mapping[str, Any], is_pending: bool) -> dict[str, Any]:
 
 
 def as_log(found: Mapping[str, Any], is_pending: bool) -> dict[str, Any]:
-    """Convert a log."""
+    """Convert a JSON-RPC log to the log object that eth-tester expects."""
     made = {snake_case(key): _value(snake_case(key), value) for key, value in found.items()}
     made["topics"] = [bytes.fromhex(one[2:]) for one in found["topics"]]
     made["type"] = "pending" if is_pending else "mined"

@@ -11,11 +11,11 @@ from ophion.errors import OphionError
 
 
 class GasReportError(OphionError):
-    """A gas report that cannot be read."""
+    """Raised when a gas report cannot be read."""
 
 
 class GasUse(Struct):
-    """Gas of one function."""
+    """Gas figures of one contract function."""
 
     calls: int
     min: int
@@ -48,7 +48,7 @@ class GasReport:
         self.uses: dict[str, GasUse] = {}
 
     def add(self, contract: str, function: str, gas: int) -> None:
-        """Note the gas of a transaction."""
+        """Record the gas of a transaction."""
         self.merge(f"{contract}.{function}", GasUse(1, gas, gas, gas))
 
     def merge(self, name: str, use: GasUse) -> None:

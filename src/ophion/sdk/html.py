@@ -7,7 +7,7 @@ from html import escape
 
 
 def table(title: str, rows: Mapping[str, object]) -> str:
-    """Return a table of names and values."""
+    """Return an HTML table of names and values."""
     lines = "".join(
         f"<tr><th style='text-align:left'>{escape(name)}</th>"
         f"<td style='text-align:left;font-family:monospace'>{escape(str(value))}</td></tr>"
@@ -17,7 +17,7 @@ def table(title: str, rows: Mapping[str, object]) -> str:
 
 
 def preformatted(text: str) -> str:
-    """Return text with its line breaks."""
+    """Return HTML that shows a text with its line breaks."""
     return f"<pre>{escape(text)}</pre>"
 
 

@@ -100,7 +100,7 @@ class LoopRunner:
         if self._helper is not None:
             self._helper.shutdown()
         if _is_inside_loop():
-            # another loop runs in this thread
+            # another event loop runs in this thread, so finish in a helper thread
             with ThreadPoolExecutor(1) as helper:
                 helper.submit(self._finish).result()
         else:

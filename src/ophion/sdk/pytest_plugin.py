@@ -1,6 +1,6 @@
 """pytest plugin: fixtures for contract tests.
 
-    chain            a chain; what a test changes is undone after it
+    chain            a chain; the changes of a test are undone after the test
     chain_session    the same chain, where fixtures of a wider scope deploy contracts that stay
     accounts         accounts with funds
     deploy           `deploy("Token", *args)`: deploy an artifact by name, or by path
@@ -82,7 +82,7 @@ def chain_session(pytestconfig: pytest.Config) -> Iterator[Chain]:
 
 @pytest.fixture
 def chain(chain_session: Chain) -> Iterator[Chain]:
-    """A chain; what the test changes is undone after it."""
+    """A chain. The changes of the test are undone after the test."""
     chain_session.last_receipt = None
     saved = chain_session.save()
     contracts = chain_session.known_contracts()
@@ -226,7 +226,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
-    """Add gas and coverage of a pytest-xdist worker to those of the controller."""
+    """Add gas and coverage of a pytest-xdist worker to the results of the controller."""
     output: Mapping[str, Any] = getattr(node, "workeroutput", None) or {}
     if output.get(_COVERAGE_KEY):
         _coverage_of(node.config).merge(output[_COVERAGE_KEY])

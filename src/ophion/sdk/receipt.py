@@ -56,7 +56,7 @@ def decoded_event(log: Mapping[str, Any], contracts: Mapping[bytes, tuple[str, A
     known = contracts.get(address)
     decoded = None if known is None else known[1].decode_log(topics, data)
     if decoded is None:
-        # the contract may be unknown, for example created by another one: try the ABIs of all known contracts
+        # another contract may have created this contract, so try the ABIs of all known contracts
         found = (abi.decode_log(topics, data) for _, abi in contracts.values())
         decoded = next((one for one in found if one is not None), None)
     name, args = (None, {}) if decoded is None else decoded
@@ -145,7 +145,7 @@ class Receipt:
 
     @cached_property
     def events(self) -> Events:
-        """Decoded logs."""
+        """Decoded logs of the transaction."""
         return self._chain.decode_logs(self.fields["logs"])
 
     def trace(self) -> CallTree:

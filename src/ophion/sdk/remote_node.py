@@ -77,7 +77,7 @@ class RemoteNode:
 
     def send(self, spec: CallSpec) -> SentTransaction:
         fields = _call_object(spec)
-        # set a gas limit: otherwise the node estimates gas and refuses a transaction that would fail
+        # set a gas limit, because otherwise the node estimates the gas and refuses a transaction that would fail
         fields.setdefault("gas", self._block("latest").get("gasLimit"))
         try:
             sent = self._data("eth_sendTransaction", fields)

@@ -27,9 +27,9 @@ class Replay(Struct, frozen=True):
     """The original run and the repeated run of a transaction."""
 
     before: CallTree
-    """The original run."""
+    """Call tree of the original run."""
     after: CallTree
-    """The run under other conditions."""
+    """Call tree of the run under other conditions."""
     chain: Chain
     """The branch after the second run."""
 
@@ -56,7 +56,7 @@ def replayed(
     balances: Mapping[Any, int],
     gas: int | None,
 ) -> Replay:
-    """Run a mined transaction again on a branch before its block."""
+    """Run a mined transaction again on a branch that starts before its block."""
     hash = transaction.hash if isinstance(transaction, Receipt) else transaction
     found: Mapping[str, Any] | None = chain.rpc("eth_getTransactionByHash", hash)
     if found is None or found["blockNumber"] is None:

@@ -31,7 +31,7 @@ _TIMEOUT_S = 600.0
 
 
 class RpcDispatch:
-    """Methods of an embedded node."""
+    """JSON-RPC methods of an embedded node."""
 
     def __init__(self, node: EmbeddedCore) -> None:
         self._node = node
@@ -48,7 +48,7 @@ class RpcDispatch:
         )
 
     def answer_request(self, method: str, params: Sequence[Any]) -> bytes:
-        """Answer one request, given by its parts."""
+        """Answer one request, given by method name and parameters."""
         body = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, default=_as_json)
         return self.answer(body)
 
@@ -57,7 +57,7 @@ class RpcDispatch:
         return self._node.run(self._answer(body))
 
     async def answer_async(self, body: bytes) -> bytes:
-        """Same as `answer`, but without blocking the event loop of the caller."""
+        """Answer a message (a request or a batch as JSON text) without blocking the event loop of the caller."""
         return await asyncio.get_running_loop().run_in_executor(None, self.answer, body)
 
     async def _answer(self, body: bytes) -> bytes:
@@ -71,7 +71,7 @@ class RpcDispatch:
     async def _resolved(self, pending: Pending[Complete]) -> Complete:
         done: asyncio.Future[Complete] = self._runner.loop.create_future()
         pending.deliver = done.set_result
-        # check repeatedly, because a request may add its transaction to the pool only after other steps
+        # mine repeatedly, because a request may take several steps before it adds its transaction to the pool
         while not done.done():
             await self._node.dev.mine_pending()
             await asyncio.sleep(0)

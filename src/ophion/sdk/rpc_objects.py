@@ -8,7 +8,7 @@ _SHOWN_TRANSACTIONS = 20
 
 
 class BlockObject(dict[str, Any]):
-    """A block of JSON-RPC."""
+    """A block as JSON-RPC returns it."""
 
     def _repr_html_(self) -> str:
         from ophion.sdk.html import table
@@ -30,7 +30,7 @@ class BlockObject(dict[str, Any]):
 
 
 class TransactionObject(dict[str, Any]):
-    """A transaction of JSON-RPC."""
+    """A transaction as JSON-RPC returns it."""
 
     def _repr_html_(self) -> str:
         from ophion.sdk.html import table

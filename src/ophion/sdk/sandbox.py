@@ -24,7 +24,7 @@ _DEADLINE_S = 30.0
 
 
 class SandboxBackend:
-    """A `Backend` on the latest state of another one."""
+    """A `Backend` on the latest state of another backend."""
 
     def __init__(self, below: EmbeddedNode | Branch) -> None:
         self._below = below
@@ -124,7 +124,7 @@ class SandboxBackend:
 
 @contextmanager
 def without_blocks(chain: Chain) -> Iterator[None]:
-    """Let a chain execute without blocks in a `with` block. All effects are undone at the end."""
+    """Let a chain execute transactions without making blocks in a `with` block. All effects are undone at the end."""
     below = chain.backend
     if not isinstance(below, EmbeddedNode | Branch):
         yield

@@ -29,7 +29,7 @@ class SourceLine(Struct, frozen=True):
 
     path: str
     line: int
-    """Counted from 1."""
+    """Line number, counted from 1."""
     text: str
 
     def __str__(self) -> str:
@@ -64,14 +64,16 @@ class SourceMap:
     """Lines and branches of the instructions of one contract, in its own source file."""
 
     def __init__(self, runtime: bytes, source_map: str, source: str) -> None:
-        """`source_map` is compressed as Solidity and Vyper write it: `start:length:file:jump;...`."""
+        """Create the source map. `source_map` is compressed as Solidity and Vyper write it:
+        `start:length:file:jump;...`.
+        """
         file = SourceFile("", source.encode())
         fragments = decode(source_map)
         own = _most_common([one.file for one in fragments])
         self.lines: dict[int, int] = {}
         """Line of each program counter that belongs to a statement."""
         self.branches: dict[int, int] = {}
-        """Line of each program counter of a conditional jump that stands in the source."""
+        """Line of each program counter of a conditional jump that comes from a condition in the source."""
         for (pc, opcode), fragment in zip(instructions(runtime), fragments, strict=False):
             if fragment.file != own or not 0 <= fragment.start < len(file.content):
                 continue
@@ -96,13 +98,13 @@ def location_at(source_map: str, code: bytes, position: int) -> tuple[int, int] 
     try:
         found = decode(source_map)[counters.index(position)]
     except (IndexError, ValueError):
-        # after the code, inside of an instruction, or a source map that cannot be read
+        # the position is after the code, inside of an instruction, or not covered by the source map
         return None
     return (found.start, found.file) if found.start >= 0 and found.file >= 0 else None
 
 
 def decode(text: str) -> list[Fragment]:
-    """Decode a compressed source map: an empty field repeats that of the instruction before."""
+    """Decode a compressed source map. An empty field repeats the field of the previous instruction."""
     found: list[Fragment] = []
     start, length, file = 0, 0, -1
     for item in text.split(";"):

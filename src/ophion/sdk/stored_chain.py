@@ -1,4 +1,4 @@
-"""Opens the database of a data directory for reading, also while a node uses it."""
+"""Opens the database of a data directory for reading, even while a node uses it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _opened(store: Store, candidates: Any) -> tuple[StoredChain, bool]:
             chain = StoredChain.open(store, genesis, DevEngine(genesis.spec, False, is_merged))
         except GenesisError:
             continue
-        # a branch is a development chain, so relaxed rules apply
+        # apply relaxed rules, because a branch is a development chain
         chain.rules, chain.is_relaxed = chain_rules(chain.spec, is_relaxed=True), True
         return chain, is_merged
     raise ChainError("The database has another genesis. Give that of its node with genesis=...")

@@ -51,7 +51,7 @@ class ChainRpc(RPC):
 
 
 def boa_environment(chain: Chain) -> Any:
-    """Return an environment of titanoboa whose accounts are those of the chain; the first one sends."""
+    """Return an environment of titanoboa with the accounts of the chain. The first account is the sender."""
     environment = NetworkEnv(rpc=ChainRpc(chain))
     for account in chain.accounts:
         environment.add_account(Account.from_key(account.key))

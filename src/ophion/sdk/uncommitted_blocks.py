@@ -1,8 +1,8 @@
 """`UncommittedBlocks`: blocks of an embedded chain that are executed and not written yet.
 
 Writing a block takes longer than executing it, and a test often reverts its blocks. So a chain in memory writes several
-blocks together: before a request that reads the database, or when there are `MAX_BLOCKS`. A revert
-drops blocks that are not written yet.
+blocks together: before a request that reads the database, or when `MAX_BLOCKS` blocks wait. A revert drops blocks that
+are not written yet.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ophion.native.transactions import Transaction
 from ophion.primitives.block import HashedHeader, Header
 
 MAX_BLOCKS: Final = 64
-"""Blocks that are written at once."""
+"""Number of waiting blocks at which all of them are written."""
 
 _DEADLINE_S: Final = 30.0
 _FREE: Final = EnvOverrides(base_fee=0)
@@ -53,7 +53,7 @@ class UncommittedBlock(Struct):
 
 
 class UncommittedBlocks:
-    """Executes transactions, each in a block of its own. The caller excludes other changes of the chain."""
+    """Executes transactions, each in a block of its own. The caller must prevent concurrent changes of the chain."""
 
     def __init__(self, dev: DevNode) -> None:
         self._dev = dev
@@ -113,7 +113,7 @@ class UncommittedBlocks:
         return (top.header.hash + parents)[:MAX_BYTES]
 
     def call_env(self, block: UncommittedBlock) -> BlockEnv:
-        """Return the environment of calls at a block: that of its transaction, with a base fee of 0."""
+        """Return the environment of calls at a block: the environment of its transaction, with a base fee of 0."""
         if block.call_env is None:
             chain, header = self._chain, block.header.header
             is_free = header.base_fee_per_gas is not None
@@ -140,7 +140,9 @@ class UncommittedBlocks:
         return self._dev.save(self.head, edited_root)
 
     def revert(self, number: int, snapshot: Snapshot) -> bool:
-        """Revert to a snapshot, if its head is the committed head or an uncommitted block. Otherwise returns False."""
+        """Revert to a snapshot. Returns False if the head of the snapshot is neither the committed head nor an
+        uncommitted block.
+        """
         kept = 0
         if snapshot.head.hash != self._chain.head.hash:
             block = self.by_hash(snapshot.head.hash)

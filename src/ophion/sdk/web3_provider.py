@@ -38,7 +38,7 @@ def _as_text(value: object) -> object:
         return "0x" + value.hex()
     if isinstance(value, str):
         return str(value)
-    # web3.py passes its own mappings
+    # convert to a dict, because web3.py passes its own mappings
     return dict(value)  # type: ignore[call-overload]
 
 
@@ -71,7 +71,7 @@ class AsyncChainProvider(AsyncBaseProvider):
 
 
 class GivenFeesMiddleware(GasPriceStrategyMiddleware):
-    """Checks fees that the caller has given or a gas price strategy chooses. The chain fills in all others."""
+    """Checks fees that the caller has given or a gas price strategy chooses. The chain fills in all other fees."""
 
     def request_processor(self, method: Any, params: Any) -> Any:
         return super().request_processor(method, params) if self._has_fees(method, params) else (method, params)
@@ -88,7 +88,7 @@ class GivenFeesMiddleware(GasPriceStrategyMiddleware):
 
 
 class RevertErrorMiddleware(Web3Middleware):
-    """Raises the error of a transaction that would revert as web3.py does when it estimates the gas before."""
+    """Raises the same error as a gas estimate of web3.py if a transaction would revert."""
 
     def wrap_make_request(self, make_request: Any) -> Any:
         def request(method: Any, params: Any) -> Any:
@@ -103,7 +103,7 @@ class RevertErrorMiddleware(Web3Middleware):
         async def request(method: Any, params: Any) -> Any:
             response = await make_request(method, params)
             if method == "eth_sendTransaction" and _is_reverted(response):
-                await self._w3.eth.estimate_gas(params[0])  # type: ignore[misc]  # this is an AsyncWeb3
+                await self._w3.eth.estimate_gas(params[0])  # type: ignore[misc]  # `_w3` is an AsyncWeb3
             return response
 
         return request

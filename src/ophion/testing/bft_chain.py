@@ -36,7 +36,7 @@ FORKS: Final = ("berlin", "london")
 
 
 class KnownHeaders:
-    """The headers made so far, in the form that the engine reads."""
+    """The headers made so far, with the read methods that the engine calls."""
 
     def __init__(self, first: HashedHeader) -> None:
         self.by_hash = {first.hash: first}
@@ -91,7 +91,7 @@ def sealed_blocks(
 ) -> Iterator[tuple[HashedHeader, bytes]]:
     """Yield (header, RLP) of each block. The first block has timestamp `start`; blocks are one second apart.
 
-    Fewer `sealers` than a quorum produce invalid blocks.
+    With fewer `sealers` than a quorum, the blocks are invalid.
     """
     keys = sorted(KEYS[:count], key=lambda key: key.address)
     genesis = parse_genesis(bft_genesis_text(protocol, count))

@@ -1,4 +1,4 @@
-"""A node core without interfaces, threads or real time. `node/build.py` builds it."""
+"""A node core without interfaces, threads or real time, built by `node/build.py`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def open_core(
     key: PrivateKey = DEV_KEYS[0],
     clock: ManualClock | None = None,
 ) -> Iterator[TestCore]:
-    """Open a network in this directory, by default the development network. A second call is a restart."""
+    """Open a network in this directory, by default the development network. A second call simulates a restart."""
     clock = clock or ManualClock()
     store = open_store(path, durable=False)
     try:

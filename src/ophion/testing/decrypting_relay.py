@@ -74,19 +74,19 @@ class _Conversation:
             yield there.end, there.session.seal(said)
             here.has_greeted = True
             if there.has_greeted:
-                # after both Hellos, all messages are compressed
+                # after both nodes have sent Hello, all messages are compressed
                 here.session.is_compressed = there.session.is_compressed = True
                 here.pending += _payloads(here.session.feed(b""))
                 there.pending += _payloads(there.session.feed(b""))
 
 
 class DecryptingRelay(Relay):
-    """A relay that records every message that either side receives."""
+    """A relay that records every message that either node receives."""
 
     def __init__(self, target: int, target_key: PrivateKey, dialler_key: PrivateKey) -> None:
         super().__init__(target)
         self.to_target: list[bytes] = []
-        """Decrypted payloads."""
+        """Decrypted payloads of the messages to the target."""
         self.to_dialler: list[bytes] = []
         self._keys = (dialler_key, target_key)
         self._conversations: dict[socket.socket, _Conversation] = {}

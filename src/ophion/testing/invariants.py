@@ -1,11 +1,11 @@
-"""Property tests of contracts: random calls until an invariant breaks, then the shortest sequence that breaks it.
+"""Property tests of contracts: random calls search for the shortest sequence that breaks an invariant.
 
     result = check_invariants(chain, [token], {"supply": lambda: token.totalSupply() == total()}, seed=1)
     result.raise_failure()
 
 A run starts from a snapshot. Each step calls a random function of a target with random arguments from a random sender;
 reverts are expected. After each step every invariant is checked. A failing sequence is shortened: first by leaving out
-calls, then by smaller arguments. The seed replays a run.
+calls, then by smaller arguments. The same seed repeats a run.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _MAX_LENGTH = 4
 
 
 class InvariantBroken(OphionError):
-    """An invariant does not hold; the message has the shortest sequence of calls."""
+    """Raised when an invariant does not hold. The message has the shortest sequence of calls."""
 
 
 class Step(Struct, frozen=True):
-    """One call of a sequence."""
+    """One call in a sequence of random calls."""
 
     contract: Contract
     function: Function
@@ -52,16 +52,16 @@ class Step(Struct, frozen=True):
 
 
 class InvariantResult(Struct, frozen=True):
-    """Result of a search."""
+    """Result of a search for a broken invariant."""
 
     calls: int
-    """Calls, without those of shortening."""
+    """Number of calls, without the calls that shorten a sequence."""
     reverts: int
     seed: int
     invariant: str | None = None
     """The broken invariant; None when all hold."""
     sequence: tuple[Step, ...] = ()
-    """The shortest sequence that breaks it."""
+    """The shortest sequence that breaks the invariant."""
 
     def raise_failure(self) -> None:
         """Raise `InvariantBroken` when an invariant is broken."""
@@ -119,7 +119,7 @@ class _Search:
         if name == "address":
             return checksum_address(random.choice(self.addresses))
         if name == "bool":
-            return random.random() < 0.5  # a seeded generator
+            return random.random() < 0.5  # the random generator has a fixed seed
         if name.startswith(("uint", "int")):
             return self._number(name)
         if name == "string":
@@ -219,12 +219,13 @@ def check_invariants(
 ) -> InvariantResult:
     """Search for a sequence of calls that breaks an invariant.
 
-    Runs `runs` sequences of `depth` calls from the current state and restores it afterwards. `functions` are the names
-    of the functions to call, by default all. The result has the shortest sequence found; `raise_failure` makes it a
-    test failure.
+    Runs `runs` sequences of `depth` calls from the current state and restores this state afterwards. `functions` are
+    the names of the functions to call, by default all. The result has the shortest sequence found; `raise_failure`
+    turns a broken invariant into a test failure.
 
     The calls of a sequence are executed as if they were in one block. With `has_blocks`, each call is a transaction in
-    a block of its own: for contracts and invariants that depend on block number, time or fees. That is slower.
+    a block of its own. This mode is slower; it is for contracts and invariants that depend on block number, time or
+    fees.
     """
     with nullcontext() if has_blocks else without_blocks(chain):
         return _searched(chain, targets, invariants, runs, depth, seed, senders, functions)
@@ -253,7 +254,7 @@ def _searched(
             with chain.snapshot():
                 while name is None and len(steps) < depth:
                     steps.append(search.step())
-                    # a failed call changes nothing that an invariant is about
+                    # check the invariants only after a successful call, because a failed call does not change the state
                     name = search.broken() if search.apply(steps[-1]) else None
             if name is not None:
                 calls, reverts = search.calls, search.reverts

@@ -27,7 +27,7 @@ class Wire:
         self.name = name
         self.is_open = True
         self.waiting_bytes = 0
-        """Bytes that the other end does not read, where a test sets them."""
+        """Number of bytes that the other end has not read. Tests set this number."""
         self.sent: list[tuple[int, bytes]] = []
         """(code, payload) of every message that this end has sent."""
         self.ended: tuple[DisconnectReason, str] | None = None

@@ -1,4 +1,4 @@
-"""Connects two nodes in memory: real connections, sessions and sub-protocols, but no sockets, and any clock."""
+"""Connects two nodes in memory: real connections, sessions and sub-protocols, without sockets and with any clock."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class MemoryConnection:
         self.tasks = [asyncio.create_task(self.near.run()), asyncio.create_task(self.far.run())]
 
     async def peers(self) -> tuple[Peer, Peer]:
-        """Return the peers that each side sees after both Hellos; the dialler's peer is first."""
+        """Return the peers that each end sees after both Hellos; the dialler's peer is first."""
         while self.near.peer is None or self.far.peer is None:
             await asyncio.sleep(0)
             if all(task.done() for task in self.tasks):

@@ -1,4 +1,4 @@
-"""A pipe between two protocols of one event loop. It replaces sockets, also in virtual time."""
+"""A pipe between two protocols of one event loop. It replaces sockets, even in virtual time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MemoryTransport(asyncio.Transport):
         self._has_sent_end = self._is_finished = False
         self.far_end: MemoryTransport
         self.is_frozen = False
-        """Whether the other end has stopped reading, as a stopped process would."""
+        """Whether the other end has stopped reading, like a stopped process."""
 
     # --- writing ------------------------------------------------------------------------------------
 

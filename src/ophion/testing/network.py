@@ -34,7 +34,7 @@ _APIS: Final = "ADMIN,ETH,NET,WEB3,IBFT,QBFT,CLIQUE,TXPOOL,DEBUG,EEA"
 
 
 def member_key(index: int) -> PrivateKey:
-    """Return a public test key for one member."""
+    """Return a public test key for the validator or signer with this index."""
     return PrivateKey((0xC0FFEE + index).to_bytes(32, "big"))
 
 
@@ -48,7 +48,7 @@ def network_genesis(
 ) -> dict[str, Any]:
     """Return a genesis with free gas for these validators or signers. geth and GoQuorum accept it too.
 
-    `bft_options` are further members of the section of a BFT protocol.
+    `bft_options` are further keys of the section of a BFT protocol.
     """
     members = sorted(members)
     forks = ("homestead", "eip150", "eip155", "eip158", "byzantium", "constantinople", "petersburg", "istanbul")
@@ -105,17 +105,17 @@ class TestNetwork:
     ) -> None:
         """Set up a network.
 
-        `clocks`: seconds by which clocks of some nodes are ahead. `own`: further options of some nodes. `launchers`:
-        programs that run some nodes instead of the command. `tapped`: the node whose received messages are recorded.
-        `discovering`: nodes with discovery.
-        `bft_options`: further members of the section of a BFT protocol.
+        `clocks` has the seconds by which the clocks of some nodes are ahead. `own` has further options of some nodes.
+        `launchers` are programs that run some nodes instead of the command. `tapped` is the node whose received
+        messages are recorded. `discovering` are the nodes with discovery. `bft_options` are further keys of the section
+        of a BFT protocol.
         """
         count = validators + followers
         self.path = path
         self.engine = engine
         self.timeout_s = timeout_s
         self.keys = sorted((member_key(index) for index in range(validators)), key=lambda key: key.address)
-        """Validators in proposer order, then followers."""
+        """Keys of the validators in proposer order, then keys of the followers."""
         self.keys += [member_key(1000 + index) for index in range(followers)]
         self.ports = free_ports(count)
         self.taps = {
@@ -240,7 +240,7 @@ class TestNetwork:
         return all(len({self.block_hash(one, number) for one in chosen}) == 1 for number in range(since, lowest + 1))
 
     def wait(self, condition: Callable[[], bool], limit_s: float, what: str = "that") -> float:
-        """Wait for a condition; return how long that took."""
+        """Wait for a condition; return the elapsed seconds."""
         began = time.monotonic()
         while not condition():
             if time.monotonic() > began + limit_s:
@@ -249,7 +249,7 @@ class TestNetwork:
         return time.monotonic() - began
 
     def grow(self, blocks: int, limit_s: float, indexes: Iterable[int] | None = None) -> float:
-        """Wait until each of these nodes is `blocks` above the highest current head; return how long that took."""
+        """Wait until each of these nodes is `blocks` above the highest current head; return the elapsed seconds."""
         chosen = list(range(len(self.nodes)) if indexes is None else indexes)
         goal = max(self.heights(chosen)) + blocks
         return self.wait(lambda: min(self.heights(chosen)) >= goal, limit_s, f"block {goal}")
@@ -270,7 +270,7 @@ class TestNetwork:
             for node in self.nodes:
                 node.start()
         except BaseException:
-            # `__exit__` does not run after an error in `__enter__`
+            # close here, because Python does not call `__exit__` after an error in `__enter__`
             self.close()
             raise
         return self

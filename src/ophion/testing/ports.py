@@ -2,7 +2,7 @@
 
 The nodes of a network must know each other's ports before the first node starts. So ports are reserved as in a
 quickstart: outside of the ephemeral range, until the test process ends. Neither another test nor an outgoing connection
-can take them.
+can take these ports.
 """
 
 from __future__ import annotations

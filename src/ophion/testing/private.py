@@ -90,7 +90,8 @@ class PrivateClient:
     def receipt(self, marker: str, limit_s: float = 60.0) -> dict[str, Any]:
         """Wait until the marker is in a block; return the private receipt."""
         wait_for(lambda: self.node.rpc("eth_getTransactionReceipt", marker) is not None, limit_s, "the marker's block")
-        # the node waits some seconds for private states, and a busy machine may need longer
+        # wait longer than the node, which waits some seconds for private states, because a busy machine may need more
+        # time
         return wait_for(lambda: self._private_receipt(marker), limit_s, "its receipt")
 
     def _private_receipt(self, marker: str) -> dict[str, Any]:
@@ -108,5 +109,5 @@ def add_members(*keys: bytes) -> bytes:
 
 
 def remove_member(key: bytes) -> bytes:
-    """Encode removeParticipant(bytes)."""
+    """Encode the call removeParticipant(bytes) for the proxy of a flexible group."""
     return bytes.fromhex("1f52a8ee") + b"".join(word.to_bytes(32, "big") for word in (32, len(key))) + key

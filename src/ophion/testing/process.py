@@ -25,7 +25,9 @@ _WRONG_CLOCK = (
     "runpy.run_module('ophion', None, '__main__')"
 )
 _ALONE = ("--p2p-interface=127.0.0.1", "--p2p-port=0", "--discovery-enabled=false")
-"""Options for peers on loopback and a free port; `ophion dev` has no peers by default."""
+"""Options for peers on loopback with a free port. `ophion dev` needs no such options, because it has no peers by
+default.
+"""
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -58,7 +60,7 @@ def is_alive(pid: int) -> bool:
 
 
 class RpcFailure(Exception):
-    """A JSON-RPC error reply."""
+    """Raised for a JSON-RPC error reply."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         super().__init__(f"{error['code']} {error['message']}")
@@ -106,7 +108,7 @@ class NodeProcess:
         try:
             self._wait_for_ports(self._process)
         except BaseException:
-            # kill the process here, because the caller gets no object for that
+            # kill the process here, because after an error the caller gets no object to stop
             if self.is_running:
                 self.kill()
             raise

@@ -19,7 +19,7 @@ class Relay:
 
     def __init__(self, target: int) -> None:
         self.is_cut = False
-        """Whether the link is cut: open connections are closed and new ones refused."""
+        """Whether the link is cut: open connections are closed and new connections are refused."""
         self._target = target
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]

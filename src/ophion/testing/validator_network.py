@@ -26,11 +26,11 @@ _MAX_WAIT_S = 600.0
 
 
 class NetworkStalled(OphionError):
-    """The network made no block in time."""
+    """Raised when the network makes no block in time."""
 
 
 class ConsensusViolation(OphionError):
-    """Validators have broken a rule of the protocol."""
+    """Raised when validators have broken a rule of the protocol."""
 
 
 class ValidatorNetwork:
@@ -66,8 +66,8 @@ class ValidatorNetwork:
     def run(self, seconds: float | None = None, *, blocks: int | None = None, timeout_s: float = _MAX_WAIT_S) -> float:
         """Run for some seconds, or until there are `blocks` more blocks. Returns the virtual seconds that have passed.
 
-        All running nodes have the blocks then; in a partition, all running nodes of one group. Raises `NetworkStalled`
-        when the blocks do not come in time, and `ConsensusViolation` when validators break a rule.
+        Afterwards all running nodes have the blocks; in a partition, all running nodes of one group. Raises
+        `NetworkStalled` when the blocks do not come in time, and `ConsensusViolation` when validators break a rule.
         """
         start = self.now
         if blocks is None:
@@ -93,7 +93,7 @@ class ValidatorNetwork:
     # --- faults ---------------------------------------------------------------------------------
 
     def stop(self, *nodes: int) -> None:
-        """Stop nodes at once, as a crash does."""
+        """Stop nodes at once, like a crash."""
         for node in nodes:
             self._world.crash(node)
 
@@ -102,7 +102,8 @@ class ValidatorNetwork:
         for node in nodes:
             self._world.restart(node, keeps_disk)
             if not keeps_disk:
-                # a node without its votes may contradict them; that is no error of the protocol
+                # do not check the votes of this node, because a node without its vote store may contradict its earlier
+                # votes
                 checker = self._world.checker
                 checker.dishonest, checker.forgetful = checker.dishonest | {node}, checker.forgetful | {node}
 

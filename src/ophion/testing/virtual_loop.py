@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Deadlock(Exception):
-    """All tasks wait and no deadline is set."""
+    """Raised when all tasks wait and no deadline is set."""
 
 
 class _JumpingSelector(selectors.DefaultSelector):

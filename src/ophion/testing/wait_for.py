@@ -11,14 +11,14 @@ T = TypeVar("T")
 
 
 async def until(condition: Callable[[], object], limit_s: float = 60.0) -> None:
-    """Wait for a condition in other tasks."""
+    """Wait until other tasks make a condition true."""
     async with asyncio.timeout(limit_s):
-        while not condition():  # noqa: ASYNC110  # any condition, from anywhere: there is no event to wait for
+        while not condition():  # noqa: ASYNC110  # the condition has no event to wait for
             await asyncio.sleep(0.001)
 
 
 def wait_for(condition: Callable[[], T], limit_s: float = 180.0, what: str = "that") -> T:
-    """Wait for a condition about other processes; return its value."""
+    """Wait until other processes make a condition true; return its value."""
     deadline = time.monotonic() + limit_s
     while not (found := condition()):
         if time.monotonic() > deadline:

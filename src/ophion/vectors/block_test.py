@@ -1,6 +1,6 @@
 """Runner for BlockchainTests: imports chains into a real database.
 
-Valid blocks must be imported and invalid ones rejected; then head and state must match.
+The node must import valid blocks and reject invalid blocks. Then head and state must match.
 """
 
 from __future__ import annotations

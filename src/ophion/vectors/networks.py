@@ -50,7 +50,7 @@ _TRANSITION: Final = re.compile(
     r"(?P<before>\w+?)To(?P<after>\w+)At(?P<kind>Time|Diff)?(?P<point>[0-9A-Fa-f]+)(?P<k>k?)"
 )
 _DAO: Final = "Dao"
-# the public vectors were made with these values, but state them only from Prague on
+# the public test vectors use these blob parameters, but only vectors of Prague and later forks state them
 _BPO_DEFAULTS: Final = {
     Milestone.BPO1: BlobParameters(10, 15, 8_346_193),
     Milestone.BPO2: BlobParameters(14, 21, 11_684_671),
@@ -68,7 +68,7 @@ def milestone_named(name: str) -> Milestone | None:
 def network_spec(name: str, config: dict[str, Any]) -> ChainSpec | None:
     """Return the chain specification of a network name; None if a fork is unknown.
 
-    `config` is the member `config` of newer vectors, with chain id and blob schedule.
+    `config` is the JSON key `config` of newer vectors, with chain id and blob schedule.
     """
     spec = _named_spec(name)
     if spec is None:

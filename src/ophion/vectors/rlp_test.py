@@ -42,7 +42,7 @@ def _problem(value: Any, encoded: bytes) -> str:
 
 
 def _encodable(value: Any) -> rlp.Encodable:
-    """Convert JSON to an RLP value: numbers are scalars, `#` starts a big decimal, other text is its bytes."""
+    """Convert JSON to an RLP value: numbers are scalars, `#` starts a big decimal, other text stands for its bytes."""
     if isinstance(value, list):
         return [_encodable(item) for item in value]
     if isinstance(value, int):

@@ -29,5 +29,5 @@ class Keyring:
         return self._keys.get(address)
 
     def add(self, key: PrivateKey) -> None:
-        """Sign for one more account."""
+        """Add the key of an account, so that this node can sign for the account."""
         self._keys[key.address] = key

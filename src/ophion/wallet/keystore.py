@@ -22,10 +22,10 @@ CIPHER: Final = "aes-128-ctr"
 SCRYPT_N: Final = 1 << 18
 SCRYPT_R: Final = 8
 MAX_KDF_BYTES: Final = 1 << 30
-"""Maximum memory of one key derivation; a larger file is refused."""
+"""Maximum memory of one key derivation in bytes. A key file that needs more memory is refused."""
 MAX_KDF_ROUNDS: Final = 10_000_000
 _MAX_OPENSSL_BYTES: Final = (1 << 31) - 2
-"""The largest limit that hashlib accepts; `MAX_KDF_BYTES` is the limit that counts."""
+"""The largest memory limit that hashlib accepts. The effective limit is `MAX_KDF_BYTES`."""
 _KEY_BYTES: Final = 32
 
 
@@ -52,7 +52,7 @@ def encrypt(key: PrivateKey, password: str, token: Callable[[int], bytes], scryp
 
 
 def decrypt(content: bytes, password: str) -> PrivateKey:
-    """Return the key of an encrypted key file; `KeyFileError` for a wrong password or an unreadable file."""
+    """Return the key of an encrypted key file. Raises `KeyFileError` for a wrong password or an unreadable file."""
     crypto = _crypto(content)
     try:
         if crypto["cipher"] != CIPHER:

@@ -14,6 +14,6 @@ def message_hash(message: bytes) -> Hash32:
 
 
 def sign_hash(key: PrivateKey, digest: Hash32) -> Signature:
-    """Return r, s and v, with v 27 or 28."""
+    """Sign a hash. Returns r, s and v, with v 27 or 28."""
     signature = key.sign(digest)
     return signature[:64] + bytes([signature[64] + _V_OFFSET])

@@ -19,11 +19,11 @@ from ophion.primitives.types import Address, Hash32, Signature
 _ORDER: Final = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 _SECP256K1_OID: Final = bytes.fromhex("06052b8104000a")
 _POINT_PREFIX: Final = bytes.fromhex("044104")
-"""DER octet string of an uncompressed point."""
+"""Prefix of the DER octet string that holds an uncompressed point."""
 
 
 class Pkcs11Key(Struct, frozen=True):
-    """Where a key is."""
+    """Location of a key in a security module."""
 
     library: Path
     """PKCS #11 library of the module."""
@@ -38,7 +38,9 @@ class Pkcs11Key(Struct, frozen=True):
 
 
 class Pkcs11Signer:
-    """Signs digests with a key in a module. Thread-safe. A process logs in to a token once, so it has one signer."""
+    """Signs digests with a key in a module. Thread-safe. A process can log in to a token only once, so it uses one
+    signer.
+    """
 
     def __init__(self, place: Pkcs11Key) -> None:
         """Log in and find the key. Raises `KeyFileError`."""
@@ -75,7 +77,7 @@ class Pkcs11Signer:
         return self._with_recovery(digest, raw)
 
     def close(self) -> None:
-        """Log out."""
+        """Log out of the security module."""
         with self._lock:
             self._forget()
 

@@ -18,7 +18,7 @@ from ophion.primitives.hexcodec import HexError, parse_data_lenient
 from ophion.primitives.types import Hash32
 
 Member: TypeAlias = tuple[str, str]
-"""Type and name of a member."""
+"""Type and name of one field of an EIP-712 structure."""
 Types: TypeAlias = Mapping[str, Sequence[Member]]
 
 _DOMAIN: Final = "EIP712Domain"
@@ -45,7 +45,7 @@ _WORD: Final = 32
 
 
 class TypedDataError(OphionError):
-    """Typed data cannot be hashed."""
+    """Raised when typed data cannot be hashed."""
 
     def __init__(self, place: str, problem: str) -> None:
         super().__init__(f"{place}: {problem}")
@@ -104,7 +104,7 @@ class _Encoder:
         self._left = _MAX_VALUES
 
     def struct_hash(self, name: str, value: Any, place: str, depth: int) -> Hash32:
-        """Hash a structure: its type and its members."""
+        """Hash a structure: its type and its fields."""
         if not isinstance(value, dict):
             raise TypedDataError(place, f"an object ({name}) is expected")
         words = [self._type_hash(name)]
@@ -121,7 +121,7 @@ class _Encoder:
         return known
 
     def _referenced(self, name: str) -> set[str]:
-        """Return the names of all structures that a type refers to, including itself."""
+        """Return the names of all structures that a type refers to, including the type itself."""
         found: set[str] = set()
         waiting = [name]
         while waiting:

@@ -19,7 +19,7 @@ SET_CODE: Final = 4
 
 AccessList: TypeAlias = Sequence[tuple[Address, Sequence[Hash32]]]
 Authorization: TypeAlias = tuple[int, Address, int, int, int, int]
-"""Chain id, address, nonce, y parity, r, s."""
+"""An authorization as a tuple: chain id, address, nonce, y parity, r, s."""
 
 _UNPROTECTED: Final = 27
 _PROTECTED: Final = 35
@@ -30,7 +30,7 @@ class UnsignedTransaction(Struct, frozen=True, kw_only=True):
 
     type: int
     chain_id: int | None
-    """None for a legacy transaction without replay protection (before EIP-155)."""
+    """Chain id. None for a legacy transaction without replay protection (before EIP-155)."""
     nonce: int
     gas: int
     to: Address | None
@@ -38,7 +38,7 @@ class UnsignedTransaction(Struct, frozen=True, kw_only=True):
     value: int = 0
     input: bytes = b""
     gas_price: int = 0
-    """Only for types 0 and 1."""
+    """Gas price of a transaction of type 0 or 1. Other types ignore it."""
     max_fee_per_gas: int = 0
     max_priority_fee_per_gas: int = 0
     access_list: AccessList = ()

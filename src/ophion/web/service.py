@@ -1,7 +1,7 @@
-"""Returns the files of the web interface by path. They are read from disk once, at the first request.
+"""Returns the files of the web interface by path. The files are read from disk once, at the first request.
 
 Only files found at that time are served, so no path can lead out of the folder. The path of a view follows the `#` in
-the URL. A plain path such as `/block/12`, as other explorers use it, is redirected there.
+the URL. A plain path such as `/block/12`, which other explorers use, is redirected to the view.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Makes the small Clique chain in this folder, and longer chains for tests that interrupt an import.
 
-The bytes are the same each time: public test keys, deterministic signatures, fixed timestamps. The chain has an example
-of most things: both header forms (London begins in block 8), epoch blocks, a vote that adds a third signer, transfers
-to new and old accounts, a contract with storage and logs, and a failed transaction.
+The bytes are the same each time: public test keys, deterministic signatures, fixed timestamps. The chain has both
+header forms (London begins in block 8), epoch blocks, a vote that adds a third signer, transfers to new and old
+accounts, a contract with storage and logs, and a failed transaction.
 
-    python -m tests.data.small_chain.make        writes genesis.json and blocks.rlp anew
+    python -m tests.data.small_chain.make        writes genesis.json and blocks.rlp again
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LONDON = 8
 _EPOCH = 10
 _START = 1_700_000_000
 
-# SSTORE(calldata[0:32], calldata[32:64]), then LOG1 of all calldata under the first word
+# this code runs SSTORE(calldata[0:32], calldata[32:64]), then LOG1 of all calldata with the first word as topic
 _KEEPER = bytes.fromhex("602035600035556000353660006000373660" + "00a100")
 _DEPLOYMENT = bytes((0x60, len(_KEEPER), 0x80, 0x60, 0x0B, 0x60, 0x00, 0x39, 0x60, 0x00, 0xF3)) + _KEEPER
 
@@ -86,7 +86,7 @@ class _Author:
             return legacy_transaction(
                 key, nonce, to=None, data=_DEPLOYMENT, gas=200_000, gas_price=price, chain_id=_CHAIN_ID
             )
-        if number % 7 == 3 and position == 1:  # too little gas for the storage: included, but failed
+        if number % 7 == 3 and position == 1:  # the gas does not cover the storage change, so this call fails
             return self._call(key, nonce, word, 25_000)
         if (number + position) % 3 == 0:
             return self._call(key, nonce, word, 100_000)
@@ -103,7 +103,7 @@ class _Author:
 
 
 def make_chain(folder: Path, blocks: int = BLOCKS, transactions: int = TRANSACTIONS_A_BLOCK) -> tuple[Path, Path]:
-    """Write a chain and its genesis into a folder; return (genesis file, block file)."""
+    """Write a chain and its genesis into a folder. Returns the genesis file and the block file."""
     text = json.dumps(genesis_document(), indent=2) + "\n"
     genesis = parse_genesis(text)
     engine = CliqueEngine(genesis.spec)
@@ -129,7 +129,7 @@ def _genesis_block(chain: Chain) -> bytes:
 
 
 def _keeper_address() -> bytes:
-    # the first transaction of the first account: RLP of [address, 0]
+    # the first transaction of the first account creates the contract, so hash the RLP list [account, nonce 0]
     return keccak256(b"\xd6\x94" + DEV_KEYS[0].address + b"\x80")[12:]
 
 
@@ -155,7 +155,7 @@ def _add_block(
 
 
 def _signer(chain: Chain, engine: CliqueEngine) -> PrivateKey:
-    """Return the in-turn signer. In every fifth block, return an out-of-turn signer."""
+    """Return the in-turn signer; in every fifth block, return an out-of-turn signer."""
     number = chain.head.number + 1
     snapshot = engine.snapshot(chain.head, chain)
     able = sorted(

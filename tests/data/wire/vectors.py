@@ -14,5 +14,5 @@ def _all() -> dict[str, bytes]:
 
 
 def vector(name: str) -> bytes:
-    """Return the bytes of a named vector."""
+    """Return the bytes of a named test vector."""
     return _all()[name]

@@ -1,4 +1,4 @@
-"""Records which functions of Ophion a process calls; put this folder on PYTHONPATH.
+"""Records the functions of Ophion that a process calls. The folder must be on PYTHONPATH.
 
 At exit, the file named by `FLOWS` holds a list of flows. A new flow begins with each HTTP input. A flow is a list of
 `[file, function]`. Repeated calls of a function by the same caller in the same thread are listed once. Functions of the

@@ -1,4 +1,4 @@
-"""Addresses as text and bytes; the checksums are the examples of EIP-55."""
+"""Tests addresses as text and bytes. The checksums are the examples of EIP-55."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Artifacts of different compilers."""
+"""Tests artifacts of different compilers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ABI codec agrees with eth-abi, and refuses what is not an encoding."""
+"""The ABI codec agrees with eth-abi, and refuses invalid encodings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions, events and errors of an ABI."""
+"""Tests functions, events and errors of an ABI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codecs by the names of types; examples of the ABI modules."""
+"""Codecs for type names, tested with examples of the ABI modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes load steps with the results of a network of a given capacity."""
+"""Makes load steps whose results simulate a network of a given capacity."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ophion.bench.load_step import Block, Shape, Step
 def step_of(
     rate: float,
     seconds: float = 4.0,
-    shape: Shape = Shape(1, 8),  # noqa: B008  # a frozen value
+    shape: Shape = Shape(1, 8),  # noqa: B008  # Shape is immutable
     capacity: float = 1_000.0,
     period: float = 1.0,
     refused: str | None = None,
     gas_limit: int = 30_000_000,
 ) -> Step:
-    """Return a step. Transactions wait for the next block, and longer if the network is overloaded."""
+    """Return a load step whose transactions wait for the next block, and longer if the network is overloaded."""
     sent = round(rate * seconds)
     step = Step(rate, seconds, shape, sent=sent, answer_s=[0.002] * sent)
     for number in range(sent):

@@ -1,4 +1,4 @@
-"""Load steps against a slow node."""
+"""Tests load steps against a slow node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SLOW_S = 0.05
 
 
 def played(answer: Callable[[str, list[Any]], dict[str, Any]], senders: Senders, steps: int) -> list[Step]:
-    """Run steps of three transactions each; every answer takes some time."""
+    """Run steps of three transactions each. Every answer takes some time."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while not reader.at_eof():
@@ -46,8 +46,8 @@ def played(answer: Callable[[str, list[Any]], dict[str, Any]], senders: Senders,
 
 
 def test_every_question_gets_its_own_answer_when_a_step_ends_in_the_middle_of_one() -> None:
-    """Regression: when the end of a step interrupted the block poller, the next request received the poller's
-    answer.
+    """Regression: when the end of a step interrupted the block poller, the next request received the answer for the
+    poller.
     """
 
     def answer(method: str, params: list[Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from tests.unit.bench.steps import step_of
 
 
 def found(capacity: float, budget_s: float = 10_000.0, most: float | None = None, shape: Shape | None = None) -> Found:
-    """Search on a network with this capacity; return the result.
+    """Search on a network with this capacity and return the result.
 
     Load whose shape is not `shape` gets a tenth of the capacity.
     """
@@ -55,9 +55,7 @@ def test_the_search_ends_in_time() -> None:
 
 
 def test_what_was_kept_is_not_forgotten_when_a_network_does_not_recover() -> None:
-    """After an overload, the network sustains no rate any more. The result is the last sustained rate, marked as
-    unconfirmed.
-    """
+    """After an overload, the network sustains no rate. The result is the last sustained rate, marked as unconfirmed."""
     clock, is_spoilt = ManualClock(), False
 
     async def run(rate: float, seconds: float, used: Shape) -> Step:

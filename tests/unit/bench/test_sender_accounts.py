@@ -31,7 +31,7 @@ def test_other_accounts_go_on_while_there_are_any() -> None:
 
 
 def test_the_same_nonce_gives_the_same_transaction() -> None:
-    """Signing is deterministic. So a refused transaction can be sent again, and an accepted transaction is
-    recognised.
+    """Signing is deterministic, so the tool can send a refused transaction again and recognises an accepted
+    transaction.
     """
     assert Senders(KEYS, 1, 5).sign(6) == Senders(KEYS, 1, 5).sign(6)

@@ -1,4 +1,4 @@
-"""Ancestor hashes for BLOCKHASH: across the canonical chain, side branches and uncommitted blocks."""
+"""Tests ancestor hashes for BLOCKHASH: across the canonical chain, side branches and uncommitted blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks decoded from and encoded to RLP."""
+"""Tests blocks decoded from and encoded to RLP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blob gas prices from excess blob gas, and back."""
+"""Blob gas prices computed from excess blob gas, and the inverse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Splitting files into blocks."""
+"""Tests that files are split into blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The block producers of the next block."""
+"""Tests the block producers of the next block."""
 
 from __future__ import annotations
 

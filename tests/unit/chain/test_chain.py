@@ -1,4 +1,4 @@
-"""The committed chain: genesis, reads, and events."""
+"""Tests the committed chain: genesis, reads, and events."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def test_a_database_keeps_the_rules_its_blocks_were_made_with(tmp_path: Path) ->
     with workshop(tmp_path, dev_genesis("berlin")) as shop:
         for block in shop.branch(3):
             shop.put(block)
-        kept = shop.chain.store.meta(RULES_KEY)
+        rules = shop.chain.store.meta(RULES_KEY)
     with (
         pytest.raises(GenesisError, match="up to block 3.*chainId was 2018 and is 5"),
         workshop(tmp_path, dev_genesis("berlin", [("chainId", 5)])),
     ):
         pass
     with workshop(tmp_path, dev_genesis("berlin", [("londonBlock", 4)])) as shop:
-        assert shop.chain.store.meta(RULES_KEY) != kept
+        assert shop.chain.store.meta(RULES_KEY) != rules
         for block in shop.branch(1):
             shop.put(block)
     with (

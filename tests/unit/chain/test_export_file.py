@@ -1,4 +1,4 @@
-"""Export of chains into files."""
+"""Tests the export of chains into files."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.unit.chain.workshop import file_of, workshop
 
 def test_an_exported_chain_can_be_imported(tmp_path: Path) -> None:
     path = tmp_path / "out.rlp"
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     with workshop(tmp_path / "source") as shop:
         for block in shop.branch(3):
             shop.put(block)
         head = shop.chain.head
-        assert export_blocks(shop.chain.store, path, on_progress=lambda *done: told.append(done)) == 4
-    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+        assert export_blocks(shop.chain.store, path, on_progress=lambda *done: progress.append(done)) == 4
+    assert progress == [(1, 4), (2, 4), (3, 4), (4, 4)]
     with workshop(tmp_path / "target") as shop:
         BlockFileImport(shop.core, SystemClock()).run([path])
         assert shop.chain.head == head

@@ -1,4 +1,4 @@
-"""Suggested gas prices and the fee history."""
+"""Tests suggested gas prices and the fee history."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def test_history_has_one_entry_per_block_and_one_more_base_fee(tmp_path: Path) -
 
 
 def test_a_long_history_is_the_same_as_its_short_ones(tmp_path: Path) -> None:
-    """A short history equals the end of a long history, although few blocks are read on the event loop and many in a
-    lane.
+    """A short history equals the end of a long history. The event loop reads short histories, and a worker thread reads
+    long histories.
     """
 
     async def story(core: TestCore) -> None:
@@ -160,7 +160,7 @@ def test_a_short_history_is_kept_until_head_or_prices_change(tmp_path: Path) -> 
         core.mining.floor.min_gas_price = 1000
         await core.mine()
         assert await fees.fee_history(5, head, [50.0]) is not first
-        for share in range(100):  # the cache of histories is bounded
+        for share in range(100):  # a hundred different requests must not exceed the size limit of the cache
             await fees.fee_history(2, core.chain.head, [float(share)])
         assert len(fees._histories) <= 64
 

@@ -117,7 +117,7 @@ async def refused(core: TestCore, all_fees: Sequence[tuple[str, Fees]]) -> list[
 
 
 async def fill(core: TestCore, history: str) -> None:
-    """Make ten blocks: empty, full, or each with a transaction that pays a tip of one wei."""
+    """Make ten blocks that are empty, full, or have one transaction with a tip of one wei each."""
     core.mining.floor.min_gas_price = 0
     for number in range(0 if history == "none" else 10):
         enough = 4 * (core.queries.next_base_fee() or 0) + 10

@@ -1,4 +1,4 @@
-"""The route from one head to another."""
+"""Tests the route from one head to another."""
 
 from __future__ import annotations
 
@@ -58,6 +58,6 @@ def test_going_back_to_an_ancestor_only_removes() -> None:
 def test_branches_without_a_common_block_are_an_error() -> None:
     tree, other = Tree(), Tree()
     blocks = tree.branch(tree.chain.genesis, 2, b"a")
-    stranger = other.branch(other.chain.genesis, 2, b"b")
+    foreign_block = other.branch(other.chain.genesis, 2, b"b")
     with pytest.raises(UnknownParent):
-        head_change(Tip(stranger[1], 0), blocks[1], tree.chain)
+        head_change(Tip(foreign_block[1], 0), blocks[1], tree.chain)

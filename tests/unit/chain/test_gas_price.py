@@ -1,4 +1,4 @@
-"""Percentiles over counted prices."""
+"""Tests percentiles over counted prices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers cached in front of the database."""
+"""Tests headers cached in front of the database."""
 
 from __future__ import annotations
 

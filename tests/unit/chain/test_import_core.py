@@ -1,4 +1,4 @@
-"""The import: all rules of body and results, fork choice, bad blocks, batches."""
+"""Tests the import: all rules of body and results, fork choice, bad blocks, batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ophion.primitives.block import HashedHeader
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 from tests.unit.chain.workshop import MINER, Workshop, workshop
 
-# PUSH1 1; NUMBER; SUB; BLOCKHASH; PUSH1 0; SSTORE: stores the hash of the previous block
+# this code stores the hash of the previous block: PUSH1 1; NUMBER; SUB; BLOCKHASH; PUSH1 0; SSTORE
 KEEP_PARENT_HASH = bytes.fromhex("6001430340600055")
 
 
@@ -227,7 +227,7 @@ def test_blockhash_knows_ancestors_on_the_canonical_chain_in_a_batch_and_on_a_si
         main = source.branch(3)
         for block in main:
             source.put(block)
-        # made on the canonical chain, where BLOCKHASH reads the database
+        # this block extends the canonical chain, where BLOCKHASH reads the database
         asking = source.block(transactions=[deploy(3)])
         source.put(asking)
         assert kept(source, asking.header, 3) == main[2].header.hash
@@ -277,7 +277,7 @@ def test_ommers_earn_a_reward_that_the_state_root_shows(tmp_path: Path) -> None:
         body = Body.of([], [side.encode()], None)
         block = shop.block(ommers_hash=body.ommers_hash)
         with pytest.raises(InvalidBlock, match="state root"):
-            # the ommer adds a reward that the block template did not include, so the state root differs
+            # the ommer earns a reward that the template did not include, so the state root differs
             shop.put(ChainBlock(block.header, body))
 
 

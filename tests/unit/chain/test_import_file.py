@@ -1,4 +1,4 @@
-"""Block files: the public chain with proof of work, continuation, bad blocks, damage."""
+"""Tests block files: the public chain with proof of work, continuation, bad blocks, damage."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def test_a_public_chain_with_real_work_is_imported_to_its_head(tmp_path: Path) -
 def test_the_standard_chain_of_all_forks_is_imported_to_its_head(tmp_path: Path) -> None:
     folder = shared_path("fixtures", "rpc-standard")
     genesis = parse_genesis((folder / "genesis.json").read_bytes())
-    genesis = replace(genesis, spec=replace(genesis.spec, is_dev=True))  # its early seals have no valid proof of work
+    # the first blocks have no valid proof of work, and a development network does not check it
+    genesis = replace(genesis, spec=replace(genesis.spec, is_dev=True))
     with workshop(tmp_path, genesis) as shop:
         assert run(shop, folder / "chain.rlp").blocks == 54
         assert shop.chain.head.hash.hex() == "d226371d0b1551adb03fb52b71f08e3e11247fe9b1af994768af8cdaa8e7dcd7"
@@ -104,7 +105,7 @@ def test_a_bad_block_stops_the_import_and_everything_before_it_stays(tmp_path: P
         with pytest.raises(InvalidBlock, match="^Invalid block at block number 4 .*state root") as caught:
             run(shop, path)
         assert caught.value.hash == bad.header.hash
-        del caught  # the traceback refers to the execution, which holds the database
+        del caught  # drop the exception, because its traceback refers to the execution, which keeps the database open
         assert shop.chain.head == good[2].header
     with workshop(tmp_path / "target") as shop:
         assert shop.chain.head == good[2].header

@@ -1,4 +1,4 @@
-"""`Importer`: outcomes, order, events, and blocks that are executed only once."""
+"""Tests `Importer`: outcomes, order, events, and blocks that are executed only once."""
 
 from __future__ import annotations
 

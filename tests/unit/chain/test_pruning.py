@@ -1,4 +1,4 @@
-"""Pruning removes old states and leaves all other data intact, with any events between the steps of a round."""
+"""Pruning removes old states and leaves all other data intact, for any events between the steps of a round."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COUNTER = b"\xcc" * 20
 
 
 class Make(Struct):
-    """Makes worlds whose databases write branches in full or as deltas."""
+    """Makes test chains whose databases write trie branches in full or as deltas."""
 
     writes_changes: bool
 
@@ -64,7 +64,7 @@ def nodes(store: Store) -> int:
 
 
 def pruned(store: Store, keep: int, most: int = 1_000_000) -> tuple[int, int]:
-    """Run a whole round; return the numbers of removed states and deleted nodes."""
+    """Run a whole round. Returns the numbers of removed states and deleted nodes."""
     head = store.head()
     assert head is not None
     round = store.begin_pruning(head[1] - keep)
@@ -95,9 +95,9 @@ def test_old_states_go_and_the_others_stay(make: Make, tmp_path: Path, most: int
     world.extend(*blocks)
     before = nodes(world.store)
     assert pruned(world.store, 10, most) == (29, before - nodes(world.store))
-    # with deltas, the versions on which they are based stay for a while
+    # a stored delta keeps the node version that it refers to, so pruning frees fewer nodes
     assert nodes(world.store) < (before * 2 // 3 if make.writes_changes else before // 2)
-    # the head, the ten blocks before it, and the genesis
+    # the chain head, the ten blocks before the head and genesis keep their states
     assert [is_there(world.store, block) for block in blocks] == [False] * 29 + [True] * 11
     assert is_there(world.store, world.genesis)
     assert world.store.check(10) == []
@@ -109,8 +109,8 @@ def test_old_states_go_and_the_others_stay(make: Make, tmp_path: Path, most: int
 
 
 def test_what_stays_is_packed(make: Make, tmp_path: Path) -> None:
-    """After pruning, the average entry takes less space, because large branches are deleted and the leaves fill their
-    pages.
+    """After pruning, the average trie node takes less space, because large branches are deleted and the leaves fill
+    their pages.
     """
 
     def bytes_each() -> float:
@@ -210,8 +210,8 @@ def test_branches_within_the_history_survive_and_become_the_chain(make: Make, tm
 
 
 def test_siblings_with_the_same_state_keep_it_for_each_other(make: Make, tmp_path: Path) -> None:
-    """Two sibling blocks have the same state, which is written twice. Blocks on either branch refer to that branch's
-    nodes.
+    """Two sibling blocks have the same state, which is written twice. Blocks on either branch refer to the nodes of
+    that branch.
     """
     world = make(tmp_path / "db")
     trunk = grown(world, 20)
@@ -245,8 +245,8 @@ def test_a_state_that_recurs_is_kept_for_its_last_block(make: Make, tmp_path: Pa
 
 
 def test_blocks_come_in_between_the_steps_of_a_round(make: Make, tmp_path: Path) -> None:
-    """Blocks are committed at random moments of a pruning round, and blocks executed before the round are written after
-    it.
+    """Blocks are committed at random moments of a pruning round. Blocks executed before the round are written
+    after it.
     """
     for seed in range(20):
         order = random.Random(seed)
@@ -346,8 +346,8 @@ def test_what_was_dropped_is_counted(tmp_path: Path) -> None:
     world.extend(*blocks)
     before = nodes(world.store)
     steps = rounds.steps(20)
-    next(steps).take()  # the step that begins the round
-    next(steps).take()  # the step that removes old roots
+    next(steps).take()  # the step begins a pruning round
+    next(steps).take()  # the step removes old state roots
     next(steps)
     assert (rounds.dropped.rounds, rounds.dropped.sweeps, rounds.dropped.states) == (1, 0, 3), "a round that goes on"
     for step in steps:
@@ -386,8 +386,8 @@ def test_a_node_drops_states_while_it_makes_blocks(tmp_path: Path, monkeypatch: 
 
         asyncio.run(story())
         assert chain.store.check(10) == []
-        kept = [number for number in range(61) if _has_state(chain, number)]
-        assert kept == [0, *range(60 - 16, 61)]
+        stored_states = [number for number in range(61) if _has_state(chain, number)]
+        assert stored_states == [0, *range(60 - 16, 61)]
     lanes.close()
 
 
@@ -411,7 +411,7 @@ def _has_state(chain: object, number: int) -> bool:
 def test_a_database_shows_whether_states_were_dropped(tmp_path: Path, make: Make) -> None:
     world = make(tmp_path)
     assert not has_dropped_states(world.store)
-    # blocks without changes have the state of the genesis, which is always stored
+    # blocks without transactions have the state of genesis, which is always stored
     still = [world.block(world.genesis, [])]
     for _ in range(4):
         still.append(world.block(still[-1], []))

@@ -1,4 +1,4 @@
-"""Blocks by reference, the pending block, and blocks that are not announced yet."""
+"""Tests blocks by reference, the pending block, and blocks that are not announced yet."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def told(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **options:
 
 
 def ask(core: TestCore, view: Any, code: bytes, overrides: EnvOverrides | None = None) -> int:
-    """Run code as a contract creation at a block; return the word that it returns."""
+    """Run code as a contract creation at a block, and return the resulting word."""
     env = view.env if overrides is None else view.env_with(overrides)
     request = CallRequest(sender=SOMEBODY, to=None, gas=1_000_000, input=code)
     outcome = call(view.state, env, request, (), 1.0)
@@ -180,8 +180,8 @@ def test_callers_share_one_build_of_the_pending_block(tmp_path: Path) -> None:
 
 
 def test_however_often_the_pool_changes_one_pending_block_is_built_at_a_time(tmp_path: Path) -> None:
-    """Each change of the pool invalidates the pending block. Many requests must not fill a lane with builds of
-    the pending block.
+    """Each change of the pool invalidates the pending block. Many requests must not fill a worker queue with builds of
+    pending blocks.
     """
 
     async def story(core: TestCore) -> None:
@@ -208,7 +208,7 @@ def test_however_often_the_pool_changes_one_pending_block_is_built_at_a_time(tmp
         gate.set()
         views = await asyncio.gather(*asking)
         assert (most, built) == (1, 2), "the one that ran, and one for all who came after"
-        # the gate opened after the last change, so all later builds include all transactions
+        # the later builds start after the last transaction was sent, so they include every transaction
         assert [view.body.transaction_count for view in views[1:]] == [10] * 9
 
     told(tmp_path, story)
@@ -266,7 +266,7 @@ def test_a_block_on_disk_is_not_shown_before_it_is_announced(tmp_path: Path) -> 
         seen: list[object] = []
 
         def in_between(event: object) -> None:
-            # called after the block is written and before `Queries` is notified of it
+            # the chain calls this function after it has written the block and before it notifies `Queries`
             seen.extend((core.queries.receipt_json(hash, False), core.queries.header(1), core.queries.head_number))
 
         core.chain.events._callbacks.insert(0, in_between)

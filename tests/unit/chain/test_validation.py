@@ -1,4 +1,4 @@
-"""Body and results against the header; test_import_core.py tests the other rules."""
+"""Checks body and results against the header. test_import_core.py tests the other rules."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Workshop:
         extra: bytes = b"",
         **changes: Any,
     ) -> ChainBlock:
-        """Make a block on `parent` (default: the head); header fields can be changed afterwards."""
+        """Make a block on `parent` (default: the head). Header fields can be changed afterwards."""
         parent = parent or self.chain.head
         preferences = BlockPreferences(timestamp=parent.timestamp + seconds, author=MINER, extra_data=extra)
         draft = self.chain.engine.prepare(parent, preferences, self.core)
@@ -73,7 +73,7 @@ class Workshop:
         return blocks
 
     def transfer(self, parent: HashedHeader) -> bytes:
-        """Return a transfer for the block after `parent`. Its nonce assumes one transfer in each earlier block."""
+        """Return a transfer for the block after `parent`. The nonce assumes one transfer in each earlier block."""
         return legacy_transaction(DEV_KEYS[1], parent.number, to=b"\x0d" * 20, value=1, chain_id=2018)
 
     def put(self, block: ChainBlock) -> Staged:
@@ -83,7 +83,7 @@ class Workshop:
         return staged
 
     def forget(self) -> None:
-        """Release every execution. This process can open the database again only after that."""
+        """Release every execution, so that this process can open the database again."""
         self.core.discard()
         self._executions.clear()
         gc.collect()
@@ -102,7 +102,9 @@ def file_of(blocks: Sequence[ChainBlock]) -> bytes:
 
 @contextmanager
 def workshop(path: Path, genesis: Genesis | None = None) -> Iterator[Workshop]:
-    """Open the dev network under Petersburg, or another network, in this directory. A second call is a restart."""
+    """Open the dev network under Petersburg, or another network, in this directory. A second call simulates a
+    restart.
+    """
     store = open_store(path, durable=False)
     try:
         given = genesis or dev_genesis("petersburg")

@@ -1,4 +1,4 @@
-"""Compatibility of a later genesis file with existing blocks."""
+"""Tests the compatibility of a later genesis file with existing blocks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ETHASH = {"chainId": 7, "homesteadBlock": 5, "londonBlock": 20, "ethash": {}}
 
 
 def _refusal(before: dict[str, Any], after: dict[str, Any], number: int, timestamp: int = 0, **top: Any) -> str:
-    """Return why the second file is refused for a chain made with the first file up to this block.
+    """Return the reason why a second genesis file is refused for a chain that the first file has made up to this block.
 
-    Empty if accepted.
+    The text is empty if the file is accepted.
     """
     first, second = (
         parse_genesis(json.dumps({"config": config, "difficulty": 1, "gasLimit": 5000, **more}))
@@ -76,15 +76,16 @@ def test_a_rule_of_blocks_that_exist_is_not_changed(before: dict[str, Any], chan
     [
         (_QBFT, {"londonBlock": 11}),
         (_QBFT, {"shanghaiTime": 1001}),
-        (_QBFT, {"byzantiumBlock": 0, "petersburgBlock": 0}),  # implied by Berlin
-        (_QBFT, {"muirGlacierBlock": 0}),  # without a difficulty bomb, it has no effect
+        (_QBFT, {"byzantiumBlock": 0, "petersburgBlock": 0}),  # Berlin implies these two forks
+        (_QBFT, {"muirGlacierBlock": 0}),  # Muir Glacier only delays the difficulty bomb, which QBFT does not have
         (_QBFT, {"qbft": {"epochlength": 200, "blockreward": "5"}}),
         (_QBFT, {"qbft": {"epochlength": 100, "blockreward": "5", "blockperiodseconds": 9}}),
         (_QBFT, {"contractSizeLimit": 100_000}),
         (_QBFT, {"transitions": {"qbft": [{"block": 11, "validators": [_MEMBER]}]}}),
         (_QBFT, {"transitions": {"qbft": [{"block": 4, "blockperiodseconds": 7}]}}),
         ({**_QBFT, "londonBlock": 11}, {"londonBlock": 12, "zeroBaseFee": True}),
-        ({**_QBFT, "londonBlock": 2}, {"zeroBaseFee": True}),  # consensus.md 5.3: old blocks stay valid
+        # the change is accepted, because old blocks stay valid (consensus.md 5.3)
+        ({**_QBFT, "londonBlock": 2}, {"zeroBaseFee": True}),
         ({**_QBFT, "londonBlock": 2, "zeroBaseFee": True}, {"zeroBaseFee": False, "fixedBaseFee": True}),
         ({**_QBFT, "shanghaiTime": 0}, {"londonBlock": 0}),
         ({"ibft2": {}, "berlinBlock": 0}, {"qbft": {"startblock": 11, "epochlength": 5}}),

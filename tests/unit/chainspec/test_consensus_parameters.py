@@ -1,4 +1,4 @@
-"""Parameters of the engines: defaults, spellings, transitions."""
+"""Tests parameters of the engines: defaults, spellings, transitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The built-in development network, and refused network names."""
+"""Tests the built-in development network, and refused network names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Genesis files: members and their forms, the genesis header, clear errors."""
+"""Tests genesis files: keys and the spellings of their values, the genesis header, clear errors."""
 
 from __future__ import annotations
 

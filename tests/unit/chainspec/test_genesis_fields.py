@@ -1,4 +1,4 @@
-"""Members of genesis JSON: any capitalisation, comments, and one clear error for other input."""
+"""Keys of genesis JSON: any capitalisation and comments are accepted, other input gives one clear error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chain specification: forks in order, options, refusals."""
+"""Tests the chain specification: forks in order, options, refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocol's contracts are at their addresses."""
+"""The system contracts of the protocol are at their addresses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SYSTEM_ADDRESS = bytes.fromhex("fffffffffffffffffffffffffffffffffffffffe")
 
 def test_each_contract_asks_whether_the_system_calls() -> None:
     for contract in SYSTEM_CONTRACTS:
-        assert contract.code[:2] == bytes.fromhex("3373")  # CALLER, PUSH20
+        assert contract.code[:2] == bytes.fromhex("3373")  # the contract code starts with CALLER, PUSH20
         assert contract.code[2:22] == SYSTEM_ADDRESS
 
 

@@ -1,4 +1,4 @@
-"""`ophion doctor`: findings from the answers of nodes, including hostile nodes."""
+"""Tests `ophion doctor`: findings from the answers of nodes, including hostile nodes."""
 
 from __future__ import annotations
 

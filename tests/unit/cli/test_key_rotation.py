@@ -1,4 +1,4 @@
-"""The steps of a validator key rotation."""
+"""Tests the steps of a validator key rotation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ophion keys` and nodes with encrypted keys."""
+"""Tests `ophion keys` and nodes with encrypted keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ophion.node.node_key_file import load_key
 from ophion.runtime.options import Loaded
 from ophion.testing.signing import DEV_KEYS
 
-SECRET, ADDRESS = DEV_KEYS[0].secret().hex(), "0x" + DEV_KEYS[0].address.hex()  # a published test key
+SECRET, ADDRESS = DEV_KEYS[0].secret().hex(), "0x" + DEV_KEYS[0].address.hex()  # this key is a published test key
 FAST = 1 << 12
 
 

@@ -1,4 +1,4 @@
-"""What nodes say about a migration, and the lines for operators."""
+"""Answers of nodes about a migration, and the lines that operators see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command-line parser and dispatcher, in process."""
+"""Tests the command-line parser and dispatcher, in process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ophion.cli.main import main
 from ophion.errors import StorageError
 from ophion.runtime.options import specs_of
 
-KEY = "0x8f2a55949038a9610f50fb23b5883af3b4ecb3c3bb792cbcefbd1542c692be63"  # a published test key
+KEY = "0x8f2a55949038a9610f50fb23b5883af3b4ecb3c3bb792cbcefbd1542c692be63"  # this key is a published test key
 ADDRESS = "0xfe3b557e8fb62b89f4916b721be55ceb828dbd73"
 
 

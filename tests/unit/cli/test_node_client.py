@@ -1,4 +1,4 @@
-"""The JSON-RPC client of commands."""
+"""Tests the JSON-RPC client of commands."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_an_odd_answer_is_one_line_without_escapes(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     key = tmp_path / "key"
-    key.write_text("0x" + "11" * 32)  # a public test key
+    key.write_text("0x" + "11" * 32)  # this key is a public test key
     words = command.format(key=key).split()
     odd_objects = ({"mode": "\x1b[31m", "keys": ["\x1b[31m"]}, BLOCK, [BLOCK], "0x1", True)
     with hostile_node() as node:

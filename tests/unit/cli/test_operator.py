@@ -1,4 +1,4 @@
-"""`ophion operator`: keys and genesis of a new network."""
+"""Tests `ophion operator`: keys and genesis of a new network."""
 
 from __future__ import annotations
 

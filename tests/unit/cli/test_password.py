@@ -1,4 +1,4 @@
-"""Password hashes for the credentials file."""
+"""Tests password hashes for the credentials file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan of a migration to QBFT: what is refused before a node is asked. Real nodes: tests/integration."""
+"""Refusals of a plan to migrate to QBFT before any node is queried. tests/integration tests plans with real nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ophion privacy keygen`."""
+"""Tests `ophion privacy keygen`."""
 
 from __future__ import annotations
 

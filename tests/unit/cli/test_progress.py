@@ -1,4 +1,4 @@
-"""Progress bars and progress lines."""
+"""Tests progress bars and progress lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extra data of BFT genesis blocks."""
+"""Tests extra data of BFT genesis blocks."""
 
 from __future__ import annotations
 

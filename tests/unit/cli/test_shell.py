@@ -1,4 +1,4 @@
-"""`ophion shell`."""
+"""Tests `ophion shell`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ophion simulate` in process."""
+"""Tests `ophion simulate` in process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ophion validate-config --besu`: the verdict on every option in a file and in the environment."""
+"""Tests `ophion validate-config --besu`: the verdict on every option in a file and in the environment."""
 
 from __future__ import annotations
 

@@ -16,16 +16,16 @@ from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32
 
 FAR = 2**62
-"""A time after all headers."""
+"""A time after the timestamps of all headers."""
 
 
 def genesis(config: dict[str, Any], **members: Any) -> Genesis:
-    """A genesis with this config."""
+    """Return a genesis with this config."""
     return parse_genesis(json.dumps({"config": config, "difficulty": "0x1", "gasLimit": "0x1000000", **members}))
 
 
 class MemoryChain:
-    """The headers of all branches, in the form that an engine reads."""
+    """The headers of all branches, with the read methods that an engine calls."""
 
     def __init__(self, engine: Engine, first: Genesis) -> None:
         self.engine = engine
@@ -83,8 +83,8 @@ def address_of(letter: str) -> Address:
 
 
 class CliqueStory:
-    """A Clique chain written in tokens: `A` is a block by A, `A+B` with a vote for B, `A-B` against, `A*` an epoch
-    block.
+    """A Clique chain written in tokens. `A` is a block by A, `A+B` has a vote for B, `A-B` has a vote against B, and
+    `A*` is an epoch block.
     """
 
     def __init__(self, signers: str, epoch: int = 30_000, config: dict[str, Any] | None = None) -> None:
@@ -111,7 +111,7 @@ class CliqueStory:
             parent or self.chain.head, BlockPreferences(timestamp=0, author=address_of(author), vote=vote), self.chain
         )
         if vote is not None:
-            # the engine omits votes without effect, but some tests need them
+            # the engine omits votes without effect, but some tests need them in the header
             draft = replace(draft, coinbase=vote.target, nonce=(b"\xff" if vote.authorize else b"\x00") * 8)
         return self.signed(replace(draft, **changes), author)
 

@@ -1,4 +1,4 @@
-"""Clique headers: the test vector, every rule of consensus.md 1.4, fork choice and the scenarios of 6.1."""
+"""Tests Clique headers: the test vector, every rule of consensus.md 1.4, fork choice and the scenarios of 6.1."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_c_04_one_survivor_of_three_makes_one_block_and_halts() -> None:
 
 
 def halted(story: CliqueStory, live: str) -> bool:
-    """Return whether none of these signers may make the next block."""
+    """Return whether none of these signers may seal the next block."""
     snapshot = story.engine.snapshot(story.chain.head, story.chain)
     return not any(snapshot.may_sign(address_of(letter), story.chain.head.number + 1) for letter in live)
 
@@ -142,7 +142,7 @@ def test_c_07_both_halves_of_four_make_a_couple_of_blocks_and_one_branch_wins_af
             made += 1
         assert made <= 2
         tips.append(tip(story, story.chain.head))
-    # every node prefers the same branch, whichever it saw first
+    # every node prefers the same branch, whichever branch it saw first
     assert story.engine.prefers(tips[0], tips[1], story.chain) != story.engine.prefers(tips[1], tips[0], story.chain)
 
 
@@ -153,7 +153,7 @@ def test_c_08_three_of_five_continue_and_two_halt() -> None:
     story.play("A B C A B C A B C")
     assert not halted(story, "ABC")
     story.chain.head = split
-    # both have signed recently, so the smaller side cannot continue
+    # both signers of the smaller partition have signed recently, so this partition cannot continue
     assert halted(story, "DE")
 
 
@@ -225,8 +225,8 @@ def test_c_12_a_header_that_breaks_a_rule_is_refused_though_it_is_signed(
 
 
 def test_c_12_what_is_refused_changes_nothing() -> None:
-    """Blocks of a recent signer, of an unknown signer and with a wrong difficulty are refused. Then a valid block
-    is accepted.
+    """The engine refuses blocks of a recent signer, of an unknown signer and with a wrong difficulty. Then it accepts a
+    valid block.
     """
     story = CliqueStory("ABC")
     story.play("A B")
@@ -399,7 +399,8 @@ def test_on_equal_weight_the_shorter_branch_wins() -> None:
 def test_c_09_of_two_blocks_out_of_turn_the_one_whose_turn_was_last_wins() -> None:
     story = CliqueStory("ABCDE")
     order = sorted("ABCDE", key=address_of)
-    # at block 1, order[1] is in turn; order[0] was in turn one block before, order[2] four blocks before
+    # at block 1, signer order[1] is in turn. Signer order[0] was in turn one block earlier, and signer order[2] four
+    # blocks earlier.
     last = story.chain.extend(story.sealed(order[0], story.chain.genesis))
     other = story.chain.extend(story.sealed(order[2], story.chain.genesis))
     assert story.engine.prefers(tip(story, last), tip(story, other), story.chain)

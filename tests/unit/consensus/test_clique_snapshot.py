@@ -1,4 +1,4 @@
-"""Signers computed from headers: the scenarios of consensus.md 1.9 and the corner cases of 1.6."""
+"""Tests signers computed from headers: the scenarios of consensus.md 1.9 and the corner cases of 1.6."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def test_c_13_scenario_that_ends_in_an_error(epoch: int, signers: str, blocks: s
 def test_c_13_scenario_24_recency_is_not_reset_on_an_epoch_block_by_a_restart() -> None:
     story = CliqueStory("ABC", epoch=3)
     story.play("A B A*")
-    story.engine = story.chain.engine = CliqueEngine(story.spec)  # a new engine, which knows only the headers
+    # a new engine has an empty cache and knows only the headers
+    story.engine = story.chain.engine = CliqueEngine(story.spec)
     with pytest.raises(InvalidHeader, match="recently signed"):
         story.play("A")
 
@@ -175,7 +176,7 @@ def test_a_restarted_signer_begins_at_the_checkpoint_and_judges_as_before() -> N
     assert record is not None
     story.chain.checkpoints[marked.hash] = record
     before = story.engine.snapshot(story.chain.head, story.chain)
-    # delete everything before the checkpoint, so that the test fails if it is read
+    # delete all headers before the checkpoint, so that reading an earlier header fails
     for header in [header for header in story.chain.headers.values() if header.number < CHECKPOINT_DISTANCE]:
         del story.chain.headers[header.hash]
     story.engine = story.chain.engine = CliqueEngine(story.spec)

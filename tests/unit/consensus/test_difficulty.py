@@ -1,4 +1,4 @@
-"""Difficulty formulas; tests/unit/vectors/test_difficulty_test.py runs the public vectors."""
+"""Tests difficulty formulas. tests/unit/vectors/test_difficulty_test.py runs the public vectors."""
 
 from __future__ import annotations
 

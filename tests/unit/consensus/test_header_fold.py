@@ -1,4 +1,4 @@
-"""States computed from headers are the same from memory, from checkpoints and from headers alone."""
+"""`HeaderFold` gives the same states from memory, from checkpoints and from headers alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.consensus.bft.golden import bft_header
 
 
 class Numbers:
-    """A chain of dummy headers. Each adds its timestamp to a sum that restarts at block 0."""
+    """A chain of dummy headers. Each header adds its timestamp to a sum that starts at block 0."""
 
     def __init__(self, length: int) -> None:
         self.headers: dict[Hash32, HashedHeader] = {}
@@ -121,8 +121,8 @@ def test_a_checkpoint_that_cannot_be_read_is_folded_again() -> None:
 
 
 def test_a_block_at_which_the_fold_begins_anew_does_so_though_it_has_a_checkpoint() -> None:
-    """The fold restarts at a block with a transition even if that block has a checkpoint, because the transition may
-    have been added to the genesis file after the checkpoint was stored.
+    """`HeaderFold` restarts at a block with a transition even if the block has a checkpoint. The transition may have
+    been added to the genesis file after the checkpoint was stored.
     """
     chain = Numbers(CHECKPOINT_DISTANCE)
     chain.keep(CHECKPOINT_DISTANCE)

@@ -1,4 +1,4 @@
-"""The header forms that BFT clients have written since Shanghai (consensus.md 8)."""
+"""Tests the header forms that BFT clients have written since Shanghai (consensus.md 8)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ledger(times: bool = True) -> Ledger:
 
 
 def grown(form: HeaderForm | None, blocks: int = 20) -> list[Header]:
-    """Return headers of a chain whose producer requests this form."""
+    """Return headers of a chain whose producer requests this header form."""
     chain = ledger()
     for _ in range(blocks):
         preferences = BlockPreferences(timestamp=0, author=K1.address, header_form=form)
@@ -82,7 +82,9 @@ def test_a_genesis_past_shanghai_says_nothing_about_the_form() -> None:
 
 
 def test_forms_may_change_from_block_to_block_on_import() -> None:
-    """A network whose members were replaced one by one has headers of both forms, so both are accepted in any order."""
+    """A network whose validators were replaced one by one has headers of both forms. So an import accepts both in any
+    order.
+    """
     chain = ledger()
     for number in range(1, 21):
         header = chain.draft(K1)

@@ -1,4 +1,4 @@
-"""Common header rules, one by one, and the values that they compute."""
+"""Tests common header rules, one by one, and the values that they compute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers after the merge, and the transition."""
+"""Tests headers after the merge, and the transition from proof of work."""
 
 from __future__ import annotations
 
@@ -144,9 +144,9 @@ def test_authors_are_the_coinbase_and_members_do_not_exist() -> None:
 
 def test_a_parent_without_total_difficulty_cannot_be_judged() -> None:
     story = MergeStory()
-    stranger = HashedHeader(story.chain.genesis.header, b"\x01" * 32)
+    unknown_parent = HashedHeader(story.chain.genesis.header, b"\x01" * 32)
     with pytest.raises(UnknownParent):
-        story.engine.verify(story.block(), stranger, story.chain, FAR)
+        story.engine.verify(story.block(), unknown_parent, story.chain, FAR)
 
 
 def test_the_engine_needs_a_terminal_difficulty() -> None:

@@ -1,4 +1,4 @@
-"""Headers on both sides of a migration from Clique to QBFT, and the choice between branches."""
+"""Tests headers on both sides of a migration from Clique to QBFT, and the choice between branches."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Story:
         return self.chain.in_order[-1]
 
     def draft(self, vote: Vote | None = None) -> HashedHeader:
-        """Return the next sealed header. It is not added."""
+        """Return the next sealed header without adding it."""
         members = self.engine.members(self.head, self.chain)
         number = self.head.number + 1
         author = members[number % len(members)]
@@ -150,7 +150,7 @@ def test_votes_in_clique_count_until_the_migration_and_votes_in_qbft_after_it() 
     story.grow(4, Vote(new, True))
     assert story.engine.members(story.head, story.chain) == tuple(sorted((*ADDRESSES, new)))
     story.grow(9)
-    # five validators: three votes remove one; the epoch of three blocks counts from the last Clique block
+    # removing a validator needs three of five votes, and the epoch of three blocks counts from the last Clique block
     story.grow(12, Vote(new, False))
     assert new in story.engine.members(story.chain.in_order[8], story.chain)
 

@@ -1,4 +1,4 @@
-"""Proofs that a network has moved to QBFT, for a node whose genesis file does not say so."""
+"""Proofs that a network has moved to QBFT, for a node whose genesis file lacks the migration."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_ibft2_headers_are_no_proof_of_a_migration() -> None:
 
 
 def test_more_members_than_may_be_faulty_must_announce_unknown_rules() -> None:
-    stranger = b"\x01" * 20
-    one = [(ADDRESSES[0], 7), (stranger, 1)]
+    outsider = b"\x01" * 20
+    one = [(ADDRESSES[0], 7), (outsider, 1)]
     two = [*one, (ADDRESSES[1], 0)]
     assert unknown_rules(one, ADDRESSES, 7) is None
     assert unknown_rules(two, ADDRESSES, 6) is None

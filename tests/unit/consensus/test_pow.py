@@ -1,4 +1,4 @@
-"""Proof of work: real ethash of a public chain, ommers, rewards, the DAO rule, fixed difficulty."""
+"""Tests proof of work: real ethash of a public chain, ommers, rewards, the DAO rule, fixed difficulty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine of a chain specification."""
+"""Tests the engine of a chain specification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks per member (consensus.md 4.2; scenario X-05)."""
+"""Tests the count of blocks per validator or signer (consensus.md 4.2; scenario X-05)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.unit.consensus.bft.ledger import KEYS, Ledger, genesis_of
 
 
 def chain_of(blocks: int) -> Ledger:
-    """Return a chain built by the first three of four validators in turn."""
+    """Return a chain that the first three of four validators have built in turn."""
     ledger = Ledger(genesis_of("ibft2", [key.address for key in KEYS]))
     for number in range(blocks):
         ledger.add(KEYS[number % 3])

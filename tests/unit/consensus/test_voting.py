@@ -1,4 +1,4 @@
-"""Votes of the operator, and the tally of IBFT 2.0 and QBFT (consensus.md 2.12, 4.1)."""
+"""Tests votes of the operator, and the tally of IBFT 2.0 and QBFT (consensus.md 2.12, 4.1)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def play(members: str, blocks: str) -> str:
     return "".join(chr(address[0]) for address in tally.validators)
 
 
-# the scenarios of consensus.md 1.9 about the tally, for which both counting rules give the same result
+# for these scenarios of consensus.md 1.9, both counting rules give the same tally
 @pytest.mark.parametrize(
     ("members", "blocks", "expected"),
     [

@@ -1,4 +1,4 @@
-"""ABI files of several compilers."""
+"""Tests ABI files of several compilers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The declared columns of each dataset are those that the extension fills."""
+"""The declared columns of each dataset are the columns that the extension fills."""
 
 from __future__ import annotations
 

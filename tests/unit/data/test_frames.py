@@ -1,4 +1,4 @@
-"""Selections of `open_chain`. tests/integration/test_cli_export.py tests its rows."""
+"""Tests selections of `open_chain`. tests/integration/test_cli_export.py tests the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of exported files."""
+"""Tests the list of exported files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets of a node that answers with anything."""
+"""Tests datasets of a node that gives arbitrary answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions of SQL queries are passed to the scan."""
+"""SQL queries pass their conditions to the scan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dataset `validators` on generated chains with votes."""
+"""Tests the dataset `validators` on generated chains with votes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clock of a development chain."""
+"""Tests the clock of a development chain."""
 
 from __future__ import annotations
 

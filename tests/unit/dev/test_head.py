@@ -1,4 +1,4 @@
-"""Many empty blocks at once are those that would be made one by one."""
+"""Empty blocks made in one call equal empty blocks made one by one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ophion.testing.core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS
 
 COUNT = 250
-"""More blocks than one commit has, and enough for the base fee to reach its lowest value."""
+"""Number of blocks: more than one commit has, and enough for the base fee to reach its minimum."""
 
 
 def config_of(preset: DevPreset | None) -> NodeConfig:

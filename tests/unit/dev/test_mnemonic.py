@@ -1,4 +1,4 @@
-"""Keys from a mnemonic."""
+"""Tests keys from a mnemonic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Blocks on the event loop of a development node: for a transaction that comes alone, and for no other."""
+"""A development node makes the block of a single transaction on the event loop, and all other blocks in a worker
+thread.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ CONFIG = replace(
 
 
 def sealed(tmp_path: Path, story: Callable[[TestCore, DevSealer], Awaitable[None]]) -> None:
-    """Run a story while the sealer of a core with cheat codes runs."""
+    """Run a test scenario while the sealer of a core with cheat codes runs."""
 
     async def body(core: TestCore) -> None:
         dev = core.core.dev
@@ -56,7 +58,7 @@ def test_a_transaction_that_comes_alone_is_mined_when_its_sender_is_answered(tmp
 def test_no_block_is_made_on_the_loop_while_the_write_lane_works(tmp_path: Path) -> None:
     async def story(core: TestCore, sealer: DevSealer) -> None:
         assert sealer.write_lane is not None
-        sealer.write_lane.waiting = 1  # type: ignore[misc]  # an inline lane has a plain attribute
+        sealer.write_lane.waiting = 1  # type: ignore[misc]  # `waiting` of an InlineLane is a plain attribute
         sending = asyncio.ensure_future(core.send(legacy_transaction(B, 0)))
         for _ in range(3):
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Dumps in Anvil's format, as bytes."""
+"""Tests dumps in Anvil's format, as bytes."""
 
 from __future__ import annotations
 

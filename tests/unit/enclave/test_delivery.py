@@ -1,4 +1,4 @@
-"""Delivery: messages in the outbox reach a recipient, however often it disconnects."""
+"""Messages in the outbox reach a recipient, no matter how often it disconnects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECRET = b"47 pieces, and nobody else shall know"
 
 
 class Disk:
-    """The lanes of a member whose write lane can be blocked."""
+    """The lanes (worker threads) of one enclave, with a write lane that the test can block."""
 
     def __init__(self) -> None:
         self.lanes = ThreadLanes()
@@ -48,15 +48,14 @@ def test_who_is_back_while_the_last_attempt_ends_gets_its_part(tmp_path: Path) -
     a, here, b, there = pair(tmp_path)
 
     async def story() -> None:
-        async with at_work(a):  # b requests nothing, so a must deliver all payloads
+        async with at_work(a):  # member b requests nothing, so member a must deliver all payloads
             key = await a.enclave.send(SECRET, a.key, [b.key])
             with here.slow():
                 with there.slow():
                     meetings = await met(a, b)
                     await there.is_waited_for()
                     await part(meetings)
-                    # the connection was lost while a message waits to be written, and its delivery attempt is still
-                    # running
+                    # the connection of a and b is lost while a message waits to be written, and the delivery still runs
                     await here.is_waited_for()
                 meetings = await met(a, b)
             await until(lambda: not a.enclave.status()["outbox"])
@@ -72,13 +71,13 @@ def test_a_cancelled_send_leaves_the_outbox_to_other_senders(tmp_path: Path) -> 
     a, here, b, there = pair(tmp_path)
 
     async def story() -> None:
-        async with at_work(a):  # b requests nothing, so a must deliver all payloads
+        async with at_work(a):  # member b requests nothing, so member a must deliver all payloads
             with there.slow():
                 with here.slow():
                     first = asyncio.create_task(a.enclave.send(SECRET, a.key, [b.key]))
                     await here.is_waited_for()
                     meetings = await met(a, b)
-                # the payload is in the outbox and pushed to b, which has not acknowledged it yet
+                # the payload is in the outbox and was sent to member b, which has not acknowledged it yet
                 await there.is_waited_for()
                 first.cancel()
                 await asyncio.wait({first})
@@ -91,8 +90,8 @@ def test_a_cancelled_send_leaves_the_outbox_to_other_senders(tmp_path: Path) -> 
 
 
 def test_arrivals_are_announced_after_their_sender_has_left(tmp_path: Path) -> None:
-    """The executor is notified of a payload even if the sender has disconnected, because the marker of the
-    payload may already be processed.
+    """The executor is notified of a payload even if the sender has disconnected, because the payload's marker may
+    already be processed.
     """
     a, here, b, there = pair(tmp_path)
 

@@ -1,4 +1,4 @@
-"""The embedded enclave of one node."""
+"""Tests the embedded enclave of one node."""
 
 from __future__ import annotations
 

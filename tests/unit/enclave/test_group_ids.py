@@ -1,4 +1,4 @@
-"""Ids of groups: the published vectors of privacy.md 16."""
+"""Tests ids of groups: the published vectors of privacy.md 16."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_seed_makes_another_group_of_the_same_members() -> None:
 
 
 def test_equal_hashes_keep_their_order() -> None:
-    # both have the same Java hash code: 31*(31+0)+31 == 31*(31+1)+0
+    # both keys have the same Java hash code: 31*(31+0)+31 == 31*(31+1)+0
     first, second = bytes([0, 31]), bytes([1, 0])
     assert legacy_id([first, second]) == keccak256(rlp.encode([first, second]))
     assert legacy_id([second, first]) == keccak256(rlp.encode([second, first]))

@@ -1,4 +1,4 @@
-"""Key files of enclaves: the public test pairs, both formats, and invalid files."""
+"""Tests key files of enclaves: the public test pairs, both formats, and invalid files."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ def test_the_public_key_file_chooses_the_default_among_the_tenants(tmp_path: Pat
         write_pair(file, pair, ENTROPY)
     config = EnclaveConfig(key_files=files, public_key_file=tmp_path / "b.pub")
     assert open_keys(config, tmp_path, ENTROPY) == pairs[::-1]
-    stranger: KeyPair = new_pair(ENTROPY)
-    write_pair(tmp_path / "c.key", stranger, ENTROPY)
+    unlisted_pair: KeyPair = new_pair(ENTROPY)
+    write_pair(tmp_path / "c.key", unlisted_pair, ENTROPY)
     with pytest.raises(ConfigError, match="no key of the embedded enclave"):
         open_keys(EnclaveConfig(key_files=files, public_key_file=tmp_path / "c.pub"), tmp_path, ENTROPY)
     with pytest.raises(ConfigError, match="twice"):

@@ -1,4 +1,4 @@
-"""Hostile members: their payloads are refused with a reason, cost little, and change nothing."""
+"""Payloads of hostile members are refused with a reason, cost little, and change nothing."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ def test_an_honest_payload_is_taken_once(tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
-    member, stranger = Member(tmp_path, 1), Member(tmp_path, 2)
+    member, outsider = Member(tmp_path, 1), Member(tmp_path, 2)
     evil = Hostile()
     both = [member.key, evil.key]
     good = evil.seal(b"text", both)
     flipped = bytes([good.body[-1] ^ 1])
     cases = {
-        "does not open": evil.seal(b"text", [stranger.key, evil.key]),
+        "does not open": evil.seal(b"text", [outsider.key, evil.key]),
         "not what its label says": Parcel(Label(Kind.PAYLOAD, bytes(32)), good.body),
         "its group is unknown": evil.seal(b"text", both, bytes(32)),
         "its sender is no member": evil.seal(b"text", [member.key]),
@@ -83,7 +83,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         assert reason in refusal
     [refusal] = taken(member, Parcel(Label(Kind.PAYLOAD, bytes(32)), b"nothing"), proven=evil.proven)
     assert refusal == "it is no sealed payload"
-    [refusal] = taken(member, good, proven=frozenset([stranger.key]))
+    [refusal] = taken(member, good, proven=frozenset([outsider.key]))
     assert refusal == "its sender's key is not proven"
     changed = good.body[:-1] + flipped
     key = evil.ring.judge([changed])[0]
@@ -94,8 +94,8 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_payload_is_not_replayed_under_another_group_or_name(tmp_path: Path) -> None:
-    """A member forwards another member's transaction. The forwarded transaction is refused, because its signature
-    covers sender and group.
+    """A member forwards another member's transaction. The enclave refuses it, because the signature covers sender and
+    group.
     """
     victim, author, evil = Member(tmp_path, 1), Member(tmp_path, 2), Hostile()
     honest = transaction(author.key, [evil.key])
@@ -106,21 +106,21 @@ def test_a_payload_is_not_replayed_under_another_group_or_name(tmp_path: Path) -
 
 
 def test_a_stored_payload_cannot_be_replaced(tmp_path: Path) -> None:
-    """A record with the ciphertext of a stored payload but another header has the same key. Such a record is
-    refused.
+    """A record with the ciphertext of a stored payload but another header has the same key. The enclave refuses this
+    record.
     """
     member, evil = Member(tmp_path, 1), Hostile()
     first = evil.seal(b"text", [member.key, evil.key])
     assert taken(member, first, proven=evil.proven) == [None]
     other_head = bytearray(first.body)
-    other_head[112] ^= 1  # last byte of the group
+    other_head[112] ^= 1  # this byte is the last byte of the group id
     second = Parcel(first.label, bytes(other_head))
     assert taken(member, second, proven=evil.proven) == ["another record has its key"]
     assert member.store.row("payloads", first.label.id) == first.body
 
 
 def test_a_group_is_what_its_id_says_and_comes_from_a_member(tmp_path: Path) -> None:
-    member, stranger, evil = Member(tmp_path, 1), Member(tmp_path, 2), Hostile()
+    member, outsider, evil = Member(tmp_path, 1), Member(tmp_path, 2), Hostile()
 
     def group(members: tuple[bytes, ...], **changes: object) -> Parcel:
         fields = {"type": GroupType.PANTHEON, "name": "", "description": "", "seed": b"s" * 20, "maker": evil.key}
@@ -129,9 +129,9 @@ def test_a_group_is_what_its_id_says_and_comes_from_a_member(tmp_path: Path) -> 
 
     both = (member.key, evil.key)
     cases = {
-        "this enclave is no member": group((stranger.key, evil.key)),
+        "this enclave is no member": group((outsider.key, evil.key)),
         "a member's key is not sound": group((*both, bytes(32))),
-        "it comes from no member": group((member.key, stranger.key)),
+        "it comes from no member": group((member.key, outsider.key)),
         "groups of this type": group(both, type=GroupType.FLEXIBLE),
         "not what its label says": Parcel(Label(Kind.GROUP, bytes(32)), group(both).body),
         "malformed": Parcel(Label(Kind.GROUP, bytes(32)), b"\xff"),
@@ -185,7 +185,7 @@ def test_very_many_groups_of_one_maker_are_refused(tmp_path: Path, monkeypatch: 
 
     refusals = taken(member, *groups(0, evil.key), proven=evil.proven)
     assert [one is None for one in refusals] == [True] * 20 + [False] * 10
-    # another creator, a restart or legacy groups do not increase the limit
+    # neither another creator, nor a restart, nor legacy groups raise the limit
     assert None not in taken(member, *groups(100, honest.key), proven=evil.proven)
     member.close()
     member.open()
@@ -208,7 +208,7 @@ def test_payloads_without_markers_are_bounded_until_a_marker_refers_to_them(
     refusals = taken(member, *parcels, proven=evil.proven)
     assert [one is None for one in refusals] == [True] * 100 + [False] * 150
     assert refusals[-1] == "too many payloads of its sender wait for their markers"
-    # markers refer to fifty payloads: the sender is then known, and the other fifty count against its own budget
+    # after markers for fifty payloads, the sender is known, and its other fifty payloads count against its own budget
     assert None not in asyncio.run(member.enclave.receive_many([one.label.id for one in parcels[:50]]))
     refusals = taken(member, *parcels[100:], proven=evil.proven)
     assert sum(one is None for one in refusals) == 50
@@ -242,13 +242,13 @@ def test_a_payload_of_16_mib_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_million_groups_are_refused_and_bounded(tmp_path: Path) -> None:
-    """Only a bounded number of groups from unknown senders is stored. OPHION_GROUPS=1000000 sends a million."""
+    """The enclave stores a bounded number of groups from unknown senders. OPHION_GROUPS=1000000 sends a million."""
     wanted = int(os.environ.get("OPHION_GROUPS", "12000"))
     member, honest = Member(tmp_path, 1), Member(tmp_path, 2)
     before, began, accepted = resident(), time.perf_counter(), 0
     makers = [EnclaveKeyring([bytes([0x80 + number]) * 32]).public_keys[0] for number in range(50)]
     for first in range(0, wanted, 1000):
-        # the first 21,000 come from one creator; then the creator changes every 1,000
+        # the first 21,000 groups come from one creator, and then the creator changes every 1,000 groups
         maker = makers[max(0, first - 20_000) // 1000 % len(makers)]
         records = [
             GroupRecord(GroupType.PANTHEON, "n", "d", (member.key, maker), number.to_bytes(20, "big"), maker)
@@ -256,19 +256,19 @@ def test_a_million_groups_are_refused_and_bounded(tmp_path: Path) -> None:
         ]
         parcels = [Parcel(Label(Kind.GROUP, one.id), one.encode()) for one in records]
         accepted += taken(member, *parcels, proven=frozenset([maker])).count(None)
-    seconds, grown = time.perf_counter() - began, resident() - before
-    print(f"{wanted} groups: {accepted} kept, {seconds:.1f} s, {grown >> 20} MiB more in memory")
+    seconds, growth_bytes = time.perf_counter() - began, resident() - before
+    print(f"{wanted} groups: {accepted} kept, {seconds:.1f} s, {growth_bytes >> 20} MiB more in memory")
     assert accepted == min(wanted, payload_quota.MAX_UNKNOWN_GROUPS)
     assert member.enclave.status()["groups"] == accepted
-    assert grown < 256 << 20
-    # other members and this one keep working
+    assert growth_bytes < 256 << 20
+    # after the attack, this member and an honest member can still create groups
     own = asyncio.run(member.enclave.create_group([member.key], member.key))
     assert asyncio.run(member.enclave.group(own.id)) == own
     theirs = GroupRecord(GroupType.PANTHEON, "", "", (member.key, honest.key), bytes(20), honest.key)
     parcel = Parcel(Label(Kind.GROUP, theirs.id), theirs.encode())
     is_full = accepted == payload_quota.MAX_UNKNOWN_GROUPS
     assert taken(member, parcel, proven=frozenset([honest.key])) == [TOO_MANY_GROUPS if is_full else None]
-    # a member with a marker on the chain has its own budget, even after a restart
+    # a sender with a marker on the chain has its own budget, even after a restart
     asyncio.run(marked(member, honest.key))
     member.close()
     member.open()

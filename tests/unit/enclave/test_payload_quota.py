@@ -1,4 +1,6 @@
-"""Payloads and groups without a marker: bounded, expiring, counted across restarts, and separate from known senders."""
+"""Payloads and groups without a marker are bounded, expire, and count across restarts. They do not use the budget of
+known senders.
+"""
 
 from __future__ import annotations
 
@@ -111,15 +113,15 @@ def test_groups_of_unknown_makers_share_a_budget_that_expires(
 def test_what_a_marker_refers_to_does_not_expire(tmp_path: Path) -> None:
     member, clock = with_clock(tmp_path)
     evil = Hostile()
-    kept, dead = evil.seal(b"kept", [member.key, evil.key]), evil.seal(b"dead", [member.key, evil.key])
-    assert taken(member, kept, dead, proven=evil.proven) == [None, None]
-    assert asyncio.run(member.enclave.receive_many([kept.label.id])) != [None]
+    referenced, dead = evil.seal(b"kept", [member.key, evil.key]), evil.seal(b"dead", [member.key, evil.key])
+    assert taken(member, referenced, dead, proven=evil.proven) == [None, None]
+    assert asyncio.run(member.enclave.receive_many([referenced.label.id])) != [None]
     member.close()
     member.open()
     clock.elapsed += payload_quota.KNOWN_EXPIRY_S + 1
     assert asyncio.run(member.enclave.expire()) == 1
-    assert [key for key, _ in member.store.rows("payloads", b"", b"", 10)] == [kept.label.id]
-    assert asyncio.run(member.enclave.receive_many([kept.label.id])) != [None], "with its group"
+    assert [key for key, _ in member.store.rows("payloads", b"", b"", 10)] == [referenced.label.id]
+    assert asyncio.run(member.enclave.receive_many([referenced.label.id])) != [None], "with its group"
 
 
 def test_a_payload_keeps_its_group_alive(tmp_path: Path) -> None:

@@ -32,10 +32,10 @@ def test_a_cancelled_writer_leaves_the_commit_to_others(tmp_path: Path) -> None:
         writes[1].cancel()
         outcomes = await asyncio.gather(*writes, return_exceptions=True)
         assert [isinstance(one, asyncio.CancelledError) for one in outcomes] == [False, True, False, False]
-        # all rows are stored and reported, even if no caller waits
+        # the writer stores and reports all rows, even for the caller that was cancelled
         assert settled == [1, 2, 3, 4]
         assert [store.row(PAYLOADS, bytes([n]) * 32) for n in range(1, 5)] == [b"x"] * 4
-        # a failure is reported to all writes of the commit, and the next commit works
+        # all writes of a failed commit get the error, and the next commit works
         failing = [writer.write([("nowhere", b"k", b"v")]), writer.write([(PAYLOADS, b"\x09" * 32, b"x")])]
         outcomes = await asyncio.gather(*failing, return_exceptions=True)
         assert all(isinstance(one, StorageError) for one in outcomes)
@@ -52,25 +52,25 @@ def test_a_cancelled_writer_leaves_the_commit_to_others(tmp_path: Path) -> None:
 
 def test_a_failed_commit_fails_all_its_writers(tmp_path: Path) -> None:
     """A second copy of a payload waits for the write of the first copy and writes nothing. If that write fails, both
-    fail.
+    copies fail.
     """
     store, lanes = open_store(tmp_path / "database"), ThreadLanes()
 
     async def story() -> None:
         writer, going_on = StoreWriter(store, lanes), threading.Event()
-        told: list[bool] = []
+        results: list[bool] = []
         held = lanes.write.submit(going_on.wait)
-        first = asyncio.create_task(writer.write([("nowhere", b"k", b"v")], told.append))
+        first = asyncio.create_task(writer.write([("nowhere", b"k", b"v")], results.append))
         await until(lambda: lanes.write.waiting == 2)
-        second = asyncio.create_task(writer.write([], told.append))
+        second = asyncio.create_task(writer.write([], results.append))
         await asyncio.sleep(0)
         going_on.set()
         await held
         outcomes = await asyncio.gather(first, second, return_exceptions=True)
         assert [type(one) for one in outcomes] == [StorageError, StorageError]
-        assert told == [False, False]
-        await writer.write([(PAYLOADS, b"\x09" * 32, b"y")], told.append)
-        assert told[-1] is True
+        assert results == [False, False]
+        await writer.write([(PAYLOADS, b"\x09" * 32, b"y")], results.append)
+        assert results[-1] is True
 
     asyncio.run(story())
     lanes.close()

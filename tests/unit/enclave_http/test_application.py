@@ -1,4 +1,4 @@
-"""The enclave's HTTP interface, as tools for an external enclave use it (privacy.md 5)."""
+"""Tests the enclave's HTTP interface through the calls of tools for a remote enclave (privacy.md 5)."""
 
 from __future__ import annotations
 
@@ -64,9 +64,12 @@ def test_a_payload_is_sent_and_received(tmp_path: Path) -> None:
         expected = {"payload": show(TEXT), "privacyGroupId": group, "senderKey": a}
         for to in (None, a, b):
             assert await tool.post("/receive", key=answer["key"], to=to) == (200, expected)
-        stranger = show(b"\7" * 32)
-        assert await tool.post("/receive", key=answer["key"], to=stranger) == (404, {"error": "EnclavePayloadNotFound"})
-        assert await tool.post("/receive", key=stranger) == (404, {"error": "EnclavePayloadNotFound"})
+        unknown_key = show(b"\7" * 32)
+        assert await tool.post("/receive", key=answer["key"], to=unknown_key) == (
+            404,
+            {"error": "EnclavePayloadNotFound"},
+        )
+        assert await tool.post("/receive", key=unknown_key) == (404, {"error": "EnclavePayloadNotFound"})
         _, [found] = await tool.post("/findPrivacyGroup", addresses=[b, a])
         assert found["type"] == "LEGACY"
         assert found["members"] == [b, a]

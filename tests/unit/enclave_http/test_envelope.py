@@ -41,7 +41,7 @@ def test_a_request_is_for_one_key_and_one_thing() -> None:
 def test_a_box_is_not_sent_back_to_its_sender() -> None:
     """Both directions share one secret, so the sealed text names the direction.
 
-    A box cannot be returned to its sender.
+    A box that is returned to its sender is refused.
     """
     asked = request()
     assert open_request(A, b"/push", asked._replace(sender=KB, recipient=KA)) is None
@@ -53,8 +53,8 @@ def test_an_answer_belongs_to_its_request() -> None:
     first, second = request(), request()
     answer = seal_answer(B, ENTROPY, first, b"well")
     assert open_answer(A, second, answer) is None
-    stranger = seal_request(EVIL, ENTROPY, KE, KA, b"/push", b"")
-    assert open_answer(A, first, stranger) is None
+    foreign_request = seal_request(EVIL, ENTROPY, KE, KA, b"/push", b"")
+    assert open_answer(A, first, foreign_request) is None
 
 
 def test_nothing_is_sealed_for_a_point_of_low_order() -> None:

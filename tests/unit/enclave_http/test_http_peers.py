@@ -1,4 +1,4 @@
-"""Payloads and groups over HTTP between enclaves whose nodes are not peers, and requests of unknown senders."""
+"""Enclaves whose nodes are not peers exchange payloads and groups over HTTP, and refuse requests of unknown senders."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def reached(member: Member, port: int = 0, shared: SharedResources | None = None) -> AsyncIterator[str]:
-    """Serve a member; yield its URL."""
+    """Serve the enclave of a member over HTTP and yield its URL."""
     service = peer_service(member.enclave, "127.0.0.1", port, CLOCK, ENTROPY, shared)
     is_ready = asyncio.Event()
     task = asyncio.create_task(service.run(is_ready.set))
@@ -54,7 +54,7 @@ async def reached(member: Member, port: int = 0, shared: SharedResources | None 
 
 @asynccontextmanager
 async def looking(member: Member, *urls: str) -> AsyncIterator[None]:
-    """Run a member that connects to other enclaves."""
+    """Run the enclave of a member, which connects to other enclaves over HTTP."""
     task = asyncio.create_task(HttpEnclavePeers(urls, member.enclave, CLOCK, ENTROPY).run(lambda: None))
     try:
         yield
@@ -79,7 +79,7 @@ def test_payloads_and_groups_reach_a_member_that_is_no_peer(tmp_path: Path) -> N
                 [found] = await recipient.enclave.receive_many([key])
                 assert found is not None
                 assert (found.payload, found.sender) == (SECRET, sender.key)
-            # many payloads at once, from both keys of a, and a large one
+            # send 100 payloads at once from both keys of member a, then one payload of the maximum size
             keys = await asyncio.gather(*(a.enclave.send(SECRET, a.enclave.keys[n % 2], [b.key]) for n in range(100)))
             keys.append(await a.enclave.send(bytes(MAX_PAYLOAD_BYTES), a.key, [b.key]))
             assert None not in await b.enclave.receive_many(keys)
@@ -142,12 +142,12 @@ def test_a_member_that_lost_its_payloads_gets_them_back(tmp_path: Path) -> None:
 
 
 def test_a_peer_that_claims_a_key_without_proof_is_sent_nothing(tmp_path: Path) -> None:
-    """A server that claims b's key, but cannot open boxes for this key, gets no payloads."""
+    """A server that claims b's key, but cannot open boxes for b, gets no payloads."""
     a, b, evil = (Member(tmp_path, number) for number in (1, 2, 3))
 
     async def story() -> None:
         async with at_work(a, evil), reached(evil) as url:
-            # the application claims the key of b
+            # the attacker claims the key of member b without a proof
             evil.enclave.keys = (b.key,)
             async with looking(a, url):
                 await asyncio.sleep(0.1)
@@ -161,7 +161,7 @@ def test_a_peer_that_claims_a_key_without_proof_is_sent_nothing(tmp_path: Path) 
 def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
     a, b = Member(tmp_path, 1), Member(tmp_path, 2)
     ring = EnclaveKeyring([b"\x77" * 32])
-    [stranger] = ring.public_keys
+    [unknown_key] = ring.public_keys
 
     async def story() -> None:
         async with at_work(a), reached(a) as url:
@@ -169,13 +169,13 @@ def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
             client = HttpClient(url)
 
             async def ask(path: str, message: bytes) -> tuple[int, bytes | None]:
-                request = seal_request(ring, ENTROPY, stranger, a.key, path.encode(), message)
+                request = seal_request(ring, ENTROPY, unknown_key, a.key, path.encode(), message)
                 answer = await client.post(path, request.encode(), "application/json")
                 if answer.status != 200:
                     return answer.status, None
                 return 200, open_answer(ring, request, Envelope.decode(bytes(answer.body)))
 
-            # payloads of others are neither listed nor returned
+            # the member lists and returns no payloads of other recipients
             status, text = await ask("/list", messages.encode_list(ListRequest(1, a.key, 0)))
             assert text is not None
             assert (status, messages.read_listing(text)[1].labels) == (200, [])
@@ -184,16 +184,17 @@ def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
             status, text = await ask("/getPayload", messages.encode_request(1, [label]))
             assert text is not None
             assert messages.read_parcels(text)[1] == []
-            # bytes that are not a message, not an envelope, not a box, and an unknown path
+            # send bytes that are no message, bytes that are no envelope and a box that cannot be opened, then use an
+            # unknown path
             assert await ask("/list", b"\xff") == (400, None)
             assert (await client.post("/push", b"{}", "application/json")).status == 400
-            other = seal_request(ring, ENTROPY, stranger, b.key, b"/push", b"\xc0").encode()
+            other = seal_request(ring, ENTROPY, unknown_key, b.key, b"/push", b"\xc0").encode()
             assert (await client.post("/push", other, "application/json")).status == 403
             assert (await client.post("/send", b"{}", "application/json")).status == 404
             assert (await client.get("/push")).status == 405
             assert (await client.get("/upcheck")).body == b"I'm up!"
             assert json.loads((await client.get("/partyinfo")).body).keys() == {"keys"}
-            # a payload that names another sender than the key that delivers it
+            # send a payload with another sender key than the key that delivers the payload
             members = [a.key, b.key]
             _, record = b.enclave.keyring.seal(b"text", b.key, members, 2, legacy_id(members), ENTROPY.token(80))
             status, text = await ask("/push", rlp.encode([record]))
@@ -209,12 +210,12 @@ def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
 def test_what_others_send_in_the_name_of_a_member_does_not_use_up_its_share(tmp_path: Path) -> None:
     """A member's key is public, so other senders can forge requests under this key.
 
-    Forged requests must not delay the member's own requests.
+    Forged requests do not delay the member's own requests.
     """
     a, b = Member(tmp_path, 1), Member(tmp_path, 2)
 
     async def story() -> None:
-        ample = SharedResources(Budget(1024 * 1024 * 1024))  # eviction by the memory budget is not tested here
+        ample = SharedResources(Budget(1024 * 1024 * 1024))  # use a large memory budget, so that no payload is evicted
         async with (
             at_work(a, b),
             reached(a, shared=ample) as url_a,
@@ -224,7 +225,8 @@ def test_what_others_send_in_the_name_of_a_member_does_not_use_up_its_share(tmp_
         ):
             await until(lambda: knows(a, b) and knows(b, a))
             forged = Envelope(b.key, a.key, bytes(24), bytes(MAX_PAYLOAD_BYTES)).encode()
-            count = 100 * 1024 * 1024 // len(forged)  # four times what the rate limit admits in 15 seconds
+            # these requests are four times as many as the rate limit admits in 15 seconds
+            count = 100 * 1024 * 1024 // len(forged)
 
             async def send_forged() -> int:
                 client = HttpClient(url_a)

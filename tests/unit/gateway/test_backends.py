@@ -1,4 +1,4 @@
-"""The file that describes the backends of a gateway."""
+"""Tests the file that describes the backends of a gateway."""
 
 from __future__ import annotations
 

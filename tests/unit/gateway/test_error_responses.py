@@ -1,4 +1,4 @@
-"""Error responses in the format of the requested service."""
+"""Tests error responses in the format of the requested service."""
 
 from __future__ import annotations
 

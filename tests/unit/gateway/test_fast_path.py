@@ -1,4 +1,4 @@
-"""The gateway's fast path gives the same answers as its slow path, with any event before the answer."""
+"""The gateway's fast path gives the same answers as its slow path, for any event before the answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OTHER = b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\ngone"
 
 
 class SlowPath(RelayPath):
-    """Declines every request."""
+    """A fast path that declines every request."""
 
     __slots__ = ()
 
@@ -95,7 +95,7 @@ def end(stage: Stage) -> None:
 
 
 def nothing(stage: Stage) -> None:
-    """No event."""
+    """Do nothing."""
 
 
 def lose_node(stage: Stage) -> None:
@@ -108,7 +108,7 @@ def test_both_paths_give_the_same_bytes(answer: bytes, event: Events, monkeypatc
     async def play(path: type[RelayPath]) -> tuple[bytes, list[bytes], bool, float]:
         monkeypatch.setattr(connection_module, "RelayPath", path)
         stage = Stage()
-        for _ in range(2):  # the first request stores the head
+        for _ in range(2):  # the first request fills the cache of HTTP request heads
             stage.add_node()
         stage.connection.data_received(REQUEST)
         stage.nodes[1][0].data_received(PLAIN)

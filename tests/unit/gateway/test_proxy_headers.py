@@ -1,4 +1,4 @@
-"""Request headers that the proxy forwards and those that it drops."""
+"""The proxy forwards some request headers and drops others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes of paths, and refused paths."""
+"""Tests routes of paths, and refused paths."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SITE = Site(
 
 
 def within(play: Callable[[Paths], None]) -> None:
-    """Run with the paths of `SITE`."""
+    """Run `play` with the routes of `SITE`."""
 
     async def main() -> None:
         paths = Paths(
@@ -156,8 +156,8 @@ def test_what_is_remembered_of_clients_is_bounded() -> None:
         long = way(b"y" * 60_000)
         assert way(b"y" * 60_000) is not long
         assert not long.is_short
-        kept = {id(one): one for one in (way(b"%d" % number) for number in range(2000))}
-        alive = sum(way(b"%d" % number) is kept.get(id(way(b"%d" % number))) for number in range(1900, 2000))
+        cached = {id(one): one for one in (way(b"%d" % number) for number in range(2000))}
+        alive = sum(way(b"%d" % number) is cached.get(id(way(b"%d" % number))) for number in range(1900, 2000))
         assert alive == 100
         one = way(b"z")
         for number in range(5000):

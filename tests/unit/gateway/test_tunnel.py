@@ -1,4 +1,4 @@
-"""Tunnelled sockets and how they end; tests/integration/test_gateway.py tests them with nodes."""
+"""Tests how tunnelled sockets end. tests/integration/test_gateway.py tests tunnels with nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.rpc.wire import MemoryTransport
 
 
 class Wire(MemoryTransport):
-    """A transport with a socket."""
+    """An in-memory transport that also has a socket object."""
 
     def get_extra_info(self, name: str, default: object = None) -> object:
         return self
@@ -26,8 +26,8 @@ class Wire(MemoryTransport):
 
 
 def test_what_waits_for_its_turn_is_not_written_to_a_node_that_has_gone() -> None:
-    """Bytes that wait for a time slice are not written after the node has disconnected, because uvloop reports that as
-    an error.
+    """Bytes that wait for a time slice are not written after the node has disconnected, because uvloop reports such a
+    write as an error.
     """
 
     async def main() -> None:
@@ -41,7 +41,7 @@ def test_what_waits_for_its_turn_is_not_written_to_a_node_that_has_gone() -> Non
         shared.scheduler.spend(math.inf)
         tunnel.data_received(b"late")
         far.connection_lost(None)
-        while len(shared.scheduler):  # noqa: ASYNC110  # the scheduler of the loop are what is tested
+        while len(shared.scheduler):  # noqa: ASYNC110  # the test needs single steps of the loop
             await asyncio.sleep(0)
         assert node.take() == b"GET /"
         assert client.is_closed

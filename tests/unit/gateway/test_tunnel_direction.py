@@ -1,4 +1,4 @@
-"""One direction of a tunnel, in time slices."""
+"""Tests one direction of a tunnel in time slices."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Tunnel:
 
 
 async def all_had_theirs(scheduler: FairScheduler) -> None:
-    while len(scheduler):  # noqa: ASYNC110  # what is tested has no event for it
+    while len(scheduler):  # noqa: ASYNC110  # the tested code gives no event
         await asyncio.sleep(0)
 
 

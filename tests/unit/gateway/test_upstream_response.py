@@ -1,4 +1,4 @@
-"""Parsing of node responses in pieces of any size."""
+"""Tests the parsing of node responses in pieces of any size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GraphQL of a node in process: a real chain, pool and engine, without sockets."""
+"""Serves GraphQL of a node in process: a real chain, pool and engine, without sockets."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class Client:
         return self.rpc.run(main())
 
     def post(self, document: str, variables: Any = None, operation: str | None = None) -> tuple[int, Any]:
-        """Send a JSON request; return status and parsed answer."""
+        """Send a JSON request. Returns status and parsed answer."""
         body = json.dumps({"query": document, "variables": variables, "operationName": operation}).encode()
         return parsed(self.respond(b"POST", headers={b"content-type": JSON_TYPE}, body=body))
 
     def get(self, **fields: str) -> tuple[int, Any]:
-        """Send a request in the URL; return status and parsed answer."""
+        """Send a request in the URL. Returns status and parsed answer."""
         return parsed(self.respond(b"GET", query=urlencode(fields).encode()))
 
     def ask(self, document: str, variables: Any = None, operation: str | None = None) -> Any:
@@ -83,7 +83,7 @@ class Client:
 
 
 def parsed(response: Response) -> tuple[int, Any]:
-    """Return status and parsed body."""
+    """Return status and parsed body of a response."""
     assert response.content_type == b"application/json; charset=utf-8", response
     return response.status, json.loads(b"".join(response.body))
 

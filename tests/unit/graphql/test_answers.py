@@ -1,4 +1,4 @@
-"""Answers of fields: the rules of graphql.md 5 beyond JSON-RPC equivalents."""
+"""Tests answers of fields: rules of graphql.md 5 that have no JSON-RPC equivalent."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_created_contract_is_shown(dev: Client) -> None:
 
 
 def test_an_answer_belongs_to_one_head(dev: Client) -> None:
-    """A block that is stored but not announced yet is not shown."""
+    """A block that is stored but not announced yet does not appear."""
     queries = dev.rpc.context.queries
     before = queries.head
     dev.rpc.run(dev.rpc.node.seal())

@@ -1,4 +1,4 @@
-"""Documents: accepted syntax, scalar values, and error messages."""
+"""Tests GraphQL documents: accepted syntax, scalar values, and error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths, methods, forms of requests and statuses."""
+"""Tests paths, methods, request formats and statuses of GraphQL over HTTP."""
 
 from __future__ import annotations
 
@@ -158,7 +158,9 @@ def test_a_closed_database_is_status_500_without_a_traceback(dev: Client) -> Non
 
 
 def conversation(client: Client, requests: list[bytes]) -> tuple[list[bytes], PlainHeads]:
-    """Return the answers of a connection to a sequence of requests, and the request heads that it then knows."""
+    """Return the answers of a connection to a sequence of requests, and the request heads that the connection then
+    knows.
+    """
     transport, heads = MemoryTransport(), PlainHeads()
 
     async def main() -> list[bytes]:

@@ -42,7 +42,7 @@ HOSTILE = {
 
 @pytest.fixture(scope="module")
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """Pantheon's chain with limits that its 32 blocks can reach."""
+    """Open Pantheon's chain with limits that its 32 blocks can reach."""
     limits = GraphqlLimits(max_blocks=10, max_logs=3, max_cost=20_000, max_answer_bytes=200_000)
     with original_chain(tmp_path_factory.mktemp("narrow"), limits) as client:
         yield client
@@ -122,7 +122,7 @@ def test_the_response_buffer_fits_one_long_answer() -> None:
 
 
 def test_logs_are_bounded(narrow: Client) -> None:
-    """A request for the logs of too many blocks is refused, and so is a request for too many logs."""
+    """The node refuses a request for the logs of too many blocks, and a request for too many logs."""
     assert narrow.error("{logs(filter:{fromBlock:0}){index}}")["extensions"]["errorCode"] == -32005
     address = "0x6295ee1b4f6dd65047762f924ecd367c17eabf8f"
     error = narrow.error('{logs(filter:{fromBlock:0,addresses:["' + address + '"]}){index}}')

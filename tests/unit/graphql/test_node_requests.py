@@ -1,4 +1,4 @@
-"""Calls, estimates and sent transactions."""
+"""Tests calls, estimates and sent transactions over GraphQL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.unit.graphql.client import Client
 from tests.unit.rpc.contracts import deploying
 
 REVERTING = bytes.fromhex("6001600052602060 00fd".replace(" ", ""))
-"""Reverts with a 32-byte one."""
+"""Code that reverts with the number one in 32 bytes."""
 
 
 def deployed(client: Client, runtime: bytes) -> str:

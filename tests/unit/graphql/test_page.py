@@ -1,4 +1,4 @@
-"""The query page on the GraphQL port."""
+"""Tests the query page on the GraphQL port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory of long answers: which requests wait, and when memory is released."""
+"""Tests the memory of long answers: which requests wait, and when memory is released."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONG = "{blocks(from:0){" + " ".join(f"b{at}:logsBloom" for at in range(100)) + 
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(test(), 10))  # type: ignore[arg-type]  # a coroutine
+    asyncio.run(asyncio.wait_for(test(), 10))  # type: ignore[arg-type]  # `test` returns a coroutine
 
 
 def room(max_bytes: int = 100, most_answer_bytes: int = 40, most_running: int = 2) -> ResponseBuffer:

@@ -1,4 +1,4 @@
-"""The service and its schema."""
+"""Tests the GraphQL service and its schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metrics of a real chain, pool and interface, and the dashboard that draws them."""
+"""Tests the metrics of a real chain, pool and interface, and the dashboard that draws them."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_the_tree_of_debug_metrics(dev: Interface) -> None:
     assert tree["blockchain"]["height"] == 0
     assert tree["process"]["cpu_seconds_total"] > 0
     assert tree["transaction_pool"]["transactions_added_total"] == {"local": 0, "remote": 0}
-    assert metrics.tree()  # a second call declares nothing twice
+    assert metrics.tree()  # a second call must not declare the metrics again
     json.dumps(tree)
 
 
@@ -281,8 +281,8 @@ def _caster(dev: Interface) -> VoteCaster:
 
 
 def documented(text: str) -> Iterator[re.Pattern[str]]:
-    """Yield patterns for the names in the first column; a name that begins with `_` completes the first name of its
-    row.
+    """Yield patterns for the names in the first column of a documentation table. A name that begins with `_` is a
+    suffix of the first name in its row.
     """
     for row in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE):
         first, *others = re.findall(r"`(\w+)`", row)

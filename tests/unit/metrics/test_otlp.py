@@ -1,4 +1,4 @@
-"""OpenTelemetry export: settings, and requests that the official definitions accept."""
+"""Tests OpenTelemetry export: settings, and requests that the official definitions accept."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_values_that_cannot_be_used_are_one_error(name: str, value: str, reason:
 
 
 class Collector:
-    """A server that keeps the requests of the export."""
+    """A server that stores the requests of the export."""
 
     def __init__(self) -> None:
         self.received: list[tuple[str, dict[str, Any]]] = []

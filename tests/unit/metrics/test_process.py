@@ -1,4 +1,4 @@
-"""Metrics of the current process."""
+"""Tests metrics of the current process."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ print(registry.nested()["process"]["start_time_seconds"] - began)
 
 
 def test_the_start_of_the_process_does_not_depend_on_who_asks_when() -> None:
-    """The metric shows the start of the process. Without metrics, `debug_metrics` first declares this metric,
-    perhaps days later.
+    """The metric shows the start of the process. If metrics are off, `debug_metrics` declares this metric at its first
+    call, possibly days later.
     """
     done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=True, timeout=60)
-    # the system counts in hundredths of a second
+    # the operating system counts processor time in hundredths of a second
     assert float(done.stdout) < 0.02
 
 

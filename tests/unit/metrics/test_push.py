@@ -1,4 +1,4 @@
-"""Metrics pushed to a push gateway, which the test serves."""
+"""Tests metrics pushed to a push gateway, which the test serves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counting and timing of requests."""
+"""Tests the counting and timing of requests."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_of_names_that_are_not_offered_errors_are_counted() -> None:
 
 
 def test_unknown_method_names_are_counted_under_one_label() -> None:
-    """Method names of clients must not become labels, because the number of names is unbounded."""
+    """Method names of clients do not become labels, because the number of names is unbounded."""
     metrics = RequestMetrics(MetricsRegistry())
 
     async def story() -> None:

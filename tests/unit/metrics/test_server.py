@@ -1,4 +1,4 @@
-"""The metrics port."""
+"""Tests the metrics port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A migration continues where it stopped, follows a growing source and compares the heads."""
+"""A migration continues at the block where it stopped, follows a growing source and compares the heads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BLOCKS = list(read_chain(CHAIN))
 
 
 class ListSource:
-    """Blocks in memory. The head grows by `step` at each request for the head."""
+    """A source with blocks in memory. Each request for the head increases the head by `step`."""
 
     client = "List"
 
@@ -97,7 +97,7 @@ def test_a_longer_chain_here_is_no_difference(tmp_path: Path) -> None:
 
 
 class ForkedSource(ListSource):
-    """Claims another hash for the blocks from 5 on, but delivers the same blocks."""
+    """A source that claims another hash for the blocks from 5 on, but delivers the same blocks."""
 
     def hash_at(self, number: int) -> Hash32 | None:
         return b"\x11" * 32 if number >= 5 else super().hash_at(number)

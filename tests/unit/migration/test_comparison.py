@@ -1,4 +1,4 @@
-"""Compares random answers of two nodes, and tests what counts as a difference."""
+"""Compares random answers of two nodes, and tests which answers count as different."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Databases that geth 1.13.15 wrote, LevelDB and Pebble, give the blocks that it imported."""
+"""Databases that geth 1.13.15 wrote, LevelDB and Pebble, give the blocks that geth imported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FROZEN = 7
 
 @pytest.fixture(params=["leveldb", "pebble"])
 def datadir(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A data directory of geth with the test chain."""
+    """Return a data directory of geth with the test chain."""
     return unpack(request.param, tmp_path / "geth")
 
 

@@ -1,4 +1,4 @@
-"""An export file as a source of blocks."""
+"""Tests an export file as a source of blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON blocks that cannot be encoded are refused with the name of the member."""
+"""JSON blocks that cannot be encoded are refused with the name of the JSON key."""
 
 from __future__ import annotations
 

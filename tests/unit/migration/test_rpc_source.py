@@ -1,4 +1,4 @@
-"""Blocks of a running node that answers with anything."""
+"""Tests blocks of a running node that gives arbitrary answers."""
 
 from __future__ import annotations
 

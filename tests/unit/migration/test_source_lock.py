@@ -1,4 +1,4 @@
-"""Locks of RocksDB and Pebble (fcntl) and of LevelDB (flock) are found."""
+"""The source lock detects locks of RocksDB and Pebble (fcntl) and of LevelDB (flock)."""
 
 from __future__ import annotations
 

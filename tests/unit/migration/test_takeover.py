@@ -1,4 +1,4 @@
-"""Small files of an old node are taken over, never overwritten, and reported."""
+"""The migration copies small files of an old node, never overwrites files, and reports the copies."""
 
 from __future__ import annotations
 

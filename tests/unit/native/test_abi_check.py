@@ -1,4 +1,4 @@
-"""Check that the compiled extension matches the Python sources."""
+"""The start checks that the compiled extension matches the Python sources."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_what_is_said_about_the_declarations_may_change_without_a_build() -> Non
 
 
 def test_one_that_knows_nothing_of_a_contract_is_refused_too(copied: Path) -> None:
-    # a replacement for an extension without the check
+    # this module stands in for a compiled extension that has no ABI check
     (copied / "_native.py").write_text("class NativeError(Exception):\n    pass\n")
     done = start(copied)
     assert (done.returncode, done.stdout) == (1, "")

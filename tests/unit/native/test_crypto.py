@@ -1,4 +1,4 @@
-"""Keys and signatures through the facade."""
+"""Tests keys and signatures through the Python facade of the extension."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pytest
 from ophion.errors import KeyFileError
 from ophion.native.crypto import PrivateKey, keccak256, recover_address, recover_addresses
 
-SECRET = bytes.fromhex("8f2a55949038a9610f50fb23b5883af3b4ecb3c3bb792cbcefbd1542c692be63")  # a published test key
+# this key is a published test key
+SECRET = bytes.fromhex("8f2a55949038a9610f50fb23b5883af3b4ecb3c3bb792cbcefbd1542c692be63")
 
 
 def test_a_key_knows_its_address_and_signs() -> None:

@@ -1,4 +1,4 @@
-"""Errors of the extension as Ophion errors."""
+"""Tests the conversion of extension errors to Ophion errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Execution: included and excluded transactions, and calls without lasting effects."""
+"""Tests execution: included and excluded transactions, and calls without lasting effects."""
 
 from __future__ import annotations
 
@@ -164,14 +164,14 @@ print(len(outcome.output), resident_bytes() - before)
 
 
 def test_the_first_proof_of_a_blob_takes_nothing_that_stays(tmp_path: Path) -> None:
-    """Verifying a blob proof must not load the tables for making proofs, which take 100 MB and seconds of processor
+    """Verifying a blob proof does not load the tables for making proofs, which take 100 MB and seconds of processor
     time.
     """
     command = [sys.executable, "-c", _FIRST_PROOF, str(tmp_path / "db")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment())
-    length, grown = map(int, done.stdout.split())
+    length, growth_bytes = map(int, done.stdout.split())
     assert length == 64
-    assert grown < 20_000_000
+    assert growth_bytes < 20_000_000
 
 
 def test_a_call_that_runs_too_long_is_stopped(world: World) -> None:
@@ -182,9 +182,7 @@ def test_a_call_that_runs_too_long_is_stopped(world: World) -> None:
 
 
 def test_calls_with_many_inputs_are_each_as_if_alone(world: World) -> None:
-    """Each of many calls gives the same result as if it ran alone. One call changes a slot after reading it, others
-    fail.
-    """
+    """Each of many calls gives the same result as alone. One call changes a slot after reading it, and others fail."""
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
     stores = bytes.fromhex("5f5460015f555f5260205ff3")
     inputs = [stores, stores, bytes.fromhex("5f5ffd"), ENDLESS, b"\xfe", stores, stores]
@@ -237,7 +235,7 @@ def test_an_access_list_is_given_up_in_the_middle_of_a_run(world: World) -> None
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
     loop = AccountOverride(address=COUNTER, code=bytes.fromhex("5b600056"))
     request = CallRequest(sender=ADDRESSES[0], to=COUNTER, gas=10**12)
-    # 10^12 gas would take minutes; without clock checks, the result would be out of gas instead of a timeout
+    # 10^12 gas would take minutes, so only a clock check during the run gives a timeout
     assert create_access_list(state, env, request, [loop], 0.0)[1].kind == "timeout"
 
 
@@ -320,8 +318,8 @@ def test_sums_beyond_all_money_are_invalid_and_no_panic(world: World) -> None:
 
 @pytest.mark.parametrize("members", [{"gas_price": 2**128 - 1}, {"max_fee_per_blob_gas": 2**128 - 1}], ids=["gas", "blobs"])
 def test_fees_beyond_all_money_are_refused_wherever_a_call_is_run(world: World, members: dict[str, int]) -> None:
-    """Fees above any possible balance are refused even where the balance is not checked, because the EVM multiplies
-    fees in 128 bits.
+    """Fees above any possible balance are refused even if the balance is not checked, because the EVM multiplies fees
+    in 128 bits.
     """
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
     request = CallRequest(sender=ADDRESSES[0], to=ADDRESSES[1], gas=2**40, blob_hashes=[b"\x01" * 32], **members)
@@ -337,7 +335,7 @@ def test_undecodable_transactions_say_what_is_wrong() -> None:
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["alone", "behind another"])
 def test_a_transaction_that_never_ends_does_not_hold_up_the_building_of_blocks(tmp_path: Path, is_first: bool) -> None:
-    """A transaction that could run for weeks, at the gas limit of development networks, is aborted."""
+    """The block builder aborts a transaction that could run for weeks at the gas limit of development networks."""
     world = World(tmp_path / "db", gas_limit=2**53)
     endless = signed(KEYS[0], 0, None, data=ENDLESS, gas=2**52)
     good = signed(KEYS[1], 0, ADDRESSES[2], value=1)
@@ -355,10 +353,10 @@ def test_a_transaction_that_never_ends_does_not_hold_up_the_building_of_blocks(t
 
 
 HASHES = bytes.fromhex("620fffff5f2050" * 200)
-"""Hashes nearly a megabyte 200 times without a jump."""
+"""Code that hashes nearly a megabyte 200 times without a jump."""
 SLOTS = bytes.fromhex("".join(f"61{slot:04x}5450" for slot in range(4000)))
 POWERS = bytes.fromhex("6003" + "5f19810a50" * 4000)
-"""Computes the highest power of three many times."""
+"""Code that computes the highest power of three many times."""
 MODEXP = b"".join(size.to_bytes(32, "big") for size in (400, 400, 400)) + bytes([255]) * 1200
 
 
@@ -383,7 +381,7 @@ def test_nothing_holds_a_call_much_longer_than_it_may_take(world: World, to: byt
 
 
 HASHED = bytes.fromhex("60205f60205f60025afa5f5500")
-"""Calls the SHA-256 precompile for a word and stores whether it succeeded."""
+"""Code that calls the SHA-256 precompile for a word and stores whether the call succeeded."""
 
 
 def test_what_a_call_was_given_does_not_bound_a_block_that_is_run_later(world: World) -> None:

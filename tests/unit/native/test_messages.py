@@ -1,4 +1,4 @@
-"""JSON outlines and frames, compared with other implementations."""
+"""Compares JSON outlines and WebSocket frames with other implementations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def count(value: Any) -> int:
 def test_an_outline_counts_what_a_parser_makes(value: Any) -> None:
     for text in (orjson.dumps(value), json.dumps(value, indent=1).encode("utf-8", "surrogatepass")):
         if not is_json(text):
-            continue  # a lone surrogate
+            continue  # the text is not valid JSON, because it contains a lone surrogate
         outline = json_outline(text, 3)
         assert outline is not None
         assert outline.values == count(value)

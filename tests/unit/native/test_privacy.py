@@ -1,4 +1,4 @@
-"""Private transactions, their groups and markers: the published vectors (privacy.md 16)."""
+"""Tests private transactions, their groups and markers: the published vectors (privacy.md 16)."""
 
 from __future__ import annotations
 

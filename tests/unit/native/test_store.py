@@ -1,4 +1,4 @@
-"""The store: one transaction per commit, states by root, flat tables that follow the head."""
+"""Tests the store: one transaction per commit, states by root, flat tables that follow the head."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ def test_blocks_stack_on_blocks_that_are_not_written_yet(tmp_path: Path) -> None
 @pytest.mark.parametrize("as_changes", [False, True])
 @pytest.mark.parametrize("behind", [0, 1, 3])
 def test_a_chain_that_keeps_no_nodes_in_memory_is_the_same(tmp_path: Path, behind: int, as_changes: bool) -> None:
-    """Without cached nodes, the chain is the same. Each block is executed before the previous blocks are written."""
+    """Without cached nodes, the chain is the same. The test executes each block before the previous blocks are
+    written.
+    """
     worlds = World(tmp_path / "ample"), World(tmp_path / "none")
     worlds[1].store.set_state_cache(0)
     for world in worlds:
@@ -113,7 +115,8 @@ def test_nodes_in_memory_are_bounded_where_blocks_grow_upon_each_other(tmp_path:
     world = World(tmp_path / "db", gas_limit=200_000_000)
     limit = 5_000_000
     world.store.set_state_cache(limit)
-    # sends one wei to each of `count` consecutive addresses; calldata holds the first address and the count
+    # this contract sends one wei to each of `count` consecutive addresses; the call data holds the first address and
+    # the count
     pay = bytes.fromhex("6000356020358101905b60008080806001856000f15060010181811060095700")
     create = bytes.fromhex(f"60{len(pay):02x}80600b6000396000f3") + pay
     payer = keccak256(rlp.encode([ADDRESSES[0], b""]))[12:]
@@ -134,7 +137,7 @@ def test_nodes_in_memory_are_bounded_where_blocks_grow_upon_each_other(tmp_path:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_transactions_are_found_through_reorganisations_and_restarts(tmp_path: Path, seed: int) -> None:
-    """Each block writes one partition of the transaction index; other rows are buffered, or rebuilt after a restart."""
+    """Each block writes one partition of the transaction index. Other rows are buffered, or rebuilt after a restart."""
     dice, world = Random(seed), World(tmp_path / "db")
     chain: list[tuple[Built, list[bytes]]] = [(world.genesis, [])]
     roots, seen = {0: world.genesis.execution.state_root}, set[bytes]()
@@ -173,8 +176,8 @@ def test_an_execution_that_is_dropped_leaves_nothing_behind(tmp_path: Path) -> N
     dropped = world.block(world.genesis, [transfer(0, 0, b"\x66" * 20, 9)])
     root = dropped.execution.state_root
     del dropped
-    kept = world.block(world.genesis, [transfer(0, 0, b"\x77" * 20, 9)])
-    world.extend(kept)
+    committed = world.block(world.genesis, [transfer(0, 0, b"\x77" * 20, 9)])
+    world.extend(committed)
     assert world.store.latest().account(b"\x66" * 20) is None
     with pytest.raises(MissingState):
         world.store.state(root)
@@ -203,7 +206,7 @@ def test_a_reorganisation_moves_index_and_flat_tables(tmp_path: Path) -> None:
     assert int.from_bytes(latest.storage(COUNTER, SLOT), "big") == 0
     assert latest.account(SUICIDE) is None
     assert world.store.check(10) == []
-    # switch back to blocks that are all stored
+    # switch back to the first branch, whose blocks are all stored
     a3 = world.block(a2, [], state=world.store.state(a2.execution.state_root))
     a4 = world.block(a3, [])
     world.store.commit(

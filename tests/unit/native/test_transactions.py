@@ -1,4 +1,4 @@
-"""Senders are recovered once, wherever a transaction is seen first."""
+"""A sender is recovered once, no matter where the transaction appears first."""
 
 from __future__ import annotations
 

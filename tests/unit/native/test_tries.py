@@ -1,4 +1,4 @@
-"""Small tries through the facade."""
+"""Tests small tries through the Python facade of the extension."""
 
 from __future__ import annotations
 

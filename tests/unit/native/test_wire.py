@@ -1,4 +1,4 @@
-"""The wire protocol through its Python binding, with test vectors of the specifications; Rust tests cover the
+"""Tests the wire protocol through its Python binding with test vectors of the specifications. Rust tests cover the
 internals.
 """
 
@@ -36,7 +36,7 @@ def entropy(seed: int) -> bytes:
 
 
 def sessions() -> tuple[Session, Session]:
-    """Initiator and recipient after a handshake."""
+    """Return the sessions of initiator and recipient after a handshake."""
     initiator = Handshake.initiate(A, public_key(B), entropy(1))
     ack, remote, theirs = Handshake.answer(B, initiator.auth, entropy(2))
     assert remote == public_key(A)
@@ -44,7 +44,7 @@ def sessions() -> tuple[Session, Session]:
 
 
 def open_sessions() -> tuple[Session, Session]:
-    """Return both sides after both Hellos."""
+    """Return both sessions after both Hellos."""
     pair = sessions()
     for session in pair:
         session.is_compressed = True
@@ -83,7 +83,7 @@ def test_another_key_than_the_dialled_one_cannot_answer() -> None:
         Handshake.answer(DEV_KEYS[0].secret(), initiator.auth, entropy(2))
     ack, _, _ = Handshake.answer(B, initiator.auth, entropy(2))
     other = Handshake.initiate(A, public_key(B), entropy(3))
-    session = other.finish(ack)  # succeeds with the ack for another auth, but no later message can be decrypted
+    session = other.finish(ack)  # `finish` accepts the ack of another handshake, but no later message can be decrypted
     with pytest.raises(WireError, match="frame header"):
         session.feed(sessions()[1].seal([(0, b"hello")]))
 

@@ -18,14 +18,14 @@ ADDRESSES = [address_of(public_key(key)) for key in KEYS]
 RICH = 10**24
 
 COUNTER = bytes.fromhex("5f5460010180 5f55 5f52 60205fa0 00".replace(" ", ""))
-"""Adds one to slot 0 and logs the new value without topics."""
+"""Code that adds one to slot 0 and logs the new value without topics."""
 
 SUICIDE = bytes.fromhex("33ff")
-"""Sends its balance to the caller and destroys itself (before Cancun)."""
+"""Code that sends its balance to the caller and destroys itself (before Cancun)."""
 
 
 def signed(key: bytes, nonce: int, to: bytes | None, value: int = 0, data: bytes = b"", gas: int = 200_000) -> bytes:
-    """A legacy transaction with replay protection."""
+    """Return a legacy transaction with replay protection."""
     fields: list[bytes | int] = [nonce, 10, gas, to or b"", value, data]
     digest = keccak256(rlp.encode([*fields, CHAIN_ID, 0, 0]))
     signature = sign(key, digest)
@@ -121,7 +121,7 @@ class World:
         )
 
     def block(self, parent: Built, raws: list[bytes], state: State | None = None, salt: bytes = b"") -> Built:
-        """Make a block with these transactions; all must fit."""
+        """Make a block with these transactions, which must all fit."""
         env = self.env(parent.number + 1, parent.hash)
         block = OpenBlock(state or parent.execution.state, env, True)
         taken = block.take(decoded(raws), 5.0)

@@ -1,4 +1,4 @@
-"""Command lines of a node, read as `ophion` reads them."""
+"""Reads command lines of a node like `ophion` does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OPTIONS = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declarat
 
 
 def loaded(*tokens: str) -> Loaded[NodeConfig]:
-    """Return the configuration of these flags."""
+    """Return the configuration that these flags set."""
     rest = deque(tokens)
     given: list[Given] = []
     while rest:

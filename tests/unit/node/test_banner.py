@@ -1,4 +1,4 @@
-"""The startup text."""
+"""Tests the startup text."""
 
 from __future__ import annotations
 

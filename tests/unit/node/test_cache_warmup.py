@@ -1,4 +1,4 @@
-"""Modules imported after the start."""
+"""Tests the modules that a node imports after its start."""
 
 from __future__ import annotations
 

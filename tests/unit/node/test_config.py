@@ -1,4 +1,4 @@
-"""Options of a node: those of Pantheon 1.2 are accepted, contradictions are refused."""
+"""Options of a node: options of Pantheon 1.2 are accepted, contradictions are refused."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tests.unit.native.worlds import KEYS, World, signed
 
 
 def nothing(step: CopyStep, done: int, total: int) -> None:
-    """Ignore progress."""
+    """Ignore progress reports of a copy."""
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_a_backup_holds_no_votes_of_the_validator(data: Path, tmp_path: Path) ->
         with DataDirectory.open_existing(path) as directory:
             store = directory.store(read_only=True)
             assert (store.meta(MEMORY_KEY), store.meta("another")) == (expected, b"kept")
-    # compaction changes nothing else
+    # apart from the freed pages, compaction changes no data
     with DataDirectory.open_existing(data) as directory:
         compact(directory, nothing)
         assert directory.store(read_only=True).meta(MEMORY_KEY) == b"qbft\0something"
@@ -147,7 +147,7 @@ def test_two_copies_to_one_target_are_refused(data: Path, tmp_path: Path) -> Non
 
 def test_a_damaged_database_makes_no_backup(data: Path, tmp_path: Path) -> None:
     file = data / "database" / "data.mdb"
-    # change the recipient of a transaction, wherever it is stored
+    # change the recipient of a transaction everywhere in the database file
     file.write_bytes(file.read_bytes().replace(bytes([3]) * 20, bytes([3]) * 19 + bytes([4])))
     with pytest.raises(StorageError, match="The copy is not used, because it is damaged:\n"):
         back_up(data, tmp_path / "copy", 0, True, nothing)
@@ -177,7 +177,7 @@ def test_there_is_nothing_to_copy_where_there_is_no_chain(tmp_path: Path) -> Non
 def test_compaction_gives_pages_back(data: Path) -> None:
     world = World(data / "database")
     for _ in range(3):
-        # replace large values, which frees pages
+        # each replacement of the large value frees pages
         world.store.put_meta("large", os.urandom(1 << 20))
     world.store.put_meta("large", b"")
     world.store.close()

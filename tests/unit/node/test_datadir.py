@@ -1,4 +1,4 @@
-"""The data directory: locking, and errors when it cannot be used."""
+"""Tests the data directory: locking, and errors when it cannot be used."""
 
 from __future__ import annotations
 

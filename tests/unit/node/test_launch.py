@@ -1,4 +1,4 @@
-"""Modules that a node imports before it runs."""
+"""Tests the modules that a node imports before it runs."""
 
 from __future__ import annotations
 

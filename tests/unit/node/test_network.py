@@ -1,4 +1,4 @@
-"""Choice of the network."""
+"""Tests the choice of the network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Key files as operators and other clients write them."""
+"""Tests key files that operators and other clients write."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from ophion.errors import KeyFileError
 from ophion.node.node_key_file import load_key, load_or_create_key, new_key, write_text
 
-DIGITS = "8f2a55949038a9610f50fb23b5883af3b4ecb3c3bb792cbcefbd1542c692be63"  # a published test key
+DIGITS = "8f2a55949038a9610f50fb23b5883af3b4ecb3c3bb792cbcefbd1542c692be63"  # this key is a published test key
 ADDRESS = "fe3b557e8fb62b89f4916b721be55ceb828dbd73"
 
 

@@ -1,4 +1,4 @@
-"""Ports in use, or shared by two services of a node."""
+"""Tests ports in use, or shared by two services of a node."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_other_address_problems_are_reported_by_the_service() -> None:
 
 
 def development_node(*options: str) -> subprocess.CompletedProcess[str]:
-    """Run a node that refuses to start, until it has ended."""
+    """Run a node that refuses to start, until the process has ended."""
     command = [*COMMAND, "dev", *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment())
 

@@ -1,4 +1,4 @@
-"""The ports file."""
+"""Tests the ports file."""
 
 from __future__ import annotations
 

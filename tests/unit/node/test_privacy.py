@@ -1,4 +1,4 @@
-"""Requirements of private transactions on a network."""
+"""Tests requirements of private transactions on a network."""
 
 from __future__ import annotations
 

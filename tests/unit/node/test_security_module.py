@@ -1,4 +1,4 @@
-"""Options of a security module: mistakes are found before anything starts."""
+"""Options of a security module: the node finds mistakes before it starts any service."""
 
 from __future__ import annotations
 

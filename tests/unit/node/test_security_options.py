@@ -1,4 +1,4 @@
-"""Options of tokens and TLS."""
+"""Tests options of tokens and TLS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The services that the options enable."""
+"""Tests the services that the options enable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validators from a contract, in the state after a block."""
+"""Tests validators from a contract, in the state after a block."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.producer.authority import KEYS, authority_genesis
 
 CONTRACT = "cc" * 20
 ONE_ADDRESS = "0x6020600052600160205260005460405260606000f3"
-"""Returns the address in slot 0 as address[]."""
+"""Code that returns the address in slot 0 as address[]."""
 
 
 def members(tmp_path: Path, code: str, value: bytes = KEYS[0].address) -> tuple[bytes, ...]:

@@ -1,4 +1,4 @@
-"""Dial attempts in progress; the dial plan and whole connections have their own tests."""
+"""Tests dial attempts in progress. Other files test the dial plan and whole connections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NODES = [Enode(bytes([number]) * 64, "127.0.0.1", 30000 + number, 0) for number 
 
 
 class Calls:
-    """Attempts that last until a test ends them."""
+    """Dial attempts that last until a test ends them."""
 
     def __init__(self) -> None:
         self.open: dict[bytes, asyncio.Future[bool]] = {}
@@ -50,7 +50,7 @@ def play(story: Story, max_peers: int = 25, may_dial: Callable[[Enode], bool] = 
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110  # bounded by the time limit of the story
+    while not condition():  # noqa: ASYNC110  # the time limit of the test bounds this loop
         await asyncio.sleep(0.001)
 
 

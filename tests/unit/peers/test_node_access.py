@@ -1,4 +1,4 @@
-"""Which nodes may be dialled and discovered. Time limits of rules: test_service.py."""
+"""Tests which nodes may be dialled and discovered. test_service.py tests the time limits of rules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def enode(number: int) -> Enode:
 
 
 class Refusing(NodeRules):
-    """Refuses one node."""
+    """Node rules that refuse one node."""
 
     def refusal_of(self, remote: Enode, action: Action) -> str | None:
         return "not listed" if remote.node_id == node_id(9) else None

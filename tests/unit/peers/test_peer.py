@@ -17,7 +17,7 @@ IBF = Capability("IBF", 1, 4)
 
 
 class Recorder:
-    """A link that records calls."""
+    """A link that records the calls of its peer."""
 
     is_open = True
 

@@ -1,4 +1,4 @@
-"""Jobs of many peers in one lane."""
+"""Tests jobs of many peers in one lane (worker threads)."""
 
 from __future__ import annotations
 

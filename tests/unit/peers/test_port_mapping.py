@@ -1,4 +1,4 @@
-"""Port mappings requested and removed, with the router of the UPnP tests."""
+"""The node requests and removes port mappings at the router of the UPnP tests."""
 
 from __future__ import annotations
 

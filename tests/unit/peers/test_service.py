@@ -1,4 +1,4 @@
-"""The peer service over real loopback sockets."""
+"""Tests the peer service over real loopback sockets."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ from ophion.runtime.clock import SystemClock, SystemEntropy
 
 ETH = Capability("eth", 68, 17)
 SHORT = Timing(closing=0.3, probe=0.2)
-"""Only timeouts that a test waits for are short, so that a busy machine does not look like a bad peer."""
+"""Timeouts of peers. Only the timeouts that a test waits for are short, so that a busy machine does not look like a bad
+peer.
+"""
 
 
 class Greeter:
@@ -77,7 +79,7 @@ def key(number: int) -> PrivateKey:
 
 
 class Node:
-    """A running service."""
+    """A running peer service."""
 
     def __init__(
         self, number: int, settings: PeerSettings, rules: NodeRules | None = None, members: Container[bytes] = ()
@@ -168,12 +170,12 @@ def play(story: Callable[[Town], Awaitable[None]]) -> None:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110  # bounded by the time limit of the test
+    while not condition():  # noqa: ASYNC110  # the time limit of the test bounds this loop
         await asyncio.sleep(0.005)
 
 
 class UnknownNode:
-    """An unknown remote node under the control of the test: a socket and a session."""
+    """A remote node under the control of the test: a socket and a session."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, session: Session) -> None:
         self.reader, self.writer, self.session = reader, writer, session
@@ -187,7 +189,7 @@ class UnknownNode:
         return cls(reader, writer, session)
 
     async def greet(self) -> list[object]:
-        """Send Hello; return the other side's events up to its first message or the end."""
+        """Send Hello. Returns the other side's events up to its first message or the end of the connection."""
         events: list[object] = []
         while not events:
             self.writer.write(self.session.take_output())
@@ -199,7 +201,7 @@ class UnknownNode:
         return events
 
     async def reason(self) -> DisconnectReason | None:
-        """Return why the other side closes."""
+        """Return the reason why the other side closes the connection."""
         while data := await self.reader.read(65536):
             for event in self.session.receive(data, 64):
                 if isinstance(event, Left):
@@ -289,7 +291,7 @@ def test_a_port_in_use_is_one_line() -> None:
 
 
 def _has_ipv6() -> bool:
-    """Return whether IPv6 works; Python may support it while the machine has it switched off."""
+    """Return whether IPv6 works. Python may support IPv6 while the machine has it switched off."""
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -474,13 +476,13 @@ def test_the_own_id() -> None:
         hello = Hello.of("me", [ETH], 0, own.public_key)
         me = Session(Identity(own, hello, (ETH,)), SystemEntropy(), own.public_key)
         reader, writer = await asyncio.open_connection("127.0.0.1", a.enode.tcp_port)
-        stranger = UnknownNode(reader, writer, me)
+        unknown_node = UnknownNode(reader, writer, me)
         with pytest.raises(PeerMisbehaved) as caught:
-            await stranger.greet()
+            await unknown_node.greet()
         assert caught.value.reason is DisconnectReason.CONNECTED_TO_SELF
         writer.write(me.take_output())
         await until(lambda: a.service.traffic.disconnected["local", "connected_to_self"] == 1)
-        stranger.close()
+        unknown_node.close()
 
     play(story)
 
@@ -508,11 +510,11 @@ def test_unknown_peers_do_not_keep_a_validator_out() -> None:
         await until(lambda: a.count == b.count == 1)
         c = await town.node(9, static=(a.enode,))
         await until(lambda: a.count == 2 and c.count == 1)
-        # c is a member and uses no slot of other peers, so a can still dial d
+        # node c is a member and uses no slot for unknown peers, so node a can still dial node d
         d = await town.node(4)
         a.service.offer(d.enode)
         await until(lambda: a.count == 3)
-        # a full node still dials members
+        # node a has no free slots, but still dials the member c
         a.service.remove_static(c.enode)
         await c.stop()
         await until(lambda: a.count == 2)
@@ -555,14 +557,14 @@ def test_who_breaks_the_protocol_is_barred_for_a_while_unless_it_is_static() -> 
 def test_other_subnets_are_not_even_listened_to() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1, subnets=(read_subnet("10.0.0.0/8"),))
-        stranger = await UnknownNode.dial(a)
-        assert await stranger.is_closed()
+        unknown_node = await UnknownNode.dial(a)
+        assert await unknown_node.is_closed()
         assert a.service.pending.refused == 1
         b = await town.node(2)
         a.service.add_static(b.enode)
         await asyncio.sleep(0.1)
         assert b.service.traffic.bytes_received == 0, "nor are they dialled"
-        stranger.close()
+        unknown_node.close()
 
     play(story)
 
@@ -575,12 +577,12 @@ def test_a_peer_without_shared_capabilities_is_disconnected_with_the_reason() ->
         hello = Hello.of("other", [other], 0, own.public_key)
         session = Session(Identity(own, hello, (other,)), SystemEntropy(), a.key.public_key)
         reader, writer = await asyncio.open_connection("127.0.0.1", a.enode.tcp_port)
-        stranger = UnknownNode(reader, writer, session)
+        unknown_node = UnknownNode(reader, writer, session)
         with pytest.raises(PeerMisbehaved):
-            await stranger.greet()
+            await unknown_node.greet()
         writer.write(session.take_output())
         await until(lambda: a.service.traffic.disconnected["local", "useless"] == 1)
-        stranger.close()
+        unknown_node.close()
 
     play(story)
 
@@ -621,10 +623,10 @@ def test_who_has_to_go_before_it_was_taken_over_is_closed_at_once() -> None:
             return connection
 
         node.service._inbound._receive = refuse
-        stranger = await UnknownNode.dial(node)
-        assert await stranger.is_closed()
+        unknown_node = await UnknownNode.dial(node)
+        assert await unknown_node.is_closed()
         await until(lambda: not node.service._connections)
-        stranger.close()
+        unknown_node.close()
 
     play(story)
 
@@ -634,14 +636,14 @@ def test_those_who_do_not_close_after_they_were_refused_are_bounded() -> None:
         a = await town.node(1, limits=PeerLimits(0), timing=replace(SHORT, closing=60.0))
         strangers = []
         for number in range(150):
-            stranger = await UnknownNode.dial(a, 100 + number)
-            strangers.append(stranger)
-            await stranger.greet()
-            assert await stranger.reason() is DisconnectReason.TOO_MANY_PEERS
+            unknown_node = await UnknownNode.dial(a, 100 + number)
+            strangers.append(unknown_node)
+            await unknown_node.greet()
+            assert await unknown_node.reason() is DisconnectReason.TOO_MANY_PEERS
         assert len(a.service._connections) <= 129
         assert await strangers[0].is_closed()
-        for stranger in strangers:
-            stranger.close()
+        for unknown_node in strangers:
+            unknown_node.close()
         await until(lambda: not a.service._connections)
         assert not a.service._connections.leaving
 
@@ -652,10 +654,10 @@ def test_garbage_instead_of_a_handshake() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1)
         for data in (b"GET / HTTP/1.1\r\n\r\n" * 50, bytes(1000), b"\xff" * 5000, os.urandom(3000)):
-            stranger = await UnknownNode.dial(a)
-            stranger.writer.write(data)
-            assert await stranger.is_closed()
-            stranger.close()
+            unknown_node = await UnknownNode.dial(a)
+            unknown_node.writer.write(data)
+            assert await unknown_node.is_closed()
+            unknown_node.close()
         assert a.count == 0
         b = await town.node(2, static=(a.enode,))
         await until(lambda: b.count == 1)
@@ -668,16 +670,16 @@ def test_endless_zeros_and_large_frames_end_that_connection_only() -> None:
         a = await town.node(1)
         b = await town.node(2, static=(a.enode,))
         await until(lambda: a.count == 1)
-        stranger = await UnknownNode.dial(a)
-        await stranger.greet()
+        unknown_node = await UnknownNode.dial(a)
+        await unknown_node.greet()
         await until(lambda: a.count == 2)
-        frame = bytearray(stranger.session.seal([(0x10, bytes(1 << 20))]))
+        frame = bytearray(unknown_node.session.seal([(0x10, bytes(1 << 20))]))
         frame[-1] ^= 1
-        stranger.writer.write(bytes(frame))
-        assert await stranger.is_closed()
+        unknown_node.writer.write(bytes(frame))
+        assert await unknown_node.is_closed()
         await until(lambda: a.count == 1)
         assert b.count == 1
-        stranger.close()
+        unknown_node.close()
 
     play(story)
 
@@ -688,18 +690,18 @@ def test_parts_of_large_messages_are_bounded_for_all_peers_together() -> None:
         a = await town.node(1, members={address_of(member.public_key)})
         frame_bytes, strangers = 12 * 2**20, []
         for number in range(100, 110):
-            stranger = await UnknownNode.dial(a, number)
-            await stranger.greet()
-            strangers.append(stranger)
-            sealed = stranger.session.seal([(0x11, os.urandom(frame_bytes))])
-            stranger.writer.write(sealed[: frame_bytes - 1000])
-            await stranger.writer.drain()
+            unknown_node = await UnknownNode.dial(a, number)
+            await unknown_node.greet()
+            strangers.append(unknown_node)
+            sealed = unknown_node.session.seal([(0x11, os.urandom(frame_bytes))])
+            unknown_node.writer.write(sealed[: frame_bytes - 1000])
+            await unknown_node.writer.drain()
         assembly = a.service._context.assembly  # type: ignore[union-attr]
         await until(lambda: a.service.traffic.disconnected["local", "timeout"] == 4)
         assert assembly.total <= 64 * 2**20
         assert a.service.peers.by_id(member.public_key) is not None, "who makes blocks may take its time"
-        for stranger in strangers:
-            stranger.close()
+        for unknown_node in strangers:
+            unknown_node.close()
         await until(lambda: not a.service._connections)
         assert assembly.total == 0
 
@@ -707,7 +709,7 @@ def test_parts_of_large_messages_are_bounded_for_all_peers_together() -> None:
 
 
 def test_a_hello_without_end_is_read_and_thrown_away_until_the_sender_notices() -> None:
-    """Unread bytes are read before the socket is closed. Otherwise the system sends a reset, which could destroy the
+    """The node reads all bytes before it closes the socket. Otherwise the system sends a reset, which could destroy the
     Disconnect.
     """
 
@@ -772,7 +774,7 @@ def test_stopping_sends_disconnect_to_all_peers_and_waits_briefly() -> None:
 
 
 class Puppet(asyncio.Protocol):
-    """Listens, and stops responding at a chosen stage of the handshake."""
+    """A node that listens, and stops responding at a chosen stage of the handshake."""
 
     def __init__(self, stage: str) -> None:
         self.stage = stage
@@ -816,17 +818,17 @@ def test_stopping_at_every_stage_of_a_dial(stage: str) -> None:
 def test_stopping_at_every_stage_of_an_inbound_connection(sent: int | str) -> None:
     async def story(town: Town) -> None:
         a = await town.node(1, timing=Timing())
-        stranger = await UnknownNode.dial(a)
+        unknown_node = await UnknownNode.dial(a)
         if sent == "hello":
-            await stranger.greet()
+            await unknown_node.greet()
         elif sent == "auth":
-            stranger.writer.write(stranger.session.take_output())
+            unknown_node.writer.write(unknown_node.session.take_output())
         else:
             assert isinstance(sent, int)
-            stranger.writer.write(stranger.session.take_output()[:sent])
+            unknown_node.writer.write(unknown_node.session.take_output()[:sent])
         await asyncio.sleep(0.05)
         await a.stop()
-        stranger.close()
+        unknown_node.close()
 
     play(story)
 
@@ -879,34 +881,35 @@ def test_connections_that_are_over_do_not_wait_for_a_collection_of_cycles() -> N
 
 
 async def _one_connection(node: Node, number: int) -> Connection:
-    stranger = await UnknownNode.dial(node, number)
-    await stranger.greet()
+    unknown_node = await UnknownNode.dial(node, number)
+    await unknown_node.greet()
     await until(lambda: node.count == 1)
     [connection] = node.service._by_peer.values()
-    stranger.close()
+    unknown_node.close()
     await until(lambda: node.count == 0)
     return connection
 
 
 def open_descriptors() -> int:
-    """Return the number of open descriptors; 0 if the system does not report it."""
+    """Return the number of open descriptors; 0 if the system does not report this number."""
     return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
 
 
 def test_many_connections_later_everything_is_as_it_was() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1)
-        first = await UnknownNode.dial(a)  # the first stream makes the loop open a file, which stays open
+        # the first stream makes the event loop open a lasting file, so make a stream before counting descriptors
+        first = await UnknownNode.dial(a)
         await first.greet()
         first.close()
         await until(lambda: a.service.traffic.disconnected["remote", "tcp_error"] == 1)
         descriptors = open_descriptors()
         for number in range(100):
-            stranger = await UnknownNode.dial(a, 100 + number % 7)
+            unknown_node = await UnknownNode.dial(a, 100 + number % 7)
             if number % 3:
-                await stranger.greet()
-            stranger.close()
-            await stranger.writer.wait_closed()
+                await unknown_node.greet()
+            unknown_node.close()
+            await unknown_node.writer.wait_closed()
         await until(lambda: a.count == 0 and len(a.service.pending) == 0)
         await until(lambda: not a.service._connections)
         assert a.greeter.open == 0
@@ -920,7 +923,7 @@ def test_many_connections_later_everything_is_as_it_was() -> None:
 
 
 def test_the_wire_format_is_as_specified() -> None:
-    """A peer of p2p version 4 exchanges uncompressed messages, over real sockets too."""
+    """A peer of p2p version 4 exchanges uncompressed messages, also over real sockets."""
 
     async def story(town: Town) -> None:
         a = await town.node(1)
@@ -944,7 +947,7 @@ def test_a_node_that_is_not_permitted_is_refused_let_in_and_put_out(tmp_path: Pa
         guarded = await town.node(1, rules=NodeRules(key(1).public_key, listed))
         other = await town.node(2)
         other.service.add_static(guarded.enode)
-        # the node is refused with disconnect reason 0, and only after Hello, when it has proved its key
+        # after Hello has proved its key, the node is refused with disconnect reason 0
         await until(lambda: (DisconnectReason.REQUESTED, False) in other.gone())
         assert guarded.count == 0
         enode = replace(other.enode, udp_port=other.enode.tcp_port)
@@ -993,7 +996,7 @@ def test_slow_rules_do_not_check_every_unknown_node_that_pings() -> None:
         node = await town.node(1, rules=rules, has_discovery=True, static=(known,))
         may = node.service._access.may_discover
         strangers = [Enode(key(number).public_key, "10.0.0.9", 30303, 30303) for number in range(20, 30)]
-        answers = [may(stranger, Action.ACCEPT_PING) for stranger in strangers]
+        answers = [may(unknown_node, Action.ACCEPT_PING) for unknown_node in strangers]
         assert answers == [True, True, *[False] * 8]
         assert rules.asked == 2
         assert may(known, Action.ACCEPT_PING), "who is known is asked about"
@@ -1008,14 +1011,14 @@ def test_a_refused_flood_is_not_answered_and_permitted_nodes_connect(tmp_path: P
     listed = AllowList(RulesFile(path, NODES))
 
     async def attempt(guarded: Node, number: int) -> DisconnectReason | None:
-        stranger = await UnknownNode.dial(guarded, number)
+        unknown_node = await UnknownNode.dial(guarded, number)
         try:
-            await stranger.greet()
-            return await stranger.reason()
+            await unknown_node.greet()
+            return await unknown_node.reason()
         except ConnectionError:
             return None
         finally:
-            stranger.close()
+            unknown_node.close()
 
     async def story(town: Town) -> None:
         guarded = await town.node(1, rules=NodeRules(key(1).public_key, listed))
@@ -1025,7 +1028,7 @@ def test_a_refused_flood_is_not_answered_and_permitted_nodes_connect(tmp_path: P
         assert guarded.service.pending.refused == reasons.count(None)
         assert len(guarded.service.pending) == 0
         flood = asyncio.create_task(_forever(lambda: attempt(guarded, 5000)))
-        # a known node connects at once, from the same address and during the flood
+        # during the flood, a known node connects at once from the same IP address
         other = await town.node(2)
         listed.add([replace(other.enode, udp_port=other.enode.tcp_port)])
         other.service.add_static(guarded.enode)
@@ -1056,12 +1059,12 @@ def test_bytes_read_from_a_flood_are_bounded(tmp_path: Path, said: bytes) -> Non
                 "127.0.0.1", number.to_bytes(64, "big"), SystemClock().monotonic()
             )
         strangers = [await UnknownNode.dial(guarded) for _ in range(60)]
-        for stranger in strangers:
-            stranger.writer.write(said)
+        for unknown_node in strangers:
+            unknown_node.writer.write(said)
         assert len(guarded.service.pending) <= 50
-        for stranger in strangers:
-            assert await stranger.is_closed()
-            stranger.close()
+        for unknown_node in strangers:
+            assert await unknown_node.is_closed()
+            unknown_node.close()
         assert len(guarded.service.pending) == 0
         assert guarded.service.traffic.bytes_sent == 0
 

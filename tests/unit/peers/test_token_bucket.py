@@ -1,4 +1,4 @@
-"""Rate limits of peers."""
+"""Tests rate limits of peers."""
 
 from __future__ import annotations
 

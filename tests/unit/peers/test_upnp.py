@@ -1,4 +1,4 @@
-"""A test router on loopback, with correct and incorrect answers."""
+"""Simulates a router on loopback, with correct and incorrect answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Router(asyncio.DatagramProtocol):
         self.status = "200 OK"
         self.external = "203.0.113.7"
         self.refuses: str | None = None
-        """An action that it refuses."""
+        """Name of an action that the router refuses."""
         self.requests: list[str] = []
         self.searches = 0
 

@@ -1,4 +1,4 @@
-"""Account rules in contracts: every case of operations.md 11 about transactions."""
+"""Tests account rules in contracts: every case of operations.md 11 about transactions."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def test_result_of_wrong_size_or_form_or_a_revert_is_not_permitted(tmp_path: Pat
 
 
 def test_a_contract_that_says_it_was_late_was_not(tmp_path: Path) -> None:
-    """A revert text that looks like a timeout is not treated as a timeout: the answer is cached, and the block stays
+    """A revert text that looks like a timeout does not count as a timeout: the answer is cached, and the block stays
     refused.
     """
     words = b"did not answer: the call took too long"

@@ -1,4 +1,4 @@
-"""Permission files: the documented texts, and no partial writes."""
+"""Tests permission files: the documented texts, and no partial writes."""
 
 from __future__ import annotations
 

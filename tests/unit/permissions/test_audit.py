@@ -1,4 +1,4 @@
-"""Audit records of changes."""
+"""Tests audit records of changes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def test_changes_by_transactions(tmp_path: Path) -> None:
     async def story(core: TestCore) -> list[bytes]:
         await core.mine(legacy_transaction(LISTED, 0))
         _, first = await core.mine(change(0, "addAccount"))
-        await core.mine(change(1, "addAccount"))  # changes nothing
+        # the account is already in the list, so this transaction changes nothing
+        await core.mine(change(1, "addAccount"))
         _, second = await core.mine(change(2, "removeAccount"))
         return [*first, *second]
 
@@ -87,7 +88,7 @@ def test_changes_by_transactions(tmp_path: Path) -> None:
 
 
 def test_changes_that_a_reorganisation_undoes(tmp_path: Path) -> None:
-    """A reorganisation replaces a block with a change by another block."""
+    """A reorganisation replaces a block that contains a change by another block."""
     rules = PermissionConfig(accounts_contract_enabled=True, accounts_contract=ACCOUNT_INGRESS)
     call = calldata("addAccount(address)", OTHER.address)
 
@@ -121,8 +122,8 @@ def test_size_is_bounded_by_turning_over(tmp_path: Path) -> None:
     record(AuditLog(tmp_path / "log", ManualClock(), InlineLane("write"), max_bytes=200, max_files=2), *range(50))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "log.1", "log.2"]
     assert all(path.stat().st_size <= 200 for path in tmp_path.iterdir())
-    kept = [record["number"] for name in ("log.2", "log.1", "log") for record in records(tmp_path / name)]
-    assert kept == list(range(kept[0], 50))
+    numbers = [record["number"] for name in ("log.2", "log.1", "log") for record in records(tmp_path / name)]
+    assert numbers == list(range(numbers[0], 50))
 
 
 def test_a_record_that_cannot_be_written_is_an_error_in_the_log(

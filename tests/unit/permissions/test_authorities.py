@@ -1,4 +1,4 @@
-"""Accounts that authorise a set-code transaction."""
+"""Tests accounts that authorise a set-code transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls to permission contracts, and their answers."""
+"""Tests calls to permission contracts, and their answers."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_nodes_by_name_are_read_wherever_they_stand(name: str, host: str, port: 
     before = before[: len(before) // 32 * 32]
     named = encode(["string", "string", "uint16"], [name, host, port])
     assert read_named_node(named) == (name, host, port)
-    # the data of an event starts with a flag, then offsets locate the texts
+    # the event data starts with a flag, so the offsets of the texts count from the flag
     event = encode(["bool", "string", "string", "uint16"], [True, name, host, port])
     assert read_named_node(event, 32) == (name, host, port)
 

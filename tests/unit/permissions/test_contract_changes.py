@@ -1,4 +1,4 @@
-"""Changes by transactions to permission contracts, for both interfaces."""
+"""Tests changes by transactions to permission contracts, in both interface versions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PACKED, NAMED = "Enode(bytes32,bytes32,bytes16,uint16)", "Enode(string,string,ui
 
 
 def changes_of(path: Path, version: int, *calls: tuple[Address, bytes]) -> list[list[dict[str, Any]]]:
-    """Return the changes found in blocks of one call each."""
+    """Make one block for each call, and return the rule changes that these blocks contain."""
 
     async def story(core: TestCore) -> list[list[dict[str, Any]]]:
         changes = ContractChanges(core.chain, {"nodes": NODE_INGRESS})

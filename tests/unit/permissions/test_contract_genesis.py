@@ -47,7 +47,7 @@ def storage_of(core: TestCore, address: bytes) -> dict[str, str]:
 
 
 def renamed(storage: dict[str, str], names: dict[bytes, bytes]) -> dict[str, str]:
-    """Return storage in which some addresses are replaced by others."""
+    """Return storage in which other addresses replace some addresses."""
     text = json.dumps(storage)
     for old, new in names.items():
         text = text.replace(old.hex(), new.hex())
@@ -98,7 +98,8 @@ def test_storage_is_that_of_deployed_contracts(tmp_path: Path) -> None:
 
 def test_nodes_by_name_lie_where_deploying_would_put_them(tmp_path: Path) -> None:
     nodes, rules = created(0), created(1)
-    named = [*NODES, Enode(b"\7" * 64, "2001:db8:1111:2222:3333:4444:5555:6666", 7, 7)]  # longer than a word of text
+    # the IPv6 address as text is longer than 32 bytes
+    named = [*NODES, Enode(b"\7" * 64, "2001:db8:1111:2222:3333:4444:5555:6666", 7, 7)]
     steps: list[tuple[bytes | None, bytes]] = [
         (None, code("NodeIngress", "creation")),
         (None, code("NodeRulesByName", "creation") + nodes.rjust(32, b"\0")),
@@ -168,7 +169,7 @@ def test_compiling_the_sources_gives_the_same_bytes(folder: str) -> None:
     if "Cannot find module 'solc'" in done.stderr:
         pytest.skip("the npm package solc is not installed (NODE_PATH)")
     assert done.returncode == 0, done.stderr
-    kept = (ROOT / folder / "compiled.json").read_text()
-    if json.loads(done.stdout)["compiler"] != json.loads(kept)["compiler"]:
-        pytest.skip(f"another version of solc is installed than {json.loads(kept)['compiler']}")
-    assert done.stdout == kept
+    compiled = (ROOT / folder / "compiled.json").read_text()
+    if json.loads(done.stdout)["compiler"] != json.loads(compiled)["compiler"]:
+        pytest.skip(f"another version of solc is installed than {json.loads(compiled)['compiler']}")
+    assert done.stdout == compiled

@@ -1,4 +1,4 @@
-"""Counting of decisions."""
+"""Tests the counting of decisions."""
 
 from __future__ import annotations
 

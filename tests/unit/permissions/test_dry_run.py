@@ -1,4 +1,4 @@
-"""A dry run predicts exactly what the change does."""
+"""A dry run predicts the exact effect of a change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NODES = [Enode(bytes([number]) * 64, f"10.0.0.{number}", 30303, 30303) for numbe
 ACCOUNTS = [bytes([number]) * 20 for number in range(1, 13)]
 OWN = NODES[0]
 CONTRACT_CHANGES = 200
-"""Number of changes for each contract interface; a thousand more for lists."""
+"""Number of changes for each interface version of the contracts. The test makes a thousand more for lists."""
 
 
 def some(random: Random, items: list[Enode] | list[Address], most: int) -> list[Enode] | list[Address]:
@@ -36,7 +36,7 @@ def some(random: Random, items: list[Enode] | list[Address], most: int) -> list[
 
 
 def texts(items: list[Enode] | list[Address]) -> str:
-    """Return a list as TOML."""
+    """Return an allow-list as TOML text."""
     return json.dumps([item.url if isinstance(item, Enode) else f"0x{item.hex()}" for item in items])
 
 
@@ -50,7 +50,7 @@ def may_stay(permissions: Permissions, one: PeerConnection) -> bool:
 
 
 def make(permissions: Permissions, change: Change) -> str | None:
-    """Apply a change to the lists; return its refusal, if any."""
+    """Apply a change to the lists. Returns its refusal, if any."""
     try:
         if change.add_accounts:
             permissions.accounts.add(change.add_accounts)
@@ -89,17 +89,17 @@ def test_a_thousand_changes_of_lists(tmp_path: Path) -> None:
                     connection(one, random) for one in NODES[1:] if may_stay(permissions, connection(one, random))
                 ]
                 senders = [one for one in ACCOUNTS if permissions.account_refusal(one) is None]
-                told = dry_run(permissions, change, connections, ACCOUNTS, head, state)
+                prediction = dry_run(permissions, change, connections, ACCOUNTS, head, state)
                 problem = make(permissions, change)
                 happened = DryRun(
                     problem,
                     tuple(one for one in connections if not may_stay(permissions, one)),
                     tuple(one for one in senders if permissions.account_refusal(one) is not None),
                 )
-                assert told == happened, change
-                # the same for validators: after the change, exactly those predicted by the dry run are reachable
+                assert prediction == happened, change
+                # the dry run also predicts which validators stay reachable
                 members = [one.node_id[:20] for one in NODES[:7]]
-                staying = [one.address for one in connections if one not in told.closed]
+                staying = [one.address for one in connections if one not in prediction.closed]
                 left = [one.address for one in connections if may_stay(permissions, one)]
                 own = OWN.node_id[:20]
                 assert reachable(members, own, staying) == reachable(members, own, left)
@@ -136,7 +136,7 @@ def test_changes_of_contracts(tmp_path: Path, version: int) -> None:
         assert contract is not None
         nonce = 0
         for _ in range(CONTRACT_CHANGES):
-            # this node may be among the removed ones; it then has no connections left
+            # the change may also remove this node, which then has no connections
             changed = random.sample([*NODES, *ACCOUNTS], random.randint(1, 4))
             verbs = {one: random.choice(["add", "remove"]) for one in changed}
             change = Change(
@@ -150,7 +150,7 @@ def test_changes_of_contracts(tmp_path: Path, version: int) -> None:
             connections = [connection(one, random) for one in NODES[1:]]
             connections = [one for one in connections if may_stay(permissions, one)]
             senders = [one for one in ACCOUNTS if contract.refusal(head, state, one) is None]
-            told = dry_run(permissions, change, connections, ACCOUNTS, head, state)
+            prediction = dry_run(permissions, change, connections, ACCOUNTS, head, state)
             sent = []
             for one in changed:
                 to, call = about(verbs[one], one)
@@ -158,11 +158,11 @@ def test_changes_of_contracts(tmp_path: Path, version: int) -> None:
                 nonce += 1
             await core.mine(*sent)
             head, state = core.chain.head, core.queries.head_state
-            assert told == DryRun(
+            assert prediction == DryRun(
                 None,
                 tuple(one for one in connections if not may_stay(permissions, one)),
                 tuple(one for one in senders if contract.refusal(head, state, one) is not None),
-            ), (change, told)
+            ), (change, prediction)
 
     with open_core(tmp_path, replace(DEV_CONFIG, permissions=rules), genesis) as core:
         asyncio.run(story(core))

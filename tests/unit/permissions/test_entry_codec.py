@@ -1,4 +1,4 @@
-"""Encoding of list entries."""
+"""Tests the encoding of list entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions of rules, and the block since which they apply; see also the tests of perm_explain."""
+"""Tests decisions of rules, and the block since which they apply. The tests of perm_explain cover them too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files changed outside of the node are reported once."""
+"""The watcher reports files that were changed outside of the node once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Story:
         self.path.write_text(f"accounts-whitelist=[{listed}]")
 
     async def told(self) -> list[str]:
-        """Check the file; return the new log lines."""
+        """Check the file and return the new log lines."""
         self._caplog.clear()
         await self.watch.look()
         return [record.getMessage() for record in self._caplog.records]

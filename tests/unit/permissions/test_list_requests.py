@@ -1,4 +1,4 @@
-"""Entries of requests, checked in the documented order."""
+"""Tests that entries of requests are checked in the documented order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Node rules in contracts: every case of operations.md 11 about connections."""
+"""Tests node rules in contracts: every case of operations.md 11 about connections."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def test_both_ends_must_be_permitted_for_every_action(tmp_path: Path, fork: str)
 
 def test_a_node_is_let_in_and_put_out_by_the_administrator(tmp_path: Path) -> None:
     async def story(core: TestCore, rules: NodeRules) -> None:
-        told: list[str | None] = []
-        rules.changed.listen(lambda _: told.append(rules.refusal_of(B, Action.KEEP_INBOUND)))
+        refusals: list[str | None] = []
+        rules.changed.listen(lambda _: refusals.append(rules.refusal_of(B, Action.KEEP_INBOUND)))
         await core.mine(change(0, about("addEnode", B)))
         await asyncio.sleep(0)
-        assert told == [None], "every new block re-evaluates existing connections"
+        assert refusals == [None], "every new block re-evaluates existing connections"
         await core.mine(change(1, about("removeEnode", B)))
         await asyncio.sleep(0)
-        assert told[1] is not None
+        assert refusals[1] is not None
         assert rules.refusal_of(A, Action.DIAL) is None
 
     play(tmp_path, story)
@@ -116,7 +116,7 @@ def test_node_ingress_without_rules_registered_denies(tmp_path: Path) -> None:
 
 def test_result_of_wrong_form_is_not_permitted(tmp_path: Path) -> None:
     async def story(core: TestCore, rules: NodeRules) -> None:
-        # the rules contract is invalid, and the ingress forwards its failure
+        # the new address is not a rules contract, so the call reverts and the ingress contract forwards the revert
         await core.mine(change(0, calldata("setContractAddress(bytes32,address)", RULES, ADMINISTRATION), NODE_INGRESS))
         refusal = rules.refusal_of(A, Action.DIAL)
         assert refusal is not None
@@ -212,7 +212,7 @@ def test_many_inbound_connections_do_not_cause_many_calls(tmp_path: Path) -> Non
 
 
 def test_a_revert_with_a_huge_reason_is_reported_in_one_line(tmp_path: Path) -> None:
-    # Error(string) of a million bytes: "no", a line feed, and zeros
+    # the code reverts with an Error(string) of a million bytes: "no", a line feed, and zeros
     code = "6308c379a060e01b600052" + "6020600452" + "620f4240602452" + "626e6f0a60e81b604452" + "620f42846000fd"
     made = keccak256(rlp.encode([ADMIN.address, b""]))[12:]
     create = bytes.fromhex(f"60{len(code) // 2:02x}80600b6000396000f3{code}")
@@ -227,7 +227,7 @@ def test_a_revert_with_a_huge_reason_is_reported_in_one_line(tmp_path: Path) -> 
 
 
 def test_a_contract_that_burns_its_gas_is_run_once_per_block(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    # returns true before block 3, and loops from then on
+    # this contract returns true before block 3, and loops from block 3 on
     burning = "43600311600b575b6007565b60001960005260206000f3"
     made = keccak256(rlp.encode([ADMIN.address, b""]))[12:]
     create = bytes.fromhex(f"60{len(burning) // 2:02x}80600b6000396000f3{burning}")
@@ -280,5 +280,5 @@ def test_the_second_interface_is_asked_about_each_end(tmp_path: Path) -> None:
     with open_core(tmp_path, genesis=genesis()) as core:
         asyncio.run(deploy(core))
     del core
-    gc.collect()  # states of the first run would keep the database open
+    gc.collect()  # free the states of the first run, because they would keep the database open
     play(tmp_path, story, ruled(nodes_contract_version=2))

@@ -1,4 +1,4 @@
-"""The nine actions between two nodes."""
+"""Tests the nine actions between two nodes."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ def test_an_empty_array_permits_only_this_node(path: Path) -> None:
 
 
 def test_a_change_of_the_list_applies_at_once_and_is_published(rules: NodeRules, listed: AllowList[Enode]) -> None:
-    told: list[str | None] = []
-    rules.changed.listen(lambda _: told.append(rules.refusal_of(A, Action.KEEP_INBOUND)))
+    refusals: list[str | None] = []
+    rules.changed.listen(lambda _: refusals.append(rules.refusal_of(A, Action.KEEP_INBOUND)))
     listed.add([B])
     assert rules.refusal_of(B, Action.ACCEPT) is None
     listed.remove([A])
-    assert told[0] is None
-    assert told[1] is not None
+    assert refusals[0] is None
+    assert refusals[1] is not None
 
 
 def test_a_listed_host_name_permits_its_current_address(path: Path) -> None:
@@ -89,8 +89,8 @@ def test_a_listed_host_name_permits_its_current_address(path: Path) -> None:
     path.write_text(f'nodes-allowlist = ["{named.url}"]\n')
     rules = NodeRules(OWN.node_id, AllowList(RulesFile(path, NAMED_NODES)))
     answers = {"validator-1": ["127.0.0.1"]}
-    told: list[None] = []
-    rules.changed.listen(told.append)
+    events: list[None] = []
+    rules.changed.listen(events.append)
 
     async def run() -> None:
         names = HostNames(SystemClock(), answers.__getitem__)
@@ -104,7 +104,7 @@ def test_a_listed_host_name_permits_its_current_address(path: Path) -> None:
         task.cancel()
 
     asyncio.run(run())
-    assert told == [None]
+    assert events == [None]
     assert rules.refusal_of(A, Action.DIAL) is None
     assert rules.refusal_of(named, Action.DIAL) is None
     assert rules.refusal_of(A.at("127.0.0.2"), Action.DIAL) is not None

@@ -1,4 +1,4 @@
-"""The rules of a node: loaded from options, reloaded, queried."""
+"""Tests the rules of a node: loaded from options, reloaded, queried."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_reload_swaps_both_lists_or_none(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("turns", range(6))
 def test_a_refusal_without_a_waiting_caller_is_ignored(permissions: Permissions, turns: int) -> None:
-    """The caller may be cancelled at any moment, even when the change is just being refused. Nothing is logged."""
+    """The caller may be cancelled at any moment, even while the change is refused. The node logs nothing."""
     received: list[object] = []
 
     def refuse() -> None:

@@ -1,4 +1,4 @@
-"""Lists inside TOML texts: found and changed without touching other text."""
+"""A list inside a TOML text is found and changed without touching other text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every check of admission, with the error and the text of json-rpc.md 2."""
+"""Tests every check of admission, with the error and the text of json-rpc.md 2."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def verdict(
     refusal = judge(applicant, context, account)
     usual = None if context.bounds is None else transaction.plain_terms(context.bounds)
     if usual is not None:
-        # for a plain transaction, only rules about the sender's account can fail
+        # a transaction of the fast path can only fail the rules about its sender's account
         assert refusal is None or refusal.reason in ("upfront-cost", "nonce-too-low", "not-authorized")
         hash, sender, nonce, gas_limit, max_fee, max_tip, size, cost = usual
         terms = (hash, sender, applicant.type, applicant.chain_id, nonce, gas_limit, max_fee, max_tip, cost, size)

@@ -1,4 +1,4 @@
-"""Blobs of pooled transactions."""
+"""Tests blobs of pooled transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions that left the pool."""
+"""Tests transactions that left the pool."""
 
 from __future__ import annotations
 

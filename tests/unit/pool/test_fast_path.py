@@ -1,4 +1,4 @@
-"""The fast path of admission, compared with the slow path."""
+"""Tests the fast path of admission, compared with the slow path."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_fast_path_agrees_with_the_checks(
     fee_cap: int,
     is_local: bool,
 ) -> None:
-    """Two admitters, one without the fast path, give the same answers and the same queue."""
+    """Two admitters, one of them without the fast path, give the same answers and the same queue."""
     state = world({A.address: (1, 10**18), B.address: (0, 10**30), C.address: (0, 10**30)})
     head = PoolHead(fork, 2018, 30_000_000, base_fee, 49_152, state, has_still_base_fee=is_still)
     config = PoolConfig(fee_cap=fee_cap)

@@ -1,4 +1,4 @@
-"""Arrivals: decoded off the event loop, admitted in order, and all answered."""
+"""Arriving transactions are decoded off the event loop, admitted in order, and all answered."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_what_is_acknowledged_while_the_file_is_written_anew_outlives_a_kill(tmp
     journal.rewrite([Entry(b"\x02", 2.0)])
     journal.append(lines([Entry(b"\x03", 3.0)]))
     with path.open("ab") as old:
-        old.write(b"4000 0")  # an incomplete line
+        old.write(b"4000 0")  # the last line of the journal is incomplete
     assert beside.exists()
     assert opened(path)[1] == [Entry(b"\x01", 1.0), *2 * [Entry(b"\x02", 2.0)], Entry(b"\x03", 3.0)]
     assert not beside.exists()
@@ -135,7 +135,7 @@ def test_a_cut_journal_gives_back_a_beginning_of_what_was_written(
     path.write_bytes(whole[: min(cut, len(whole))])
     found = [entry.raw for entry in opened(path)[1]]
     complete = path.read_bytes().count(b"\n")
-    # the last line may be cut inside its hex digits; the pool cannot decode it then
+    # a cut inside the hex digits leaves a last line that the pool cannot decode
     assert found[: complete - 1] == raws[: max(complete - 1, 0)]
     journal.close()
 
@@ -178,7 +178,7 @@ def test_a_line_that_did_not_fit_on_the_disk_spoils_no_other(
     for _ in range(3):
         with pytest.raises(StorageError, match="Cannot write .*: No space left on device"):
             journal.append(lines([Entry(b"\x01" * 4, 1.0)]))
-    # the operator sees the error only once
+    # the node logs the error only once
     assert [record.levelname for record in caplog.records] == ["ERROR"]
     assert "No space left on device" in caplog.text
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""The pool from the outside: batches, answers, events, new heads, restarts."""
+"""Tests the pool from the outside: batches, answers, events, new heads, restarts."""
 
 from __future__ import annotations
 
@@ -306,13 +306,13 @@ def test_reorganised_transactions_return_as_remote_unless_the_new_branch_holds_t
     world: Callable[..., State],
 ) -> None:
     async def story(bench: Bench) -> None:
-        kept, lost = legacy_transaction(A, 0), legacy_transaction(A, 1)
-        await bench.add(kept, lost, legacy_transaction(A, 2))
-        old = bench.mine(kept, lost)
+        remined, lost = legacy_transaction(A, 0), legacy_transaction(A, 1)
+        await bench.add(remined, lost, legacy_transaction(A, 2))
+        old = bench.mine(remined, lost)
         bench.pool.on_chain_event(Extended((old,)), bench.head())
         assert bench.order() == [(0, 2)]
         bench.accounts[A.address] = (0, RICH)
-        new = bench.mine(kept)
+        new = bench.mine(remined)
         bench.pool.on_chain_event(Reorged((old,), (new,)), bench.head())
         assert bench.order() == [(0, 1), (0, 2)]
         returned = bench.pool.by_sender_nonce(A.address, 1)
@@ -391,7 +391,7 @@ def test_what_a_restart_refuses_for_now_is_kept_for_the_next(
     async def dear(bench: Bench) -> None:
         assert bench.pool.restore() == 0
         assert "kept for the next start count=2 reason=Gas price below" in caplog.text
-        # the journal is complete even if its file is rewritten meanwhile
+        # rewriting the journal keeps the two transactions, although the pool does not hold them
         local = bench.pool._local
         assert local is not None
         local.journal.rewrite(local._live_entries())
@@ -403,7 +403,7 @@ def test_what_a_restart_refuses_for_now_is_kept_for_the_next(
     again = Bench(world, journal=Journal(path))
     assert again.pool.restore() == 2
     assert "kept for the next start" not in caplog.text
-    # after some hours, transactions below the fee floor leave the journal
+    # the journal drops transactions that stay below the minimum price for some hours
     late = Bench(world, journal=Journal(path), floor=FeeFloor(10**18, 0))
     late.clock.advance(14 * 3600)
     assert late.pool.restore() == 0
@@ -436,13 +436,13 @@ def test_a_transaction_that_cannot_be_stored_replaces_none(world: Callable[..., 
 
     async def story(bench: Bench) -> None:
         bench.pool.restore()
-        [kept] = await bench.add(legacy_transaction(A, 0, gas_price=10**9))
+        [admitted] = await bench.add(legacy_transaction(A, 0, gas_price=10**9))
         journal.is_full = True
         dearer = [legacy_transaction(A, 0, gas_price=price * 10**9) for price in (2, 3)]
         with pytest.raises(StorageError, match="No space left"):
             await bench.add(*dearer, legacy_transaction(B, 0))
-        assert isinstance(kept, Admitted)
-        assert [item.hash for item in bench.pool.transactions()] == [kept.hash]
+        assert isinstance(admitted, Admitted)
+        assert [item.hash for item in bench.pool.transactions()] == [admitted.hash]
         assert bench.order() == [(0, 0)]
         assert [type(event) for event in bench.events] == [Added], "the others cause no event"
 
@@ -649,8 +649,8 @@ def test_a_sender_is_asked_about_once_until_rules_change(world: Callable[..., St
 
 
 def test_senders_are_remembered_within_bounds(world: Callable[..., State]) -> None:
-    """Transactions of unknown senders, each with its own key, are refused. Refused transactions must leave
-    nothing in memory.
+    """The pool refuses transactions of unknown senders, each with its own key. Refused transactions leave no data in
+    memory.
     """
 
     async def story(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""The queue: sequences and gaps, building order, replacement, eviction."""
+"""Tests the queue: sequences and gaps, building order, replacement, eviction."""
 
 from __future__ import annotations
 

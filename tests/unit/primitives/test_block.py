@@ -1,4 +1,4 @@
-"""Headers: every field, every tail length, strict decoding."""
+"""Tests headers: every field, every number of optional fields, strict decoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Enode URLs by the rules of networking.md 6.5."""
+"""Tests enode URLs by the rules of networking.md 6.5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hexadecimal text: one form for output, several for input, one error for other text."""
+"""Hexadecimal text has one output form and several input forms; other text gives one error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Revert reasons of contracts."""
+"""Tests revert reasons of contracts."""
 
 from __future__ import annotations
 

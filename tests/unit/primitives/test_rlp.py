@@ -1,4 +1,4 @@
-"""RLP: strict encoding and decoding, with one clear error."""
+"""Tests RLP: strict encoding and decoding, with one clear error."""
 
 from __future__ import annotations
 

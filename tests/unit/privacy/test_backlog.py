@@ -1,4 +1,4 @@
-"""Private gas: a transaction has its signed gas limit, and a heavy group delays only itself."""
+"""Private gas: a transaction runs with its signed gas limit, and an expensive group delays only itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.rpc.methods.test_priv import SHOWN, deploying
 from tests.unit.rpc.private_interface import FOR, FROM, PRIVACY, THIRD, open_private
 
 LOOP = deploying("5b600056")
-"""Runs until its gas is used up."""
+"""Code that runs until its gas is used up."""
 HEAVY = legacy_id([FROM, FOR])
 LIGHT = legacy_id([FROM])
 

@@ -1,4 +1,4 @@
-"""Flexible groups: created, locked, extended and reduced by their contract, with the same result at every member."""
+"""A contract creates, locks, extends and reduces flexible groups, with the same result at every member."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ophion.testing.wait_for import until
 from tests.unit.rpc.private_interface import FOR, FROM, PRIVACY, THIRD, PrivateInterface, open_private
 
 GROUP = b"\x17" * 32
-"""The id is chosen by the creator of the group."""
+"""Group id, which the creator of the group chooses."""
 CONTRACT = private_contract_address(DEV_KEYS[0].address, 1, GROUP)
 LOCK, UNLOCK = bytes.fromhex("f83d08ba"), bytes.fromhex("a69df4b5")
 GET = {"to": "0x" + CONTRACT.hex(), "data": "0x6d4ce63c"}
@@ -30,7 +30,7 @@ FLEXIBLE = replace(PRIVACY, flexible=True)
 
 
 class Flexible:
-    """The creator of a group; counts nonces."""
+    """The creator of a group, which counts its nonces."""
 
     def __init__(self, private: PrivateInterface) -> None:
         self.private = private
@@ -48,7 +48,7 @@ class Flexible:
         return found
 
     def members(self) -> list[str]:
-        """Return the members from the RPC interface; they must match the contract."""
+        """Return the members from the RPC interface, which must match the contract."""
         content = bytes.fromhex(self.read("0x5aa68ac0")[2:])
         count = int.from_bytes(content[32:64], "big")
         starts = [64 + int.from_bytes(content[64 + 32 * n : 96 + 32 * n], "big") for n in range(count)]
@@ -100,7 +100,7 @@ def test_a_group_is_made_used_locked_widened_and_narrowed(private: PrivateInterf
     assert (created["status"], created["contractAddress"]) == ("0x1", GET["to"])
     assert group.send(set_number(47), to=CONTRACT)["status"] == "0x1"
     assert int(private.ask("priv_call", text(GROUP), GET), 16) == 47
-    # a locked group accepts only management transactions
+    # the group is locked and accepts only management transactions
     assert private.error("eea_sendRawTransaction", signed(private, add_members(THIRD), 3)) == (
         -50100,
         "The privacy group must be locked before members are added",
@@ -111,7 +111,7 @@ def test_a_group_is_made_used_locked_widened_and_narrowed(private: PrivateInterf
         -50100,
         "The privacy group is locked",
     )
-    # a member is added: the marker has two keys
+    # adding a member makes a marker with two keys
     receipt = group.send(add_members(THIRD))
     assert receipt["status"] == "0x1"
     assert len(private.ask("eth_getTransactionByHash", receipt["transactionHash"])["input"]) == 130
@@ -119,7 +119,7 @@ def test_a_group_is_made_used_locked_widened_and_narrowed(private: PrivateInterf
     assert group.read("0x0d8e6e2c") != version
     assert int(group.read("0x78b90337"), 16) == 1, "adding unlocks"
     assert group.send(set_number(48), to=CONTRACT)["status"] == "0x1"
-    # a member is removed
+    # remove the member FOR from the group
     assert group.send(remove_member(FOR))["status"] == "0x1"
     assert set(group.members()) == {text(FROM), text(THIRD)}
     assert private.ask("privx_findOnchainPrivacyGroup", [text(FROM), text(FOR)]) == []
@@ -146,7 +146,7 @@ def test_only_the_creator_of_a_group_manages_it(private: PrivateInterface) -> No
     receipt = private.ask("priv_getTransactionReceipt", marker)
     assert receipt["status"] == "0x0"
     assert "Only whoever made the group may do this" in private.ask("priv_explain", marker)["reason"]
-    # calls that bypass the proxy fail too
+    # a call that bypasses the proxy contract also fails
     direct = group.send(LOCK, to=(0x7B).to_bytes(20, "big"))
     assert direct["status"] == "0x0"
     assert group.members() == [text(FROM), text(FOR)]
@@ -203,7 +203,7 @@ def test_a_payload_of_other_members_or_another_version_is_not_run(private: Priva
         marker = marked(private, payload, sender, to, nonce)
         explained = private.ask("priv_explain", marker)
         assert (explained["state"], explained["reason"]) == ("invalid", reason)
-    # members are added, and the payload omits one of them
+    # the transaction adds a member, but its payload is not sent to this member
     assert group.send(LOCK)["status"] == "0x1"
     adding = bytes.fromhex(signed(private, add_members(THIRD), 2)[2:])
     explained = private.ask("priv_explain", marked(private, encode_versioned(adding, version), FROM, [FOR], 4))
@@ -229,8 +229,8 @@ def test_versioned_payloads_are_read_strictly() -> None:
 def test_a_member_rebuilds_what_was_before_its_time_from_what_it_was_handed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An added member rebuilds the earlier states from the handover, which has several chunks. The added member
-    lacks the original payloads.
+    """An added member lacks the original payloads. It rebuilds the earlier states from the handover, which has several
+    chunks.
     """
     monkeypatch.setattr(payload_handover, "_CHUNK_BYTES", 1000)
     with open_private(tmp_path, FLEXIBLE, keys=3) as private:
@@ -281,7 +281,7 @@ def test_what_is_handed_over_may_come_after_the_member_was_added(tmp_path: Path)
 
 
 def test_a_handover_does_not_change_the_past_of_a_group(private: PrivateInterface) -> None:
-    """A handover must not make a marker of another group count as a transaction of this group."""
+    """A handover does not make a marker of another group count as a transaction of this group."""
     group = Flexible(private)
     group.send(add_members(FROM, FOR))
     before = private.ask("priv_debugGetStateRoot", text(GROUP), "latest")

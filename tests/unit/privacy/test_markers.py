@@ -1,4 +1,4 @@
-"""Markers: consecutive nonces with the node's own key, otherwise new keys."""
+"""Markers with the node's own key have consecutive nonces; other markers have new keys."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_nodes_own_key_gives_nonces_one_after_another(tmp_path: Path) -> Non
 
 
 def test_a_gap_that_a_refused_marker_left_is_filled_and_replaces_nothing(tmp_path: Path) -> None:
-    """The next marker fills the nonce gap. A marker with a higher fee must not replace the acknowledged marker after
+    """The next marker fills the nonce gap. A marker with a higher fee does not replace the acknowledged marker after
     the gap.
     """
 

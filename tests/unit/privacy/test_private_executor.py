@@ -48,7 +48,7 @@ def test_a_late_payload_is_executed_at_its_position(tmp_path: Path) -> None:
         keys = [private.ask("eth_getTransactionByHash", marker)["input"] for marker in markers]
         store = private.node.chain.store
         payloads = {key: store.row("payloads", bytes.fromhex(key[2:])) for key in keys}
-    # a node with the same chain that has lost the second payload and all private states
+    # open the node again with the same chain, but without the second payload and all private states
     with open_private(tmp_path) as private:
         store = private.node.chain.store
         late = bytes.fromhex(keys[1][2:])
@@ -70,7 +70,7 @@ def test_a_late_payload_is_executed_at_its_position(tmp_path: Path) -> None:
 
 
 def test_a_payload_that_comes_while_its_block_is_followed_is_executed(tmp_path: Path) -> None:
-    """The payload arrives after the executor has requested the payload and before the marker is recorded."""
+    """The payload arrives after the executor has requested it and before the marker is recorded."""
     with open_private(tmp_path) as private:
         marker = private.send()
         expected, receipt = root(private), private.ask("priv_getTransactionReceipt", marker)
@@ -169,7 +169,7 @@ def test_an_enclave_that_is_away_holds_up_nothing_but_private_states(
 def test_transactions_of_a_group_before_its_deletion_are_executed_by_later_members(tmp_path: Path) -> None:
     """A remote enclave drops a deleted group.
 
-    A node that executes the earlier transactions of the group later gets the same result.
+    A node that later executes the earlier transactions of the group gets the same result.
     """
     (port,) = free_ports(1)
     with open_private(tmp_path, outside=port) as private, private.serving(port):
@@ -200,7 +200,7 @@ def test_a_reorganisation_is_followed_and_undoes_nothing_that_stays(tmp_path: Pa
         expected = root(private)
         assert private.ask("priv_getTransactionReceipt", markers[0])["blockNumber"] == "0x1"
         raws = [bytes.fromhex(private.ask("eth_getRawTransactionByHash", marker)[2:]) for marker in markers]
-        # the other branch has the first marker in a later block, and lacks the second marker
+        # on the other branch, the first marker is in a later block and the second marker is missing
         blocks = [private.run(other.mine()), private.run(other.mine(raws[0])), private.run(other.mine())]
         for header, _ in blocks:
             body = other.chain.store.body(header.hash)
@@ -213,7 +213,7 @@ def test_a_reorganisation_is_followed_and_undoes_nothing_that_stays(tmp_path: Pa
         assert private.ask("priv_getTransactionCount", "0x" + DEV_KEYS[0].address.hex(), text(GROUP)) == "0x1"
         assert private.ask("priv_getCode", text(GROUP), GET["to"], "0x1") == "0x"
         assert private.ask("priv_getFilterChanges", text(GROUP), filter_id) == []
-        private.run(private.node.seal(10.0))  # the second marker is back in the pool, and is mined again
+        private.run(private.node.seal(10.0))  # the second marker is back in the pool, and this block contains it
         assert root(private) == expected
         assert private.ask("priv_getTransactionReceipt", markers[1])["blockNumber"] == "0x4"
         assert int(private.ask("priv_call", text(GROUP), GET), 16) == 5
@@ -225,7 +225,7 @@ def test_a_reorganisation_between_two_looks_at_the_chain_leaves_no_block_out(tmp
         marker = private.send()
         expected = root(private)
         raw = bytes.fromhex(private.ask("eth_getRawTransactionByHash", marker)[2:])
-        # the other branch has the marker in its first block, with another transaction
+        # on the other branch, the first block contains the marker and another transaction
         company = legacy_transaction(DEV_KEYS[2], 0)
         blocks = [private.run(other.mine(raw, company)), private.run(other.mine()), private.run(other.mine())]
         lane = private.privacy.executor._lanes.private
@@ -255,7 +255,7 @@ def test_a_payload_that_an_enclave_outside_gets_while_its_block_is_followed_is_e
     (port,) = free_ports(1)
     with open_private(tmp_path, outside=port) as private, closing(open_store(tmp_path / "outside")) as store:
         keyring = EnclaveKeyring(ENCLAVE_SECRETS[:2])
-        private.enclave = EmbeddedEnclave(store, keyring, InlineLanes(), SystemEntropy())  # with its own database
+        private.enclave = EmbeddedEnclave(store, keyring, InlineLanes(), SystemEntropy())
         enclave, executor = private.privacy.enclave, private.privacy.executor
         look, write, looks = enclave.receive_many, executor._lanes.write.run, list[int]()
 
@@ -264,7 +264,7 @@ def test_a_payload_that_an_enclave_outside_gets_while_its_block_is_followed_is_e
             return [None] * len(keys) if len(looks) == 1 else await look(keys)
 
         async def write_too_late(job: Callable[[], T], deadline_s: float | None = None) -> T:
-            if len(looks) == 1:  # delay the write until pending retries, if any, are done
+            if len(looks) == 1:  # delay the write until no retry is queued
                 await until(lambda: not len(executor._retries))
             return await write(job, deadline_s)
 

@@ -1,6 +1,6 @@
 """Tenants: no method, filter, subscription or trace shows a group to a tenant that is not currently a member.
 
-The table of requests is compared with the registry of methods, so a new method fails here until it has an entry.
+The test compares the table of requests with the registry of methods, so a new method fails until it has an entry.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PRIVATE_GROUPS = ("eea", "priv", "privx")
 
 
 class About(NamedTuple):
-    """The subject of a request."""
+    """The group and the transactions that a request names."""
 
     group: bytes
     members: tuple[bytes, ...]
@@ -85,7 +85,7 @@ REQUESTS: dict[str, Callable[[PrivateInterface, About], list[Any]]] = {
     "privx_findFlexiblePrivacyGroup": lambda _, a: [[text(key) for key in a.members]],
     "privx_findOnChainPrivacyGroup": lambda _, a: [[text(key) for key in a.members]],
     "privx_findOnchainPrivacyGroup": lambda _, a: [[text(key) for key in a.members]],
-    # public methods that accept ids of private filters, or hashes of markers
+    # these public methods accept ids of private filters or hashes of markers
     "eth_getFilterChanges": lambda _, a: [a.filter_id],
     "eth_getFilterLogs": lambda _, a: [a.filter_id],
     "eth_uninstallFilter": lambda _, a: [a.filter_id],
@@ -126,7 +126,7 @@ class Connection:
 
 
 def marker_of_nothing(private: PrivateInterface, precompile: int, nonce: int = 0) -> str:
-    """Send a marker whose payload is missing; wait until the marker is mined."""
+    """Send a marker whose payload is missing, and wait until the marker is mined."""
     to = precompile.to_bytes(20, "big")
     raw = legacy_transaction(DEV_KEYS[2], nonce, to=to, data=b"\x11" * 32, gas=100_000, gas_price=10**9)
     marker: str = private.ask("eth_sendRawTransaction", "0x" + raw.hex())
@@ -141,7 +141,7 @@ def differing(connection: Connection, private: PrivateInterface, foreign: About,
         answers = []
         for about in (foreign, unknown):
             answer = connection.ask(name, params(private, about))
-            if isinstance(answer.get("result"), dict):  # priv_explain shows public facts about the marker
+            if isinstance(answer.get("result"), dict):  # remove the public facts from the result of priv_explain
                 for member in ("marker", "payloadKey", "blockNumber", "blockHash"):
                     answer["result"].pop(member, None)
             answers.append(answer)
@@ -208,13 +208,13 @@ def test_a_former_member_of_a_flexible_group_sees_what_a_stranger_sees(tmp_path:
         assert group.send(bytes.fromhex(word(1)[2:]), to=contract)["logs"]
         private.run(until(lambda: bool(former.caller.told and member.caller.told)))
         assert group.send(remove_member(THIRD))["status"] == "0x1"
-        told = len(former.caller.told)
+        notified_before = len(former.caller.told)
         for data in (LOCK, UNLOCK):
             group.send(data)
         marker = group.send(bytes.fromhex(word(2)[2:]), to=contract)
         assert marker["logs"]
         private.run(until(lambda: len(member.caller.told) > 1))
-        assert len(former.caller.told) == told, "nothing after the removal"
+        assert len(former.caller.told) == notified_before, "nothing after the removal"
         assert len(private.subscriptions) == 1, "the subscription of the former member has ended"
         unknown_marker = marker_of_nothing(private, 125)
         foreign = About(FLEXIBLE_GROUP, (FROM, FOR), marker["transactionHash"], filter_id, subscription)
@@ -224,8 +224,8 @@ def test_a_former_member_of_a_flexible_group_sees_what_a_stranger_sees(tmp_path:
 
 
 def test_a_copy_of_every_payload_gives_no_tenant_the_group(tmp_path: Path) -> None:
-    """A node that gets copies by `--privacy-always-send-to` executes groups without being a member. No tenant may
-    see such groups.
+    """A node that gets copies by `--privacy-always-send-to` executes groups without being a member. No tenant may see
+    these groups.
     """
     with open_private(tmp_path, TENANTS, keys=2) as private:
         as_tenant(FROM)

@@ -36,7 +36,9 @@ def authority_genesis(
     forks: dict[str, Any] | None = None,
     **parameters: Any,
 ) -> Genesis:
-    """Return a network (London by default) with these members, starting at the initial time of manual clocks."""
+    """Return a network (London by default) with these validators or signers, starting at the initial time of manual
+    clocks.
+    """
     if engine == "clique":
         listed = bytes(32) + b"".join(members) + bytes(65)
     else:
@@ -64,7 +66,7 @@ def open_network(
     path: Path, genesis: Genesis, keys: Sequence[PrivateKey], clock: ManualClock
 ) -> Iterator[list[TestCore]]:
     """Open one node per key, with one clock."""
-    gc.collect()  # connected nodes release their databases only when they are garbage-collected
+    gc.collect()  # free the nodes, because the databases of connected nodes close only then
     with ExitStack() as stack:
         yield [
             stack.enter_context(open_core(path / f"node{index}", NodeConfig(), genesis, key=key, clock=clock))

@@ -22,7 +22,7 @@ from tests.unit.producer.authority import KEYS, authority_genesis, connect, open
 
 
 class Cluster:
-    """A vote store of the test: one record per key, with a delay and an outage."""
+    """A simulated vote store: one record per key, with a delay and an outage."""
 
     def __init__(self, delay_s: float = 0.002) -> None:
         self.records: dict[Address, VoteRecord] = {}
@@ -34,7 +34,7 @@ class Cluster:
 
 
 class ClusterVotes:
-    """`SharedVotes` of one node."""
+    """`SharedVotes` of one node, stored in a simulated cluster."""
 
     name = "test cluster"
 
@@ -56,11 +56,11 @@ class ClusterVotes:
         return None
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 class Machine:
-    """One node: its chain, its driver, and its gossip, which a test can cut."""
+    """One node: its chain, its driver, and its gossip, which a test can interrupt."""
 
     def __init__(self, node: TestCore, index: int, key: int, cluster: Cluster, delay_s: float) -> None:
         self.node = node
@@ -72,7 +72,7 @@ class Machine:
         engine = node.chain.engine
         assert isinstance(engine, BftEngine)
         core = node.core
-        # blocks of two nodes differ, as they do with transactions
+        # give each node its own extra data, so that blocks of two nodes differ
         core.assembler.settings.extra_data = index.to_bytes(32)
         self.driver = BftDriver(
             core.assembler,
@@ -107,7 +107,7 @@ class Machine:
                 asyncio.get_running_loop().call_later(self._delay_s, other.driver.received, message.raw, self.address)
 
     def catch_up(self, peer: Address | None, height: int) -> None:
-        """Blocks arrive by `connect`."""
+        """Do nothing, because `connect` delivers the blocks."""
 
     def connected(self) -> Collection[Address]:
         return {other.address for other in self.others if not (self.is_cut or other.is_cut)}

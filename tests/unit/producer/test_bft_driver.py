@@ -1,4 +1,4 @@
-"""Validators of IBFT 2.0 and QBFT networks: the state machine with a real chain, disk and importer."""
+"""Tests validators of IBFT 2.0 and QBFT networks: the state machine with a real chain, disk and importer."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ BOTH = pytest.mark.parametrize("engine", ["ibft2", "qbft"])
 
 
 class Wire:
-    """The gossip of one validator: uses the real encoding, with a delay of some milliseconds."""
+    """The gossip of one validator with the real encoding and a delay of some milliseconds."""
 
     def __init__(self, me: Address, drivers: dict[Address, BftDriver], delay_s: float = 0.005) -> None:
         self.sent: list[BftMessage] = []
@@ -96,7 +96,7 @@ def driver_of(node: TestCore) -> BftDriver:
 
 
 def wired(nodes: Sequence[TestCore], count: int | None = None) -> list[Wire]:
-    """Connect the first nodes."""
+    """Connect the first nodes with each other."""
     talking = {driver_of(node)._signer.address: driver_of(node) for node in nodes[:count]}
     wires = []
     for address, driver in talking.items():
@@ -118,7 +118,7 @@ def run_story(
     members: Sequence[PrivateKey] | None = None,
     **parameters: Any,
 ) -> Any:
-    """Run a scenario with nodes of the first validators; `keys` are their keys."""
+    """Run a scenario with nodes of the first validators. `keys` are their keys."""
     clock = clock or ManualClock()
     parameters = {"blockperiodseconds": 2, "requesttimeoutseconds": 4, **parameters}
     members = KEYS[: nodes if validators is None else validators] if members is None else members
@@ -267,7 +267,7 @@ def test_i_07_a_restarted_validator_continues_after_its_stored_votes(tmp_path: P
     prepared: list[bytes] = []
 
     async def before(nodes: list[TestCore], clock: ManualClock) -> None:
-        """Let all prepare block 1, but drop every commit."""
+        """Let all validators prepare block 1, but drop every commit."""
         for wire in wired(nodes):
             said = wire.multicast
 
@@ -323,7 +323,7 @@ SPOILED: dict[str, Callable[[BftEngine, Header], Header]] = {
 def test_i_11_a_bad_proposal_gets_no_prepare_and_a_round_change_follows(
     tmp_path: Path, engine: str, fault: str
 ) -> None:
-    """The proposer of round 0 is Byzantine: its block has one fault, its signatures are valid."""
+    """The proposer of round 0 is Byzantine: its block has one fault, and its signatures are valid."""
 
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         wires = wired(nodes)
@@ -367,7 +367,7 @@ def test_i_18_a_time_out_that_does_not_exceed_the_period_is_warned_about_once(
     forks = {"transitions": {engine: [{"block": since, "blockperiodseconds": 6}]}} if since else None
     run_story(tmp_path, engine, story, forks=forks, blockperiodseconds=period, requesttimeoutseconds=6)
     warned = [record.getMessage() for record in caplog.records if "does not exceed" in record.getMessage()]
-    # no warning in QBFT, whose timeout starts when the block is due
+    # QBFT gives no warning, because its round timeout starts when the block is due
     assert len(warned) == (1 if engine == "ibft2" else 0)
 
 
@@ -435,7 +435,7 @@ def test_q_08_empty_blocks_come_at_their_own_longer_period(tmp_path: Path) -> No
 
 def test_q_06_a_contract_names_the_validators(tmp_path: Path) -> None:
     contract = "cc" * 20
-    # returns a list (address[]) with the address in slot 0
+    # this contract returns the address in slot 0 as a list (address[])
     code = "0x6020600052600160205260005460405260606000f3"
     slot = {"0x00": "0x" + KEYS[0].address.hex()}
     alloc = {contract: {"balance": "0x0", "code": code, "storage": slot}}
@@ -455,8 +455,8 @@ def test_q_06_a_contract_names_the_validators(tmp_path: Path) -> None:
 
 def test_q_06_a_validator_that_a_transaction_adds_takes_part_from_the_next_block_on(tmp_path: Path) -> None:
     contract = bytes([0xCC]) * 20
-    # stores an input of 32 bytes in slot 1; without input, returns the addresses in slots 0 and 1 as address[], slot 1
-    # only if set
+    # given 32 bytes, this contract stores them in slot 1. Without input, it returns slots 0 and 1 as address[], slot 1
+    # only if set.
     code = (
         "0x36602014602d57602060005260015415156001018060205260005460405260015460605260051b6040016000f35b60003560015500"
     )
@@ -470,7 +470,7 @@ def test_q_06_a_validator_that_a_transaction_adds_takes_part_from_the_next_block
         )
         addition = bytes(12) + KEYS[1].address
         async with running(*map(driver_of, nodes)):
-            await asyncio.sleep(4.5)  # until the second node has seen a block made while it is online
+            await asyncio.sleep(4.5)  # wait until the second node has seen a block that was made while it is online
             assert first.queries.head_number == 2
             await first.send(
                 fee_transaction(DEV_KEYS[0], 0, max_fee=100 * GWEI, tip=GWEI, to=contract, gas=100_000, data=addition)
@@ -551,7 +551,7 @@ def test_what_is_no_message_is_an_error_of_the_peer(tmp_path: Path, engine: str)
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         driver = driver_of(nodes[0])
         junk = RawMessage(driver._protocol.signed_parts().style.codes[0], b"\xc0")
-        driver.received(junk, None)  # the driver does not run, so it ignores the message
+        driver.received(junk, None)  # the driver has not started, so it ignores the message
         async with running(driver):
             await asyncio.sleep(1)
             with pytest.raises(DecodeError):
@@ -589,7 +589,7 @@ def test_q_09_a_network_moves_from_ibft2_to_qbft(tmp_path: Path) -> None:
         driver = driver_of(node)
 
         class BesuPeers(Wire):
-            """Peers of Besu 26.2, which are known once the driver knows its validators."""
+            """Peers of Besu 26.2, which become known once the driver knows its validators."""
 
             def clients(self) -> Iterable[str]:
                 return ["besu/v26.2.0/linux-x86_64/openjdk-java-25"] if driver.validators else []
@@ -627,7 +627,7 @@ def test_four_validators_keep_a_period_of_200_milliseconds(tmp_path: Path, engin
         nodes[0].chain.events.listen(lambda event: seen.append(clock.now() - START))
         async with running(*map(driver_of, nodes)):
             await asyncio.sleep(10)
-        # messages take 5 ms: a period begins with the arrival of the proposal, not with the import of its block
+        # 46 blocks in 10 seconds show that a period begins when the proposal arrives, not when its block is imported
         assert len(seen) >= 46
         assert set(rounds(nodes[0])) == {0}
         timestamps = [header.timestamp for header in blocks(nodes[0])]
@@ -702,7 +702,7 @@ def test_a_clock_that_is_set_back_does_not_keep_validators_in_a_round(tmp_path: 
             await asyncio.sleep(700)
         assert nodes[0].queries.head_number >= 5, "the chain goes on when the clock is where it was"
 
-    # the first proposer is offline
+    # the first proposer of this scenario is offline
     run_story(tmp_path, engine, story, nodes=4, keys=(1, 2, 3, 0))
 
 
@@ -748,8 +748,8 @@ def test_blocks_of_rounds_that_came_to_nothing_are_let_go(tmp_path: Path, engine
 
 @BOTH
 def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, engine: str) -> None:
-    """A Byzantine validator proposes a prepared block again, with the same hash but an additional transaction.
-    The proposal gets no vote.
+    """A Byzantine validator proposes a prepared block again, with the same hash but an additional transaction. The
+    proposal gets no vote.
     """
 
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
@@ -818,7 +818,7 @@ def test_i_24_transitions_take_effect_at_their_blocks(tmp_path: Path, engine: st
         assert (state.balance(KEYS[0].address), state.balance(friend)) == (100, 5 * 100)
         assert second.chain.head.hash == first.chain.head.hash
 
-    # genesis lists an offline validator; the transition at block 1 takes precedence
+    # genesis lists an offline validator, but the transition at block 1 replaces it
     forks = {"transitions": {engine: transitions}}
     run_story(tmp_path, engine, story, nodes=2, forks=forks, members=KEYS[6:], requesttimeoutseconds=10)
 
@@ -869,7 +869,7 @@ def test_a_validator_without_memory_only_follows_until_a_block_was_made_since(tm
         late = nodes[3]
         async with running(*map(driver_of, nodes[:3])):
             await asyncio.sleep(9)
-            # the fourth starts with an empty disk and gets the chain from the others
+            # the fourth validator starts with an empty disk and gets the chain from the other validators
             wires += wired(nodes)
             for header in blocks(nodes[0]):
                 raw = nodes[0].chain.store.block(header.hash)
@@ -908,7 +908,7 @@ def test_messages_that_cannot_be_read_are_counted(tmp_path: Path, engine: str) -
 @BOTH
 def test_unknown_peers_fill_only_a_part_of_the_queue(tmp_path: Path, engine: str) -> None:
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
-        driver, key = driver_of(nodes[0]), PrivateKey(b"\x55" * 32)  # a public test key
+        driver, key = driver_of(nodes[0]), PrivateKey(b"\x55" * 32)  # this key is a public test key
         unknown, validator = KeyMessageFactory(driver._protocol, key), KeyMessageFactory(driver._protocol, KEYS[1])
         async with running(driver):
             await asyncio.sleep(1)

@@ -1,4 +1,4 @@
-"""Timers on a clock that may change: block timers follow it, round timers do not."""
+"""If the clock changes, block timers follow it and round timers do not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def round_(at: float) -> SetTimer:
 
 
 def run_story(story: Callable[[BftTimers, ManualClock], Awaitable[None]]) -> list[tuple[BftEvent, float]]:
-    """Return the expired timers, and after how many seconds each of them expired."""
+    """Return the expired timers, and the seconds after which each timer expired."""
     clock = ManualClock()
     expired: list[tuple[BftEvent, float]] = []
     timers = BftTimers(clock, lambda event: expired.append((event, round(clock.monotonic(), 2))))

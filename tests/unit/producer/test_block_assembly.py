@@ -1,4 +1,4 @@
-"""Block assembly, which all sealers share."""
+"""Tests block assembly, which all sealers share."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_chain_ahead_of_the_clock_goes_on_after_a_restart(tmp_path: Path) -> N
             return asyncio.run(story(core))
 
     first = run()
-    gc.collect()  # states of the first run would keep the database open
+    gc.collect()  # free the states of the first run, because they would keep the database open
     assert run() == first + 30
 
 

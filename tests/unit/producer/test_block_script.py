@@ -1,4 +1,4 @@
-"""Chains made from scripts."""
+"""Tests chains made from scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Clique signer: when it seals, what it includes, and when it leaves blocks to others."""
+"""Tests when a Clique signer seals, what it includes, and when it leaves blocks to others."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_c_07_after_healing_the_lighter_half_reorganises_and_its_transactions_re
         connect(right)
         lost = (await left[0].send(transaction(0, DEV_KEYS[0])))[0]
         await left[1].send(transaction(0, DEV_KEYS[0]))
-        kept = (await right[0].send(transaction(0, DEV_KEYS[1])))[0]
+        sent_right = (await right[0].send(transaction(0, DEV_KEYS[1])))[0]
         await right[1].send(transaction(0, DEV_KEYS[1]))
         async with running(*map(sealer_of, nodes)):
             await asyncio.sleep(60)
@@ -140,7 +140,7 @@ def test_c_07_after_healing_the_lighter_half_reorganises_and_its_transactions_re
             assert [tip.header.number for tip in ends] == [2, 2], "two of four make two blocks and halt"
             assert all(node.chain.store.transaction_position(lost) for node in left)
             winner, loser = (left, right) if left[0].chain.engine.prefers(*ends, right[0].chain) else (right, left)
-            returned = kept if loser is right else lost
+            returned = sent_right if loser is right else lost
             assert ends[0].header.hash != ends[1].header.hash
             for node in loser:
                 for header in blocks(winner[0]):
@@ -173,7 +173,7 @@ def test_a_node_that_is_no_signer_waits_until_it_is_voted_in(tmp_path: Path) -> 
         made = blocks(signer)
         assert made[2].header.coinbase == KEYS[1].address
         assert made[2].header.nonce == ADD_NONCE
-        # the proposal is kept, but the vote is not cast again, because it has no effect any more
+        # the node keeps the proposal, but does not vote again, because the candidate is a signer now
         assert all(header.header.coinbase == ZERO_ADDRESS for header in made[3:])
         authors = [signer.chain.engine.author(header) for header in made]
         assert set(authors[:3]) == {KEYS[0].address}
@@ -250,7 +250,7 @@ def test_period_zero_seals_as_soon_as_there_are_transactions(tmp_path: Path) -> 
 
 def test_c_24_fees_and_the_coinbase_instruction_go_to_the_signer(tmp_path: Path) -> None:
     contract = "cc" * 20
-    # store COINBASE in slot 0
+    # this contract stores COINBASE in slot 0
     alloc = {contract: {"balance": "0x0", "code": "0x4160005500"}}
 
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
@@ -267,7 +267,7 @@ def test_c_24_fees_and_the_coinbase_instruction_go_to_the_signer(tmp_path: Path)
 
 
 def test_a_signer_in_turn_finishes_its_block_beside_one_that_is_not(tmp_path: Path) -> None:
-    """The out-of-turn block arrives while our in-turn block waits for its time.
+    """An out-of-turn block arrives while our in-turn block waits for its time.
 
     The out-of-turn block has a lower difficulty, so our block wins.
     """

@@ -1,4 +1,4 @@
-"""Votes in a real etcd: ETCD names the program."""
+"""Tests votes in a real etcd. ETCD names the program."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def test_two_nodes_agree_on_one_record(etcd: EtcdCluster) -> None:
         assert await one.promise(VoteRecord(5, 0, X, 0, X)) == VoteRecord(5, 1)
         assert await one.promise(VoteRecord(6, 0, Y)) is None
         assert await two.promise(VoteRecord(5, 2)) == VoteRecord(6, 0, Y)
-        stranger = EtcdVotes([etcd.urls[0]], "test", CHAIN, OTHER)
-        assert await stranger.promise(VoteRecord(1, 0, Y)) is None, "each key has its own record"
-        for votes in (one, two, stranger):
+        other_votes = EtcdVotes([etcd.urls[0]], "test", CHAIN, OTHER)
+        assert await other_votes.promise(VoteRecord(1, 0, Y)) is None, "each key has its own record"
+        for votes in (one, two, other_votes):
             votes.close()
 
     asyncio.run(story())
@@ -164,7 +164,7 @@ def test_a_reply_of_another_service_allows_no_vote(reply: bytes) -> None:
 
 
 def _certificate(path: Path) -> tuple[Path, Path]:
-    """Write a certificate of 127.0.0.1 that signs itself, and its key."""
+    """Write a self-signed certificate of 127.0.0.1, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "etcd of a test")])
     now = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
@@ -212,9 +212,9 @@ def test_votes_over_tls_need_the_certificate_of_the_client(tmp_path: Path) -> No
         assert await votes.promise(VoteRecord(1, 0, Y)) == VoteRecord(1, 0, X)
         votes.close()
         without = ConsensusConfig(vote_store=store, vote_store_ca_file=certificate)
-        stranger = EtcdVotes(etcd.urls, "test", CHAIN, VALIDATOR, without.vote_store_tls())
+        uncertified = EtcdVotes(etcd.urls, "test", CHAIN, VALIDATOR, without.vote_store_tls())
         with pytest.raises(VotesUnavailable):
-            await stranger.promise(VoteRecord(2))
+            await uncertified.promise(VoteRecord(2))
         distrusting = EtcdVotes(etcd.urls, "test", CHAIN, VALIDATOR, ConsensusConfig(vote_store=store).vote_store_tls())
         with pytest.raises(VotesUnavailable, match="certificate"):
             await distrusting.promise(VoteRecord(2))

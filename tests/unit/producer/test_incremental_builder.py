@@ -1,4 +1,4 @@
-"""The incremental builder makes the same blocks as a full build, ready in time."""
+"""The incremental builder makes the same blocks as a full build, and makes them in time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GWEI = 10**9
 PERIOD_S = 2.0
 ENDLESS = bytes.fromhex("5b600056")
 SMALL = replace(dev_genesis("petersburg"), gas_limit=70_000)
-"""The gas limit fits three transfers."""
+"""A gas limit that fits three transfers."""
 
 
 def run_story(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **options: Any) -> Any:
@@ -39,7 +39,7 @@ def run_story(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **opt
 
 @pytest.fixture
 def grown(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Record for each block that was begun early whether it was used."""
+    """Record for each block that was begun early whether the sealer used it."""
     seen: list[bool] = []
     finish = incremental_builder.IncrementalBuilder.finish
 
@@ -55,7 +55,7 @@ def grown(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 def begin(
     core: TestCore, parent: HashedHeader | None = None, state: State | None = None, period_s: float = PERIOD_S
 ) -> None:
-    """Start the block that is due after this time."""
+    """Start the block that is due at this time."""
     assembler, clock = core.core.assembler, core.clock
     preferences = assembler.preferences(int(clock.now() + period_s))
     assembler.begin_early(parent or core.chain.head, state, preferences, clock.monotonic() + period_s, period_s * 0.75)
@@ -229,8 +229,8 @@ def test_a_gap_that_closes_brings_in_what_waited_behind_it(tmp_path: Path, grown
 
 
 def test_a_transaction_that_never_ends_is_given_one_whole_block(tmp_path: Path, grown: list[bool]) -> None:
-    """The transaction is aborted when the block is due, gets the whole time of the next block, and then leaves the
-    pool.
+    """The builder aborts the transaction when the block is due, gives it the whole time of the next block, and then
+    drops it from the pool.
     """
 
     async def story() -> None:

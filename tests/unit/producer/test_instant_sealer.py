@@ -1,4 +1,4 @@
-"""Instant sealing: at once when idle, in batches under load, and never without transactions."""
+"""Tests instant sealing: at once when idle, in batches under load, and never without transactions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ophion.testing.wait_for import until
 
 A, B, C = DEV_KEYS
 PATIENCE_S = 60.0
-"""Longer than any machine takes for a block, so an earlier answer was not caused by a timeout."""
+"""A timeout longer than any machine takes for a block. An earlier answer is not caused by the timeout."""
 
 
 def run_story(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **options: Any) -> Any:

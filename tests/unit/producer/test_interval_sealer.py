@@ -1,4 +1,4 @@
-"""Sealing at an interval."""
+"""Tests sealing at an interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large consensus messages, and messages that arrive after them."""
+"""Tests large consensus messages, and messages that arrive after them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ A, B = b"a" * 20, b"b" * 20
 
 
 class Decoder:
-    """Records messages; large messages only after `free` is set."""
+    """A decoder that records messages. It records large messages only after `free` is set."""
 
     def __init__(self) -> None:
         self.free = asyncio.Event()

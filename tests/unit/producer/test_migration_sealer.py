@@ -1,4 +1,4 @@
-"""Validators that move from Clique to QBFT, in virtual time, with late and differing last Clique blocks."""
+"""Validators move from Clique to QBFT in virtual time, with late and differing last Clique blocks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def run_story(path: Path, story: Callable[[list[TestCore], ManualClock], Awaitab
 def connect(
     nodes: Sequence[TestCore], delay_s: Callable[[int, int, int], float], tasks: set[asyncio.Task[None]]
 ) -> None:
-    """Deliver new blocks after a delay by sender, receiver and number. Known ancestors are sent along."""
+    """Deliver new blocks with their known ancestors, after a delay that depends on sender, receiver and number."""
 
     async def deliver(sender: TestCore, node: TestCore, header: HashedHeader, wait_s: float) -> None:
         await asyncio.sleep(wait_s)
@@ -84,7 +84,7 @@ def connect(
 
 
 async def reach(nodes: Sequence[TestCore], number: int, clock: ManualClock, limit_s: float) -> float:
-    """Wait until every node has reached a height; return the seconds that took."""
+    """Wait until every node has reached a height, and return the seconds."""
     began = clock.now()
     while min(node.queries.head_number for node in nodes) < number:
         assert clock.now() < began + limit_s, [node.queries.head_number for node in nodes]
@@ -114,7 +114,7 @@ def test_the_chain_goes_on_with_qbft_within_one_period(tmp_path: Path) -> None:
 
 
 def test_a_replaced_last_clique_block_restarts_the_first_qbft_height(tmp_path: Path) -> None:
-    """Nodes 0 and 1 do not see the last Clique block of nodes 2 and 3 for some periods, and the other way round."""
+    """Nodes 0 and 1 do not see the last Clique block of nodes 2 and 3 for some periods, and vice versa."""
 
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         tasks: set[asyncio.Task[None]] = set()

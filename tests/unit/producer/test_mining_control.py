@@ -1,4 +1,4 @@
-"""Start, stop and settings of block production."""
+"""Tests start, stop and settings of block production."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consensus options."""
+"""Tests consensus options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a validator may sign, depending on the heights of its peers."""
+"""Tests when a validator may sign, depending on the heights of its peers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proof of work: internal search and external miners, both verified on import."""
+"""Tests proof of work by internal search and by external miners; the import verifies both."""
 
 from __future__ import annotations
 

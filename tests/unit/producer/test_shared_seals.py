@@ -1,4 +1,4 @@
-"""Nodes that share the key of a Clique signer: one seal per parent, and partners seal the blocks of stopped nodes."""
+"""Nodes share the key of a Clique signer: each parent gets one seal, and partners seal the blocks of stopped nodes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Store:
 
 
 class SealStore:
-    """The store as one node sees it."""
+    """The store from the view of one node."""
 
     def __init__(self, store: Store, signer: Address) -> None:
         self.store = store
@@ -58,11 +58,11 @@ class SealStore:
         return self.store.blocks.get(self._signer) or None
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 class _Signer:
-    """A key that records what it signs."""
+    """A key that records its signatures."""
 
     def __init__(self, key: PrivateKey, signed: list[tuple[Address, bytes]]) -> None:
         self.address = key.address
@@ -75,14 +75,14 @@ class _Signer:
 
 
 class Machine:
-    """One node of a signer."""
+    """One node that shares the key of a signer."""
 
     def __init__(self, node: TestCore, index: int, key: int, store: Store, signed: list[tuple[Address, bytes]]) -> None:
         engine = node.chain.engine
         assert isinstance(engine, CliqueEngine)
         self.node = node
         self.seals = SealStore(store, KEYS[key].address)
-        # blocks of two nodes differ, as they do with transactions
+        # give each node its own extra data, so that blocks of two nodes differ
         node.core.assembler.settings.extra_data = index.to_bytes(32)
         parameters = node.chain.spec.clique or CliqueParameters()
         self.sealer = CliqueSealer(

@@ -1,4 +1,4 @@
-"""Votes of a node that is the only one with its key."""
+"""Tests votes of a node that shares its key with no other node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gossip of a node without peers."""
+"""Tests gossip of a node without peers."""
 
 from __future__ import annotations
 

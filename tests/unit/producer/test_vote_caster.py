@@ -1,4 +1,4 @@
-"""Nodes that share validator keys: they act as one validator each, and take over from each other."""
+"""Nodes that share validator keys act as one validator per key, and take over from each other."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_whatever_is_cut_or_stopped_no_key_contradicts_itself(tmp_path: Path, en
     chance = random.Random(seed)
 
     async def life(machine: Machine, cluster: Cluster) -> None:
-        """Stop, cut and connect one node at random times."""
+        """Stop, disconnect and connect one node at random times."""
         for _ in range(4):
             task = asyncio.create_task(machine.driver.run())
             await asyncio.sleep(chance.uniform(1, 12))

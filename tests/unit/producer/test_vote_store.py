@@ -1,4 +1,4 @@
-"""The durable votes of a validator in a real database: written, read again, and damaged."""
+"""Tests the durable votes of a validator in a real database: written, read again, and damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The value of `--vote-store`."""
+"""Tests the value of `--vote-store`."""
 
 from __future__ import annotations
 

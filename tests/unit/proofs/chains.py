@@ -46,7 +46,7 @@ def genesis_text(protocol: str, count: int, **config: Any) -> str:
 
 
 def voted_blocks(text: str, blocks: int, votes: dict[int, Vote]) -> Iterator[bytes]:
-    """Yield sealed blocks; `votes` maps block numbers to the vote of the block's producer."""
+    """Yield sealed blocks. `votes` maps block numbers to the vote of the block's producer."""
     genesis = parse_genesis(text)
     engine = engine_for(genesis.spec)
     assert isinstance(engine, BftEngine | CliqueEngine)
@@ -57,7 +57,7 @@ def voted_blocks(text: str, blocks: int, votes: dict[int, Vote]) -> Iterator[byt
         parent = headers.in_order[-1]
         members = engine.members(parent, headers)
         recent = authors[-(len(members) // 2) :]
-        # Clique signers wait until others have signed
+        # a Clique signer must wait until enough other signers have signed
         author = next(one for one in (*members[number % len(members) :], *members) if one not in recent)
         authors.append(author)
         preferences = BlockPreferences(START + 100 + number, author, vote=votes.get(number))

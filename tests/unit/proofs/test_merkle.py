@@ -1,4 +1,4 @@
-"""Merkle proofs, compared with the roots that Rust computes."""
+"""Tests Merkle proofs, compared with the roots that Rust computes."""
 
 from __future__ import annotations
 

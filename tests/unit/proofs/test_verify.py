@@ -1,4 +1,4 @@
-"""Proofs of generated chains: votes, epochs, transitions, confirmations; forged and changed bundles."""
+"""Tests proofs of generated chains: votes, epochs, transitions, confirmations; forged and changed bundles."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MISSING = b"\x99" * 20
 
 
 def statement(bundle: ProofBundle, text: str, trust: Trust, checkpoint: dict[str, object] | None = None) -> object:
-    """Verify with Ophion and with the standalone verifier; both must make the same statement."""
+    """Verify with Ophion and with the standalone verifier, which must make the same statement."""
     found = verify_bundle(ProofBundle.decode(bundle.encode()), trust).as_object()
     assert verify(bundle.encode(), json.loads(text), checkpoint) == found
     return found
@@ -70,7 +70,7 @@ def test_a_bundle_without_a_vote_or_with_forged_seals_is_refused(protocol: str, 
     text = genesis_text(protocol, 4)
     trust = read_trust(text.encode())
     with imported(tmp_path, text, 12, ADDED) as chain:
-        # the block of the new validator
+        # this block is the first block of the new validator
         number = next(n for n in range(6, 9) if chain.engine.author(chain.canonical(n)) == NEW)  # type: ignore[arg-type]
         bundle = account_bundle(chain, number, {}, False)
     without = replace(bundle, votes=bundle.votes[1:])
@@ -91,7 +91,7 @@ def test_a_bundle_without_a_vote_or_with_forged_seals_is_refused(protocol: str, 
 
 @PROTOCOLS
 def test_any_changed_byte_is_refused(protocol: str, tmp_path: Path) -> None:
-    """Ophion tries every kind of change; the standalone verifier, with a slow signature package, tries some."""
+    """Ophion checks every kind of change. The standalone verifier, with a slow signature package, checks only some."""
     text = genesis_text(protocol, 4)
     trust = read_trust(text.encode())
     with imported(tmp_path, text, 24, ADDED) as chain:
@@ -105,7 +105,7 @@ def test_any_changed_byte_is_refused(protocol: str, tmp_path: Path) -> None:
         changed[position] ^= chance.randrange(1, 256)
         with pytest.raises(ProofError) as caught:
             verify_bundle(ProofBundle.decode(bytes(changed)), trust)
-        # the checksum is the last resort: it is only needed where an absent account or slot becomes another one
+        # only the checksum detects that an absent account was changed into another absent account
         assert position > where or not str(caught.value).startswith("digest")
         if attempt % 50 == 0:
             with pytest.raises(Refused):

@@ -1,4 +1,4 @@
-"""The search for headers with votes."""
+"""Tests the search for headers with votes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Command lines that the node accepts."""
+"""Tests command lines that the node accepts."""
 
 from __future__ import annotations
 

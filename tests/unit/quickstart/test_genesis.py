@@ -1,4 +1,4 @@
-"""Genesis files of networks, parsed as by a node."""
+"""Tests that a node can parse the genesis files of networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lock of a network."""
+"""Tests the lock of a network."""
 
 from __future__ import annotations
 

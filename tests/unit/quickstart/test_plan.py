@@ -1,4 +1,4 @@
-"""The nodes and tools of a network."""
+"""Tests the nodes and tools of a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ports: the defaults, or free ports."""
+"""Tests default ports and free ports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TABLE |= {30303, 30311, 30312}
 
 
 def everything(port: int) -> bool:
-    """Return True: no process listens on this machine."""
+    """Return True, because no process listens on the simulated machine."""
     return True
 
 
@@ -48,7 +48,7 @@ def test_a_taken_port_is_replaced_by_a_free_one() -> None:
 
 
 def test_free_ports_are_not_ephemeral_ports() -> None:
-    """Any connection of this machine could take an ephemeral port before the node listens."""
+    """Any connection of this machine could use an ephemeral port before the node listens."""
     found = _all(lay_out(replace(PLAN, port=0), ("grafana",), lambda port: port not in TABLE))
     assert len(set(found)) == len(found)
     assert all(10_000 <= port < 20_000 for port in found)
@@ -62,7 +62,7 @@ def _all(layout: Layout) -> list[int]:
 
 
 def test_two_that_start_at_the_same_moment_get_different_ports() -> None:
-    """The second start gets other ports, although no port of the first start is in use yet."""
+    """The second start gets other ports, although no process uses the ports of the first start yet."""
     with Claims() as first, Claims() as second:
         one, other = lay_out(PLAN, ("grafana",), first.take), lay_out(PLAN, ("grafana",), second.take)
         assert set(_all(one)).isdisjoint(_all(other))
@@ -96,11 +96,11 @@ def test_a_network_that_is_resumed_has_the_ports_it_had(tmp_path: Path) -> None:
     last = Layout.read(file)
     assert last == first
     assert lay_out(replace(PLAN, port=0), ("grafana",), everything, last) == first
-    # ports in use are replaced, and a newly installed tool gets its default port
+    # a resumed network replaces only ports that are in use, and a newly installed tool gets its default port
     again = lay_out(PLAN, ("grafana", "prometheus"), lambda port: port != first.proxy, last)
     assert (again.nodes, again.tools) == (first.nodes, {**first.tools, "prometheus": 9090})
     assert again.proxy not in (first.proxy, 8080)
-    # an explicitly requested port takes precedence over the previous one
+    # an explicitly requested port takes precedence over the port of the last run
     assert lay_out(replace(PLAN, port=8081), (), everything, last).proxy == 8081
 
 

@@ -1,4 +1,4 @@
-"""The directory of a network."""
+"""Tests the directory of a network."""
 
 from __future__ import annotations
 

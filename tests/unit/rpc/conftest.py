@@ -14,14 +14,14 @@ from tests.unit.rpc.interface import Interface, import_chain, open_interface
 
 @pytest.fixture
 def dev(tmp_path: Path) -> Iterator[Interface]:
-    """A node of the development network that mines on demand."""
+    """Open a node of the development network that mines on demand."""
     with open_interface(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture(scope="package")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interface]:
-    """A node with the sample chain of 32 blocks; read only."""
+    """Open a node with the sample chain of 32 blocks, which tests only read."""
     path = tmp_path_factory.mktemp("sample")
     genesis = import_chain(path, DATA / "original-chain/genesis.json", DATA / "original-chain/test.blocks")
     with open_interface(path, genesis, NodeConfig()) as opened:

@@ -22,7 +22,7 @@ def run(test: Callable[[Dispatcher, Context], Awaitable[Any]], **limits: Any) ->
 
 
 def ask(body: bytes | dict[str, Any] | list[Any], **limits: Any) -> tuple[int, Any]:
-    """Send a message; return status and parsed body. On a slow machine even a short batch may have to wait."""
+    """Send a message. Returns status and parsed body. On a slow machine even a short batch may have to wait."""
 
     async def main(dispatch: Dispatcher, context: Context) -> tuple[int, Any]:
         reply = dispatch.handle(body if isinstance(body, bytes) else json.dumps(body).encode())

@@ -1,4 +1,4 @@
-"""The RPC interface of a node in process: a real chain, pool and producer, without sockets."""
+"""Serves the RPC interface of a node in process: a real chain, pool and producer, without sockets."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ T = TypeVar("T")
 
 
 class Interface:
-    """A client of the interface."""
+    """A client of the RPC interface."""
 
     def __init__(
         self, node: TestCore, limits: RpcLimits, loop: asyncio.AbstractEventLoop, accounts: Keyring | None = None
@@ -188,7 +188,7 @@ def open_interface(
             before(node)
             yield Interface(node, limits or RpcLimits(), loop, accounts)
     finally:
-        # cancel requests that still wait
+        # cancel the requests that are still pending
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()

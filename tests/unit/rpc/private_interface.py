@@ -1,4 +1,4 @@
-"""The RPC interface of a node with private transactions, in process; its enclave holds public test keys."""
+"""Serves the RPC interface of a node with private transactions in process. The enclave holds public test keys."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class PrivateInterface(Interface):
         self.run(self.node.seal())
 
     def send(self, data: bytes = NUMBER_CONTRACT, **members: Any) -> str:
-        """Send a private transaction and mine it; return the hash of the marker."""
+        """Send a private transaction and mine it. Returns the hash of the marker."""
         marker: str = self.ask("eea_sendRawTransaction", self.signed(data, **members))
         self.seal()
         return marker
@@ -111,7 +111,7 @@ def open_private(
     marker_key: PrivateKey | None = DEV_KEYS[1],
     outside: int | None = None,
 ) -> Iterator[PrivateInterface]:
-    """Open the interface of the node in this directory; a second call is a restart.
+    """Open the interface of the node in this directory. A second call simulates a restart.
 
     With a port `outside`, the node uses its enclave remotely; the enclave answers while `serving` runs.
     """
@@ -120,7 +120,7 @@ def open_private(
         file.write_text(marker_key.secret().hex())
         privacy = replace(privacy, marker_key_file=file)
     config = NodeConfig(miner=MinerConfig(coinbase=COINBASE), privacy=privacy)
-    gc.collect()  # release the database, so that a restart can open it again
+    gc.collect()  # free the database, so that a restart can open it again
     loop = asyncio.new_event_loop()
     try:
         asyncio.set_event_loop(loop)

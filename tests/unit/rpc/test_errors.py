@@ -1,4 +1,4 @@
-"""The mapping from exceptions to error codes."""
+"""Tests the mapping from exceptions to error codes."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from ophion.runtime.fair_scheduler import FairScheduler
 
 
 class MemoryTransport(asyncio.Transport):
-    """Records output and calls."""
+    """A transport without a socket that records output and calls."""
 
     def __init__(self, is_encrypted: bool = False) -> None:
         super().__init__({"sslcontext": "any"} if is_encrypted else {})

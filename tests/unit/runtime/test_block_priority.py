@@ -8,7 +8,7 @@ from time import perf_counter, sleep
 from ophion.runtime.block_priority import MAX_PRIORITY_S, BlockPriority
 
 LONG_S = 1e6
-"""Longer than any interruption of this process."""
+"""Seconds that are longer than any interruption of this process."""
 
 
 def test_it_is_on_between_beginning_and_end() -> None:
@@ -30,9 +30,9 @@ def test_a_priority_that_is_not_ended_expires() -> None:
 
 
 def test_the_callback_runs_in_the_thread_that_begins() -> None:
-    block_priority, told = BlockPriority(LONG_S), list[tuple[bool, Thread]]()
-    block_priority.begun = lambda: told.append((block_priority.is_on, current_thread()))
+    block_priority, calls = BlockPriority(LONG_S), list[tuple[bool, Thread]]()
+    block_priority.begun = lambda: calls.append((block_priority.is_on, current_thread()))
     thread = Thread(target=block_priority.begin)
     thread.start()
     thread.join()
-    assert told == [(True, thread)]
+    assert calls == [(True, thread)]

@@ -18,7 +18,7 @@ from ophion.runtime.blocking_json_rpc import Failure, JsonRpcClient, NoAnswer, R
 
 
 class Server(ThreadingHTTPServer):
-    """Answers each call with its method and parameters, or with what the test has set."""
+    """Answers each call with its method and parameters, or with the answer that the test has set."""
 
     daemon_threads = True
 
@@ -26,7 +26,9 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.content: bytes | None = None
         self.statuses: list[int] = []
-        """Statuses of the next replies; 200 when it is empty, 0 closes the connection without a reply."""
+        """Statuses of the next replies. The status is 200 when the list is empty; 0 closes the connection without a
+        reply.
+        """
         self.takes_batches = True
         self.seen: list[tuple[Any, dict[str, str], str]] = []
         self.connections = 0

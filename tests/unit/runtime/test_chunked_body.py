@@ -1,4 +1,4 @@
-"""Long answers are sent in pieces, as time slices permit."""
+"""The server sends long answers in pieces, as time slices permit."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from tests.unit.rpc.tls.test_certificates import identity, pem_file
 
 LONG = os.urandom(1 << 16) * 256
 SOCKET_BYTES = 64 * 1024
-"""Bytes that the system buffers for a client that does not read."""
+"""Bytes that the system buffers for a slow reader."""
 HELD_BYTES = 8 * PORTION_BYTES
-"""A few encrypted portions; far less than the whole answer."""
+"""Size of a few encrypted portions, far less than the whole answer."""
 
 
 def use_up(scheduler: FairScheduler) -> None:
-    """Use up the time of this loop step."""
+    """Use up the time of this step of the event loop."""
     while not scheduler.is_over:
         pass
 
@@ -123,7 +123,7 @@ def test_what_a_client_does_not_take_is_not_encrypted(run: Callable[[Awaitable[N
         )
         writer.transport.pause_reading()  # type: ignore[attr-defined]
         writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2)
-        while not (made and made[0].is_paused):  # noqa: ASYNC110  # what is tested has no event for it
+        while not (made and made[0].is_paused):  # noqa: ASYNC110  # the tested code gives no event
             await asyncio.sleep(0.001)
         for _ in range(100):
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Clocks and entropy."""
+"""Tests clocks and entropy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decoding off the loop: results arrive on the loop in order, until it is closed."""
+"""Decoding off the loop: results arrive on the loop in order, until the loop is closed."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_it_can_be_closed_before_and_after_its_loop() -> None:
 
     decoding = ThreadDecoding()
     with pytest.raises(RuntimeError):
-        asyncio.run(submit(decoding))  # without a listener
+        asyncio.run(submit(decoding))  # `submit` fails before `listen` is called
     decoding.listen(lambda: None)
     asyncio.run(submit(decoding))
     decoding.close()

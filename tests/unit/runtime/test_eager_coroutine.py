@@ -1,4 +1,4 @@
-"""Coroutines that start at once."""
+"""Tests coroutines that start at once."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ def test_an_answer_is_awaited_where_it_is_not_there_yet() -> None:
 
 
 def test_one_that_waits_has_begun_and_becomes_a_task() -> None:
-    told: list[str] = []
+    steps: list[str] = []
 
     async def slow() -> int:
-        told.append("begun")
+        steps.append("begun")
         await asyncio.sleep(0)
         try:
             await asyncio.get_running_loop().create_future()
         except asyncio.CancelledError:
-            told.append("cancelled")
+            steps.append("cancelled")
             raise
         return 3
 
     async def story() -> None:
         task = driven(slow(), asyncio.get_running_loop())
-        assert told == ["begun"]
+        assert steps == ["begun"]
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert told == ["begun", "cancelled"]
+        assert steps == ["begun", "cancelled"]
 
     asyncio.run(story())
 
@@ -100,17 +100,17 @@ def test_an_abandoned_coroutine_ends_without_a_warning(is_closed: bool) -> None:
 def test_an_error_that_was_waited_for_leaves_nothing_to_be_collected() -> None:
     """A failed coroutine is freed at once.
 
-    Otherwise everything it held would stay until the next garbage collection.
+    Otherwise its objects would stay until the next garbage collection.
     """
 
     class Held:
         pass
 
-    kept: list[weakref.ref[Held]] = []
+    references: list[weakref.ref[Held]] = []
 
     async def fails(errors: list[asyncio.Future[None]]) -> None:
         held = Held()
-        kept.append(weakref.ref(held))
+        references.append(weakref.ref(held))
         with suppress(OSError):
             await errors.pop()
 
@@ -122,7 +122,7 @@ def test_an_error_that_was_waited_for_leaves_nothing_to_be_collected() -> None:
         await task
         del task
         await asyncio.sleep(0)
-        assert [one() for one in kept] == [None]
+        assert [one() for one in references] == [None]
 
     gc.disable()
     try:

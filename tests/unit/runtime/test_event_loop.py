@@ -1,4 +1,6 @@
-"""The event loop without TLS. Each test runs in a new process, because the test process has loaded all modules."""
+"""The event loop works without TLS modules. Each test runs in a new process, because the test process has loaded all
+modules.
+"""
 
 from __future__ import annotations
 

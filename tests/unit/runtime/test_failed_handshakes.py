@@ -1,4 +1,4 @@
-"""Failed handshakes and their log lines."""
+"""Tests failed handshakes and their log lines."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ Run = Callable[[Awaitable[None]], None]
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record log lines, independent of the logging configuration."""
-    told: list[str] = []
+    messages: list[str] = []
 
     class Kept(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            told.append(record.getMessage())
+            messages.append(record.getMessage())
 
     logger = logging.Logger("failures", logging.WARNING)
     logger.addHandler(Kept())
     monkeypatch.setattr(failed_handshakes, "logger", logger)
-    return told
+    return messages
 
 
 def test_many_failures_give_few_log_lines(lines: list[str]) -> None:
@@ -93,7 +93,7 @@ async def failed_in(lines: list[str], stage: Stage, meet: Callable[[int], Awaita
     server = await asyncio.get_running_loop().create_server(stage.handshakes.newcomer, "127.0.0.1", 0)
     await meet(server.sockets[0].getsockname()[1])
     async with asyncio.timeout(20):
-        while not lines:  # noqa: ASYNC110  # what is tested has no event for it
+        while not lines:  # noqa: ASYNC110  # the tested code gives no event
             await asyncio.sleep(0.001)
     server.close()
     (line,) = lines

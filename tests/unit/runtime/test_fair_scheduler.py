@@ -1,4 +1,4 @@
-"""Order of work when the loop is busy."""
+"""Tests the order of work when the loop is busy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ophion.runtime.fair_scheduler import FairScheduler, Share
 
 
 class Worker:
-    """Works for some time at each call, until it has finished."""
+    """A worker that works for some time at each call, until it has finished."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Worker:
 
 
 async def until_nobody_waits(scheduler: FairScheduler) -> None:
-    while len(scheduler):  # noqa: ASYNC110  # the scheduler of the loop are what is tested
+    while len(scheduler):  # noqa: ASYNC110  # the test needs single steps of the loop
         await asyncio.sleep(0)
 
 
@@ -78,7 +78,7 @@ def test_an_ordinary_request_overtakes_many_busy_connections() -> None:
         assert scheduler.has_many_waiting
         Worker(scheduler, log, "ordinary", 1).wait()
         before = len(log)
-        while len(log) == before:  # noqa: ASYNC110  # the scheduler of the loop are what is tested
+        while len(log) == before:  # noqa: ASYNC110  # the test needs single steps of the loop
             await asyncio.sleep(0)
         assert log[before] == "ordinary"
 
@@ -99,7 +99,7 @@ def test_time_without_a_processor_is_not_charged() -> None:
     async def main() -> None:
         scheduler, share = FairScheduler(), Share()
         begun = perf_counter()
-        sleep(0.05)  # noqa: ASYNC251  # the processor is to be elsewhere
+        sleep(0.05)  # noqa: ASYNC251  # the sleep uses no processor time
         scheduler.end(begun, share)
         assert share.rank(100) == 0.0
         begun = perf_counter()
@@ -154,14 +154,14 @@ def test_a_turn_that_is_spent_is_over_until_the_next() -> None:
 
 
 def test_a_step_ends_by_wall_time() -> None:
-    """A step is limited by wall time, because most of the step is spent reading sockets, which the scheduler does
-    not measure.
+    """Wall time limits a step, because most of the step is spent reading sockets, which the scheduler does not
+    measure.
     """
 
     async def main() -> None:
-        scheduler = FairScheduler(turn_s=0.5)  # longer than the delays on a busy machine
+        scheduler = FairScheduler(turn_s=0.5)  # the time slice is longer than the delays of a busy machine
         assert not scheduler.is_over
-        sleep(0.6)  # noqa: ASYNC251  # the loop is busy with something
+        sleep(0.6)  # noqa: ASYNC251  # the sleep blocks the event loop
         assert scheduler.is_over
         await asyncio.sleep(0)
         assert not scheduler.is_over

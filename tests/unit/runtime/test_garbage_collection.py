@@ -1,4 +1,4 @@
-"""No garbage collection during start; cycles are found afterwards."""
+"""The process collects no garbage during start, and finds cycles afterwards."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def test_nothing_is_looked_for_while_a_process_starts() -> None:
     while_starting()
     gc.collect()
     lost = cycle()
-    kept = [Link() for _ in range(20_000)]
+    links = [Link() for _ in range(20_000)]
     assert lost() is not None
-    assert len(kept) == 20_000
+    assert len(links) == 20_000
 
 
 def test_cycles_of_a_running_process_are_found_and_what_was_there_before_is_left_alone() -> None:
@@ -47,10 +47,10 @@ def test_cycles_of_a_running_process_are_found_and_what_was_there_before_is_left
     settle_down()
     assert gc.get_freeze_count() > 0
     later = cycle()
-    kept = [Link() for _ in range(60_000)]
+    links = [Link() for _ in range(60_000)]
     assert later() is None
     assert before() is not None
-    assert len(kept) == 60_000
+    assert len(links) == 60_000
 
 
 @pytest.mark.parametrize("is_enabled", [True, False])

@@ -1,4 +1,4 @@
-"""The HTTP client: reused connections, bounds, deadlines and invalid replies."""
+"""Tests the HTTP client: reused connections, bounds, deadlines and invalid replies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class Server:
-    """Sends the same bytes for each request, and closes the connection after some requests."""
+    """A server that sends the same bytes for each request, and closes the connection after some requests."""
 
     def __init__(self, reply: bytes = REPLY, closes_after: int = 1000) -> None:
         self.requests: list[bytes] = []

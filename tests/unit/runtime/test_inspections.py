@@ -1,4 +1,4 @@
-"""The replacements agree with `inspect`, and a start does not load that module."""
+"""The replacements agree with `inspect`, and a start does not load the module `inspect`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C while the program is loading."""
+"""Tests Ctrl-C while the program is loading."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_where_it_is_ignored_it_stays_ignored() -> None:
 
 
 def test_a_signal_that_is_held_back_comes_afterwards() -> None:
-    # in a new process, because threads of this one could take the signal
+    # use a new process, because a thread of this process could handle the signal
     program = """
 import os, signal
 from ophion.runtime.interrupts import held_back

@@ -1,4 +1,4 @@
-"""Valid HTTP answers of every form, and invalid answers."""
+"""Tests valid HTTP answers of every form, and invalid answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lanes: jobs leave the loop, queues have limits, deadlines count the time in the queue."""
+"""Lanes: jobs run outside of the loop, queues have limits, deadlines include the time in the queue."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ CONTRACT = b"\x99" * 20
 
 
 def test_a_running_call_ends_when_its_client_has_gone(tmp_path: Path) -> None:
-    """The lane has one thread, so the next job can only run if the cancelled call has ended."""
+    """The lane has one thread, so the next job runs only after the cancelled call has ended."""
     state = genesis_state(open_store(tmp_path), [(CONTRACT, 0, 0, ENDLESS, [])]).state
     env = BlockEnv(
         rules=ChainRules(chain_id=1),

@@ -1,4 +1,4 @@
-"""Modules that are hidden for a while, and modules whose import is deferred until they are used."""
+"""Tests modules that are hidden for a while, and modules whose import is deferred until they are used."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_failure_changes_nothing() -> None:
 
 @pytest.fixture
 def put_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder for modules; those named `slow...` are loaded later."""
+    """Make a folder for modules. Modules named `slow...` are loaded at first use."""
     monkeypatch.syspath_prepend(str(tmp_path))
     before = list(sys.meta_path)
     load_later(["slow_one", "slow_two", "slow_wrong", "slow_none"])

@@ -88,7 +88,7 @@ def test_a_file_that_was_truncated_has_its_whole_size_again(tmp_path: Path) -> N
 def test_lines_that_do_not_fit_on_the_disk_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "node.log"
     handler = LogFile(path, 0, 0)
-    handler._file = open("/dev/full", "ab", buffering=0)  # noqa: SIM115  # closed by the handler
+    handler._file = open("/dev/full", "ab", buffering=0)  # noqa: SIM115  # the handler closes the file
     handler._looked = float("inf")
     handler.emit(record("lost"))
     path.unlink()

@@ -1,4 +1,4 @@
-"""Log lines and levels."""
+"""Tests log lines and levels."""
 
 from __future__ import annotations
 

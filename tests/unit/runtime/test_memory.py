@@ -17,12 +17,12 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says
 @linux_only
 def test_what_was_freed_is_given_back() -> None:
     small = [bytes(60_000) for _ in range(4000)]
-    kept = small[::50]
+    survivors = small[::50]
     full = resident_bytes()
     del small
     give_back()
     assert resident_bytes() < full - 100_000_000
-    assert len(kept) == 80
+    assert len(survivors) == 80
 
 
 _THREADS = """

@@ -1,4 +1,4 @@
-"""Eviction order when all clients together hold too much."""
+"""Tests the eviction order when all clients together hold too much memory."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def test_the_oldest_of_the_large_holders_is_evicted_first() -> None:
 
 def test_little_and_trusted_holders_go_last() -> None:
     budget = Budget(4 * MUCH)
-    little, stranger, known, newcomer = (Client() for _ in range(4))
+    little, unknown_client, known, newcomer = (Client() for _ in range(4))
     budget.note(little, LITTLE, is_trusted=False)
     budget.note(known, MUCH)
-    budget.note(stranger, MUCH, is_trusted=False)
+    budget.note(unknown_client, MUCH, is_trusted=False)
     budget.note(newcomer, 2 * MUCH, is_trusted=False)
-    assert gone(little, known, stranger, newcomer) == [False, False, True, False]
+    assert gone(little, known, unknown_client, newcomer) == [False, False, True, False]
     budget.note(newcomer, 3 * MUCH, is_trusted=False)
     assert gone(little, known, newcomer) == [False, True, False]
     budget.note(newcomer, 4 * MUCH)

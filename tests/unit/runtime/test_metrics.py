@@ -1,4 +1,4 @@
-"""Metrics as Prometheus text and as a nested object."""
+"""Tests metrics as Prometheus text and as a nested object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of operators, and files named by mistake."""
+"""Tests files of operators, and files named by mistake."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def test_a_pipe_that_does_not_end_is_not_waited_for(tmp_path: Path, monkeypatch:
 
 
 def test_a_pipe_with_a_writer_is_as_good_as_a_file(tmp_path: Path) -> None:
-    """For example, `--config-file=<(…)` in a shell passes a pipe."""
-    content = bytes(range(256)) * 2048  # more than a pipe can hold
+    """A shell passes a pipe for `--config-file=<(…)`, for example."""
+    content = bytes(range(256)) * 2048  # the content is longer than the buffer of a pipe
     read_end, write_end = os.pipe()
 
     def write() -> None:

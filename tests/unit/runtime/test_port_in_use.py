@@ -1,4 +1,4 @@
-"""A port in use, with a real socket."""
+"""Tests a port in use, with a real socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slots: if all are in use, single requests fail, and requests of batches wait."""
+"""If all slots are in use, single requests fail, and requests of batches wait."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_batches_use_half_of_the_slots_in_the_order_of_their_arrival() -> None:
         await settle()
         assert (order, slots.used) == ([0, 1], 2)
         assert [slots.enter(), slots.enter(), slots.enter()] == [True, True, False]
-        slots.leave()  # a single request leaves its slot; batches already use the half that they may use
+        slots.leave()  # a single request leaves its slot, but waiting batches already use their half of the slots
         await settle()
         assert order == [0, 1]
         slots.leave(in_batch=True)
@@ -66,7 +66,7 @@ def test_a_cancelled_wait_leaves_nothing_behind(is_admitted: bool) -> None:
         waiting = asyncio.create_task(slots.wait())
         await settle()
         if is_admitted:
-            slots.leave()  # the slot goes to the waiting task, which has not run yet
+            slots.leave()  # the free slot goes to the waiting task, which has not run yet
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
@@ -85,7 +85,7 @@ def test_a_slot_that_becomes_free_just_after_a_cancellation_is_not_lost() -> Non
         first, second = asyncio.create_task(slots.wait()), asyncio.create_task(slots.wait())
         await settle()
         first.cancel()
-        slots.leave()  # before the cancelled task runs
+        slots.leave()  # a slot becomes free after the cancellation, but before the cancelled task runs
         with pytest.raises(asyncio.CancelledError):
             await first
         await asyncio.wait_for(second, 5)

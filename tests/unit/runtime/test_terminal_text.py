@@ -1,4 +1,4 @@
-"""Untrusted text on terminals and in logs."""
+"""Tests untrusted text on terminals and in logs."""
 
 from __future__ import annotations
 

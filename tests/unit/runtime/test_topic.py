@@ -1,4 +1,4 @@
-"""Topics: callbacks in the publisher's step, bounded queues, and what happens when one is full."""
+"""Topics run callbacks in the publisher's step, and have bounded queues with a rule for a full queue."""
 
 from __future__ import annotations
 

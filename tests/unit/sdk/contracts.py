@@ -1,4 +1,4 @@
-"""Compiled contracts for tests; the sources lie beside the artifacts."""
+"""Compiled contracts for tests. The sources are beside the artifacts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views and branches of a chain at any block."""
+"""Tests views and branches of a chain at any block."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ def test_a_branch_has_blocks_of_its_own(token: Contract) -> None:
 def test_a_branch_can_be_edited_and_reverted(token: Contract) -> None:
     chain = token.chain
     branch = chain.fork_at()
-    stranger = "0x" + "66" * 20
+    account = "0x" + "66" * 20
     with branch.snapshot():
-        branch.set_balance(stranger, 10**18)
-        branch.impersonate(stranger).transfer(chain.accounts[0], 5)
+        branch.set_balance(account, 10**18)
+        branch.impersonate(account).transfer(chain.accounts[0], 5)
         branch.time += 1000
         branch.mine(2, interval=7)
         assert branch.block_number == chain.block_number + 3
         branch.set_storage(token, 1, 7)
         assert branch.attach(token).totalSupply() == 7
     assert branch.block_number == chain.block_number
-    assert branch.balance(stranger) == 0 == chain.balance(stranger)
+    assert branch.balance(account) == 0 == chain.balance(account)
     with pytest.raises(TransactionRefused, match="not an account of this branch"):
         branch.send(chain.accounts[0], sender="0x" + "77" * 20)
     with pytest.raises(TransactionRefused, match="invalid"):

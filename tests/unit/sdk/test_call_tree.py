@@ -1,4 +1,4 @@
-"""Call trees of contracts that do not mean well."""
+"""Tests call trees of hostile contracts."""
 
 from __future__ import annotations
 

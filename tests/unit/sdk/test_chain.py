@@ -1,4 +1,4 @@
-"""`Chain`: accounts, contracts, time, snapshots."""
+"""Tests `Chain`: accounts, contracts, time, snapshots."""
 
 from __future__ import annotations
 
@@ -163,14 +163,14 @@ def test_edits_of_the_state(chain: Chain, token: Contract) -> None:
 
 
 def test_impersonation(chain: Chain, token: Contract) -> None:
-    stranger = "0x" + "33" * 20
-    chain.set_balance(stranger, 10**18)
+    impersonated = "0x" + "33" * 20
+    chain.set_balance(impersonated, 10**18)
     with pytest.raises(TransactionRefused, match="There is no key"):
-        token.transfer(chain.accounts[0], 0, sender=stranger)
-    assert token.transfer(chain.accounts[0], 0, sender=chain.impersonate(stranger)).succeeded
-    chain.stop_impersonating(stranger)
+        token.transfer(chain.accounts[0], 0, sender=impersonated)
+    assert token.transfer(chain.accounts[0], 0, sender=chain.impersonate(impersonated)).succeeded
+    chain.stop_impersonating(impersonated)
     with pytest.raises(TransactionRefused):
-        token.transfer(chain.accounts[0], 0, sender=stranger)
+        token.transfer(chain.accounts[0], 0, sender=impersonated)
 
 
 def test_transactions_that_the_pool_refuses(chain: Chain) -> None:
@@ -287,7 +287,7 @@ def test_threads(chain: Chain, token: Contract) -> None:
             for _ in range(10):
                 token.transfer(chain.accounts[9], 1, sender=chain.accounts[0])
                 assert token.totalSupply() == 1000
-        except BaseException as error:  # noqa: BLE001  # shown by the test
+        except BaseException as error:  # noqa: BLE001  # the test shows the error
             failures.append(error)
 
     threads = [threading.Thread(target=work, args=(one,)) for one in range(4)]

@@ -1,4 +1,4 @@
-"""Text of console calls."""
+"""Tests the text of console calls."""
 
 from __future__ import annotations
 

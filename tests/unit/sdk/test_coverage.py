@@ -1,4 +1,4 @@
-"""Coverage of Solidity source by transactions and calls."""
+"""Tests the coverage of Solidity source by transactions and calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of docs/python.md run, in order."""
+"""The examples of docs/python.md run in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chains that continue another chain from one of its blocks."""
+"""Tests chains that continue another chain from one of its blocks."""
 
 from __future__ import annotations
 

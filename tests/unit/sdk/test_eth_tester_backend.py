@@ -1,4 +1,4 @@
-"""The backend of eth-tester, checked by the test suite that eth-tester ships for backends."""
+"""Runs the test suite that eth-tester ships for backends."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def eth_tester() -> Any:
     return EthereumTester(backend=OphionBackend())
 
 
-class TestOphionBackend(BaseTestBackendDirect):  # type: ignore[misc]  # eth-tester has no types
-    """All tests of eth-tester, except for those of py-evm's own behaviour."""
+class TestOphionBackend(BaseTestBackendDirect):  # type: ignore[misc]  # eth-tester has no type hints
+    """All tests of eth-tester, except for tests of py-evm's own behaviour."""
 
-    # py-evm lists the newest block first and names block 1 as the oldest. Ophion answers as eth_feeHistory does.
+    # The tests expect the block order of py-evm, newest block first, but Ophion follows eth_feeHistory.
     test_get_fee_history = None
     test_get_fee_history_fails = None
-    # The tests expect exceptions of py-evm and of the package rlp. Ophion raises ValidationError of eth-tester.
+    # The tests expect exceptions of py-evm and of the package rlp, but Ophion raises ValidationError of eth-tester.
     test_send_raw_transaction_invalid_rlp_transaction = None
     test_send_raw_transaction_invalid_raw_transaction = None
 

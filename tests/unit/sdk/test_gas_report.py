@@ -1,4 +1,4 @@
-"""The gas report and its file."""
+"""Tests the gas report and its file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTML for notebooks."""
+"""Tests HTML for notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`chain.serve` and `Chain.connect`: the same chain through a socket."""
+"""`chain.serve` and `Chain.connect` give the same chain through a socket."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def test_cheat_codes_work_through_the_socket(pair: tuple[Chain, Chain]) -> None:
         other.mine(5)
         assert chain.block_number == 5
     assert other.block_number == 0
-    stranger = "0x" + "55" * 20
+    account = "0x" + "55" * 20
     with pytest.raises(TransactionRefused):
-        other.send(other.accounts[0], sender=stranger)
-    other.set_balance(stranger, 10**18)
-    assert other.impersonate(stranger).transfer(other.accounts[0], 5).succeeded
-    other.set_storage(stranger, 1, 7)
-    assert chain.storage(stranger, 1) == (7).to_bytes(32, "big")
+        other.send(other.accounts[0], sender=account)
+    other.set_balance(account, 10**18)
+    assert other.impersonate(account).transfer(other.accounts[0], 5).succeeded
+    other.set_storage(account, 1, 7)
+    assert chain.storage(account, 1) == (7).to_bytes(32, "big")
     other.time += 1000
     other.mine()
     assert chain.block()["timestamp"] == other.block()["timestamp"]

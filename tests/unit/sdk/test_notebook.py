@@ -1,4 +1,4 @@
-"""The example notebook runs, and its objects show as HTML."""
+"""The example notebook runs, and its objects appear as HTML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pytest plugin, in sessions of its own."""
+"""Runs the pytest plugin in separate sessions."""
 
 from __future__ import annotations
 

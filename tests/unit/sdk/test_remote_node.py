@@ -1,4 +1,4 @@
-"""A node behind a URL that does not answer as it should."""
+"""Tests a node behind a URL that gives wrong answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mined transaction, run again."""
+"""Tests the replay of a mined transaction."""
 
 from __future__ import annotations
 

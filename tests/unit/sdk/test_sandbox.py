@@ -1,4 +1,4 @@
-"""A chain without blocks gives the same results as one with blocks."""
+"""A chain without blocks gives the same results as a chain with blocks."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Source maps of Solidity and Vyper."""
+"""Tests source maps of Solidity and Vyper."""
 
 from __future__ import annotations
 
 from ophion.sdk.source_map import Fragment, SourceFile, SourceMap, decode, instructions, location_at
 
 CODE = bytes.fromhex("6001600055fe")
-"""PUSH1 1, PUSH1 0, SSTORE, INVALID."""
+"""Code with four instructions: PUSH1 1, PUSH1 0, SSTORE, INVALID."""
 MAP = "0:40:0:-:0;7:5;;21:3:1:i"
 
 

@@ -1,4 +1,4 @@
-"""Branches of a database that another process writes to."""
+"""Tests branches of a database to which another process writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""titanoboa on a chain without a socket."""
+"""Tests titanoboa on a chain without a socket."""
 
 from __future__ import annotations
 

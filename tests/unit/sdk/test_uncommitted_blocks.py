@@ -1,4 +1,4 @@
-"""Blocks that a chain in memory holds back from its database: the fast path gives the same chain as the slow path."""
+"""A chain in memory holds blocks back from its database: the fast path gives the same chain as the slow path."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ophion.sdk.errors import TransactionRefused
 from ophion.sdk.uncommitted_blocks import MAX_BLOCKS
 from tests.unit.sdk.contracts import TOKEN
 
-# returns BLOCKHASH of the number in the call data
+# this contract returns BLOCKHASH of the number in the call data
 BLOCKHASH_CODE = "0x5f35405f5260205ff3"
-# stores BLOCKHASH(number - 1 - call data) in slot 0
+# this contract stores BLOCKHASH(number - 1 - call data) in slot 0
 STORE_BLOCKHASH_CODE = "0x5f356001014303405f55"
 
 
 def _history(chain: Chain, settle: Callable[[Chain], object]) -> list[Any]:
-    """Run the same transactions; `settle` is called after each of them."""
+    """Run the same transactions, and call `settle` after each of them."""
     alice, bob = chain.accounts[:2]
     seen: list[Any] = []
     token = chain.deploy(TOKEN, "Coin", 1000)
@@ -52,7 +52,7 @@ def _history(chain: Chain, settle: Callable[[Chain], object]) -> list[Any]:
 
 def test_both_paths_make_the_same_chain() -> None:
     with Chain() as fast, Chain() as slow:
-        slow.node._is_on_disk = True  # a chain on disk has no fast path
+        slow.node._is_on_disk = True  # make the chain look like a chain on disk, which has no fast path
         expected = _history(slow, lambda chain: None)
         assert _history(fast, lambda chain: None) == expected
     with Chain() as committed:
@@ -169,7 +169,7 @@ def test_threads_share_the_blocks() -> None:
                     accounts[place].transfer(accounts[9], 1)
                     if step % 7 == place:
                         chain.rpc("eth_getBalance", accounts[9], "latest")
-            except BaseException as error:  # noqa: BLE001  # reported below
+            except BaseException as error:  # noqa: BLE001  # the code below reports the error
                 failures.append(error)
 
         threads = [threading.Thread(target=work, args=(place,)) for place in range(4)]

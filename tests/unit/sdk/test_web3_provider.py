@@ -1,4 +1,4 @@
-"""web3.py on a chain without a socket."""
+"""Tests web3.py on a chain without a socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invariant tests find planted bugs and shorten the sequence of calls that shows them."""
+"""Invariant tests find planted bugs and shorten the sequence of calls that shows a bug."""
 
 from __future__ import annotations
 

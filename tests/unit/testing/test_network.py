@@ -1,4 +1,4 @@
-"""Errors in a test network."""
+"""Tests errors in a test network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ports that are known before a process listens on them."""
+"""Tests ports that are known before a process listens on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes of tests, and when they count as ended."""
+"""Tests processes, and when they count as ended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ threading.Thread(target=time.sleep, args=(30,)).start()
 print(one.getsockname()[1], flush=True)
 ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
 """
-"""The first thread ends before the others, as in a killed process."""
+"""Code whose first thread ends before the others, as in a killed process."""
 
 
 @pytest.mark.skipif(

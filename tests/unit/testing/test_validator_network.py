@@ -1,4 +1,4 @@
-"""The simulated network of the `network` fixture."""
+"""Tests the simulated network that the fixture `network` provides."""
 
 from __future__ import annotations
 

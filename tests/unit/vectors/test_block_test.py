@@ -1,4 +1,4 @@
-"""Public BlockchainTests: the sample in the repository, the whole set if present, and reported failures."""
+"""Runs public BlockchainTests: the sample in the repository, the whole set if present, and reported failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of the GenesisTests runner for failing cases; test_outcome.py has the passing cases."""
+"""Tests results of the GenesisTests runner for failing cases. test_outcome.py has the passing cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Network names of the public vectors."""
+"""Tests network names of the public vectors."""
 
 from __future__ import annotations
 

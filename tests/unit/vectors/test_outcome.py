@@ -1,4 +1,4 @@
-"""Reading of vector files; and the public vectors: the sample in the repository, and the whole set if present."""
+"""Reads vector files, and runs the public vectors: the sample in the repository, and the whole set if present."""
 
 from __future__ import annotations
 

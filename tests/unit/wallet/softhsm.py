@@ -1,4 +1,4 @@
-"""A SoftHSM token with secp256k1 keys. SOFTHSM names the library, e.g. libsofthsm2.so."""
+"""Makes a SoftHSM token with secp256k1 keys. SOFTHSM names the library, e.g. libsofthsm2.so."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SoftHsm:
     """A token directory. The library reads `SOFTHSM2_CONF` once per process."""
 
     def __init__(self, path: Path, *labels: str) -> None:
-        """Create a token with one key pair per label. `LABEL:CURVE` chooses another curve."""
+        """Create a token with one key pair per label. `LABEL:CURVE` selects another curve."""
         self.path = path
         (path / "tokens").mkdir(parents=True)
         self.config = path / "softhsm2.conf"
@@ -40,7 +40,7 @@ class SoftHsm:
         self.pin_file = path / "pin"
         self.pin_file.write_text(f"{PIN}\n")
         self.environment = {**os.environ, "SOFTHSM2_CONF": str(self.config)}
-        # `softhsm2-util` is part of the package, beside the library
+        # the package that installs the library also installs `softhsm2-util`
         command = ["softhsm2-util", "--init-token", "--free", f"--label={TOKEN}", f"--pin={PIN}", "--so-pin=5678"]
         subprocess.run(command, env=self.environment, check=True, stdout=subprocess.DEVNULL)
         generate = [sys.executable, "-c", _GENERATE, LIBRARY, TOKEN, PIN, *labels]

@@ -1,4 +1,4 @@
-"""Accounts that can sign."""
+"""Tests accounts that can sign."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encrypted key files: the vectors of the format's description, round trips, and files that are refused."""
+"""Encrypted key files: the vectors of the format's description, round trips, and refused files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ophion.runtime.clock import SystemEntropy
 from ophion.testing.signing import DEV_KEYS
 from ophion.wallet.keystore import address_of, check_form, decrypt, encrypt
 
-SECRET = "7a28b5ba57c53603b0b07b56bba752f7784bf506fa95edc395f5cf6c7514fe9d"  # key of the published test vectors
+# this key is from the published test vectors
+SECRET = "7a28b5ba57c53603b0b07b56bba752f7784bf506fa95edc395f5cf6c7514fe9d"
 PBKDF2: dict[str, Any] = {
     "crypto": {
         "cipher": "aes-128-ctr",

@@ -1,4 +1,4 @@
-"""Messages with the EIP-191 prefix."""
+"""Tests messages with the EIP-191 prefix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys in a real SoftHSM token."""
+"""Tests keys in a real SoftHSM token."""
 
 from __future__ import annotations
 

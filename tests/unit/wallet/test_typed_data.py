@@ -1,4 +1,4 @@
-"""Typed data: the same hashes as wallets, and one clear error for invalid input."""
+"""Typed data gives the same hashes as wallets, and one clear error for invalid input."""
 
 from __future__ import annotations
 

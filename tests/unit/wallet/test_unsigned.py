@@ -1,4 +1,4 @@
-"""Transactions of every type, signed as by a wallet."""
+"""Transactions of every type, signed like a wallet does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of the web interface, by path."""
+"""Tests the files of the web interface, by path."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def test_every_file_is_guarded() -> None:
 def test_nothing_is_taken_from_any_other_host() -> None:
     for path in FILES.paths:
         found = re.findall(r"(?:https?:)?//[a-z0-9-]+\.[a-z]+", text_of(path))
-        assert [one for one in found if one != "http://www.w"] == [], path  # the SVG namespace is never requested
+        # the SVG namespace looks like a URL, but no browser requests it
+        assert [one for one in found if one != "http://www.w"] == [], path
 
 
 def test_every_file_that_is_named_is_there() -> None:

@@ -67,7 +67,7 @@ pub fn append(
 ) -> Result<()> {
     let missing = || Error::damaged(format!("block {hash} is incomplete"));
     let record = snapshot.receipts_record(hash)?.ok_or_else(missing)?;
-    // Header and transaction hashes, which are read only when the first log is selected.
+    // The header and the transaction hashes are read only when the first log of the block is selected.
     let mut block: Option<(u32, u32, Vec<B256>)> = None;
     let mut failure = None;
     visit_logs(record, |log| {
@@ -122,7 +122,7 @@ fn parties(row: &mut Row<'_>, log: &StoredLog<'_>, value: U256) {
     row.wide(value);
 }
 
-/// Number, timestamp and transaction hashes of a block.
+/// Return number, timestamp and transaction hashes of a block.
 fn place(snapshot: &Snapshot, hash: &B256) -> Result<(u32, u32, Vec<B256>)> {
     let missing = || Error::damaged(format!("block {hash} is incomplete"));
     let (number, _, rlp) = snapshot.header(hash)?.ok_or_else(missing)?;

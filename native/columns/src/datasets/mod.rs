@@ -52,7 +52,7 @@ impl Dataset {
         ALL.iter().find(|(known, _)| *known == name).map(|(_, dataset)| *dataset)
     }
 
-    /// Columns in the order in which a row is written.
+    /// Return the columns in the order in which a row is written.
     pub fn specs(self) -> Vec<Spec> {
         match self {
             Blocks => blocks::specs(),

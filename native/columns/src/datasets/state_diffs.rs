@@ -42,7 +42,7 @@ fn start<'t>(table: &'t mut Table, place: &Place, diff: &AccountDiff<'_>) -> Row
     row
 }
 
-/// Append the row of one account, if it has changed. `code` reads its code before and after the transaction.
+/// Append the row of one account if it has changed. `code` reads the account's code before and after the transaction.
 pub fn append(
     table: &mut Table,
     dataset: Dataset,
@@ -73,7 +73,7 @@ pub fn append(
             }
         }
         Dataset::CodeDiffs => {
-            // An account without code that appears or disappears changes no code.
+            // Creating or deleting an account that has no code is not a code change.
             let hashes = [before, after].map(|info| info.map_or(KECCAK256_EMPTY, |info| info.code_hash));
             if hashes[0] != hashes[1] {
                 let (from, to) = code()?;

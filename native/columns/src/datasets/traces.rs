@@ -80,7 +80,7 @@ pub fn appearance_specs() -> Vec<Spec> {
     ]
 }
 
-/// A block whose entries become rows.
+/// A re-executed block whose trace entries become table rows.
 pub struct TracedRows<'a> {
     pub hash: B256,
     pub number: u32,
@@ -88,17 +88,18 @@ pub struct TracedRows<'a> {
     pub beneficiary: Address,
     pub chain_id: u64,
     pub filter: &'a Filter,
-    /// Number of entries so far. The next field is the number of creations so far.
+    /// Number of trace entries so far.
     pub entries: u32,
+    /// Number of contract creations so far.
     pub creations: u32,
 }
 
-/// Result of an entry; None if the entry has an error.
+/// Return the result of a trace entry; None if the entry has an error.
 fn outcome(entry: &Entry) -> Option<&ophion_tracing::flat::entries::Outcome> {
     if entry.error.is_some() { None } else { entry.outcome.as_ref() }
 }
 
-/// Address of the created contract; None if the entry is not a successful creation.
+/// Return the address of the created contract; None if the trace entry is not a successful creation.
 fn created(entry: &Entry) -> Option<Address> {
     match entry.action {
         Action::Create { address, .. } => outcome(entry).map(|_| address),
@@ -106,7 +107,7 @@ fn created(entry: &Entry) -> Option<Address> {
     }
 }
 
-/// Sender, recipient and value, also of creations and self-destructs.
+/// Return sender, recipient and value of a call, a creation or a self-destruct.
 fn transfer(entry: &Entry) -> (Address, Option<Address>, U256) {
     match entry.action {
         Action::Call { from, to, .. } => (from, Some(to), entry.value),
@@ -299,7 +300,7 @@ impl TracedRows<'_> {
     }
 }
 
-/// cryo's name of a call kind.
+/// Return the name that cryo uses for a call kind.
 fn call_type(name: &'static str) -> &'static str {
     match name {
         "callcode" => "call_code",

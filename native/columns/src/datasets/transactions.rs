@@ -44,7 +44,7 @@ pub fn specs() -> Vec<Spec> {
     specs
 }
 
-/// Convert a price; None (null in the table) if it exceeds 64 bits.
+/// Convert a gas price to 64 bits; None (null in the table) if the price is larger.
 fn price(value: u128) -> Option<u64> {
     u64::try_from(value).ok()
 }

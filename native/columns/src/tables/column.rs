@@ -2,23 +2,23 @@
 
 use alloy_primitives::{U256, hex};
 
-/// Physical type of a column.
+/// Physical Arrow type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     U32,
     U64,
     F64,
     Bool,
-    /// decimal128(38, 0).
+    /// Arrow type decimal128(38, 0).
     Decimal,
-    /// Byte strings of one length.
+    /// Arrow type of byte strings with one fixed length.
     Fixed(usize),
     Binary,
     Text,
 }
 
 impl Kind {
-    /// Name of this type in Python.
+    /// Return the name of this type in Python.
     pub fn name(self) -> String {
         match self {
             Kind::U32 => "u32".into(),
@@ -49,13 +49,13 @@ impl Kind {
 /// First number that a decimal of 38 digits cannot hold.
 const DECIMAL_END: u128 = 10u128.pow(38);
 
-/// A column that grows by one value per row. An unwanted column stays empty.
+/// A column that grows by one value per row. A column that the caller did not request stays empty.
 pub struct Column {
     pub kind: Kind,
     pub is_wanted: bool,
-    /// Little-endian numbers, bits, or bytes.
+    /// Values of the column: little-endian numbers, bits, or bytes.
     pub values: Vec<u8>,
-    /// End of each value, after a first 0; only for values of varying length.
+    /// Offset of the end of each value, after a leading 0. Only types of varying length have offsets.
     pub offsets: Vec<i32>,
     /// One bit per row; empty while no value is null.
     pub validity: Vec<u8>,
@@ -99,7 +99,7 @@ impl Column {
         self.finish_value(true);
     }
 
-    /// Append a byte string, of the fixed width or of any length.
+    /// Append a byte string. In a column of fixed width, the string must have this width.
     #[inline]
     pub fn bytes(&mut self, value: &[u8]) {
         debug_assert!(match self.kind {
@@ -133,7 +133,7 @@ impl Column {
             self.offsets.push(self.values.len() as i32);
         }
         if !is_valid && self.validity.is_empty() {
-            // Bits of the rows so far.
+            // The column had no null so far, so mark all earlier rows as valid.
             self.validity = vec![0xff; self.rows / 8];
             if !self.rows.is_multiple_of(8) {
                 self.validity.push((1 << (self.rows % 8)) - 1);
@@ -180,7 +180,7 @@ impl Column {
         bit(&self.values, row)
     }
 
-    /// Bytes that the column holds.
+    /// Return the number of bytes that the column holds.
     pub fn size(&self) -> usize {
         self.values.len() + 4 * self.offsets.len() + self.validity.len()
     }

@@ -1,4 +1,4 @@
-//! Rows that a scan selects.
+//! The conditions by which a scan selects rows.
 
 use std::time::Instant;
 
@@ -11,12 +11,13 @@ use ophion_storage::store::Snapshot;
 /// Conditions on rows. Empty lists select everything.
 #[derive(Default)]
 pub struct Filter {
-    /// Contracts of logs.
+    /// Addresses of contracts that emit the logs.
     pub addresses: Vec<Address>,
-    /// Topics of logs by position; None matches any.
+    /// Topics of logs by position; None matches any topic.
     pub topics: Vec<Option<Vec<B256>>>,
-    /// Senders and recipients of transactions and calls.
+    /// Senders of transactions and calls.
     pub from: Vec<Address>,
+    /// Recipients of transactions and calls.
     pub to: Vec<Address>,
 }
 
@@ -24,7 +25,7 @@ pub struct Filter {
 const INDEX_TIMEOUT_S: f64 = 600.0;
 
 impl Filter {
-    /// Whether a log is selected. `topics` is the concatenation of the topics of the log, 32 bytes each.
+    /// Return whether the filter selects a log. `topics` is the concatenation of the topics of the log, 32 bytes each.
     #[inline]
     pub fn selects_log(&self, address: &[u8], topics: &[u8]) -> bool {
         (self.addresses.is_empty() || self.addresses.iter().any(|one| one == address))
@@ -40,7 +41,7 @@ impl Filter {
         is_among(&self.from, from) && is_among(&self.to, to)
     }
 
-    /// Ascending numbers of the blocks that may hold a selected log; None means all blocks.
+    /// Return the ascending numbers of the blocks that may hold a selected log; None means all blocks.
     pub fn log_blocks(&self, snapshot: &Snapshot, first: u64, last: u64) -> Result<Option<Vec<u64>>> {
         if self.addresses.is_empty() && self.topics.iter().all(Option::is_none) {
             return Ok(None);

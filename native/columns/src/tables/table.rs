@@ -7,7 +7,7 @@ use crate::tables::column::{Column, Kind};
 /// Name and type of a column.
 pub type Spec = (&'static str, Kind);
 
-/// The four forms of a 256-bit number: bytes, decimal text, floating point, decimal(38).
+/// Declares four columns for a 256-bit number: bytes, decimal text, floating point, decimal(38).
 macro_rules! wide {
     ($binary:literal, $text:literal, $float:literal, $decimal:literal) => {
         [
@@ -32,7 +32,7 @@ impl Table {
         Table { columns: specs.iter().map(|(name, kind)| Column::new(*kind, is_wanted(name))).collect(), rows: 0 }
     }
 
-    /// Start a row; its values follow in the order of the columns.
+    /// Start a table row; its values follow in the order of the columns.
     #[inline]
     pub fn row(&mut self) -> Row<'_> {
         self.rows += 1;
@@ -44,13 +44,13 @@ impl Table {
     }
 }
 
-/// Writes one row from the first column to the last.
+/// A writer that fills one row from the first column to the last.
 pub struct Row<'a> {
     columns: std::slice::IterMut<'a, Column>,
 }
 
 impl Row<'_> {
-    /// Fill the next column, if the caller wants this column.
+    /// Fill the next column if the caller has requested it.
     #[inline]
     pub fn with(&mut self, fill: impl FnOnce(&mut Column)) {
         let column = self.columns.next().expect("no more values than columns");
@@ -109,7 +109,7 @@ impl Row<'_> {
         self.maybe_bytes(value);
     }
 
-    /// Append a 256-bit number in its four forms.
+    /// Append a 256-bit number to its four columns: bytes, decimal text, floating point and decimal(38).
     pub fn wide(&mut self, value: U256) {
         self.with(|column| column.bytes(&value.to_be_bytes::<32>()));
         self.with(|column| column.bytes(value.to_string().as_bytes()));
@@ -117,7 +117,7 @@ impl Row<'_> {
         self.with(|column| column.decimal(&value));
     }
 
-    /// Check that every column has a value.
+    /// End the table row, and check that every column has a value.
     pub fn end(mut self) {
         debug_assert!(self.columns.next().is_none(), "a column of the row has no value");
     }

@@ -1,4 +1,4 @@
-//! The genesis state.
+//! Builds the genesis state.
 
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 //! ```text
 //! start  ->  take, take, settle, take ...  ->  seal  =  body and Execution
 //! ```
-//! `settle` hashes the changes so far, so that `seal` only hashes the changes since.
+//! `settle` hashes the changes so far, so that `seal` hashes only later changes.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,7 +27,7 @@ pub struct Candidate {
     pub known: Known,
 }
 
-/// Result of `take`. Candidates are given by position.
+/// Result of `take`. It names candidates by their position.
 #[derive(Default)]
 pub struct TakeResult {
     pub included: Vec<usize>,
@@ -50,7 +50,7 @@ pub struct IncrementalBuilder {
     content: Content,
 }
 
-/// Transactions of a block.
+/// Transactions of a block under construction.
 #[derive(Default)]
 struct Content {
     txs: Vec<Tx>,
@@ -117,7 +117,7 @@ impl IncrementalBuilder {
         Ok(IncrementalBuilder { run, content: Content::default() })
     }
 
-    /// Run candidates in the given order until gas or time runs out.
+    /// Run candidates in the given order until the block has no gas left or the deadline passes.
     pub fn take(mut self, candidates: &[Candidate], deadline: Instant) -> Result<(Self, TakeResult)> {
         let mut run = self.run.resume();
         let result = self.content.take(&mut run, candidates, deadline)?;
@@ -125,7 +125,7 @@ impl IncrementalBuilder {
         Ok((self, result))
     }
 
-    /// Hash all changes so far.
+    /// Hash all state changes so far.
     pub fn settle(&mut self) -> Result<()> {
         self.run.settle()
     }

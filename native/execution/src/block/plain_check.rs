@@ -21,10 +21,11 @@ pub struct Bounds {
     pub last_type: u8,
     pub max_gas: u64,
     pub base_fee: u128,
-    /// Minimum total fee per gas.
+    /// Minimum effective fee per gas.
     pub min_fee: u128,
-    /// Minimum priority fee: of the effective fee, and of the fee that the sender offers.
+    /// Minimum effective priority fee.
     pub min_price: u128,
+    /// Minimum priority fee that the sender offers.
     pub min_tip: u128,
     /// Maximum fee for all gas.
     pub max_total_fee: U256,

@@ -4,12 +4,12 @@ use alloy_primitives::{Address, B256, Bytes, address, b256};
 use ophion_primitives::errors::{Error, Result};
 use ophion_storage::chain::receipts::ReceiptData;
 
-/// EIP-4788
+/// Contract of the beacon roots (EIP-4788).
 pub const BEACON_ROOTS: Address = address!("000F3df6D732807Ef1319fB7B8bB8522d0Beac02");
-/// EIP-2935
+/// Contract of the block hash history (EIP-2935).
 pub const HISTORY_STORAGE: Address = address!("0000F90827F1C53a10cb7A02335B175320002935");
 
-/// DepositEvent(bytes,bytes,bytes,bytes,bytes)
+/// Topic of DepositEvent(bytes,bytes,bytes,bytes,bytes).
 const DEPOSIT_EVENT: B256 = b256!("649bbc62d0e31342afea4e5cd82d4049e7e1ee912fc0889aa790803be39038c5");
 
 /// Layout of the five byte strings in the data of a deposit event: (word with the offset, offset, length).
@@ -17,7 +17,7 @@ const DEPOSIT_FIELDS: [(usize, usize, usize); 5] =
     [(0, 160, 48), (32, 256, 32), (64, 320, 8), (96, 384, 96), (128, 512, 8)];
 const DEPOSIT_EVENT_LENGTH: usize = 576;
 
-/// The deposits of a block (EIP-6110), concatenated.
+/// Concatenate the deposits of a block (EIP-6110).
 pub fn deposits(contract: Address, receipts: &[ReceiptData]) -> Result<Bytes> {
     let mut out = Vec::new();
     for log in receipts.iter().flat_map(|receipt| &receipt.logs) {

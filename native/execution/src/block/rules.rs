@@ -24,8 +24,9 @@ pub struct Facts<'a> {
     pub max_priority_fee: U256,
     pub is_create: bool,
     pub input: &'a [u8],
-    /// Accounts and storage keys of the access list.
+    /// Number of accounts in the access list.
     pub listed_accounts: u64,
+    /// Number of storage keys in the access list.
     pub listed_keys: u64,
     pub blob_hashes: &'a [B256],
     pub authorizations: u64,
@@ -54,13 +55,13 @@ impl<'a> From<&'a Envelope> for Facts<'a> {
     }
 }
 
-/// Minimum gas limit: intrinsic gas and, from Prague on, the calldata floor of EIP-7623.
+/// Return the minimum gas limit: intrinsic gas and, from Prague on, at least the calldata floor of EIP-7623.
 pub fn intrinsic_gas(tx: &Facts<'_>, fork: Fork) -> u64 {
     let gas = initial_gas(tx, fork);
     gas.initial_total_gas().max(gas.floor_gas())
 }
 
-/// Intrinsic gas and floor gas.
+/// Return intrinsic gas and floor gas.
 pub fn initial_gas(tx: &Facts<'_>, fork: Fork) -> InitialAndFloorGas {
     let (accounts, keys) = (tx.listed_accounts, tx.listed_keys);
     GasParams::new_spec(fork.spec).initial_tx_gas(tx.input, tx.is_create, accounts, keys, tx.authorizations, None)
@@ -174,7 +175,7 @@ mod tests {
             (&call, "frontier", 21_000 + 40 + 30 * 68),
             (&call, "petersburg", 21_000 + 40 + 30 * 68),
             (&call, "istanbul", 21_000 + 40 + 30 * 16),
-            // EIP-7623 floor: 10 gas per zero byte, 40 per nonzero byte
+            // the EIP-7623 floor price is 10 gas per zero byte and 40 gas per nonzero byte
             (&call, "prague", 21_000 + 100 + 30 * 40),
             (&create, "frontier", 21_000 + 40 + 30 * 68),
             (&create, "homestead", 53_000 + 40 + 30 * 68),

@@ -33,14 +33,14 @@ use crate::evm::env::BlockEnv;
 use crate::evm::machine::{self, Evm};
 
 pub struct ExecutionData {
-    /// Rows that a commit writes.
+    /// Database rows that a commit writes.
     pub effects: Arc<Effects>,
     pub receipts_root: B256,
     pub logs_bloom: Bloom,
     pub gas_used: u64,
     pub blob_gas_used: u64,
     pub requests: Option<Requests>,
-    /// Output of reverted transactions, even if receipts do not store it.
+    /// Output of reverted transactions. Receipts may not store this output.
     pub outputs: Vec<Bytes>,
     /// The state after the block.
     pub state: StateData,
@@ -58,7 +58,7 @@ impl ExecutionData {
 pub struct Run {
     evm: Evm<CollisionGuard>,
     progress: Progress,
-    /// Deadline for transactions. Not set when a block is verified.
+    /// Deadline for transactions; None when a block is verified.
     watching: Option<Watching>,
 }
 
@@ -68,7 +68,7 @@ pub struct Paused {
     progress: Progress,
 }
 
-/// Results so far, except the changes in the database.
+/// Results of the block so far, without the state changes, which are in the database object.
 struct Progress {
     env: BlockEnv,
     parent: StateData,
@@ -104,7 +104,7 @@ impl Refusal {
         })
     }
 
-    /// Same as `into_error`, with the position of the transaction in its block.
+    /// Convert the refusal to an error that names the position of the transaction in its block.
     pub fn at(self, index: usize) -> Error {
         match self.into_error() {
             Error::InvalidBody(reason) => Error::InvalidBody(format!("transaction {index}: {reason}")),
@@ -135,7 +135,7 @@ impl Run {
         Run::on(db, parent, env, keep_revert_data)
     }
 
-    /// Same as `start`, but on a database that the caller has prepared: simulated blocks apply overrides first.
+    /// Start a run on a database that the caller has prepared, for example with overrides of a simulated block.
     pub fn on(db: ExecDb, parent: &StateData, env: &BlockEnv, keep_revert_data: bool) -> Result<Self> {
         let progress = Progress {
             env: env.clone(),
@@ -173,7 +173,7 @@ impl Run {
         self.watching = None;
     }
 
-    /// Stop here, to resume later. The deadline is removed.
+    /// Pause the run and remove its deadline.
     pub fn pause(self) -> Paused {
         Paused { db: self.evm.ctx.journaled_state.database, progress: self.progress }
     }
@@ -195,7 +195,7 @@ impl Run {
         }
     }
 
-    /// Requests of a system contract (EIP-7002, EIP-7251). If the call fails, the block is invalid.
+    /// Read the requests of a system contract (EIP-7002, EIP-7251). If the call fails, the block is invalid.
     fn requests_of(&mut self, contract: Address) -> Result<Option<Bytes>> {
         match self.system_call(contract, Bytes::new())? {
             None => Ok(None),
@@ -285,7 +285,7 @@ impl Run {
         Ok(())
     }
 
-    /// Lend the database to another EVM (simulated transactions).
+    /// Return the database, so that another EVM can run simulated transactions on it.
     pub fn db(&mut self) -> &mut ExecDb {
         machine::db(&mut self.evm)
     }
@@ -371,7 +371,7 @@ pub(super) fn settled(
     blob_price: u128,
 ) -> Result<(Effects, StateData)> {
     let state_root = trie.hash();
-    // read the counters before the database is consumed
+    // read the node counters now, because `finish` consumes the database
     let (written, read) = (db.nodes_written()?, db.nodes_read());
     let Changes { flat, preimages, codes, layers } = db.finish(&trie)?;
     let own = (flat.accounts.len() + flat.storage.len()) * CHANGED_ENTRY + read * READ_BYTE;
@@ -380,7 +380,8 @@ pub(super) fn settled(
         && parent.public.is_none()
         && weight > store.state_cache()
     {
-        // Evict written nodes; otherwise a chain of blocks built on each other in memory would hold every node.
+        // Evict written nodes. Otherwise a chain of unwritten blocks, each built on its parent, would keep every node
+        // in memory.
         trie.evict(written);
         weight = own;
     }

@@ -21,7 +21,7 @@ use crate::evm::machine::{self, Evm};
 use crate::evm::overrides::{AccountOverride, overridden};
 use crate::evm::precompiles::Precompiles;
 
-/// Run a call.
+/// Run a call on a state without lasting effects.
 pub fn call(
     state: &StateData,
     env: &BlockEnv,
@@ -52,8 +52,8 @@ pub fn call_each(
     })
 }
 
-/// Run a call on an open state. Returns its output, and the state with its read cache. The output is None if the call
-/// does not return; `call` gives the reason.
+/// Run a call on an open state. Returns the output, and the state with its read cache. The output is None if the call
+/// does not return; the function `call` reports the reason.
 pub fn returned(db: ExecDb, env: &BlockEnv, tx: TxEnv, deadline: Instant) -> (ExecDb, Result<Option<Bytes>>) {
     let cfg = request::cfg(env, &tx, false, false);
     let (db, outcome) = with_database(db, env, cfg, None, deadline, |evm| run_watched(evm, tx));
@@ -68,7 +68,7 @@ thread_local! {
     static CACHED_EVM: RefCell<CachedEvm> = const { RefCell::new(None) };
 }
 
-/// Placeholder for the database of an idle EVM.
+/// Make a placeholder for the database of an idle EVM.
 pub fn no_database() -> ExecDb {
     let view = View {
         root: EMPTY_ROOT,
@@ -96,7 +96,7 @@ pub(super) fn with_evm<T>(
     with_database(db, env, cfg, moved, deadline, work).1
 }
 
-/// Run `work` with the cached EVM and this database. `moved` maps precompiled contracts to other addresses.
+/// Run `work` with the cached EVM on this database. `moved` maps precompiled contracts to other addresses.
 pub(super) fn with_database<T>(
     db: ExecDb,
     env: &BlockEnv,
@@ -128,15 +128,15 @@ pub(super) fn with_database<T>(
     if is_moved {
         evm.precompiles = Precompiles::of(env);
     }
-    // Release the snapshot now, because an idle EVM would hold it. A failed run may leave journal entries, which this
-    // clears.
+    // Release the database snapshot now, because a cached EVM would hold it. This call also clears journal entries of
+    // failed runs.
     evm.finalize();
     let db = std::mem::replace(&mut evm.ctx.journaled_state.database, no_database());
     CACHED_EVM.set(Some((env.fork, evm)));
     (db, outcome)
 }
 
-/// Turn a rejected call into an outcome.
+/// Convert the error of a rejected call to an outcome.
 pub(super) fn or_refusal<T>(result: Result<T>, refused: impl FnOnce(CallOutcome) -> T) -> Result<T> {
     match result {
         Err(Error::Refused(reason)) => Ok(refused(CallOutcome::invalid(reason))),
@@ -146,7 +146,7 @@ pub(super) fn or_refusal<T>(result: Result<T>, refused: impl FnOnce(CallOutcome)
 
 type RunResult = std::result::Result<ExecutionResult, EVMError<Error>>;
 
-/// The outcome of a run. Empties the journal.
+/// Return the outcome of a run, and empty the journal.
 pub(super) fn concluded<I>(evm: &mut Evm<I>, result: RunResult) -> Result<CallOutcome> {
     evm.finalize();
     let mut outcome = match result {
@@ -162,7 +162,8 @@ pub(super) fn concluded<I>(evm: &mut Evm<I>, result: RunResult) -> Result<CallOu
     Ok(outcome)
 }
 
-/// Return whether value plus fees exceed any possible balance. revm would overflow, because it multiplies in 128 bits.
+/// Return whether value plus fees exceed any possible balance. revm would overflow with such a call, because it
+/// multiplies in 128 bits.
 pub fn exceeds_any_balance(tx: &TxEnv) -> bool {
     let blob_gas = tx.blob_hashes.len() as u128 * u128::from(alloy_eips::eip4844::DATA_GAS_PER_BLOB);
     let gas = u128::from(tx.gas_limit).checked_mul(tx.gas_price);

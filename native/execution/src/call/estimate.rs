@@ -30,7 +30,8 @@ pub fn estimate_gas(
     or_refusal(found, |outcome| (0, outcome))
 }
 
-/// Binary search for the gas limit (json-rpc.md 5.5, eth_estimateGas); stops within 1.5 percent of the minimum.
+/// Search the gas limit by bisection (json-rpc.md 5.5, eth_estimateGas). The search stops within 1.5 percent of the
+/// minimum.
 fn estimate(evm: &mut Evm, tx: TxEnv, cap: u64) -> Result<(u64, CallOutcome)> {
     let is_plain = tx.data.is_empty();
     let mut try_with = |gas: u64| {
@@ -49,8 +50,7 @@ fn estimate(evm: &mut Evm, tx: TxEnv, cap: u64) -> Result<(u64, CallOutcome)> {
         return Ok((0, with_most));
     }
     let (mut low, mut high) = (with_most.gas_spent - 1, cap);
-    // A caller keeps back one 64th of its gas in each call (EIP-150), so slightly more than the used gas is likely to
-    // be enough.
+    // Each call retains 1/64 of the caller's gas (EIP-150), so try slightly more than the used gas first.
     let likely = (with_most.gas_spent + 2300).saturating_mul(64) / 63;
     let mut likely = Some(likely).filter(|gas| *gas < high);
     let is_wide = |low: u64, high: u64| high - low > 1 && (high - low) as f64 / high as f64 >= 0.015;

@@ -1,4 +1,4 @@
-//! Fast path of eth_call: decodes plain call objects from their JSON members.
+//! Fast path of eth_call: decodes plain call objects from their JSON keys.
 //!
 //! Slow path: `rpc/services/call_object.py`, which decodes all other call objects.
 //! `tests/unit/rpc/dispatch/test_latest.py` compares the replies.
@@ -21,7 +21,7 @@ impl Default for PlainCall {
 }
 
 impl PlainCall {
-    /// Set a member. Returns None if the call needs the slow path.
+    /// Set one field of the call from its JSON key. Returns None if the call needs the slow path.
     pub fn take(&mut self, name: &str, value: &str) -> Option<()> {
         let digits = value.strip_prefix("0x")?;
         match name {

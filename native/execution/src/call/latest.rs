@@ -1,9 +1,8 @@
 //! Fast path for eth_blockNumber, eth_getBalance, eth_getTransactionCount and eth_call at the latest block.
 //!
-//! Each function returns the text of a JSON value, or None if the slow path must answer. It returns None for unusual
-//! spellings of an address, for calls that fail or time out, and for unreadable states. So only the slow path, the
-//! handlers in `rpc/methods`, produces errors. `tests/unit/rpc/dispatch/test_latest.py`
-//! compares both.
+//! Each function returns the text of a JSON value, or None if the slow path must answer. The slow path answers unusual
+//! spellings of an address, calls that fail or time out, and unreadable states. So only the slow path, the handlers in
+//! `rpc/methods`, produces errors. `tests/unit/rpc/dispatch/test_latest.py` compares both.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,9 +19,9 @@ use super::fast_call::PlainCall;
 use crate::evm::database::{Ancestors, ExecDb};
 use crate::evm::env::BlockEnv;
 
-/// Maximum number of cached accounts and slots, less than 1 MB. A full cache is cleared.
+/// Maximum number of cached accounts and slots, which use less than 1 MB. A full cache is cleared.
 const MAX_READS: usize = 4096;
-/// Calls with a longer input are not stored in `declined`.
+/// Maximum input length in bytes of a call in `declined`.
 const MAX_DECLINED: usize = 4096;
 
 /// Environment and gas limits of calls at a block.
@@ -35,17 +34,17 @@ pub struct Terms {
     pub costs: Arc<CallCostCache>,
 }
 
-/// The latest block.
+/// State and call settings of the latest block.
 pub struct Latest {
     pub number: u64,
     state: StateData,
     /// The open state with its read cache. It stays open, because opening a state takes as long as reading an account.
-    /// The database cannot reuse the pages of its snapshot until the next block releases the snapshot.
+    /// LMDB cannot reuse the pages of the snapshot until the next block releases it.
     db: Option<ExecDb>,
     /// Environment and limits of calls; None until the node has set them.
     pub terms: Option<Terms>,
-    /// The last call that did not return. If the same call comes next, the slow path runs it, so that it does not run
-    /// twice here. Large calls are not stored.
+    /// The last call that did not return. If the same call comes next, the slow path runs it at once. Large calls are
+    /// not stored.
     declined: Option<TxEnv>,
 }
 
@@ -66,7 +65,7 @@ impl Latest {
         Some(())
     }
 
-    /// Output of a call.
+    /// Run a call and return its output.
     pub fn call(&mut self, plain: PlainCall) -> Option<Bytes> {
         let terms = self.terms.as_ref()?;
         let tx = plain.finish(terms.gas, terms.max_gas)?;
@@ -82,7 +81,7 @@ impl Latest {
         let (db, returned) = calls::returned(db, &terms.env, tx.clone(), deadline::after(terms.limit_s));
         let returned = returned.ok().flatten();
         if db.has_read_console() {
-            // the slow path prints the text; the next call starts with an empty read cache
+            // return None, so that the slow path runs the call again and makes the error text
             return None;
         }
         if returned.is_some() {

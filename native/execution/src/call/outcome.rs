@@ -29,7 +29,7 @@ impl CallOutcome {
     }
 }
 
-/// Correct a result: a creation by an account with the maximum nonce fails, but revm reports success.
+/// Correct the result of a creation by an account with the maximum nonce. The creation fails, but revm reports success.
 pub fn settled(result: ExecutionResult) -> ExecutionResult {
     match result {
         ExecutionResult::Success { output: Output::Create(_, None), gas, logs, .. } => {
@@ -39,7 +39,7 @@ pub fn settled(result: ExecutionResult) -> ExecutionResult {
     }
 }
 
-/// Status, output and, after a halt, the reason.
+/// Return status, output and, after a halt, the reason.
 pub fn summary(result: ExecutionResult) -> (&'static str, Bytes, String) {
     match result {
         ExecutionResult::Success { output, .. } => ("returned", output.into_data(), String::new()),
@@ -48,7 +48,7 @@ pub fn summary(result: ExecutionResult) -> (&'static str, Bytes, String) {
     }
 }
 
-/// Halt reason in the wording that client tools expect.
+/// Return the halt reason in the wording that client tools expect.
 fn halt_text(reason: &HaltReason) -> String {
     match reason {
         HaltReason::OutOfGas(OutOfGasError::ReentrancySentry) => "not enough gas for reentrancy sentry".into(),

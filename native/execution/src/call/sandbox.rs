@@ -1,5 +1,5 @@
-//! A sandbox: runs calls one after the other on a state and keeps their effects, without blocks, roots and fees. For
-//! property tests of contracts, which make thousands of calls and revert them.
+//! A sandbox: runs calls one after the other on a state and keeps their effects, without blocks, roots and fees.
+//! Property tests of contracts make thousands of calls in it and revert them.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ use crate::evm::overrides::overridden;
 
 pub struct Sandbox {
     env: BlockEnv,
-    /// None after a database failure.
+    /// The state of the sandbox; None after a database failure.
     db: Option<ExecDb>,
     saved: Vec<SavedEntries>,
 }
@@ -29,7 +29,7 @@ impl Sandbox {
         Ok(Sandbox { env: env.clone(), db: Some(overridden(state, env, &[])?), saved: Vec::new() })
     }
 
-    /// Run a call. With `keep_effects`, later calls see what it has changed, as after a transaction.
+    /// Run a call. With `keep_effects`, later calls see the changes of this call, as after a transaction.
     pub fn run(&mut self, request: &CallRequest, keep_effects: bool, deadline: Instant) -> Result<CallOutcome> {
         let tx = request.transaction(self.env.fork);
         let db = self.db.take().ok_or_else(failed)?;
@@ -58,7 +58,7 @@ impl Sandbox {
         Ok(self.saved.len() - 1)
     }
 
-    /// Return to a saved state, and forget it and all later ones. Returns whether it exists.
+    /// Restore a saved state, and delete this and all later saved states. Returns false if the number is unknown.
     pub fn revert(&mut self, number: usize) -> Result<bool> {
         if number >= self.saved.len() {
             return Ok(false);
@@ -69,7 +69,7 @@ impl Sandbox {
         Ok(true)
     }
 
-    /// Nonce, balance and code of an account.
+    /// Return nonce, balance and code of an account.
     pub fn account(&mut self, address: &Address) -> Result<(u64, U256, Bytes)> {
         let db = self.db.as_mut().ok_or_else(failed)?;
         let info = db.info(address)?.unwrap_or_default();

@@ -59,7 +59,7 @@ pub struct Rules<'a> {
     pub gas_left: u64,
 }
 
-/// Result of a call.
+/// Result of a simulated call.
 pub struct CallResult {
     pub result: ExecutionResult,
     /// Logs with their index in the block.
@@ -72,7 +72,7 @@ pub struct SimulatedData {
     pub calls: Vec<CallResult>,
 }
 
-/// Whether an address is a precompiled contract in this block.
+/// Return whether an address is a precompiled contract in this block.
 pub fn is_precompile(env: &BlockEnv, address: &Address) -> bool {
     EthPrecompiles::new(env.fork.spec).contains(address)
 }
@@ -123,7 +123,7 @@ pub fn simulate(
     Ok(SimulatedData { execution, body, calls: results })
 }
 
-/// Fill in missing nonce, gas and type.
+/// Fill in missing nonce, gas and type of a simulated call.
 fn complete(
     db: &mut ExecDb,
     env: &BlockEnv,
@@ -162,7 +162,7 @@ fn config(env: &BlockEnv, rules: &Rules<'_>, tx: &TxEnv) -> CfgEnv {
     let mut cfg = env.cfg();
     cfg.tx_chain_id_check = false;
     cfg.disable_nonce_check = !rules.is_validating;
-    // contracts may be senders in a simulation, and transactions may exceed the size limits of blocks
+    // a simulated transaction may have a contract as sender, and may exceed the gas limit of the block
     cfg.disable_eip3607 = true;
     cfg.disable_block_gas_limit = true;
     cfg.disable_base_fee = !rules.is_validating && !has_fees(tx);
@@ -322,7 +322,7 @@ fn unsigned(tx: &TxEnv, chain_id: u64) -> Result<Tx> {
     Ok(Tx { envelope, raw })
 }
 
-/// Encode with v, r and s set to zero.
+/// Encode a legacy transaction with v, r and s set to zero.
 fn unsigned_legacy(tx: &TxLegacy) -> Bytes {
     let mut payload = Vec::new();
     tx.nonce.encode(&mut payload);
@@ -364,7 +364,7 @@ impl LogCollector {
         match self.frames.last_mut() {
             Some(parent) if result.is_ok() => parent.extend(logs),
             Some(_) => {}
-            // The logs of the outermost frame are the result.
+            // The outermost frame has no parent, so its logs are the logs of the call.
             None => self.frames.push(logs),
         }
     }

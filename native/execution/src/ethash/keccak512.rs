@@ -13,7 +13,7 @@ const ROUND_CONSTANTS: [u64; 24] = [
 ];
 const ROTATIONS: [u32; 25] =
     [0, 1, 62, 28, 27, 36, 44, 6, 55, 20, 3, 10, 43, 25, 39, 41, 45, 15, 21, 8, 18, 2, 61, 56, 14];
-/// Lanes absorbed per permutation: 72 bytes.
+/// Number of Keccak lanes (64-bit words) absorbed per permutation: 72 bytes.
 const RATE: usize = 9;
 
 /// Hash at most eight lanes (little-endian words of eight bytes) with a single permutation.

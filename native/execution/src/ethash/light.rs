@@ -1,8 +1,8 @@
 //! Light ethash: epoch cache, hash of a nonce, nonce search.
 //!
 //! The light algorithm derives each dataset item from the cache (16 MB in epoch 0), so verification needs no dataset.
-//! Deriving an item is a chain of 256 dependent random reads, so memory latency limits it. So several items are derived
-//! at the same time: both items of a page in verification, the items of several nonces in a search.
+//! Deriving an item is a chain of 256 dependent random reads, so memory latency is the limit. Several items are
+//! therefore derived at the same time: both items of a page in verification, the items of several nonces in a search.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
@@ -13,8 +13,8 @@ use ophion_primitives::errors::{Error, Result};
 use super::keccak512::{has_bmi, keccak512};
 
 const EPOCH_LENGTH: u64 = 30_000;
-/// Last supported epoch (block 61,440,000), as in the published size tables. Without a limit, a forged header could
-/// request any amount of memory.
+/// Last supported epoch (block 61,440,000), which is also the last in the published size tables. Without a limit, a
+/// forged header could request any amount of memory.
 const EPOCHS: u64 = 2048;
 
 const CACHE_BYTES_START: u64 = 1 << 24;
@@ -26,10 +26,10 @@ const PAGE_BYTES: u64 = 128;
 const CACHE_ROUNDS: usize = 3;
 const PARENTS: u32 = 256;
 const ACCESSES: u32 = 64;
-/// Nonces per search step of a thread. More would exceed the fill buffers of the processor.
+/// Nonces per search step of a thread. More nonces would exceed the fill buffers of the processor.
 const ABREAST: usize = 4;
 const MAX_THREADS: usize = 256;
-/// Two caches, because both are in use around an epoch change.
+/// Maximum number of cached epochs. Two caches are in use around an epoch change.
 const MAX_CACHED_EPOCHS: usize = 2;
 
 /// 64 bytes: a cache entry or half a dataset page, as little-endian words.
@@ -51,7 +51,7 @@ impl From<[u64; 8]> for Row {
     }
 }
 
-/// Seed hash of an epoch: zero, hashed once per epoch.
+/// Return the seed hash of an epoch: 32 zero bytes, hashed once for each earlier epoch.
 pub fn seed(epoch: u64) -> Result<B256> {
     check_epoch(epoch)?;
     Ok(seed_of(epoch))
@@ -68,7 +68,7 @@ fn check_epoch(epoch: u64) -> Result<()> {
     Err(Error::Decode(format!("ethash: epoch {epoch} is beyond the last supported one, {}", EPOCHS - 1)))
 }
 
-/// Largest size below `start + growth * epoch` whose number of units is prime.
+/// Return the largest size below `start + growth * epoch` whose number of units is prime.
 fn size(start: u64, growth: u64, unit: u64, epoch: u64) -> u64 {
     let mut count = (start + growth * epoch) / unit - 1;
     while !is_prime(count) {
@@ -81,7 +81,7 @@ fn is_prime(odd: u64) -> bool {
     (3..).step_by(2).take_while(|divisor| divisor * divisor <= odd).all(|divisor| !odd.is_multiple_of(divisor))
 }
 
-/// Prefetch a row; hashing other rows hides the memory latency.
+/// Prefetch a cache row. Hashing other rows meanwhile hides the memory latency.
 fn prefetch(row: &Row) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch hint on a valid reference only affects speed.
@@ -125,7 +125,7 @@ impl Cache {
         Cache { rows, pages }
     }
 
-    /// Derive the two items of each page; all chains of reads advance together.
+    /// Derive the two items of each page. All chains of reads advance together.
     #[inline(always)]
     fn derive<const N: usize>(&self, pages: [u32; N]) -> [[Row; 2]; N] {
         let count = self.rows.len() as u32;
@@ -193,11 +193,11 @@ impl Cache {
     }
 }
 
-/// Result of one nonce.
+/// Ethash result of one nonce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     pub mix: B256,
-    /// The block is valid if this does not exceed 2^256 / difficulty.
+    /// The block is valid if this number does not exceed 2^256 / difficulty.
     pub result: B256,
 }
 
@@ -219,14 +219,14 @@ impl Work {
     }
 }
 
-/// floor(2^256 / difficulty), for difficulties above 1.
+/// Return floor(2^256 / difficulty), for difficulties above 1.
 fn target(difficulty: U256) -> U256 {
-    // 2^256 - 1 and 2^256 have the same quotient, unless the difficulty divides 2^256
+    // dividing 2^256 - 1 or 2^256 gives the same quotient, unless the difficulty divides 2^256
     let quotient = U256::MAX / difficulty;
     if U256::MAX % difficulty == difficulty - U256::ONE { quotient + U256::ONE } else { quotient }
 }
 
-/// Hash at most 64 bytes, a multiple of eight, into a row.
+/// Hash at most 64 bytes, a multiple of eight, into a cache row.
 fn hashed(bytes: &[u8]) -> Row {
     let lanes = bytes.chunks_exact(8).map(|lane| u64::from_le_bytes(lane.try_into().expect("eight bytes")));
     Row::from(keccak512(lanes))
@@ -247,7 +247,7 @@ fn put_words(words: &[u32], out: &mut [u8]) {
 
 type Slot = Arc<LazyLock<Cache, Box<dyn FnOnce() -> Cache + Send>>>;
 
-/// Cache of a block's epoch. The first caller generates it; other callers wait.
+/// Return the cache of a block's epoch. The first caller generates the cache; other callers wait.
 fn cache(number: u64) -> Result<Slot> {
     static CACHES: Mutex<Vec<(u64, Slot)>> = Mutex::new(Vec::new());
     let epoch = number / EPOCH_LENGTH;
@@ -423,7 +423,8 @@ mod tests {
         assert_eq!(checked, 32);
     }
 
-    /// Hash of the header without its last two items: the mix hash (33 bytes of RLP) and the nonce (9 bytes).
+    /// Return the hash of the header without its last two items: the mix hash (33 bytes of RLP) and the nonce (9
+    /// bytes).
     fn seal_hash(header: &Header) -> B256 {
         let encoded = alloy_rlp::encode(header);
         let mut payload = alloy_rlp::Header::decode_bytes(&mut &encoded[..], true).unwrap();

@@ -1,7 +1,7 @@
 //! EIP-7610: a contract cannot be created at an address with storage, even without code and nonce.
 //!
-//! revm checks only code and nonce. Accounts with only storage are rare. So the database records when such an account
-//! was read. Only then does the transaction run again, with this check.
+//! revm checks only code and nonce. Accounts with only storage are rare, so the database records when a transaction
+//! reads one. Such a transaction runs again with this check.
 
 use alloy_primitives::Bytes;
 use revm::context::{ContextTr, JournalTr};
@@ -23,7 +23,7 @@ impl Inspector<EvmContext> for CollisionGuard {
         if balance < inputs.value() || nonce == u64::MAX || !context.db_mut().holds_storage_alone(&target) {
             return None;
         }
-        // As at any collision, the nonce is used, the address is warm and the gas is consumed.
+        // Any address collision increments the caller's nonce, makes the new address warm and consumes the gas.
         context.journal_mut().load_account_mut(inputs.caller()).ok()?.bump_nonce();
         context.journal_mut().load_account(target).ok()?;
         let result = InterpreterResult {

@@ -14,7 +14,8 @@ pub fn note_read() {
     READS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Changes when an execution calls the console. A trace of the execution then shows the text.
+/// Return a counter that changes when an execution calls the console. After a change, a trace of the execution shows
+/// the text.
 pub fn reads() -> u64 {
     READS.load(Ordering::Relaxed)
 }

@@ -11,7 +11,7 @@ use revm::interpreter::{CreateInputs, Interpreter};
 use super::database::ExecDb;
 
 pub type EvmContext = Context<EvmBlock, TxEnv, CfgEnv, ExecDb, Journal<ExecDb>, ()>;
-/// Convert a transaction for revm.
+/// Convert a transaction to revm's transaction type.
 pub fn tx_env(tx: &Tx, sender: Address) -> TxEnv {
     let envelope = &tx.envelope;
     TxEnv {
@@ -35,13 +35,13 @@ pub fn tx_env(tx: &Tx, sender: Address) -> TxEnv {
     }
 }
 
-/// Address of the contract that a creation is about to make.
+/// Return the address of the contract that a creation is about to make.
 pub fn created_address(context: &mut EvmContext, inputs: &CreateInputs) -> Address {
     let caller = context.journal_mut().load_account(inputs.caller());
     inputs.created_address(caller.map_or(0, |account| account.info.nonce))
 }
 
-/// For SELFDESTRUCT: contract, beneficiary and balance.
+/// Return contract, beneficiary and balance of a SELFDESTRUCT.
 pub fn inheritance(interpreter: &Interpreter, context: &EvmContext) -> Option<(Address, Address, U256)> {
     let contract = interpreter.input.target_address();
     let heir = interpreter.stack.data().last().map(|top| Address::from_word((*top).into()))?;

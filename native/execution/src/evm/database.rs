@@ -18,14 +18,15 @@ use super::console;
 
 #[derive(Clone)]
 pub struct Entry {
-    /// keccak(address), for reading and writing.
+    /// Keccak hash of the address.
     hash: B256,
     info: Option<AccountInfo>,
     /// Whether the account existed before the block.
     existed: bool,
     storage_root: B256,
-    /// `dirty`: changed during the block. `stale`: changed since the last `update_trie`.
+    /// Whether the account changed during the block.
     dirty: bool,
+    /// Whether the account changed since the last `update_trie`.
     stale: bool,
     /// Whether the account's storage was deleted during this block.
     wiped: bool,
@@ -35,9 +36,11 @@ pub struct Entry {
 #[derive(Clone)]
 struct SlotEntry {
     hash: B256,
-    /// Value before the block. The next fields are the values at the last `update_trie` and now.
+    /// Value of the slot before the block.
     before: U256,
+    /// Value of the slot at the last `update_trie`.
     synced: U256,
+    /// Current value of the slot.
     now: U256,
 }
 
@@ -56,7 +59,7 @@ pub enum Ancestors {
         hashes: Bytes,
     },
     Canonical,
-    /// keccak of the number's decimal digits, as the public state tests expect.
+    /// Keccak hash of the number's decimal digits, which the public state tests expect.
     OfNumbers,
 }
 
@@ -67,7 +70,7 @@ pub struct ExecDb {
     codes: B256Map<Bytecode>,
     /// Whether an account with storage but without code and nonce was read (collision.rs).
     storage_only_account: bool,
-    /// Whether several transactions run as one. SSTORE gas then depends on the values before the first transaction.
+    /// Whether several transactions run as one. If so, SSTORE gas depends on the values before the first transaction.
     counts_from_start: bool,
     reads: usize,
     /// Whether the console was called (console.rs).
@@ -94,33 +97,33 @@ impl ExecDb {
         }
     }
 
-    /// Whether the console was called.
+    /// Return whether the console was called.
     pub fn has_read_console(&self) -> bool {
         self.read_console
     }
 
-    /// A copy of all changes and of the read cache.
+    /// Return a copy of all changes and of the read cache.
     pub fn saved_entries(&self) -> SavedEntries {
         SavedEntries { entries: self.entries.clone(), codes: self.codes.clone() }
     }
 
-    /// Return to a copy.
+    /// Restore a copy made by `saved_entries`.
     pub fn restore_entries(&mut self, saved: SavedEntries) {
         self.entries = saved.entries;
         self.codes = saved.codes;
     }
 
-    /// Number of accounts and slots in the read cache.
+    /// Return the number of accounts and slots in the read cache.
     pub fn reads(&self) -> usize {
         self.reads
     }
 
-    /// Number of trie nodes in the database when this state was opened.
+    /// Return the number of trie nodes in the database when this state was opened.
     pub fn nodes_written(&self) -> Result<u64> {
         self.view.snapshot.as_ref().map_or(Ok(0), Snapshot::nodes_written)
     }
 
-    /// Bytes of trie nodes read so far.
+    /// Return the number of bytes of trie nodes read so far.
     pub fn nodes_read(&self) -> usize {
         self.view.nodes_read.load(Ordering::Relaxed)
     }
@@ -130,7 +133,7 @@ impl ExecDb {
         self.counts_from_start = true;
     }
 
-    /// Slot value before the first transaction, if `count_from_start` is set and the slot was read.
+    /// Return the slot value before the first transaction, if `count_from_start` is set and the slot was read.
     pub fn original_value_of(&self, address: &Address, slot: &U256) -> Option<U256> {
         let known = self.entries.get(address).filter(|_| self.counts_from_start)?.storage.get(slot)?;
         Some(known.before)
@@ -140,7 +143,7 @@ impl ExecDb {
         self.storage_only_account
     }
 
-    /// Whether the account has storage but neither code nor nonce.
+    /// Return whether the account has storage but neither code nor nonce.
     pub fn holds_storage_alone(&mut self, address: &Address) -> bool {
         self.entry(address).is_ok_and(|entry| {
             let bare = entry.info.as_ref().is_some_and(|info| info.nonce == 0 && info.is_empty_code_hash());
@@ -179,12 +182,12 @@ impl ExecDb {
         Ok(self.entry(address)?.info.clone())
     }
 
-    /// New contract codes by hash.
+    /// Return the new contract codes by hash.
     pub fn new_codes(&self) -> impl Iterator<Item = (&B256, &Bytecode)> {
         self.codes.iter()
     }
 
-    /// The code of an account before or after a transaction.
+    /// Return the code of an account before or after a transaction.
     pub fn code_of(&mut self, info: &AccountInfo) -> Result<Bytes> {
         match &info.code {
             Some(code) => Ok(code.original_bytes()),
@@ -237,7 +240,7 @@ impl ExecDb {
         Ok(())
     }
 
-    /// Same as `credit`, but creates an empty account, as rewards before Spurious Dragon do.
+    /// Add to a balance and create the account even if it stays empty, as rewards before Spurious Dragon do.
     pub fn credit_touching(&mut self, address: &Address, amount: U256) -> Result<()> {
         let entry = self.entry(address)?;
         let mut info = entry.info.clone().unwrap_or_default();
@@ -266,7 +269,8 @@ impl ExecDb {
         let new_code = entry.info.as_ref().is_none_or(|info| info.code_hash != account.info.code_hash);
         let code = account.info.code.as_ref().filter(|code| new_code && !code.is_empty()).cloned();
         let code_hash = account.info.code_hash;
-        // Before Spurious Dragon, revm also returns empty accounts that were not created. They count as deleted.
+        // Before Spurious Dragon, revm also returns empty accounts that were never created. Treat such accounts as
+        // deleted.
         let info = if account.info.is_empty() && !created { None } else { Some(account.info.without_code()) };
         if created || info != entry.info {
             entry.mark_changed();
@@ -298,8 +302,8 @@ impl ExecDb {
             let deleted = AccountInfo::default();
             let info = match (&entry.info, &view.fork) {
                 (Some(info), _) => info,
-                // Write an empty account instead of removing it; otherwise the account of the forked chain would be
-                // visible again.
+                // Write an empty account instead of removing the entry, because without an entry the account of the
+                // forked chain appears.
                 (None, Some(_)) => &deleted,
                 (None, None) => {
                     trie.remove(&key, view)?;
@@ -418,7 +422,7 @@ impl Entry {
     }
 }
 
-/// Hash and analysed code; None for empty code.
+/// Return hash and analysed code; None for empty code.
 pub fn coded(code: Bytes) -> (B256, Option<Bytecode>) {
     match code.is_empty() {
         true => (KECCAK256_EMPTY, None),
@@ -483,7 +487,7 @@ impl Database for ExecDb {
 impl DatabaseCommit for ExecDb {
     fn commit(&mut self, changes: AddressMap<EvmAccount>) {
         for (address, account) in changes {
-            // revm has already read these accounts, so this reads nothing from the database.
+            // revm has already read these accounts, so `apply` does not read the database
             self.apply(address, account).expect("an account that was read can be written");
         }
     }

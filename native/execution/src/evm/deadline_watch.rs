@@ -62,7 +62,7 @@ pub fn move_deadline(deadline: Instant) {
     EXPIRED.set(false);
 }
 
-/// Whether a call was aborted since the deadline was set.
+/// Return whether a call was aborted since the deadline was set.
 pub fn has_expired() -> bool {
     EXPIRED.get()
 }
@@ -94,7 +94,7 @@ fn look(left: u64) -> InstructionExecResult {
     if !EXPIRED.get() && DEADLINE.get().is_some_and(is_over) {
         expire();
     }
-    // After expiry, every frame ends at its next tick. The results of outer frames are discarded.
+    // Once the deadline has passed, every open frame ends with an error, and the caller discards the results.
     if EXPIRED.get() {
         return Err(InstructionResult::OutOfGas);
     }
@@ -102,7 +102,7 @@ fn look(left: u64) -> InstructionExecResult {
     Ok(())
 }
 
-/// Same as `tick`, before work that depends on a byte count. The count is on the stack at this depth.
+/// Check the clock before work whose duration depends on a byte count. The count is on the stack at this depth.
 fn tick_for_bytes(interpreter: &Interpreter<EthInterpreter>, depth: usize) -> InstructionExecResult {
     let size = interpreter.stack.peek(depth).map_or(0, |size| size.saturating_to::<usize>());
     if size > LARGE && !has_time_for(PER_BYTE.saturating_mul(u32::try_from(size).unwrap_or(u32::MAX))) {
@@ -111,7 +111,7 @@ fn tick_for_bytes(interpreter: &Interpreter<EthInterpreter>, depth: usize) -> In
     tick(interpreter)
 }
 
-/// Add the clock check to the instructions that every long run executes. Their gas stays the same. SSTORE has several
+/// Add the clock check to the instructions that every long run executes, without changing their gas. SSTORE has several
 /// variants (machine.rs) and gets no check, because it costs much gas.
 pub fn install(instructions: &mut EthInstructions<EthInterpreter, EvmContext>) {
     let table = instructions.instruction_table_mut();

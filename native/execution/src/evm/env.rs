@@ -11,7 +11,7 @@ use revm::primitives::hardfork::SpecId;
 
 use super::database::Ancestors;
 
-/// A fork: one of revm's, or Constantinople with EIP-1283 gas.
+/// A fork that revm knows, or Constantinople with EIP-1283 gas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fork {
     pub spec: SpecId,
@@ -45,7 +45,7 @@ impl Fork {
     }
 }
 
-/// Storage gas of EIP-1283: the rule of EIP-2200 with other prices and without the 2300 gas check.
+/// Return the storage gas of EIP-1283: the rule of EIP-2200 with other prices and without the 2300 gas check.
 fn eip1283_prices() -> GasParams {
     let mut params = GasParams::new_spec(SpecId::PETERSBURG);
     params.override_gas([
@@ -78,7 +78,7 @@ pub struct ChainRules {
 }
 
 impl ChainRules {
-    /// Default settings of a chain id.
+    /// Return the default settings of a chain id.
     pub fn of(chain_id: u64) -> Self {
         ChainRules {
             chain_id,
@@ -118,7 +118,7 @@ pub struct BlockEnv {
 }
 
 impl BlockEnv {
-    /// Check that the blob gas price fits into 128 bits; e^88 is just below 2^127.
+    /// Check that the blob gas price fits into 128 bits. The limit is e^88, which is just below 2^127.
     pub fn check_blob_price(&self) -> Result<()> {
         let (excess, fraction) = (self.excess_blob_gas.unwrap_or(0), self.fraction());
         if fraction == 0 {
@@ -130,7 +130,7 @@ impl BlockEnv {
         Ok(())
     }
 
-    /// Blob base fee update fraction: the genesis value, or the default of the fork.
+    /// Return the blob base fee update fraction: the genesis value, or the default of the fork.
     fn fraction(&self) -> u64 {
         let default = if self.fork.has(SpecId::PRAGUE) { 5_007_716 } else { 3_338_477 };
         self.blob_fee_fraction.unwrap_or(default)
@@ -150,7 +150,7 @@ impl BlockEnv {
             cfg.set_gas_params(eip1283_prices());
         }
         cfg.limit_contract_code_size = self.rules.contract_size_limit;
-        // The limit for one transaction. The limit of the block is checked over all transactions.
+        // `max_blobs_per_tx` limits one transaction. Other code checks the blob limit of the block.
         cfg.max_blobs_per_tx = self.max_blobs.map(|max| if self.fork.has(SpecId::OSAKA) { max.min(6) } else { max });
         cfg.blob_base_fee_update_fraction = self.blob_fee_fraction;
         if self.rules.is_relaxed {

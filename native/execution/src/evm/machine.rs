@@ -28,7 +28,8 @@ pub fn build<I>(env: &BlockEnv, db: ExecDb, cfg: CfgEnv, inspector: I) -> Evm<I>
     unwatched(env, db, cfg).with_inspector(inspector)
 }
 
-/// Build an EVM without deadline checks. Not generic, so that all instructions are compiled once in this crate.
+/// Build an EVM without deadline checks. This function is not generic, so that all instructions are compiled once in
+/// this crate.
 #[inline(never)]
 fn unwatched(env: &BlockEnv, db: ExecDb, cfg: CfgEnv) -> Evm {
     let context = EvmContext::new(db, env.fork.spec).with_cfg(cfg).with_block(env.block());
@@ -43,14 +44,14 @@ pub fn db<I>(evm: &mut Evm<I>) -> &mut ExecDb {
     evm.ctx.db_mut()
 }
 
-/// Run several transactions as one: SSTORE gas then depends on the values before the first transaction.
+/// Run several transactions as one, so that SSTORE gas depends on the values before the first transaction.
 pub fn count_from_start<I>(env: &BlockEnv, evm: &mut Evm<I>) {
     evm.ctx.db_mut().count_from_start();
     let sstore = if env.fork.is_constantinople { sstore_from_start::<true> } else { sstore_from_start::<false> };
     evm.instruction.insert_instruction(SSTORE, Instruction::new(sstore), 0);
 }
 
-/// SSTORE with net gas metering (EIP-1283). The prices are in env.rs. Istanbul uses the same rule (EIP-2200).
+/// Run SSTORE with net gas metering (EIP-1283). The prices are in env.rs. Istanbul uses the same rule (EIP-2200).
 fn sstore_eip1283<W: InterpreterTypes, H: Host + ?Sized>(
     context: InstructionContext<'_, H, W>,
 ) -> InstructionExecResult {

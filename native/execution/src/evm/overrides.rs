@@ -7,15 +7,15 @@ use ophion_storage::state::StateData;
 use super::database::{ExecDb, coded};
 use super::env::BlockEnv;
 
-/// Overrides of one account; None keeps the value.
+/// Overrides of one account; a field that is None keeps the account's value.
 pub struct AccountOverride {
     pub address: Address,
     pub balance: Option<U256>,
     pub nonce: Option<u64>,
     pub code: Option<Bytes>,
-    /// Replaces the whole storage.
+    /// Slots and values that replace the whole storage of the account.
     pub state: Option<Vec<(U256, U256)>>,
-    /// Replaces single slots.
+    /// Slots and values that replace single slots of the account.
     pub state_diff: Option<Vec<(U256, U256)>>,
     /// New address of the precompiled contract (`movePrecompileToAddress`).
     pub precompile_target: Option<Address>,

@@ -17,7 +17,7 @@ use super::overrides::AccountOverride;
 
 pub struct Precompiles {
     mainnet: EthPrecompiles,
-    /// Original address by new address.
+    /// Original address of each moved precompiled contract, by its new address.
     moved: AddressMap<Address>,
     removed: AddressSet,
     /// Results of ecrecover that a development chain has set.
@@ -28,7 +28,7 @@ const ECRECOVER: Address = Address::with_last_byte(1);
 const ECRECOVER_GAS: u64 = 3000;
 
 impl Precompiles {
-    /// All precompiled contracts of a block, at their original addresses.
+    /// Return all precompiled contracts of a block, at their original addresses.
     pub fn of(env: &BlockEnv) -> Self {
         Precompiles {
             mainnet: EthPrecompiles::new(env.fork.spec),
@@ -38,7 +38,7 @@ impl Precompiles {
         }
     }
 
-    /// Take the results of ecrecover from another environment.
+    /// Use the ecrecover results of another environment.
     pub fn use_signatures_of(&mut self, env: &BlockEnv) {
         self.signatures = env.rules.signatures.clone();
     }
@@ -65,8 +65,8 @@ impl Precompiles {
         Ok(precompiles)
     }
 
-    /// Run the contract of this original address. It cannot be interrupted, so it does not start if the remaining time
-    /// may be too short.
+    /// Run the precompiled contract with this original address. The contract cannot be interrupted, so it does not
+    /// start if the remaining time may be too short.
     fn run_at_home(
         &mut self,
         context: &mut EvmContext,
@@ -90,7 +90,7 @@ impl Precompiles {
 }
 
 impl Precompiles {
-    /// Result of ecrecover for a signature with a given address. The input is a hash, then `v`, `r` and `s`.
+    /// Return the ecrecover result for a signature with a given address. The input is a hash, then `v`, `r` and `s`.
     fn given_signer(&self, input: &[u8], gas_limit: u64) -> Option<InterpreterResult> {
         let mut signature = [0; SIGNATURE_BYTES];
         signature[..64].copy_from_slice(input.get(64..128)?);
@@ -104,13 +104,13 @@ impl Precompiles {
     }
 }
 
-/// Whether the address is in the range of precompiled contracts.
+/// Return whether the address is in the range of precompiled contracts.
 fn is_low(address: &Address) -> bool {
     address[..18].iter().all(|byte| *byte == 0)
 }
 
-/// Upper bound of the duration on a slow machine. Only signer recovery, hashes and copies have a realistic bound; for
-/// curve, exponentiation and polynomial contracts it is so long that only worker threads run them.
+/// Return an upper bound of the duration on a slow machine. Only signer recovery, hashes and copies have a realistic
+/// bound. The bound of curve, exponentiation and polynomial contracts is so long that only worker threads run them.
 fn longest(home: &Address, size: usize) -> Duration {
     let nanoseconds = match u16::from_be_bytes([home[18], home[19]]) {
         1 => 200_000,
@@ -134,7 +134,7 @@ impl PrecompileProvider<EvmContext> for Precompiles {
         context: &mut EvmContext,
         inputs: &CallInputs,
     ) -> std::result::Result<Option<InterpreterResult>, String> {
-        // an override that moves a contract also fills `removed`, so plain calls need only this check
+        // an override that moves a precompiled contract also fills `removed`, so most calls need only this one check
         if self.removed.is_empty() {
             return self.run_at_home(context, inputs);
         }
@@ -149,7 +149,7 @@ impl PrecompileProvider<EvmContext> for Precompiles {
         self.run_at_home(context, inputs)
     }
 
-    /// The fork's original addresses are warm, even if their contracts were moved.
+    /// Return the warm addresses: the fork's original addresses, even if their contracts were moved.
     fn warm_addresses(&self) -> &AddressSet {
         self.mainnet.warm_addresses()
     }

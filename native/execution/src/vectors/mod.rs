@@ -1,4 +1,4 @@
-//! Public Ethereum tests. They run the code that executes blocks.
+//! Runs the public Ethereum tests with the code that executes blocks.
 
 pub mod state;
 pub mod transaction;

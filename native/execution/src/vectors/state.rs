@@ -45,7 +45,7 @@ fn indexes(post: &Value) -> String {
     format!("[data {}, gas {}, value {}]", at("data"), at("gas"), at("value"))
 }
 
-/// Run one case; None if it passes, otherwise the difference.
+/// Run one case. Returns the difference from the expectation; None if the case passes.
 fn run_one(case: &Value, post: &Value, fork: Fork) -> Result<Option<String>> {
     let parent = pre_state(member(case, "pre")?)?;
     let env = block_env(member(case, "env")?, fork)?;
@@ -56,7 +56,7 @@ fn run_one(case: &Value, post: &Value, fork: Fork) -> Result<Option<String>> {
         let sender = tx.recover()?;
         run.transact(&tx, sender).map_err(Refusal::into_error)
     });
-    // The tests add a reward of zero, which still touches the miner's account.
+    // The tests pay a reward of zero, and even a zero reward touches the miner's account.
     let execution = run.finish(None, &[(env.beneficiary, U256::ZERO)])?;
     if outcome.is_err() != refused_expected {
         let got = outcome.err().map_or("accepted".into(), |cause| format!("refused: {cause}"));

@@ -1,7 +1,7 @@
 //! Public transaction tests (TransactionTests): valid and invalid encodings.
 //!
-//! They need a decoder of their own, because they have fees of up to 256 bits, which the node's transaction type cannot
-//! hold.
+//! The tests contain fees of up to 256 bits, which the node's transaction type cannot hold. So this module has its own
+//! decoder.
 
 use std::str::FromStr;
 
@@ -51,7 +51,7 @@ pub fn run(text: &[u8]) -> Result<Vec<Verdict>> {
     Ok(verdicts)
 }
 
-/// Read a hex string with prefix.
+/// Read a hex string with prefix from a key of a JSON object.
 fn member<T: FromStr>(value: &Value, key: &str) -> Checked<T> {
     let text = value.get(key).and_then(Value::as_str).ok_or_else(|| format!("no text named '{key}'"))?;
     text.parse().map_err(|_| format!("'{key}' is not what it should be"))

@@ -2,10 +2,10 @@
 
 use crate::evm::env::Fork;
 
-/// Case, fork with indexes, passed (None: skipped), expected and actual result.
+/// Case, fork with indexes, whether the case passed (None: skipped), expected and actual result.
 pub type Verdict = (String, String, Option<bool>, String);
 
-/// Fork of a name used by the tests.
+/// Return the fork for a name in the tests.
 pub fn fork_named(name: &str) -> Option<Fork> {
     let ours = match name {
         "Frontier" => "frontier",

@@ -2,7 +2,7 @@
 
 use super::shape::line_and_column;
 
-/// Maximum listed errors.
+/// Maximum number of errors that a response lists.
 pub const MAX_ERRORS: usize = 50;
 const MAX_MESSAGE_LENGTH: usize = 1_000;
 
@@ -11,7 +11,7 @@ const MAX_MESSAGE_LENGTH: usize = 1_000;
 pub struct Entry {
     pub message: String,
     pub place: Option<(usize, usize)>,
-    /// The path as JSON text.
+    /// The path of the field that failed, as JSON text.
     pub path: Option<String>,
     pub code: Option<(i64, String)>,
     /// Output of a reverted call, or the position of a wrong parameter.
@@ -24,14 +24,15 @@ impl Entry {
         Entry { message, place, path: None, code: None, data: None, classification: "ValidationError" }
     }
 
-    /// The error of a request that is rejected because of its cost.
+    /// Return the error of a request that is rejected because of its cost.
     pub fn aborted(message: String) -> Self {
         Entry { message, place: None, path: None, code: None, data: None, classification: "ExecutionAborted" }
     }
 
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"message\":");
-        // Names in a request may be megabytes long, and they appear in every error.
+        // Truncate the error message, because a request may contain names of megabytes, and every error shows such
+        // names.
         match self.message.char_indices().nth(MAX_MESSAGE_LENGTH) {
             Some((end, _)) => text(out, &format!("{}...", &self.message[..end])),
             None => text(out, &self.message),
@@ -63,7 +64,7 @@ pub fn text(out: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(&mut *out, text).expect("writing to memory");
 }
 
-/// Append the member `"errors":[...]`.
+/// Append the key `"errors":[...]` to the JSON response.
 pub fn write_errors(out: &mut Vec<u8>, entries: &[Entry]) {
     out.extend_from_slice(b"\"errors\":[");
     for (at, entry) in entries.iter().take(MAX_ERRORS).enumerate() {
@@ -75,7 +76,7 @@ pub fn write_errors(out: &mut Vec<u8>, entries: &[Entry]) {
     out.push(b']');
 }
 
-/// Response to a request that was not run.
+/// Return the response to a request that was not run.
 pub fn refusal(entries: &[Entry]) -> Vec<u8> {
     let mut out = vec![b'{'];
     write_errors(&mut out, entries);
@@ -83,7 +84,7 @@ pub fn refusal(entries: &[Entry]) -> Vec<u8> {
     out
 }
 
-/// Error of one field during execution.
+/// Return the error of one field during execution.
 pub fn fetching(path: String, shown_path: &str, detail: &str, document: &str, at: usize) -> Entry {
     Entry {
         message: format!("Exception while fetching data ({shown_path}) : {detail}"),

@@ -5,13 +5,13 @@ macro_rules! fields {
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Field {
             TypeName,
-            /// `__schema` and `__type`.
+            /// The introspection fields `__schema` and `__type`.
             Introspection,
             $($name,)*
         }
 
         impl Field {
-            /// Find a field by `Type.field`.
+            /// Find a field by its name `Type.field`.
             pub fn of(text: &str) -> Option<Self> {
                 match text {
                     $($text => Some(Field::$name),)*

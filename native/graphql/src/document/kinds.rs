@@ -14,7 +14,7 @@ pub enum Kind {
     Boolean,
     Text,
     CallData,
-    /// Log filters of both schema types, with and without a block range.
+    /// Log filters, of the schema types with and without a block range.
     Filter,
     Addresses,
     TopicRow,
@@ -47,7 +47,7 @@ impl Kind {
         }
     }
 
-    /// Name of the type in the schema; for a list, the name of the item type.
+    /// Return the name of the type in the schema; for a list, the name of the item type.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Long => "Long",

@@ -23,7 +23,7 @@ pub enum Written {
     Variable(usize),
     List(Vec<Written>),
     Object(Vec<(String, Written)>),
-    /// A literal of a type that no argument of the schema has.
+    /// A literal whose type no argument of the schema has.
     Enum(String),
     Fraction(String),
 }
@@ -50,11 +50,11 @@ pub struct Variable {
     pub at: usize,
 }
 
-/// One field to write.
+/// One field of a plan that a run writes into the response.
 #[derive(Debug)]
 pub struct Node {
     pub field: Field,
-    /// `"name":`
+    /// Response key as JSON text with its colon: `"name":`
     pub key: Box<str>,
     pub name: Box<str>,
     /// Index of the field's first argument in the plan.
@@ -74,7 +74,7 @@ pub struct Plan {
     pub arguments: Vec<Argument>,
     pub variables: Vec<Variable>,
     pub needs: Needs,
-    /// Set if the document queries the schema itself.
+    /// Document and operation of an introspection query; None for other documents.
     pub introspection: Option<(Arc<Valid<ExecutableDocument>>, Shared<Operation>)>,
     /// Estimated number of introspected values.
     pub introspected: usize,
@@ -84,7 +84,7 @@ pub struct Plan {
     pub fields: usize,
 }
 
-/// Data that the node must supply before the run.
+/// Data that the node must supply before the query runs.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Needs {
     pub gas_price: bool,

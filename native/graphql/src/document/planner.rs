@@ -23,7 +23,7 @@ pub enum Refusal {
     Schema(usize),
 }
 
-/// Maximum estimated number of introspected values: three times as many as common tools request.
+/// Maximum estimated number of introspected values, three times as many as common tools request.
 const MAX_INTROSPECTED: usize = 60_000;
 
 pub struct Limits {
@@ -31,7 +31,7 @@ pub struct Limits {
     pub max_depth: usize,
 }
 
-/// Return whether conditions depend on variables. If so, each request gets its own plan.
+/// Return whether `@skip` or `@include` conditions depend on variables. If so, each request gets its own plan.
 pub fn has_variable_conditions(document: &ExecutableDocument, operation: &Operation) -> bool {
     let fragments = document.fragments.values().map(|fragment| &fragment.selection_set);
     std::iter::once(&operation.selection_set).chain(fragments).any(conditional)
@@ -61,7 +61,7 @@ pub struct Planner<'a> {
     /// Literals of the text; None if the plan is not shared.
     pub literals: Option<&'a [Literal]>,
     pub limits: &'a Limits,
-    /// Value of a Boolean variable in a condition.
+    /// Returns the value of a Boolean variable in a condition.
     pub condition: &'a dyn Fn(&str) -> bool,
 }
 
@@ -140,7 +140,7 @@ impl<'a> Planner<'a> {
         groups.into_iter().map(|(name, group)| self.node(type_name, name, &group, path, depth, draft)).collect()
     }
 
-    /// Selections of a set by response key, with fragments spread, in order of first mention.
+    /// Collect the selections of a set by response key, in order of first mention. Fragments are expanded.
     fn collect(
         &self,
         set: &'a SelectionSet,
@@ -230,7 +230,7 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Count introspected values. A list counts with its estimated length.
+    /// Count introspected values. A list counts with the estimated number of its items.
     fn introspect(&self, set: &SelectionSet, times: usize, total: &mut usize) -> Result<(), Refusal> {
         for selection in &set.selections {
             *total = total.saturating_add(times);
@@ -273,7 +273,8 @@ impl<'a> Planner<'a> {
                     needs.pool |= matches!(field, Field::PendingTransactionCount | Field::PendingTransactions);
                     field
                 }
-                // Cannot happen: the schema was compared with the list of fields when it was read.
+                // This case cannot happen, because the program compares the schema with the list of fields at its
+                // start.
                 None => {
                     draft.has_introspection = true;
                     Field::Introspection
@@ -282,7 +283,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Arguments in schema order. Absent arguments are included, because the executor finds arguments by index.
+    /// Return the arguments in schema order. Absent arguments are included, because the executor finds arguments by
+    /// index.
     fn arguments(&self, selected: &Selected, path: &Arc<str>, at: usize, draft: &mut Draft) {
         for definition in &selected.definition.arguments {
             let given = selected.arguments.iter().find(|argument| argument.name == definition.name);

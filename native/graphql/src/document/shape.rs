@@ -1,7 +1,7 @@
 //! Shape of a document: its text without the values of plain literals.
 //!
-//! Most documents differ from an earlier one only in a block number or hash. Documents of the same shape share a cached
-//! plan; only their literals differ. Removing the literals takes 1 µs, parsing a document about 50 µs.
+//! Most documents differ from an earlier document only in a block number or hash. Documents of the same shape share a
+//! cached plan; only their literals differ. Removing the literals takes 1 µs, and parsing a document takes about 50 µs.
 
 /// Cache key and literals of a document.
 pub struct Shape {
@@ -9,12 +9,12 @@ pub struct Shape {
     pub key: Vec<u8>,
     pub literals: Vec<Literal>,
     pub longest_name: usize,
-    /// False if the text has escapes, block strings or fractions. These stay in the text, and the document is not
-    /// shared.
+    /// False if the text has escapes, block strings or fractions. The key keeps such literals, and the document shares
+    /// no plan.
     pub is_plain: bool,
 }
 
-/// Range of a number or of a string's content.
+/// Position of a literal in the text: a number, or the content of a string.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Literal {
     pub start: usize,
@@ -31,7 +31,7 @@ fn is_name(byte: u8) -> bool {
     byte == b'_' || byte.is_ascii_alphanumeric()
 }
 
-/// First index at or after `at` whose byte does not match.
+/// Return the first index from `at` on whose byte does not satisfy `fits`.
 fn while_is(text: &[u8], at: usize, fits: impl Fn(u8) -> bool) -> usize {
     text[at..].iter().position(|byte| !fits(*byte)).map_or(text.len(), |length| at + length)
 }
@@ -79,7 +79,7 @@ impl Shape {
     fn number(&mut self, text: &[u8], at: usize) -> usize {
         let end = while_is(text, at + 1, |byte| is_name(byte) || byte == b'.' || byte == b'+' || byte == b'-');
         let digits = &text[at + usize::from(text[at] == b'-')..end];
-        // a fraction or an invalid number: the document is not shared, and the parser decides
+        // the number is a fraction or invalid: do not share the plan of this document, and let the parser decide
         if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) || (digits[0] == b'0' && digits.len() > 1) {
             self.is_plain = false;
             return self.copy(text, at, end);
@@ -98,7 +98,7 @@ pub fn moved(at: usize, from: &[Literal], to: &[Literal]) -> usize {
     }
 }
 
-/// Line and column of a position, both from 1; columns in characters.
+/// Return line and column of a position, both counted from 1. Columns count characters.
 pub fn line_and_column(document: &str, at: usize) -> (usize, usize) {
     let before = document.get(..at).unwrap_or(document);
     let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;

@@ -9,7 +9,7 @@ use crate::document::document_errors::Entry;
 pub struct Request {
     pub document: String,
     pub operation: Option<String>,
-    /// JSON text.
+    /// The variables of the request as JSON text.
     pub variables: Option<String>,
 }
 
@@ -27,7 +27,7 @@ impl Request {
             }
         };
         let variables = members.get("variables").map(|raw| raw.get().to_string());
-        // some tools send an empty name when they mean no name
+        // some tools send an empty operation name when they mean no name
         let operation = text("operationName")?.filter(|name| !name.is_empty());
         Ok(Request { document: text("query")?.unwrap_or_default(), operation, variables })
     }

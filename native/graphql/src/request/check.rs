@@ -9,7 +9,7 @@ use crate::document::document_errors::{Entry, MAX_ERRORS};
 use crate::document::shape::line_and_column;
 use crate::values::sources::{Source, Unfit};
 
-/// The errors of a document.
+/// Return the errors of a document.
 pub fn errors_of(found: &DiagnosticList, document: Option<&Document>, source: &str) -> Vec<Entry> {
     let mut entries = Vec::new();
     let has_unknown_type = found.iter().any(|one| one.error.unstable_error_name() == Some("UndefinedDefinition"));
@@ -32,7 +32,7 @@ pub fn errors_of(found: &DiagnosticList, document: Option<&Document>, source: &s
             Some("RecursionError" | "RecursionLimitError" | "DeeplyNestedType") => {
                 Entry::aborted("maximum query depth exceeded".into())
             }
-            // skip: every use of a variable of an unknown type causes this error
+            // skip this error, because a variable of an unknown type causes it at every use of the variable
             Some("DisallowedVariableUsage") if has_unknown_type => continue,
             Some(name) => match of_rule(name, &words, place, document, source) {
                 Some(entry) => entry,
@@ -48,7 +48,7 @@ pub fn errors_of(found: &DiagnosticList, document: Option<&Document>, source: &s
     entries
 }
 
-/// The error entry for a broken validation rule; None if another entry covers the same mistake.
+/// Return the error entry for a broken validation rule; None if another entry covers the same mistake.
 fn of_rule(
     name: &str,
     words: &str,
@@ -63,14 +63,14 @@ fn of_rule(
     let nth = |position: usize| quoted.get(position).copied().unwrap_or_default();
     let field = around.path.last().copied().unwrap_or_default();
     let (kind, detail) = match name {
-        // skip: the field has only unknown selections, and those are reported already
+        // skip this error: all selections of the field are unknown, and the unknown selections are reported already
         "MissingSubselection" if around.has_selections => return None,
         "RequiredArgument" => {
             let argument = nth(0).split_once('(').map_or(nth(0), |(_, rest)| rest.trim_end_matches([')', ':']));
             if source[at..].starts_with('@') {
                 ("MissingDirectiveArgument", format!("Missing directive argument {argument}"))
             } else if around.arguments.iter().any(|given| given.name == argument) {
-                return None; // the argument is present but null
+                return None; // the argument is present, but its value is null
             } else {
                 ("MissingFieldArgument", format!("Missing field argument {argument}"))
             }
@@ -108,13 +108,14 @@ fn of_rule(
     Some(Entry::validation(format!("Validation error of type {kind}: {detail} @ '{path}'"), place))
 }
 
-/// The invalid part of an argument, in the wording of Besu.
+/// Describe the invalid part of an argument in the wording of Besu.
 fn refused_value(argument: &Argument, at: usize, name: &str, words: &str, quoted: &[&str]) -> String {
     let mut path = argument.name.to_string();
     let mut value = &argument.value;
     loop {
         let inner = match &**value {
-            _ if name == "UndefinedInputValue" => None, // the error shows the whole value
+            // an undefined input field is reported with the path of the whole argument
+            _ if name == "UndefinedInputValue" => None,
             Ast::List(items) => {
                 items.iter().enumerate().find(|(_, item)| holds(item.location(), at)).map(|(position, item)| {
                     path.push_str(&format!("[{position}]"));
@@ -176,7 +177,7 @@ fn other_kind(name: &str) -> &'static str {
     }
 }
 
-/// Inverse of `line_and_column`.
+/// Return the offset of a line and a column, the inverse of `line_and_column`.
 fn offset_of(source: &str, line: usize, column: usize) -> usize {
     let start: usize = source.split_inclusive('\n').take(line - 1).map(str::len).sum();
     let rest = &source[start.min(source.len())..];
@@ -190,13 +191,13 @@ fn holds(span: Option<SourceSpan>, at: usize) -> bool {
 /// Context of a position in a document.
 #[derive(Default)]
 struct Around<'d> {
-    /// Response keys from the root.
+    /// Response keys from the root to this position.
     path: Vec<&'d str>,
     /// Whether the innermost field has selections.
     has_selections: bool,
-    /// Arguments of the innermost field.
+    /// Arguments of the innermost field at this position.
     arguments: &'d [Shared<Argument>],
-    /// The argument at this position.
+    /// The argument of the innermost field at this position.
     argument: Option<&'d Shared<Argument>>,
 }
 

@@ -22,17 +22,18 @@ use crate::values::binding::{self, BadValue};
 use crate::values::sources::{self, Texts, Variables};
 use crate::values::value::Value;
 
-/// Limits of the cache: number of documents, text length of a document, and estimated memory. Above the memory limit,
-/// the cache is cleared.
+/// Maximum number of cached documents.
 const MAX_CACHED_DOCUMENTS: usize = 512;
+/// Maximum text length of a cached document.
 const MAX_CACHED_TEXT_BYTES: usize = 16 * 1024;
+/// Maximum estimated memory of the cache. Above it, the cache is cleared.
 const MAX_CACHED_BYTES: usize = 32 << 20;
-/// Estimated memory per byte of parsed text. The next constant is the memory per field of a plan; with fragments, few
-/// bytes can become many fields.
+/// Estimated memory per byte of parsed text.
 const TEXT_BYTE: usize = 40;
+/// Estimated memory per field of a plan. With fragments, few bytes can become many fields.
 const FIELD: usize = 250;
 const MAX_NAME_LENGTH: usize = 256;
-/// Introspected values that may be resolved on the event loop.
+/// Maximum number of introspected values that are resolved on the event loop.
 const INTROSPECTED_AT_ONCE: usize = 500;
 
 pub struct Engine {
@@ -50,7 +51,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Count more bytes. Clears the cache if it gets too large.
+    /// Add bytes to the cache size, and clear the cache if it gets too large.
     fn weigh(&mut self, bytes: usize) {
         if self.bytes + bytes > MAX_CACHED_BYTES {
             *self = Kept::default();
@@ -84,7 +85,7 @@ pub struct Query {
 }
 
 impl Query {
-    /// The document, and the position in the document that corresponds to a position in the plan.
+    /// Return the document, and the position in it that corresponds to a position in the plan.
     pub fn place(&self, at: usize) -> (&str, usize) {
         (&self.text, moved(at, &self.compiled.literals, &self.literals))
     }
@@ -97,7 +98,7 @@ impl Query {
         self.compiled.is_heavy.store(true, Ordering::Relaxed);
     }
 
-    /// Initial buffer size: slightly more than the last response.
+    /// Return the initial buffer size: slightly more than the last response.
     pub fn expected_bytes(&self) -> usize {
         let last = self.compiled.last_bytes.load(Ordering::Relaxed);
         512.max(last + last / 8)
@@ -182,12 +183,12 @@ impl Engine {
             .to_executable_validate(&self.schema)
             .map_err(|found| check::errors_of(&found.errors, Some(&parsed), text))?;
         let document = Arc::new(document);
-        // becomes false if a plan shows that other literals could make the document invalid
+        // documents that differ only in literals share one plan, unless other literals could make the document invalid
         let mut is_shared = is_plain;
         let (mut introspected, mut fields) = (0, 0);
         for operation in document.operations.iter() {
             if fields > self.limits.max_fields {
-                // Do not plan the other operations now, because hundreds of them may spread the same fragments.
+                // Stop planning at the field limit, because hundreds of operations may use the same fragments.
                 (is_shared, introspected) = (false, usize::MAX);
                 break;
             }
@@ -247,7 +248,7 @@ impl Engine {
     }
 }
 
-/// A cache key that differs from every shape.
+/// Return a cache key that differs from every shape.
 fn exact_key(text: &str) -> Vec<u8> {
     [b"\0", text.as_bytes()].concat()
 }
@@ -281,7 +282,7 @@ mod tests {
         (kept.documents.len(), kept.bytes, plans.sum())
     }
 
-    /// A document of some hundred bytes that has more than a thousand fields, by fragments.
+    /// Return a document of some hundred bytes whose fragments expand to more than a thousand fields.
     fn wide(operations: usize, salt: usize) -> String {
         let spread =
             |from: &str| (0..10).map(|at| format!("a{at}:block(number:{salt}){{...{from}}}")).collect::<String>();

@@ -13,7 +13,7 @@ use crate::document::plan::Node;
 use crate::values::value::Value;
 
 pub const STATE_MISSING: (i64, &str) = (-32008, "Initial sync is still in progress");
-/// Maximum open states.
+/// Maximum number of states that one request holds open.
 const MAX_OPEN_STATES: usize = 8;
 
 /// Address and state of an account.
@@ -26,8 +26,7 @@ impl<'a> Run<'a> {
     fn view(&mut self, node: &Node, block: &Loaded<'_>) -> Result<Rc<View>, Stop> {
         let number = block.header.number;
         if number != 0 && number < self.inputs.oldest_state {
-            // Refuse pruned states even if their nodes still exist until the sweep, so that clients see a consistent
-            // limit.
+            // Refuse pruned states even if their trie nodes still exist, so that clients see one consistent limit.
             return Err(self.fail_with(node, STATE_MISSING));
         }
         let root = block.header.state_root;
@@ -38,7 +37,7 @@ impl<'a> Run<'a> {
         let opened = StateData::at(self.snapshot, root).and_then(|state| state.open());
         match opened {
             Ok(view) => {
-                // Each open state has a database reader, and LMDB limits their number.
+                // Bound the number of open states, because each state holds a database reader and LMDB limits readers.
                 if self.views.len() >= MAX_OPEN_STATES {
                     self.views.clear();
                 }
@@ -51,7 +50,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Write an account. Opens its state only if a field needs it.
+    /// Write an account. The state of the account is opened only if a field needs it.
     pub fn account_object(&mut self, node: &'a Node, account: &Account<'a>) -> Written {
         self.inside(node, |run| run.object(&node.children, |run, node| run.account_field(node, account)))
     }
@@ -82,7 +81,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The block whose state is used: the block of the account, or the block that an argument names.
+    /// Return the block whose state is used: the block that an argument names, or else the block of the account.
     pub fn account_at(
         &mut self,
         node: &'a Node,

@@ -28,7 +28,7 @@ pub struct Loaded<'a> {
     alone: RefCell<HashMap<usize, Rc<Tx>>>,
 }
 
-/// Receipts of a block, with the number of logs before each.
+/// Receipts of a block, with the number of logs before each receipt.
 pub struct Receipts {
     pub all: Vec<ReceiptData>,
     pub logs_before: Vec<usize>,
@@ -38,13 +38,13 @@ pub struct Receipts {
 #[derive(Clone, Copy)]
 pub struct LogPlace {
     pub transaction: usize,
-    /// Index in the transaction.
+    /// Index of the log in its transaction.
     pub inner: usize,
-    /// Index in the block.
+    /// Index of the log in its block.
     pub index: usize,
 }
 
-/// A transaction, decoded with its block or alone.
+/// A transaction that was decoded with its whole block or alone.
 pub enum Decoded<'t> {
     Shared(&'t Tx),
     Alone(Rc<Tx>),
@@ -109,12 +109,12 @@ impl<'a> Loaded<'a> {
         })
     }
 
-    /// Hash and sender of each transaction; empty for ommers.
+    /// Return hash and sender of each transaction; empty for ommers.
     pub fn known(&self) -> Result<&[Known]> {
         Ok(&self.record()?.0)
     }
 
-    /// RLP of everything after the header.
+    /// Return the RLP of everything after the header.
     pub fn payload(&self) -> Result<&'a [u8]> {
         Ok(self.record()?.1)
     }
@@ -123,7 +123,7 @@ impl<'a> Loaded<'a> {
         kept(&self.body, || body::decode_body(self.payload()?))
     }
 
-    /// A transaction. `alone` means that the request needs no other transaction of the block.
+    /// Return a transaction. `alone` means that the request needs no other transaction of the block.
     pub fn transaction(&self, index: usize, alone: bool) -> Result<Decoded<'_>> {
         if !alone || self.body.get().is_some() {
             return self.body()?.txs.get(index).map(Decoded::Shared).ok_or_else(|| self.incomplete());
@@ -141,7 +141,7 @@ impl<'a> Loaded<'a> {
         kept(&self.rest, || body::decode_rest(self.payload()?))
     }
 
-    /// Header RLP of each ommer.
+    /// Return the header RLP of each ommer.
     pub fn ommers(&self) -> Result<&[Bytes]> {
         Ok(&self.rest()?.0)
     }
@@ -170,7 +170,8 @@ impl<'a> Loaded<'a> {
     }
 }
 
-/// Recently read blocks, because neighbouring blocks refer to each other. The limit bounds the memory of long ranges.
+/// Recently read blocks, cached because neighbouring blocks refer to each other. The limit bounds the memory of long
+/// ranges.
 #[derive(Default)]
 pub struct RecentBlocks<'a> {
     known: HashMap<B256, Rc<Loaded<'a>>>,

@@ -20,7 +20,7 @@ impl<'a> Run<'a> {
         Ok(Some(loaded))
     }
 
-    /// The canonical block with this number, up to the head.
+    /// Return the canonical block with this number, up to the head.
     pub fn canonical(&mut self, number: u64) -> Result<Option<Rc<Loaded<'a>>>, Stop> {
         if number > self.head.1 {
             return Ok(None);
@@ -36,8 +36,8 @@ impl<'a> Run<'a> {
         found.ok_or_else(|| Stop::Broken(Error::damaged("the head has no header")))
     }
 
-    /// The block whose state is used for accounts and calls. For an ommer, which has no state, it is the canonical
-    /// block of the same number.
+    /// Return the block whose state is used for accounts and calls. An ommer has no state, so the canonical block of
+    /// the same number is used.
     pub(super) fn with_state(&mut self, block: &Rc<Loaded<'a>>) -> Result<Rc<Loaded<'a>>, Stop> {
         if !block.is_ommer {
             return Ok(block.clone());

@@ -17,9 +17,9 @@ pub struct Pooled {
 
 /// Data of the node besides the database.
 pub struct Inputs {
-    /// The announced head.
+    /// Hash and number of the announced head.
     pub head: (B256, u64),
-    /// Oldest block with a state. The genesis state always exists.
+    /// Number of the oldest block whose state is stored. The genesis state always exists.
     pub oldest_state: u64,
     pub chain_id: u64,
     pub protocol_version: u32,
@@ -35,7 +35,7 @@ pub struct Inputs {
     pub named: Vec<Pooled>,
 }
 
-/// Cost limits of a run.
+/// Cost limits of one query run.
 #[derive(Clone)]
 pub struct Bounds {
     pub budget: u64,
@@ -47,7 +47,7 @@ pub struct Bounds {
     pub deadline: Instant,
 }
 
-/// A task for the node.
+/// A task that a query passes to the node: a call, an estimate or a transaction to send.
 pub enum Ask {
     /// A call at a block, or at the pending block.
     Call {
@@ -58,10 +58,10 @@ pub enum Ask {
     Send(Bytes),
 }
 
-/// Result of a task.
+/// Result of a task that the node has done for a query.
 #[derive(Clone)]
 pub enum Reply {
-    /// The state is missing.
+    /// The node has no result, because the state is missing.
     Nothing,
     Call {
         succeeded: bool,
@@ -83,6 +83,6 @@ pub enum Outcome {
         body: Vec<u8>,
     },
     Asks(Vec<Ask>),
-    /// The budget is exhausted, although the request itself is valid.
+    /// The budget is exhausted, although the request is valid.
     Exhausted(&'static str),
 }

@@ -12,7 +12,7 @@ use crate::document::plan::Node;
 use crate::values::value::{CallArguments, Value};
 
 impl<'a> Run<'a> {
-    /// Result of the next task. None in the first round, which only collects tasks.
+    /// Return the result of the next task; None in the first round, which only collects tasks.
     fn ask(&mut self, node: &Node, make: impl FnOnce() -> Ask) -> Result<Option<&'a Reply>, Stop> {
         self.spend(cost::ASK)?;
         let position = self.asked;

@@ -51,7 +51,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Fields from a block to other objects.
+    /// Write a field that leads from a block to other objects.
     fn block_relation(&mut self, node: &'a Node, block: &Rc<Loaded<'a>>) -> Written {
         match node.field {
             Field::BlockParent => self.parent(node, block),
@@ -134,7 +134,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A list index; None for a negative index, which is out of range.
+    /// Return the index argument of a list field; None for a negative index, which is out of range.
     fn position(&self, node: &Node) -> Option<usize> {
         match self.argument(node, 0) {
             Value::Int(position) => usize::try_from(*position).ok(),
@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Base fee of the next block: read from the stored next block, or predicted by the node.
+    /// Return the base fee of the next block, read from the stored next block or predicted by the node.
     fn next_base_fee(&mut self, block: &Loaded<'_>) -> Result<Option<u64>, Stop> {
         if block.hash == self.inputs.head.0 {
             return Ok(self.inputs.next_base_fee);

@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
         }
         let last = last.min(head);
         let log_filter = log_filter(filter);
-        // the index finds candidate blocks; without conditions all blocks are candidates
+        // a filter without addresses and topics selects every block; other filters find their blocks by the index
         let takes_all = log_filter.addresses.is_empty() && log_filter.topics.iter().all(Option::is_none);
         let max = self.bounds.max_logs_range;
         let blocks = last.saturating_sub(first);

@@ -34,9 +34,9 @@ pub mod cost {
     pub const ASK: u64 = 1_000;
 }
 
-/// Why a field was not written.
+/// Reason why a field was not written.
 pub enum Stop {
-    /// A null value where the schema allows no null: the parent becomes null.
+    /// A null value where the schema allows none. The parent becomes null.
     Null,
     Exhausted(&'static str),
     Broken(Error),
@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
         bounds: Bounds,
         replies: Option<&'a [Reply]>,
     ) -> Result<Self, Error> {
-        // the database may be ahead of the announced head; if it follows another branch, use the head of the snapshot
+        // If the announced head is not canonical in this database snapshot, use the head of the snapshot.
         let announced = snapshot.canonical_hash(inputs.head.1)? == Some(inputs.head.0);
         let stored = snapshot.head()?.ok_or_else(|| Error::Storage("the database is empty".into()))?;
         let head = if announced { inputs.head } else { stored };
@@ -144,7 +144,7 @@ impl<'a> Run<'a> {
 
     // --- used by all fields ---------------------------------------------------------------------
 
-    /// Add cost. If it exceeds the budget, the run ends.
+    /// Add cost. The run ends if the cost exceeds the budget.
     pub fn spend(&mut self, units: u64) -> Written {
         self.spent += units;
         if self.spent < self.next_look {
@@ -208,7 +208,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Write a list of objects.
+    /// Write a list of objects into the JSON response.
     pub fn list<T>(
         &mut self,
         node: &'a Node,
@@ -237,7 +237,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Record the error of a field. The caller decides about its value.
+    /// Record the error of a field. The caller decides about the value of the field.
     pub fn fail(&mut self, node: &Node, code: Option<(i64, &str)>, detail: &str, extra: Option<String>) -> Stop {
         let mut path = String::from("[");
         let mut shown = String::new();

@@ -21,7 +21,7 @@ pub struct Transaction<'t, 'a> {
 }
 
 enum Place<'t, 'a> {
-    /// `alone` means that the request shows no other transaction of the block.
+    /// A transaction of a block. `alone` means that the request shows no other transaction of the block.
     Block {
         block: &'t Rc<Loaded<'a>>,
         index: usize,
@@ -186,7 +186,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// `v` of a legacy transaction includes its chain id (EIP-155); for other types it is the parity.
+    /// Write a signature field. `v` of a legacy transaction includes the chain id (EIP-155); `v` of other types is the
+    /// parity.
     fn signature_field(&mut self, node: &'a Node, tx: &Transaction<'_, 'a>) -> Written {
         let decoded = tx.decoded()?;
         let envelope = &decoded.envelope;

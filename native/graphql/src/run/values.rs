@@ -6,7 +6,7 @@ use ophion_primitives::json::{data, decimal, list, quantity, wide};
 use super::run::{Run, Stop, TOO_LONG, Written};
 use crate::document::document_errors;
 
-/// A field costs one unit, and a longer value costs one more unit per word of this many bytes.
+/// Bytes per cost unit: a field costs one unit, and each further word of a long value costs one more.
 const WORD: usize = 32;
 
 impl Run<'_> {
@@ -18,7 +18,7 @@ impl Run<'_> {
         document_errors::text(&mut self.out, text);
     }
 
-    /// A `Long`, or an `Int` that later schemas declare as `Long`.
+    /// Write a `Long`, or an `Int` that later schemas declare as `Long`.
     pub fn integer(&mut self, value: u64) -> Written {
         if self.inputs.shows_hex {
             quantity(&mut self.out, "", value);

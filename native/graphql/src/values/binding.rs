@@ -17,7 +17,7 @@ pub struct BadValue {
     pub at: usize,
 }
 
-/// Values of the declared variables, in order.
+/// Return the values of the declared variables, in order.
 pub fn variables(plan: &Plan, given: &Variables<'_>, texts: &Texts<'_>) -> Result<Vec<Value>, BadValue> {
     let mut values = Vec::with_capacity(plan.variables.len());
     for variable in &plan.variables {
@@ -49,7 +49,7 @@ fn variable_value(variable: &Variable, given: &Variables<'_>, texts: &Texts<'_>)
     }
 }
 
-/// Values of all arguments of the plan, in order.
+/// Return the values of all arguments of the plan, in order.
 pub fn arguments(plan: &Plan, variables: &[Value], texts: &Texts<'_>) -> Result<Vec<Value>, BadValue> {
     plan.arguments.iter().map(|argument| argument_value(argument, variables, texts)).collect()
 }
@@ -80,7 +80,7 @@ fn not_null() -> Unfit {
 fn coerce(kind: Kind, source: Source<'_>) -> Result<Value, Unfit> {
     match source {
         Source::Null => return Ok(Value::Null),
-        // Validation guarantees that the variable has the expected type, or is a single value where a list is expected.
+        // Validation guarantees that the value has the expected type, or is a single item where a list is expected.
         Source::Ready(value) => return Ok(as_kind(kind, value.clone())),
         _ => {}
     }

@@ -2,10 +2,10 @@
 
 use alloy_primitives::{Address, B256, Bytes, U256, hex};
 
-/// An untyped scalar.
+/// An untyped input scalar of an argument or variable.
 #[derive(Clone, Copy, Debug)]
 pub enum Given<'a> {
-    /// Digits with an optional sign.
+    /// A number: digits with an optional sign.
     Number(&'a str),
     Text(&'a str),
 }
@@ -30,7 +30,7 @@ pub fn long(given: Given<'_>) -> Option<u64> {
     if is_digits(digits, radix) { u64::from_str_radix(digits, radix).ok() } else { None }
 }
 
-/// A 32-bit integer; text is rejected.
+/// Convert an input scalar to a 32-bit integer. Text is rejected.
 pub fn int(given: Given<'_>) -> Option<i32> {
     match given {
         Given::Number(digits) => digits.parse().ok(),
@@ -38,7 +38,8 @@ pub fn int(given: Given<'_>) -> Option<i32> {
     }
 }
 
-/// Convert to a 256-bit integer. Text with only digits is decimal; other text is hex, with or without 0x.
+/// Convert an input scalar to a 256-bit integer. Text with only digits is decimal; other text is hex, with or without
+/// 0x.
 pub fn big_int(given: Given<'_>) -> Option<U256> {
     let (digits, radix) = number_text(given);
     if is_digits(digits, radix) {
@@ -59,7 +60,7 @@ pub fn address(given: Given<'_>) -> Option<Address> {
     bytes(given).filter(|bytes| bytes.len() == 20).map(|bytes| Address::from_slice(&bytes))
 }
 
-/// Convert to 32 bytes. Shorter values are left-padded.
+/// Convert an input scalar to 32 bytes. Shorter values are left-padded.
 pub fn bytes32(given: Given<'_>) -> Option<B256> {
     let Given::Text(text) = given else { return None };
     let digits = hex_digits(text).unwrap_or(text);

@@ -11,7 +11,7 @@ use crate::document::kinds::Kind;
 use crate::document::plan::Written;
 use crate::document::shape::Literal;
 
-/// Maximum number of variables of a request, and maximum number of values in one variable.
+/// Maximum number of variables in a request, and of values in one variable.
 const MAX_VARIABLES: usize = 1_000;
 const MAX_VALUES: usize = 10_000;
 /// Maximum nesting of a variable; the schema needs four levels.
@@ -27,7 +27,7 @@ pub enum Source<'a> {
     Boolean(bool),
     List(Vec<Source<'a>>),
     Object(Vec<(String, Source<'a>)>),
-    /// A variable whose value is already typed.
+    /// A reference to a variable whose value is already typed.
     Ready(&'a Value),
     Enum(&'a str),
     Fraction(&'a str),
@@ -38,7 +38,7 @@ pub struct Texts<'a> {
     pub literals: &'a [Literal],
 }
 
-/// The variables of a request, or the members of one variable.
+/// The variables of a request, or the fields of one variable that is an object.
 pub type Variables<'a> = HashMap<String, &'a RawValue>;
 
 /// Parse the JSON text of variables.
@@ -58,8 +58,9 @@ pub fn read_variables(text: Option<&str>) -> Result<Variables<'_>, String> {
 pub struct Unfit {
     /// Path from the argument or variable to the invalid part: `.to`, `[0]`.
     pub path: String,
-    /// The invalid part, in document and in JSON notation.
+    /// The invalid part in document notation.
     pub literal: String,
+    /// The invalid part in JSON notation.
     pub plain: String,
     pub complaint: String,
 }
@@ -82,7 +83,7 @@ impl Unfit {
 }
 
 impl<'a> Source<'a> {
-    /// Value of an argument in a plan; None if absent.
+    /// Return the value of an argument in a plan; None if the argument is absent.
     pub fn of_written(written: &'a Written, texts: &Texts<'a>, variables: &'a [Value]) -> Option<Self> {
         let inner = |one: &'a Written| Self::of_written(one, texts, variables);
         Some(match written {

@@ -1,4 +1,4 @@
-//! Typed arguments.
+//! Typed argument values of a GraphQL plan.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub enum Value {
     Topics(Vec<Vec<B256>>),
 }
 
-/// CallData of the schema.
+/// An argument of the GraphQL input type CallData.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallArguments {
     pub from: Option<Address>,
@@ -36,7 +36,7 @@ pub struct CallArguments {
     pub data: Option<Bytes>,
 }
 
-/// FilterCriteria and BlockFilterCriteria of the schema.
+/// An argument of the GraphQL input types FilterCriteria and BlockFilterCriteria.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FilterArguments {
     pub from_block: Option<u64>,

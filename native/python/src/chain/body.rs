@@ -35,7 +35,7 @@ pub struct Transaction {
 
 #[pymethods]
 impl Transaction {
-    /// A transaction that its sender has not signed. Only development networks execute it.
+    /// Make a transaction that its sender has not signed. Only development networks execute it.
     #[staticmethod]
     #[pyo3(signature = (raw, sender, /))]
     fn impersonated(raw: Raw, sender: Addr) -> Answer<Self> {
@@ -44,8 +44,8 @@ impl Transaction {
         Ok(Transaction { tx: Arc::new(tx), known })
     }
 
-    /// A dynamic-fee transaction of a development network. Without a secret, its signature is that of an impersonated
-    /// sender: r is the sender, s is 1.
+    /// Make a dynamic-fee transaction of a development network. Without a secret, the signature names an impersonated
+    /// sender: r is the sender, and s is 1.
     #[staticmethod]
     #[pyo3(signature = (secret, sender, chain_id, nonce, gas, to, value, input, max_fee, max_priority_fee, /))]
     #[allow(clippy::too_many_arguments)]
@@ -177,7 +177,7 @@ impl Transaction {
         to_int(py, &self.tx.cost())
     }
 
-    /// All values that pool admission needs, in one call.
+    /// Return all values that pool admission needs, in one call.
     #[pyo3(signature = (fork, /))]
     #[expect(clippy::type_complexity)]
     fn terms<'py>(
@@ -214,8 +214,8 @@ impl Transaction {
         ))
     }
 
-    /// Fast path of pool admission (`ophion_execution::block::plain_check`): the pool's values of a plain transaction;
-    /// None for other transactions.
+    /// Fast path of pool admission (`ophion_execution::block::plain_check`). Returns the pool's values of a plain
+    /// transaction; None for other transactions.
     #[pyo3(signature = (bounds, /))]
     fn plain_terms<'py>(&self, py: Python<'py>, bounds: &Bounds) -> Answer<Option<PlainTerms<'py>>> {
         if !bounds.data.hold(&self.tx) {
@@ -244,7 +244,7 @@ impl Transaction {
     }
 }
 
-/// Hash, sender, nonce, gas limit, maximum fee and tip per gas, size, cost.
+/// Pool values of a plain transaction: hash, sender, nonce, gas limit, maximum fee and tip per gas, size, cost.
 type PlainTerms<'py> = (
     Bound<'py, PyBytes>,
     Bound<'py, PyBytes>,
@@ -323,7 +323,7 @@ fn decode_transactions<'py>(py: Python<'py>, raws: Vec<PyBackedBytes>) -> PyResu
     listed(py, decoded)
 }
 
-/// Each transaction, or its decoding error as text.
+/// Return each transaction, or its decoding error as text.
 fn listed(py: Python<'_>, decoded: impl IntoIterator<Item = Result<Decoded>>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for result in decoded {
@@ -367,7 +367,7 @@ impl Decoder {
         self.desk.start();
     }
 
-    /// Return up to `max` decoded submissions, and the transactions of all of them in one list.
+    /// Return up to `max` decoded submissions, and one list with the transactions of all of them.
     #[pyo3(signature = (max, /))]
     fn collect<'py>(&self, py: Python<'py>, max: usize) -> PyResult<(Vec<Py<PyAny>>, Bound<'py, PyList>)> {
         let (arrivals, decoded): (Vec<_>, Vec<_>) = self.desk.collect(max).into_iter().unzip();
@@ -489,7 +489,7 @@ impl Body {
         self.data.txs.iter().map(Tx::blob_count).sum::<u64>() * alloy_eips::eip4844::DATA_GAS_PER_BLOB
     }
 
-    /// Transaction hashes, and distinct senders.
+    /// Return the transaction hashes and the distinct senders.
     fn parties<'py>(&self, py: Python<'py>) -> Answer<PyParties<'py>> {
         let known = py.detach(|| self.data.known())?;
         let senders: AddressSet = known.iter().map(|one| one.sender).collect();

@@ -12,7 +12,7 @@ use super::store::Store;
 use crate::values::convert::{Addr, Hash, Raw, Wide, to_bytes};
 use crate::values::errors::Answer;
 
-/// Address, slot and block number; None for parts that the key does not have.
+/// Address, slot and block number. A part is None if the key does not have it.
 type PyMissing<'py> = (Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>, Option<u64>);
 /// Nonce, balance and code hash.
 type PyInfo = (u64, Wide, Hash);
@@ -34,8 +34,8 @@ pub struct ForkState {
 
 #[pymethods]
 impl ForkState {
-    /// `fetch(address, slot, number)` adds the value of a missing key and returns true. If it returns false, the read
-    /// fails with `NotFetched`.
+    /// Create a fork. `fetch(address, slot, number)` adds the value of a missing key and returns true. If it returns
+    /// false, the read fails with `NotFetched`.
     #[new]
     #[pyo3(signature = (number, fetch, /))]
     fn new(number: u64, fetch: Py<PyAny>) -> Self {
@@ -52,7 +52,7 @@ impl ForkState {
         ForkState { inner: Arc::new(Fork::new(number, Box::new(fetch))) }
     }
 
-    /// Let the database read the keys that it lacks from this state.
+    /// Let the database read missing keys from this state.
     #[pyo3(signature = (store, /))]
     fn attach(&self, store: &Bound<'_, Store>) -> Answer<()> {
         store.get().inner()?.set_fork(Some(self.inner.clone()));
@@ -95,8 +95,8 @@ impl ForkState {
         self.inner.knows_code(&hash.0)
     }
 
-    /// Call `work`, in which every missing key reads as zero, and return the missing keys. The result and the errors of
-    /// `work` are ignored.
+    /// Call `work` with zero for every missing key, and return the missing keys. The result and the errors of `work`
+    /// are ignored.
     #[pyo3(signature = (work, /))]
     fn collect<'py>(&self, py: Python<'py>, work: &Bound<'py, PyAny>) -> Vec<PyMissing<'py>> {
         let (_, keys) = fork::collecting(|| work.call0());

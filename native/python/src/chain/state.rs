@@ -44,7 +44,7 @@ impl State {
         to_bytes(py, self.data.root)
     }
 
-    /// The same state with fewer layers of uncommitted blocks.
+    /// Return the same state with fewer layers of uncommitted blocks.
     fn merged(&self, py: Python<'_>) -> State {
         let layers = py.detach(|| merge_layers(&self.data.layers));
         State { data: StateData { layers, ..self.data.clone() } }

@@ -60,7 +60,7 @@ impl NewBlock {
 
 /// JSON text; None if the object does not exist.
 type PyJson<'py> = Answer<Option<Bound<'py, PyBytes>>>;
-/// Key and value of a row.
+/// Key and value of a database row.
 type PyRow<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 pub type PyTopics = Vec<Option<Vec<Hash>>>;
 
@@ -475,7 +475,7 @@ impl Store {
     #[pyo3(signature = (descriptor, /))]
     fn copy_to(&self, py: Python<'_>, descriptor: i32) -> Answer<()> {
         let inner = self.inner()?;
-        // SAFETY: the caller keeps the descriptor open until this returns.
+        // SAFETY: the caller keeps the descriptor open until this function returns.
         let target = unsafe { BorrowedFd::borrow_raw(descriptor) };
         Ok(py.detach(|| inner.copy(target))?)
     }
@@ -507,7 +507,7 @@ pub struct Pruning {
 }
 
 impl Pruning {
-    /// Run one step without the GIL.
+    /// Run one pruning step without the GIL.
     fn step(
         &self,
         py: Python<'_>,

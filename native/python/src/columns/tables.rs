@@ -1,4 +1,4 @@
-//! Tables: columns are filled without the GIL and handed over through the buffer protocol.
+//! Tables: Rust fills columns without the GIL, and Python reads them through the buffer protocol.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,8 +54,8 @@ impl ColumnBuffer {
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let (start, length) = slf.get().bytes();
-        // SAFETY: the interpreter passes a buffer to fill. The bytes do not move while the object lives, because it is
-        // frozen, and the buffer holds a reference to it.
+        // SAFETY: the interpreter passes a buffer to fill. The bytes do not move, because the object is frozen and the
+        // buffer holds a reference to the object.
         let filled = unsafe {
             ffi::PyBuffer_FillInfo(
                 view,
@@ -152,7 +152,7 @@ impl ParquetEncoder {
     }
 }
 
-/// Rows selected by addresses and topics; empty selects all.
+/// Selects rows by addresses and topics. Empty lists select all rows.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct RowFilter {
     filter: Filter,

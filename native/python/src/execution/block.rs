@@ -20,7 +20,7 @@ use crate::chain::store::Store;
 use crate::values::convert::{Addr, Hash, Raw, Wide};
 use crate::values::errors::Answer;
 
-/// Result of `take`. Candidates are given by position.
+/// Result of `take`. It names candidates by their position.
 #[pyclass(frozen, get_all, module = "ophion._native")]
 pub struct TakeResult {
     included: Vec<usize>,
@@ -46,7 +46,7 @@ pub struct OpenBlock {
 }
 
 impl OpenBlock {
-    /// Run `work` with the builder. If it fails, the builder is dropped.
+    /// Run `work` with the builder. If `work` fails, the builder is dropped.
     fn with<T>(&self, work: impl FnOnce(IncrementalBuilder) -> Result<(Option<IncrementalBuilder>, T)>) -> Result<T> {
         let mut place = self.builder.lock().expect("no panic while locked");
         let builder = place.take().ok_or_else(|| Error::Refused("the block is sealed".into()))?;

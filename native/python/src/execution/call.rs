@@ -219,7 +219,7 @@ fn create_access_list<'py>(
     Ok((rows, CallOutcome { outcome }))
 }
 
-/// A number that changes when an execution calls the console.
+/// Return a number that changes when an execution calls the console.
 #[pyfunction]
 fn console_reads() -> u64 {
     console::reads()

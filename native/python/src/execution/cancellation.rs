@@ -19,7 +19,7 @@ impl Cancellation {
         self.flag.cancel();
     }
 
-    /// From now on, `cancel` stops calls, searches and simulations of this thread.
+    /// Attach this thread, so that `cancel` stops its calls, searches and simulations from now on.
     fn __enter__(&self) {
         self.flag.enter();
     }

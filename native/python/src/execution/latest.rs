@@ -1,7 +1,7 @@
 //! The latest block: fast path of four methods, computed in `ophion_execution::call::latest`.
 //!
-//! The GIL is not released: a reply takes microseconds (calls have a deadline), and acquiring the GIL again can take
-//! longer.
+//! This module does not release the GIL: a reply takes microseconds (calls have a deadline), and acquiring the GIL
+//! again can take longer.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +18,7 @@ use super::env::BlockEnv;
 use crate::chain::state::State;
 use crate::values::convert::{Addr, to_bytes};
 
-/// Longer outputs take the slow path, which sends them without copying.
+/// Output length in bytes above which the slow path answers, because it sends outputs without copying.
 const LONG: usize = 16 << 10;
 
 #[pyclass(frozen, module = "ophion._native")]
@@ -154,7 +154,8 @@ impl LatestRead {
 }
 
 impl LatestRead {
-    /// Append the result. Returns None, perhaps after partial output, if the Python handler has to reply instead.
+    /// Append the result to `out`. Returns None if the Python handler must reply instead; `out` may then contain
+    /// partial output.
     pub fn answer(&self, py: Python<'_>, params: &[Param<'_>], out: &mut Vec<u8>) -> Option<()> {
         let Some(tally) = &self.tally else { return self.uncounted(params, out) };
         let untimed = pyo3::intern!(py, "untimed");

@@ -54,7 +54,7 @@ impl SimulatedBlock {
             .collect()
     }
 
-    /// Logs of each call, and transactions, as JSON text. Called once the block hash is known.
+    /// Return the logs of each call, and the transactions, as JSON text. Callers must know the block hash.
     #[pyo3(signature = (block_hash, number, timestamp, base_fee, /))]
     fn render<'py>(
         &self,

@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 use crate::values::convert::{Hash, Raw, to_bytes, to_int};
 use crate::values::errors::Answer;
 
-/// A task for the node.
+/// A task that a query passes to the node.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct GraphqlAsk {
     pub asks: Arc<Vec<Ask>>,
@@ -103,7 +103,7 @@ impl GraphqlAsk {
     }
 }
 
-/// Result of a task.
+/// Result of a task that the node has done for a query.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct GraphqlReply {
     pub reply: Reply,

@@ -1,4 +1,4 @@
-//! A validated query. It runs at once, or in rounds if the node has to do tasks in between.
+//! A validated query. It runs in one step, or in rounds if the node must do tasks in between.
 
 use std::sync::{Arc, Mutex};
 
@@ -25,12 +25,12 @@ use crate::values::errors::Answer;
 
 const OK: u16 = 200;
 const BAD_REQUEST: u16 = 400;
-/// Longer responses are not copied.
+/// Response length in bytes above which Python gets the text without a copy.
 const LARGE: usize = 64 * 1024;
 /// Cost limit on the event loop, about 1 ms.
 const INLINE_BUDGET: u64 = 10_000;
 
-/// Settings of all requests.
+/// Settings of all GraphQL requests.
 #[derive(Clone, Copy)]
 pub struct Settings {
     pub chain_id: u64,
@@ -94,8 +94,8 @@ impl GraphqlQuery {
         roots.filter_map(|node| hash(node.first_argument)).collect()
     }
 
-    /// Run the query. Returns status and body; or a round with tasks for the node; or None if it is too expensive for
-    /// the event loop.
+    /// Run the query. Returns status and body, or a round with tasks for the node, or None if the query is too
+    /// expensive for the event loop.
     #[pyo3(signature = (store, head_hash, head_number, at_once, deadline_s, *, gas_price=None, priority_fee=None,
         next_base_fee=None, syncing=None, pool=vec![], named=vec![], oldest_state=0))]
     #[allow(clippy::too_many_arguments)]
@@ -197,7 +197,7 @@ impl GraphqlRound {
         (0..self.asks.len()).map(|position| GraphqlAsk { asks: self.asks.clone(), position }).collect()
     }
 
-    /// Run again with the results, in the order of the tasks.
+    /// Run the query again with the results, which are in the order of the tasks.
     #[pyo3(signature = (replies, /))]
     fn resume<'py>(&self, py: Python<'py>, replies: Vec<Py<GraphqlReply>>) -> Answer<Bound<'py, PyAny>> {
         let replies: Vec<Reply> = replies.iter().map(|reply| reply.get().reply.clone()).collect();

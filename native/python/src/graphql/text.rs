@@ -24,7 +24,7 @@ impl GraphqlText {
         self.text.len()
     }
 
-    /// A view of the bytes; keeps this object alive.
+    /// Return a view of the bytes, which keeps this object alive.
     fn view<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyMemoryView>> {
         PyMemoryView::from(slf.as_any())
     }
@@ -32,8 +32,8 @@ impl GraphqlText {
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let text = &slf.get().text;
         let length = text.len() as ffi::Py_ssize_t;
-        // SAFETY: the interpreter passes a buffer to fill. The bytes do not move while the object lives, because it is
-        // frozen, and the buffer holds a reference to it.
+        // SAFETY: the interpreter passes a buffer to fill. The bytes do not move, because the object is frozen and the
+        // buffer holds a reference to the object.
         let filled = unsafe {
             ffi::PyBuffer_FillInfo(view, slf.as_ptr(), text.as_ptr().cast_mut().cast::<c_void>(), length, 1, flags)
         };

@@ -11,12 +11,12 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::values::convert::to_bytes;
 
-/// For longer texts, the GIL is released.
+/// Text length in bytes above which the GIL is released.
 const LONG: usize = 64 << 10;
 
 #[pyclass(frozen, module = "ophion._native")]
 pub struct JsonOutline {
-    /// Elements of a batch.
+    /// Outline of each element of a batch.
     members: Vec<Member>,
     #[pyo3(get)]
     is_request: bool,
@@ -118,7 +118,7 @@ impl FrameReader {
         let outcome = self.reader.lock().unwrap_or_else(PoisonError::into_inner).read(data, max_frames);
         let events = PyList::empty(py);
         for event in outcome.events {
-            // drop each payload before copying the next
+            // drop each payload before copying the next, to save memory
             let (opcode, payload): (u8, Bound<'py, PyBytes>) = match event {
                 Event::Text(text) => (0x1, to_bytes(py, &text)),
                 Event::Binary(bytes) => (0x2, to_bytes(py, &bytes)),

@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyList, PyString};
 use crate::execution::latest::LatestRead;
 use crate::values::convert::to_bytes;
 
-/// Initial buffer of a reply.
+/// Initial buffer size of a reply in bytes.
 const ANSWER: usize = 160;
 
 #[pyclass(frozen, module = "ophion._native")]

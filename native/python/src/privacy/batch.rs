@@ -38,7 +38,7 @@ fn payload_of(given: &PyPayload) -> Payload {
     }
 }
 
-/// The private transactions of some blocks. They are executed in memory, then the results are written.
+/// A batch of private transactions of some blocks: executes them in memory, then writes the results.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct PrivateBatch {
     batch: Mutex<Option<batch::Batch>>,
@@ -97,7 +97,7 @@ impl PrivateBatch {
         Ok(py.detach(|| self.with(|batch| batch.run_block(public, env, block.0, self.rules, &payloads)))?)
     }
 
-    /// Trace the last of these payloads, which belong to one group and block. Changes nothing.
+    /// Trace the last of these payloads, which belong to one group and block. The call changes no state.
     #[pyo3(signature = (state, env, block, payloads, deadline_s, /))]
     fn trace(
         &self,

@@ -56,8 +56,8 @@ impl PrivateLedger {
         Ok(found.map(|(hash, number)| (to_bytes(py, hash), number)))
     }
 
-    /// Markers of a block, including markers for other participants. With `is_flexible`, also markers of flexible
-    /// groups.
+    /// Return the markers of a block, including markers for other participants. With `is_flexible`, markers of flexible
+    /// groups are included.
     #[pyo3(signature = (block, number, precompile, is_flexible=false, /))]
     fn markers_in<'py>(
         &self,
@@ -71,7 +71,8 @@ impl PrivateLedger {
         Ok(found.iter().map(|marker| marker_row(py, marker)).collect())
     }
 
-    /// Keys of payloads that add members to flexible groups in a block, and keys of the handover indexes.
+    /// Return the keys of payloads that add members to flexible groups in a block, and the keys of the handover
+    /// indexes.
     #[pyo3(signature = (block, /))]
     #[allow(clippy::type_complexity)]
     fn hand_overs_in<'py>(
@@ -83,8 +84,8 @@ impl PrivateLedger {
         Ok(found.iter().map(|(key, handed)| (to_bytes(py, key), to_bytes(py, handed))).collect())
     }
 
-    /// Member list of a flexible group after a canonical block: whether the group is unlocked, the version of the list,
-    /// the keys. None when the group does not exist.
+    /// Return the member list of a flexible group after a canonical block: whether the group is unlocked, the version
+    /// of the list, and the keys. Returns None when the group does not exist.
     #[pyo3(signature = (group, number, /))]
     #[allow(clippy::type_complexity)]
     fn membership<'py>(
@@ -141,14 +142,14 @@ impl PrivateLedger {
         Ok(found.map(|receipt| PrivateReceiptRecord { receipt }))
     }
 
-    /// Root of a group after the canonical block with this number.
+    /// Return the state root of a group after the canonical block with this number.
     #[pyo3(signature = (group, number, /))]
     fn root<'py>(&self, py: Python<'py>, group: Hash, number: u64) -> Answer<Bound<'py, PyBytes>> {
         let (root, _) = self.read(py, |snapshot| at(snapshot, &group.0, number))?;
         Ok(to_bytes(py, root))
     }
 
-    /// Nonce of an account in a group, in the latest written state.
+    /// Return the nonce of an account in a group, in the latest written state.
     #[pyo3(signature = (group, account, number, /))]
     fn nonce(&self, group: Hash, account: Addr, number: u64) -> Answer<u64> {
         let inner = self.store.get().inner()?;
@@ -157,14 +158,14 @@ impl PrivateLedger {
         Ok(private_nonce(&view, &account.0)?)
     }
 
-    /// The state of a group after a canonical block, on the public state.
+    /// Return the state of a group after a canonical block, on the public state.
     #[pyo3(signature = (group, number, public, /))]
     fn state(&self, py: Python<'_>, group: Hash, number: u64, public: &Bound<'_, State>) -> Answer<State> {
         let (root, trie) = self.read(py, |snapshot| at(snapshot, &group.0, number))?;
         Ok(State { data: StateData::private(public.get().data.clone(), root, trie) })
     }
 
-    /// Marker and root of each transaction of a group in a block.
+    /// Return marker and state root of each transaction of a group in a block.
     #[pyo3(signature = (group, number, block, /))]
     fn roots<'py>(
         &self,

@@ -44,8 +44,8 @@ impl PrivateTransaction {
         self.decoded.tx.fields.gas_price
     }
 
-    /// Priority fee per gas of a type 2 transaction, whose `gas_price` is the maximum fee per gas. None for a legacy
-    /// transaction.
+    /// Priority fee per gas of a type 2 transaction; None for a legacy transaction. The `gas_price` of a type 2
+    /// transaction is the maximum fee per gas.
     #[getter]
     fn max_priority_fee(&self) -> Option<u128> {
         self.decoded.tx.fields.dynamic_fee.map(|fee| fee.max_priority_fee)
@@ -120,7 +120,7 @@ fn opened(raw: &[u8]) -> Answer<PrivateTransaction> {
     Ok(PrivateTransaction { decoded, raw: Bytes::copy_from_slice(raw) })
 }
 
-/// The gas limit of a private transaction, without checking its signature; None for other bytes.
+/// Return the gas limit of a private transaction without checking the signature; None for other bytes.
 #[pyfunction]
 #[pyo3(signature = (raw, /))]
 fn private_gas_limit(raw: &[u8]) -> Option<u64> {
@@ -188,14 +188,14 @@ fn sign_private_transaction<'py>(
     Ok(to_bytes(py, signed.encode()))
 }
 
-/// A payload of a flexible group: a transaction with the version of the member list for which it was made.
+/// Encode a payload of a flexible group: a transaction, and the version of the member list for which it was made.
 #[pyfunction]
 #[pyo3(signature = (raw, version, /))]
 fn encode_versioned<'py>(py: Python<'py>, raw: &[u8], version: Hash) -> Bound<'py, PyBytes> {
     to_bytes(py, flexible::encode_versioned(raw, &version.0))
 }
 
-/// Transaction, version and group of a payload of a flexible group.
+/// Decode a payload of a flexible group. Returns transaction, version and group.
 #[pyfunction]
 #[pyo3(signature = (payload, /))]
 #[allow(clippy::type_complexity)]
@@ -207,7 +207,7 @@ fn decode_versioned<'py>(
     Ok((to_bytes(py, &found.tx), to_bytes(py, found.version), to_bytes(py, found.group)))
 }
 
-/// Sign markers; each has secret, nonce, gas price, gas limit and data.
+/// Sign markers. Each item has secret, nonce, gas price, gas limit and data.
 #[pyfunction]
 #[pyo3(signature = (precompile, markers, /))]
 fn sign_markers<'py>(

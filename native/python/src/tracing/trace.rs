@@ -26,7 +26,7 @@ use crate::execution::env::BlockEnv;
 use crate::values::convert::{Addr, Hash, Wide};
 use crate::values::errors::Answer;
 
-/// A running trace.
+/// A running trace, read as a stream of JSON text.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct TraceStream {
     pub stream: Stream,
@@ -83,7 +83,7 @@ impl TracedBlock {
     }
 }
 
-/// Kinds of traces.
+/// Kinds of traces that Python can request.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct TraceKind {
     kind: Kind,
@@ -204,7 +204,7 @@ fn trace_call(
     Ok(TraceStream { stream: streams::trace_call(state, env, request, overrides, kind.get().kind, deadline)? })
 }
 
-/// Trace a signed transaction outside of a block. Transaction rules apply; block rules do not.
+/// Trace a signed transaction outside of a block. Transaction rules apply, but block rules do not.
 #[pyfunction]
 #[pyo3(signature = (state, env, body, kind, deadline_s, /))]
 fn trace_signed(
@@ -232,7 +232,7 @@ fn trace_calls(
     Ok(TraceStream { stream: streams::trace_calls(state, env, calls, deadline::after(deadline_s))? })
 }
 
-/// Flat traces of blocks or of one transaction, as one list.
+/// Trace blocks or one transaction; the result is one list of flat traces.
 #[pyfunction]
 #[pyo3(signature = (blocks, index, senders, recipients, skip, max, address, deadline_s, /))]
 #[allow(clippy::too_many_arguments)]

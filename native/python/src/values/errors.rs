@@ -31,8 +31,8 @@ create_exception!(
     "A key of a forked chain is not fetched, and this thread may not wait."
 );
 
-/// Error of a Python-visible function. Our errors and the errors of PyO3 convert to this type. The orphan rule forbids
-/// a direct conversion of our errors to those of PyO3.
+/// Error of a Python-visible function. Our errors and the errors of PyO3 convert to this type, because the orphan rule
+/// forbids a direct conversion between them.
 pub struct Raised(PyErr);
 
 pub type Answer<T> = std::result::Result<T, Raised>;

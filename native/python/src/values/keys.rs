@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use crate::values::convert::to_bytes;
 use crate::values::errors::Answer;
 
-/// From this size on, a hash takes more than 30 microseconds and releases the GIL.
+/// Minimum input size for releasing the GIL. Hashing this many bytes takes more than 30 microseconds.
 const LONG: usize = 16 << 10;
 
 #[pyfunction(name = "keccak256")]

@@ -1,4 +1,4 @@
-//! The Python bytes of a large message, filled while it is decompressed.
+//! The Python bytes object of a large message, which the decompressor fills directly.
 
 use std::any::Any;
 use std::ptr;
@@ -22,8 +22,8 @@ unsafe impl Send for Payload {}
 /// Allocate the bytes object. If there is not enough memory, return a `Vec` that grows as data arrives.
 pub fn allocate(size: usize) -> Box<dyn Output> {
     let payload = Python::attach(|py| {
-        // SAFETY: without a source the call returns a new bytes object of `size` bytes, or null with an exception. No
-        // other reference to it exists, so it may be written to.
+        // SAFETY: without a source, the call returns a new bytes object of `size` bytes, or null with an exception.
+        // Only this code refers to the object and may write to it.
         unsafe {
             let object = ffi::PyBytes_FromStringAndSize(ptr::null(), size as ffi::Py_ssize_t);
             let bytes: Py<PyBytes> = Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked().unbind();
@@ -41,7 +41,7 @@ impl Output for Payload {
 
     fn append(&mut self, bytes: &[u8]) {
         assert!(bytes.len() <= self.size - self.filled, "more bytes than announced");
-        // SAFETY: the target lies inside the object, and a slice of other memory cannot overlap with it.
+        // SAFETY: the target lies inside the object, and `bytes` is other memory, so both cannot overlap.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.add(self.filled), bytes.len()) };
         self.filled += bytes.len();
     }
@@ -50,9 +50,9 @@ impl Output for Payload {
         assert!(distance <= self.filled && size <= self.size - self.filled, "a copy out of bounds");
         let (from, end) = (self.filled - distance, self.filled + size);
         while self.filled < end {
-            // The repeated part doubles with each round, so source and target never overlap.
+            // Each round doubles the repeated part, so the copied bytes never overlap their target.
             let count = (end - self.filled).min(self.filled - from);
-            // SAFETY: the source is filled, and the target lies behind it inside the object.
+            // SAFETY: the source is filled, and the target lies behind the source inside the object.
             unsafe { ptr::copy_nonoverlapping(self.start.add(from), self.start.add(self.filled), count) };
             self.filled += count;
         }

@@ -24,20 +24,21 @@ fn wrong(error: impl std::fmt::Display) -> PyErr {
     WireError::new_err(error.to_string())
 }
 
-/// For inputs of this size, work takes more than a few microseconds, and the GIL is released. For smaller inputs the
-/// GIL is not released, because another thread may then hold it for milliseconds.
+/// Minimum input size for releasing the GIL. Smaller inputs take a few microseconds, and reacquiring the GIL can take
+/// milliseconds while another thread holds it.
 const LONG: usize = 16 << 10;
 
 fn maybe_detached<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce() -> T + Send) -> T {
     if size < LONG { work() } else { py.detach(work) }
 }
 
-/// Lock a mutex. Poisoning is ignored, because the panic that caused it has been reported.
+/// Lock a mutex and ignore poisoning, because the panic that caused it has been reported.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks without holding the GIL while waiting: the thread that has the lock may need the GIL to allocate.
+/// Lock a mutex. The thread releases the GIL while it waits, because the thread that holds the lock may need the GIL to
+/// allocate.
 fn lock_attached<'mutex, T: Send>(py: Python<'_>, mutex: &'mutex Mutex<T>) -> MutexGuard<'mutex, T> {
     loop {
         match mutex.try_lock() {
@@ -84,7 +85,7 @@ impl Handshake {
         Ok((to_bytes(py, answer.ack), to_bytes(py, answer.remote), answer.session.into()))
     }
 
-    /// Return the claimed node id of an auth message. Does not release the GIL: the call takes some tens of
+    /// Return the claimed node id of an auth message, without releasing the GIL. The call takes some tens of
     /// microseconds, and must stay cheap in a flood of connections.
     #[staticmethod]
     #[pyo3(signature = (secret, auth, /))]
@@ -170,8 +171,8 @@ impl Session {
     }
 }
 
-/// Number of Python objects after which the GIL is released once, because a message may hold tens of thousands of
-/// items.
+/// Number of Python objects after which the thread releases the GIL once, because a message may hold tens of thousands
+/// of items.
 const MADE_AT_ONCE: usize = 1024;
 
 fn pieces<'py>(py: Python<'py>, data: &[u8], found: Vec<Range<usize>>) -> PyResult<Bound<'py, PyList>> {

@@ -8,7 +8,7 @@ use ophion_storage::store::{BlockRecord, Snapshot, decode_header};
 
 use crate::objects::{self, BlockParts, BlockReceipts, Place, ReceiptParts, Transactions};
 
-/// A stored block with undecoded transactions, which is enough for most responses.
+/// A stored block with undecoded transactions, which suffices for most responses.
 struct Stored<'t> {
     header: Header,
     header_length: usize,
@@ -23,7 +23,7 @@ fn stored<'t>(snapshot: &'t Snapshot, hash: &B256) -> Result<Option<Stored<'t>>>
     Ok(Some(Stored { header: decode_header(rlp)?, header_length: rlp.len(), known, payload }))
 }
 
-/// One stored transaction and its header. The other transactions are skipped.
+/// Return one stored transaction and its header, and skip the other transactions.
 fn stored_transaction(snapshot: &Snapshot, block: &B256, index: usize) -> Result<Option<(Header, Known, Tx)>> {
     let Some((_, _, rlp)) = snapshot.header(block)? else { return Ok(None) };
     let Some((known, payload)) = snapshot.stored_transaction(block, index)? else { return Ok(None) };
@@ -75,7 +75,7 @@ pub fn transaction_at_json(snapshot: &Snapshot, block: &B256, index: usize) -> R
     Ok(Some(out))
 }
 
-/// Receipt of a transaction as JSON. Fails if the stored record exceeds `max_bytes`.
+/// Return the receipt of a transaction as JSON. Fails if the stored record exceeds `max_bytes`.
 pub fn receipt_json(
     snapshot: &Snapshot,
     transaction: &B256,
@@ -119,7 +119,7 @@ fn receipt_of(
     Ok(Some(out))
 }
 
-/// Receipt of a block that is not written yet.
+/// Return the receipt of a block that is not written yet.
 pub fn new_receipt_json(block: &BlockRecord, index: usize, with_revert_reason: bool) -> Result<Option<Vec<u8>>> {
     let receipts = &block.effects.receipts;
     let known = block.body.known()?;
@@ -164,7 +164,7 @@ fn incomplete(block: &B256) -> Error {
     Error::damaged(format!("block {block} is incomplete"))
 }
 
-/// Block and index of a canonical transaction.
+/// Return block and index of a canonical transaction.
 fn whereabouts(snapshot: &Snapshot, transaction: &B256) -> Result<Option<(B256, usize)>> {
     let Some((number, index)) = snapshot.position(transaction)? else { return Ok(None) };
     Ok(snapshot.canonical_hash(number)?.map(|block| (block, index as usize)))

@@ -10,7 +10,7 @@ use ophion_storage::store::{Snapshot, decode_header, fold};
 use crate::objects;
 
 pub struct LogFilter {
-    /// Accepted addresses; empty means all.
+    /// Accepted addresses; an empty list accepts all.
     pub addresses: Vec<Address>,
     /// Accepted topics by position. None accepts any topic, but the log must have a topic at this position.
     pub topics: Vec<Option<Vec<B256>>>,
@@ -28,7 +28,7 @@ impl LogFilter {
                 .all(|(filter_topics, topic)| filter_topics.as_ref().is_none_or(|any| any.contains(topic)))
     }
 
-    /// The index values of each condition. A matching block has at least one value of every condition.
+    /// Return the index values of each condition. A matching block has at least one value of every condition.
     fn conditions(&self) -> Vec<Vec<u64>> {
         let mut conditions = Vec::new();
         if !self.addresses.is_empty() {
@@ -41,14 +41,14 @@ impl LogFilter {
     }
 }
 
-/// Limits of a search.
+/// Limits of a log search.
 pub struct Limits {
     pub max_results: usize,
     pub max_bytes: usize,
     pub deadline: Instant,
 }
 
-/// Logs of canonical blocks as a JSON array.
+/// Return the logs of canonical blocks as a JSON array.
 pub fn search(snapshot: &Snapshot, first: u64, last: u64, filter: &LogFilter, limits: &Limits) -> Result<Vec<u8>> {
     let head = snapshot.head()?.map_or(0, |(_, number)| number);
     let mut writer = Writer { out: vec![b'['], count: 0, filter, removed: false };
@@ -63,7 +63,7 @@ pub fn search(snapshot: &Snapshot, first: u64, last: u64, filter: &LogFilter, li
     Ok(writer.out)
 }
 
-/// Logs of one block on any branch; None if unknown.
+/// Return the logs of one block on any branch; None if the block is unknown.
 pub fn of_block(snapshot: &Snapshot, hash: &B256, filter: &LogFilter, removed: bool) -> Result<Option<Vec<u8>>> {
     if snapshot.header(hash)?.is_none() {
         return Ok(None);
@@ -75,7 +75,7 @@ pub fn of_block(snapshot: &Snapshot, hash: &B256, filter: &LogFilter, removed: b
 }
 
 impl Limits {
-    /// Check the size after each block. The gas limit bounds the logs of one block.
+    /// Check the size after each block. No check is needed within a block, because the gas limit bounds its logs.
     fn check_size(&self, written: &Writer<'_>) -> Result<()> {
         if written.count > self.max_results {
             return Err(Error::Storage(format!("limit: more than {} logs match", self.max_results)));
@@ -94,7 +94,7 @@ impl Limits {
     }
 }
 
-/// Numbers of candidate blocks, ascending.
+/// Return the ascending numbers of candidate blocks.
 pub fn candidates(snapshot: &Snapshot, first: u64, last: u64, filter: &LogFilter, limits: &Limits) -> Result<Vec<u64>> {
     if first > last {
         return Ok(Vec::new());
@@ -130,7 +130,8 @@ impl Writer<'_> {
     fn write_block(&mut self, snapshot: &Snapshot, hash: &B256) -> Result<()> {
         let missing = || Error::damaged(format!("block {hash} is incomplete"));
         let receipts = snapshot.receipts(hash)?.ok_or_else(missing)?;
-        // most candidates have no match, so header and body are read only after a match
+        // read the header and the body of a block only after a matching log, because most candidate blocks have no
+        // match
         if !receipts.iter().flat_map(|receipt| &receipt.logs).any(|log| self.filter.matches(log)) {
             return Ok(());
         }

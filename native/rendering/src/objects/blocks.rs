@@ -20,7 +20,7 @@ pub struct BlockParts<'a> {
     pub hash: B256,
     /// Length of the block's RLP.
     pub size: u64,
-    /// Total difficulty. Omitted on chains with a merge.
+    /// Total difficulty; None on chains with a merge.
     pub total_difficulty: Option<U256>,
     pub uncles: &'a [B256],
     pub withdrawals: Option<&'a [Withdrawal]>,
@@ -55,7 +55,7 @@ pub fn write_block(out: &mut Vec<u8>, block: &BlockParts<'_>, transactions: Tran
     out.push(b'}');
 }
 
-/// Write the start of the object and the header members.
+/// Write the start of the block object and the JSON keys of the header.
 fn write_header(out: &mut Vec<u8>, block: &BlockParts<'_>) {
     let header = block.header;
     quantity(out, r#"{"number":"#, header.number);

@@ -1,7 +1,7 @@
 //! Blocks, transactions, receipts and logs as JSON text.
 //!
-//! The text is written directly into the response buffer: a block of 4,000 transactions has 2.3 MB of text, and
-//! building intermediate values would take longer. Members and their order follow json-rpc.md 4 and 7.2. A member
+//! The functions write the text directly into the response buffer: a block of 4,000 transactions has 2.3 MB of text,
+//! and building intermediate values would take longer. JSON keys and their order follow json-rpc.md 4 and 7.2. A key
 //! appears from the fork that introduced it.
 
 mod blocks;

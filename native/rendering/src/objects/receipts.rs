@@ -18,13 +18,13 @@ pub struct ReceiptParts<'a> {
     pub receipt: &'a ReceiptData,
     /// Cumulative gas of the previous receipt.
     pub gas_before: u64,
-    /// Logs of the block before this receipt.
+    /// Number of logs in the block before this receipt.
     pub logs_before: u64,
     /// Blob gas price of the block, from Cancun on.
     pub blob_price: Option<u128>,
 }
 
-/// Write a receipt. The receipt has the revert reason if it is requested and known.
+/// Write a receipt. It contains the revert reason if the caller requests the reason and the node knows it.
 pub fn write_receipt(out: &mut Vec<u8>, parts: &ReceiptParts<'_>, place: &Place, with_revert_reason: bool) {
     let ReceiptParts { tx, known, receipt, .. } = *parts;
     out.reserve(1400 + receipt.logs.len() * 700);
@@ -59,7 +59,7 @@ pub fn write_receipt(out: &mut Vec<u8>, parts: &ReceiptParts<'_>, place: &Place,
     out.push(b'}');
 }
 
-/// All receipts of a block, as a list.
+/// The receipts of a block, written as a list.
 pub struct BlockReceipts<'a> {
     pub header: &'a Header,
     pub hash: B256,
@@ -83,7 +83,7 @@ impl BlockReceipts<'_> {
     }
 }
 
-/// Write a log inside a receipt. It has the same members as `write_log`, in another order.
+/// Write a log inside a receipt, with the JSON keys of `write_log` in another order.
 fn write_receipt_log(out: &mut Vec<u8>, log: &Log, log_index: u64, transaction: &B256, place: &Place) {
     data(out, r#"{"address":"#, log.address);
     list(out, r#","topics":"#, log.data.topics(), |out, topic| data(out, "", topic));
@@ -97,8 +97,8 @@ fn write_receipt_log(out: &mut Vec<u8>, log: &Log, log_index: u64, transaction: 
     raw(out, r#","removed":false}"#);
 }
 
-/// Write a log for filters and subscriptions. `log_index` is the index in the block. `removed` means that the block
-/// left the canonical chain.
+/// Write a log for filters and subscriptions. `log_index` is the index in the block. `removed` means that the block is
+/// no longer canonical.
 pub fn write_log(out: &mut Vec<u8>, log: &Log, log_index: u64, transaction: &B256, place: &Place, removed: bool) {
     out.reserve(512 + 70 * log.data.topics().len() + 2 * log.data.data.len());
     quantity(out, r#"{"logIndex":"#, log_index);

@@ -1,4 +1,4 @@
-//! Compares objects of every kind with literals.
+//! Compares the JSON text of every kind of object with expected literals.
 
 use alloy_consensus::{Header, Signed, TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxLegacy};
 use alloy_eips::eip2718::Encodable2718 as _;
@@ -24,7 +24,7 @@ pub fn parsed(write: impl FnOnce(&mut Vec<u8>)) -> Value {
     serde_json::from_slice(&out).unwrap_or_else(|cause| panic!("{cause}: {}", String::from_utf8_lossy(&out)))
 }
 
-/// Names of the outermost members in order.
+/// Return the names of the outermost JSON keys in order.
 fn order(write: impl FnOnce(&mut Vec<u8>)) -> Vec<String> {
     let mut out = Vec::new();
     write(&mut out);
@@ -176,7 +176,7 @@ fn mined(tx: &Tx) -> Value {
     parsed(|out| write_transaction(out, &tx.envelope, &known(), Some(&place())))
 }
 
-/// Convert to lower case: the crate for expected values writes checksummed addresses.
+/// Convert the addresses to lower case, because the crate for expected values writes checksummed addresses.
 fn lower(value: Value) -> Value {
     serde_json::from_str(
         &value
@@ -345,8 +345,7 @@ fn a_block_has_the_members_of_its_fork_in_the_documented_order() {
     assert_eq!((&object["parentBeaconBlockRoot"], object.get("totalDifficulty")), (&json!(KEY), None));
 }
 
-/// `cargo test --release -- --ignored --nocapture full_block` prints how long rendering a block of 4,000 transactions
-/// takes.
+/// Print the time to render a block of 4,000 transactions: `cargo test --release -- --ignored --nocapture full_block`.
 #[test]
 #[ignore = "a measurement"]
 fn time_of_a_full_block() {

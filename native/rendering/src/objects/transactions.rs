@@ -11,7 +11,7 @@ use ophion_storage::chain::body::{Envelope, Known};
 pub struct Place {
     pub block_hash: B256,
     pub number: u64,
-    /// Index in the block.
+    /// Index of the transaction in the block.
     pub index: u64,
     pub base_fee: Option<u64>,
     pub timestamp: u64,
@@ -41,7 +41,7 @@ pub fn write_transaction(out: &mut Vec<u8>, tx: &Envelope, known: &Known, at: Op
     }
     data(out, r#","from":"#, known.sender);
     quantity(out, r#","gas":"#, tx.gas_limit());
-    // without a base fee this is the maximum price, as shown for pending transactions
+    // a pending transaction has no base fee, so its effective price is its maximum price
     let price = tx.effective_gas_price(at.and_then(|place| place.base_fee));
     wide(out, r#","gasPrice":"#, U256::from(price));
     if tx.is_dynamic_fee() {
@@ -93,7 +93,8 @@ fn write_typed_members(out: &mut Vec<u8>, tx: &Envelope) {
     }
 }
 
-/// `v` of a legacy transaction includes its chain id (EIP-155); for other types it is the parity.
+/// Write the JSON keys of the signature. `v` of a legacy transaction includes the chain id (EIP-155); `v` of other
+/// types is the parity.
 fn write_signature(out: &mut Vec<u8>, tx: &Envelope) {
     let signature = tx.signature();
     let parity = u64::from(signature.v());

@@ -1,4 +1,4 @@
-//! Transactions and block bodies. Each is decoded once, and its sender recovered once.
+//! Transactions and block bodies. The node decodes each transaction once and recovers each sender once.
 
 use std::borrow::Borrow;
 use std::fmt::Display;
@@ -24,7 +24,7 @@ pub type Envelope = EthereumTxEnvelope<TxEip4844>;
 /// A decoded transaction. Blob sidecars are verified on arrival and not stored.
 pub struct Tx {
     pub envelope: Envelope,
-    /// EIP-2718 encoding.
+    /// EIP-2718 encoding of the transaction.
     pub raw: Bytes,
 }
 
@@ -41,7 +41,8 @@ impl Tx {
         let mut rest = &raw[..];
         let envelope = match raw.first() {
             None => return Err(Error::Decode("there are no bytes".into())),
-            // the generic decoder would report errors of legacy transactions as a wrong type byte
+            // decode legacy transactions here, because the generic decoder would report their errors as a wrong type
+            // byte
             Some(0xc0..) => TxLegacy::rlp_decode_signed(&mut rest).map(Envelope::Legacy).map_err(Eip2718Error::from),
             Some(_) => Envelope::decode_2718(&mut rest),
         }
@@ -68,7 +69,7 @@ impl Tx {
         self.signed().signer()
     }
 
-    /// The signature and the digest it signs.
+    /// Return the signature and the digest it signs.
     pub fn signed(&self) -> Signed {
         let signature = self.signature();
         let mut r_s = [0u8; 64];
@@ -77,7 +78,7 @@ impl Tx {
         Signed { digest: self.envelope.signature_hash(), r_s, parity: signature.v() }
     }
 
-    /// Maximum cost for the sender: value, gas and blobs.
+    /// Return the maximum cost for the sender: value, gas and blobs.
     pub fn cost(&self) -> U256 {
         let envelope = &self.envelope;
         let gas = U256::from(envelope.gas_limit()) * U256::from(envelope.max_fee_per_gas());
@@ -99,7 +100,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// Hashes and senders of many transactions, in order.
+    /// Compute hashes and senders of many transactions, in order.
     pub fn of(txs: &[impl Borrow<Tx>]) -> Vec<Result<Self>> {
         let hashes: Vec<B256> = txs.iter().map(|tx| tx.borrow().hash()).collect();
         let recover = |unknown: &[usize]| {
@@ -134,7 +135,7 @@ impl BodyData {
         self
     }
 
-    /// Hashes and senders; computed on all cores at the first call.
+    /// Return hash and sender of each transaction. The first call computes them on all cores.
     pub fn known(&self) -> Result<&[Known]> {
         if let Some(known) = self.known.get() {
             return Ok(known);
@@ -151,7 +152,7 @@ impl BodyData {
         Ok(self.known.get_or_init(|| known))
     }
 
-    /// Only the hashes, without sender recovery.
+    /// Return the transaction hashes without recovering the senders.
     pub fn hashes(&self) -> Vec<B256> {
         match self.known.get() {
             Some(known) => known.iter().map(|one| one.hash).collect(),
@@ -159,7 +160,7 @@ impl BodyData {
         }
     }
 
-    /// RLP of the part of a block that follows the header.
+    /// Encode the part of a block that follows the header as RLP.
     pub fn encode(&self) -> Vec<u8> {
         let mut transactions = Vec::new();
         for tx in &self.txs {
@@ -236,10 +237,10 @@ pub fn decode_block(block: &[u8]) -> Result<(Bytes, BodyData)> {
     Ok((Bytes::copy_from_slice(header), decode_body(payload)?))
 }
 
-/// Minimum average size of a transaction, whose signature alone holds two random 32-byte numbers.
+/// Minimum average size of a transaction in bytes. The signature alone holds two random 32-byte numbers.
 const MIN_TRANSACTION_BYTES: usize = 56;
 
-/// `MIN_TRANSACTION_BYTES` applies to bodies with more transactions than this. So the wire size of a body bounds its
+/// Number of transactions above which `MIN_TRANSACTION_BYTES` applies to a body. So the wire size of a body bounds its
 /// memory after decoding.
 const FEW_TRANSACTIONS: usize = 4096;
 
@@ -264,7 +265,7 @@ pub fn decode_body(payload: &[u8]) -> Result<BodyData> {
     Ok(BodyData::new(txs, ommers, withdrawals))
 }
 
-/// Range of the next transaction's EIP-2718 encoding. Advances `list`.
+/// Return the range of the next transaction's EIP-2718 encoding, and advance `list`.
 fn transaction_bounds(whole: &[u8], list: &mut &[u8], index: usize) -> Result<(usize, usize)> {
     let is_list = list[0] >= 0xc0;
     let at = whole.len() - list.len();
@@ -318,7 +319,7 @@ pub fn decode_rest(mut payload: &[u8]) -> Result<OmmersAndWithdrawals> {
     Ok((ommers, withdrawals))
 }
 
-/// Decode a submitted transaction; verifies the sidecar of a blob transaction.
+/// Decode a submitted transaction, and verify the sidecar of a blob transaction.
 pub fn decode_submitted(raw: &[u8]) -> Result<Tx> {
     if raw.first() != Some(&BLOB_TYPE) {
         return Tx::decode(Bytes::copy_from_slice(raw));

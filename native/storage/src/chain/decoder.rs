@@ -1,4 +1,4 @@
-//! Decodes transactions and recovers their senders on a thread of its own
+//! Decodes transactions and recovers their senders on a separate thread
 //! (docs/decisions/0090-transaction-decoding-thread.md).
 //!
 //! ```text
@@ -7,11 +7,11 @@
 //!
 //! A Python thread would block the event loop for as long as the recovery takes. Here a submission is a push to a list,
 //! and one wake-up collects all finished results. One worker preserves the order of arrival and distributes long lists
-//! over all cores. Blobs have a second worker: each takes milliseconds, and the first one loads the trusted setup,
-//! which takes seconds.
+//! over all cores. Blobs have a second worker: each blob takes milliseconds, and the first blob loads the trusted
+//! setup, which takes seconds.
 //!
-//! Recovering eight signers takes only two to three times as long as one. So a submission is held until there are
-//! enough for a SIMD group, or until the submitter calls `start` because no more have arrived.
+//! Recovering eight signers takes only two to three times as long as recovering one. So the decoder holds submissions
+//! until they fill a SIMD group. The submitter calls `start` when no more submissions have arrived.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -34,7 +34,7 @@ pub struct Decoded {
     pub known: Known,
 }
 
-/// Decode submitted transactions with their senders; uses the sender cache.
+/// Decode submitted transactions with their senders. Known senders come from the sender cache.
 fn decode_some<R: AsRef<[u8]>>(raws: &[R]) -> Vec<Result<Decoded>> {
     let txs: Vec<Result<Tx>> = raws.iter().map(|raw| decode_submitted(raw.as_ref())).collect();
     let mut known = Known::of(&txs.iter().flatten().collect::<Vec<_>>()).into_iter();
@@ -51,7 +51,7 @@ pub fn decode(raw: &[u8]) -> Result<Decoded> {
     decode_some(&[raw]).pop().expect("one for one")
 }
 
-/// Decode many transactions, in order; on all cores above a threshold.
+/// Decode many transactions in order. Above a threshold, the work runs on all cores.
 pub fn decode_all<R: AsRef<[u8]> + Sync>(raws: &[R]) -> Vec<Result<Decoded>> {
     if raws.len() <= TASK { decode_some(raws) } else { raws.par_chunks(TASK).flat_map_iter(decode_some).collect() }
 }
@@ -107,13 +107,13 @@ impl<T: Send + 'static> Decoder<T> {
         Ok(Decoder { rounds, with_blobs: OnceLock::new(), held: Mutex::default(), shared, bell })
     }
 
-    /// Readable when results are ready.
+    /// Return a file descriptor that is readable when results are ready.
     pub fn fd(&self) -> RawFd {
         self.bell.as_raw_fd()
     }
 
-    /// Submit transactions. Returns true if they wait for further transactions. The worker starts when enough
-    /// transactions wait, or when `start` is called.
+    /// Submit transactions. Returns true if they wait for more transactions. The worker starts when enough transactions
+    /// wait, or when `start` is called.
     pub fn submit(&self, tag: T, raws: Vec<Bytes>) -> bool {
         let job = Job { tag, raws };
         let weight = job.raws.len();
@@ -123,7 +123,8 @@ impl<T: Send + 'static> Decoder<T> {
         }
         let mut held = self.held();
         if !held.jobs.is_empty() && held.weight + weight > recovered_at_once() {
-            give(&self.rounds, mem::take(&mut *held)); // do not delay it for a large submission
+            // start the held submissions now, because one group of signatures has no space for the new submission
+            give(&self.rounds, mem::take(&mut *held));
         }
         held.weight += weight;
         held.jobs.push(job);
@@ -142,7 +143,8 @@ impl<T: Send + 'static> Decoder<T> {
         }
     }
 
-    /// Channel to the blob worker. If its thread cannot be started, the first worker processes blobs too.
+    /// Return the channel to the blob worker. If the thread of this worker cannot be started, the first worker
+    /// processes blobs too.
     fn blob_worker(&self) -> &Sender<Round<T>> {
         self.with_blobs.get_or_init(|| worker("blobs", self.shared.clone()).unwrap_or_else(|_| self.rounds.clone()))
     }
@@ -151,14 +153,14 @@ impl<T: Send + 'static> Decoder<T> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Up to `max` results in order of submission; results with blobs may come later. If more results are ready, the
-    /// descriptor stays readable.
+    /// Return up to `max` results in order of submission; results with blobs may come later. If more results are ready,
+    /// the descriptor stays readable.
     pub fn collect(&self, max: usize) -> Vec<Finished<T>> {
         let mut finished = self.shared.lock();
         if finished.len() > max {
             return finished.drain(..max).collect();
         }
-        // empty the pipe before unlocking the list, because later results write another byte
+        // empty the pipe before the list is unlocked, because a worker writes a new byte for each later result
         let mut rung = [0; 64];
         while matches!((&self.bell).read(&mut rung), Ok(count) if count == rung.len()) {}
         mem::take(&mut *finished)
@@ -179,7 +181,7 @@ fn worker<T: Send + 'static>(name: &str, shared: Arc<Shared<T>>) -> io::Result<S
 }
 
 fn give<T>(worker: &Sender<Round<T>>, round: Round<T>) {
-    // cannot fail: the worker lives as long as the decoder
+    // sending cannot fail, because the worker lives as long as the decoder
     let _ = worker.send(round);
 }
 
@@ -187,7 +189,7 @@ fn work<T>(submissions: &Receiver<Round<T>>, shared: &Shared<T>) {
     note_heap();
     let mut next = None;
     while let Some(Round { mut jobs, mut weight }) = next.take().or_else(|| submissions.recv().ok()) {
-        // combine submissions up to one SIMD group: the first one takes up to twice as long, the last one much less
+        // combine submissions until one SIMD group is full, because a partly filled group takes as long as a full group
         while weight < recovered_at_once()
             && let Ok(round) = submissions.try_recv()
         {
@@ -206,7 +208,7 @@ fn work<T>(submissions: &Receiver<Round<T>>, shared: &Shared<T>) {
             finished.extend(jobs.into_iter().map(|job| (job.tag, decoded.by_ref().take(job.raws.len()).collect())));
             is_first
         };
-        // one wake-up byte for all results; a full pipe already wakes the loop
+        // write one wake-up byte for all results; if the pipe is full, earlier bytes wake the event loop
         if is_first {
             let _ = (&shared.ringer).write(&[1]);
         }

@@ -1,7 +1,7 @@
 //! Incremental root of a list (transactions, receipts).
 //!
 //! Keys are RLP positions, and leaves must arrive in key order: 1 to 127, then 0, then 128 and up. So the first 128
-//! items are buffered; later ones are added directly.
+//! items are buffered, and later items are added directly.
 
 use alloy_primitives::B256;
 use alloy_trie::{EMPTY_ROOT_HASH, HashBuilder, Nibbles};
@@ -17,7 +17,7 @@ pub struct OrderedRoot {
 }
 
 impl OrderedRoot {
-    /// Add the next encoded item.
+    /// Add the next encoded item of the list.
     pub fn push(&mut self, item: &[u8]) {
         if self.count < SHORT {
             self.first_items.push(item.to_vec());

@@ -1,8 +1,9 @@
 //! Receipts: contents, hashing, storage format.
 //!
-//! One record per block. For each receipt: type (1), outcome (0 failed, 1 succeeded, 2 followed by a 32-byte state
-//! root), cumulative gas (varint), revert data (length, bytes), number of logs (varint). For each log: address (20),
-//! number of topics (1), topics (32 each), data (length, bytes). Blooms are recomputed on demand.
+//! Each block has one record; numbers in parentheses are sizes in bytes. A receipt has a type (1), an outcome (0
+//! failed, 1 succeeded, 2 followed by a 32-byte state root), cumulative gas (varint), revert data (length, bytes) and a
+//! number of logs (varint). A log has an address (20), a number of topics (1), topics (32 each) and data (length,
+//! bytes). Blooms are recomputed on demand.
 
 use alloy_consensus::{Eip658Value, Receipt, ReceiptEnvelope, ReceiptWithBloom, TxType};
 use alloy_eips::eip2718::Encodable2718;
@@ -26,7 +27,7 @@ pub struct ReceiptData {
     pub outcome: Outcome,
     pub cumulative_gas: u64,
     pub logs: Vec<Log>,
-    /// Output of a reverted transaction, if configured to be stored.
+    /// Output of a reverted transaction, if the node stores it.
     pub revert_data: Bytes,
 }
 
@@ -37,14 +38,14 @@ impl ReceiptData {
         bloom
     }
 
-    /// EIP-2718 encoding of the receipt, including the bloom.
+    /// Return the EIP-2718 encoding of the receipt, including the bloom.
     pub fn encoded(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.encode(self.bloom(), &mut out);
         out
     }
 
-    /// EIP-2718 encoding for the receipts root.
+    /// Append the EIP-2718 encoding for the receipts root.
     pub fn encode(&self, bloom: Bloom, out: &mut Vec<u8>) {
         let status = match self.outcome {
             Outcome::Failed => Eip658Value::Eip658(false),
@@ -71,7 +72,7 @@ fn add_log(bloom: &mut Bloom, log: &Log) {
     }
 }
 
-/// Receipts of a block with incremental root and bloom.
+/// Receipts of a block, with incremental root and bloom.
 #[derive(Default)]
 pub struct Receipts {
     all: Vec<ReceiptData>,
@@ -98,13 +99,13 @@ impl Receipts {
         &self.all
     }
 
-    /// Receipts, root and block bloom.
+    /// Return receipts, root and block bloom.
     pub fn finish(self) -> (Vec<ReceiptData>, B256, Bloom) {
         (self.all, self.root.finish(), self.bloom)
     }
 }
 
-/// Root of the receipts of a block.
+/// Return the root of the receipts of a block.
 pub fn root(receipts: &[ReceiptData]) -> B256 {
     let mut counted = Receipts::default();
     receipts.iter().for_each(|receipt| counted.count(receipt));
@@ -161,15 +162,15 @@ pub fn restore(bytes: &[u8]) -> Result<Vec<ReceiptData>> {
     Ok(receipts)
 }
 
-/// One receipt, with the gas and the number of logs of the receipts before it.
+/// One receipt, with the cumulative gas and the number of logs of the receipts before it.
 pub struct Placed {
     pub receipt: ReceiptData,
     pub gas_before: u64,
     pub logs_before: u64,
 }
 
-/// One receipt of a record; None if the index is out of range. A receipt above `max_bytes` is an error and is not
-/// decoded.
+/// Decode one receipt of a record; None if the index is out of range. A receipt above `max_bytes` is an error and is
+/// not decoded.
 pub fn restore_at(bytes: &[u8], index: usize, max_bytes: usize) -> Result<Option<Placed>> {
     let mut reader = Reader(bytes);
     let (mut gas_before, mut logs_before) = (0, 0);
@@ -194,21 +195,21 @@ pub fn restore_at(bytes: &[u8], index: usize, max_bytes: usize) -> Result<Option
 
 /// A receipt of a record without its logs.
 pub struct ReceiptHead<'a> {
-    /// None before Byzantium.
+    /// Whether the transaction succeeded; None before Byzantium.
     pub has_succeeded: Option<bool>,
     pub cumulative_gas: u64,
     pub revert_data: &'a [u8],
     pub logs: u64,
 }
 
-/// A log of a record; its bytes are not copied.
+/// A log of a stored receipts record, which borrows the bytes of the record.
 pub struct StoredLog<'a> {
     /// Index of the transaction in the block.
     pub transaction: usize,
     /// Index of the log in the block.
     pub index: u64,
     pub address: &'a [u8],
-    /// 32 bytes for each topic.
+    /// The topics of the log, 32 bytes each.
     pub topics: &'a [u8],
     pub data: &'a [u8],
 }
@@ -234,7 +235,7 @@ fn read_log<'a>(reader: &mut Reader<'a>) -> Result<(&'a [u8], &'a [u8], &'a [u8]
     Ok((address, reader.take(topics * 32)?, reader.bytes()?))
 }
 
-/// Visit the receipts of a record without their logs.
+/// Visit the receipts of a stored record without their logs.
 pub fn visit_heads<'a>(bytes: &'a [u8], mut see: impl FnMut(ReceiptHead<'a>)) -> Result<()> {
     let mut reader = Reader(bytes);
     while !reader.0.is_empty() {
@@ -247,7 +248,7 @@ pub fn visit_heads<'a>(bytes: &'a [u8], mut see: impl FnMut(ReceiptHead<'a>)) ->
     Ok(())
 }
 
-/// Visit the logs of a record.
+/// Visit the logs of a stored receipts record.
 pub fn visit_logs<'a>(bytes: &'a [u8], mut see: impl FnMut(StoredLog<'a>)) -> Result<()> {
     let mut reader = Reader(bytes);
     let (mut transaction, mut index) = (0, 0);

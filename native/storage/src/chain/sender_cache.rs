@@ -1,7 +1,7 @@
 //! Cache of senders by transaction hash. A node sees a transaction several times: in gossip, pool, proposal and block.
 //! A recovery takes fifty times as long as a lookup.
 //!
-//! Fixed size, four-way set-associative; the oldest entry of a set is evicted.
+//! The cache has a fixed size and is four-way set-associative. In a full set, the oldest entry is evicted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use alloy_primitives::{Address, B256};
 
 use ophion_primitives::errors::Result;
 
-/// 65,536 senders in 3.6 MB, allocated with the first transaction.
+/// Number of sets. The cache holds 65,536 senders in 3.6 MB, allocated with the first transaction.
 const SETS: usize = 1 << 14;
 const PLACES: usize = 4;
 
@@ -29,8 +29,8 @@ impl Senders {
         Senders { sets: (0..sets).map(|_| Mutex::default()).collect() }
     }
 
-    /// The cache set of a hash. Hashes are evenly distributed. An attacker that makes hashes collide evicts only
-    /// entries of the same set, and must make this node recover one sender for each.
+    /// Return the cache set of a hash. An attacker that makes hashes collide evicts only entries of the same set, and
+    /// must make this node recover one sender for each eviction.
     fn set(&self, hash: &B256) -> std::sync::MutexGuard<'_, Set> {
         let number = u64::from_be_bytes(*hash.first_chunk().expect("a hash has 32 bytes")) as usize;
         self.sets[number % self.sets.len()].lock().unwrap_or_else(PoisonError::into_inner)
@@ -54,7 +54,7 @@ impl Senders {
 static SENDERS: LazyLock<Senders> = LazyLock::new(|| Senders::new(SETS));
 static RECOVERED: AtomicU64 = AtomicU64::new(0);
 
-/// Sender of a transaction: cached, or computed by `recover`.
+/// Return the sender of a transaction from the cache, or compute it with `recover`.
 pub fn sender_of(hash: B256, recover: impl FnOnce() -> Result<Address>) -> Result<Address> {
     if let Some(sender) = SENDERS.get(&hash) {
         return Ok(sender);
@@ -67,7 +67,7 @@ fn remember(hash: B256, sender: Address) {
     SENDERS.put(hash, sender);
 }
 
-/// Same as `sender_of` for many transactions. `recover` gets the indexes of unknown hashes.
+/// Return the senders of many transactions. `recover` gets the indexes of unknown hashes.
 pub fn senders_of(hashes: &[B256], recover: impl FnOnce(&[usize]) -> Vec<Result<Address>>) -> Vec<Result<Address>> {
     let known: Vec<Option<Address>> = hashes.iter().map(|hash| SENDERS.get(hash)).collect();
     let unknown: Vec<usize> = (0..hashes.len()).filter(|place| known[*place].is_none()).collect();
@@ -79,7 +79,7 @@ pub fn senders_of(hashes: &[B256], recover: impl FnOnce(&[usize]) -> Vec<Result<
     hashes.iter().zip(known).map(sender).collect()
 }
 
-/// Number of cache misses.
+/// Return the number of cache misses.
 pub fn recovered() -> u64 {
     RECOVERED.load(Ordering::Relaxed)
 }

@@ -1,16 +1,16 @@
-//! Merges the layers of uncommitted blocks, so that a state on many such blocks is read as fast as one on a few.
+//! Merges the layers of uncommitted blocks, so that reads stay fast on a state with many layers.
 
 use std::sync::Arc;
 
 use super::view::{Layer, LayerAccount, Layers};
 
-/// States with at most this number of layers stay as they are. A node that commits its blocks has fewer.
+/// Maximum number of layers that are not merged. A node that commits its blocks has fewer layers.
 const MAX_LAYERS: usize = 8;
 
-/// Merge layers until each is more than twice as large as the one above it, so that their number is logarithmic.
+/// Merge layers until each layer is more than twice as large as the layer above it, so that few layers remain.
 ///
-/// The base of a merged layer is that of its lowest part. If the flat tables reach a root inside of it, the state is
-/// read from the trie.
+/// The base of a merged layer is the base of its lowest part. If the flat tables reach a root inside of a merged layer,
+/// the state is read from the trie.
 pub fn merge_layers(layers: &Layers) -> Layers {
     if layers.len() <= MAX_LAYERS {
         return layers.clone();
@@ -65,7 +65,7 @@ mod tests {
         Some(FlatAccount { nonce, balance, code_hash, storage_root: EMPTY_ROOT })
     }
 
-    /// Address, account, whether its storage is wiped, and its slots.
+    /// Address, account, whether the account's storage is wiped, and its slots.
     type Change<'a> = (u8, Option<FlatAccount>, bool, &'a [(u64, u64)]);
 
     fn layer(base: u8, changes: &[Change]) -> Arc<Layer> {
@@ -85,7 +85,7 @@ mod tests {
         found.map(|change| change.account.map(|account| account.nonce))
     }
 
-    /// The value of a slot as `View::storage` reads it; None if the flat tables have it.
+    /// Return the value of a slot as `View::storage` reads it; None if the flat tables have the slot.
     fn slot(layers: &Layers, address: u8, slot: u64) -> Option<u64> {
         for change in layers.iter().filter_map(|layer| layer.accounts.get(&Address::repeat_byte(address))) {
             if let Some(value) = change.storage.get(&U256::from(slot)) {

@@ -29,20 +29,20 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// Whether all slots of this account are local, so that none is read from the forked chain.
+    /// Return whether all slots of this account are local, so that no slot is read from the forked chain.
     fn has_local_storage(&self, address: &Address) -> bool {
         self.accounts.get(address).is_some_and(|change| change.wiped || change.storage.contains_key(&LOCAL_STORAGE))
     }
 }
 
-/// Layers of uncommitted blocks, top first. Opening a state removes layers that the flat tables have reached, so a
-/// chain that runs ahead of its commits does not accumulate them.
+/// Layers of uncommitted blocks, top first. Opening a state removes layers that the flat tables have reached. So a
+/// chain that runs ahead of its commits does not accumulate layers.
 pub type Layers = Arc<[Arc<Layer>]>;
 
 #[derive(Clone)]
 pub struct LayerAccount {
     pub account: Option<FlatAccount>,
-    /// Whether the old storage was deleted, so that slots that are not listed are zero.
+    /// Whether the old storage was deleted. If so, slots that are not listed are zero.
     pub wiped: bool,
     pub storage: HashMap<U256, U256>,
 }
@@ -62,26 +62,26 @@ pub struct StateData {
 }
 
 impl StateData {
-    /// A state of the database.
+    /// Return a state of the database.
     pub fn at(snapshot: &Snapshot, root: B256) -> Result<Self> {
         let (trie, weight) = snapshot.trie(root)?;
         let store = Some(snapshot.inner.clone());
         Ok(StateData { store, root, trie, weight, layers: Layers::default(), public: None })
     }
 
-    /// The state after the head.
+    /// Return the state after the head.
     pub fn latest(snapshot: &Snapshot) -> Result<Self> {
         let (hash, _) = snapshot.head()?.ok_or_else(|| Error::Storage("the database is empty".into()))?;
         let (_, _, header) = snapshot.header(&hash)?.ok_or_else(|| Error::damaged("the head has no header"))?;
         StateData::at(snapshot, decode_header(header)?.state_root)
     }
 
-    /// An empty state, in a database or in memory only.
+    /// Return an empty state, in a database or in memory only.
     pub fn empty(store: Option<Arc<Database>>) -> Self {
         StateData { store, root: EMPTY_ROOT, trie: Trie::default(), weight: 0, layers: Layers::default(), public: None }
     }
 
-    /// The state of a privacy group on a public state.
+    /// Return the state of a privacy group on top of a public state.
     pub fn private(public: StateData, root: B256, trie: Trie<Account>) -> Self {
         let (store, layers) = (public.store.clone(), Layers::default());
         StateData { store, root, trie, weight: 0, layers, public: Some(Arc::new(public)) }
@@ -107,13 +107,13 @@ impl StateData {
         let (flat, layers) = if flat_root == Some(self.root) {
             (true, Layers::default())
         } else {
-            // find the layers above the flat tables; all other keys can be read from the flat tables
+            // keep only the state layers above the flat tables, because the flat tables hold all other keys
             match self.layers.iter().position(|layer| flat_root == Some(layer.base)) {
                 Some(lowest) if lowest + 1 < self.layers.len() => (true, self.layers[..=lowest].into()),
                 found => (found.is_some(), self.layers.clone()),
             }
         };
-        // a state without layers is read from trie nodes, which pruning may have deleted
+        // without layers and flat tables, the state is read from trie nodes, which pruning may have deleted
         if let Some(snapshot) = &snapshot
             && !flat
             && layers.is_empty()
@@ -135,7 +135,7 @@ impl StateData {
     }
 }
 
-/// Entries by hashed key, and the next key if there are more.
+/// Entries by hashed key, and the next key if there are more entries.
 pub type Page<T> = (Vec<(B256, T)>, Option<B256>);
 
 /// A state open for reading in one database snapshot.
@@ -150,7 +150,7 @@ pub struct View {
     pub public: Option<Box<View>>,
     /// On a development node that forks another chain: the state of that chain, below the local state.
     pub fork: Option<Arc<Fork>>,
-    /// Bytes of nodes read so far.
+    /// Bytes of trie nodes read so far.
     pub nodes_read: AtomicUsize,
 }
 
@@ -264,7 +264,7 @@ impl View {
         Ok(code)
     }
 
-    /// Account proof; value and proof of each slot.
+    /// Return the account proof, and value and proof of each slot.
     #[allow(clippy::type_complexity)]
     pub fn proof(&self, address: &Address, slots: &[U256]) -> Result<(Vec<Vec<u8>>, Vec<(U256, Vec<Vec<u8>>)>)> {
         let hash = keccak256(address);
@@ -282,7 +282,7 @@ impl View {
         Ok((account_proof, slots))
     }
 
-    /// Preimage of a hashed key, if known.
+    /// Return the preimage of a hashed key, if known.
     pub fn preimage(&self, hash: &B256) -> Result<Option<Vec<u8>>> {
         let Some(snapshot) = &self.snapshot else { return Ok(None) };
         if let Some(address) = address_of(snapshot.tables(), snapshot.txn(), hash)? {
@@ -291,7 +291,7 @@ impl View {
         Ok(snapshot.tables().preimages.get(snapshot.txn(), hash.as_slice())?.map(<[u8]>::to_vec))
     }
 
-    /// Up to `limit` accounts from a hashed key on, and the next key.
+    /// Return up to `limit` accounts from a hashed key on, and the next key.
     pub fn accounts_from(&self, start: &B256, limit: usize) -> Result<Page<FlatAccount>> {
         let mut found = Vec::new();
         let mut next = None;
@@ -323,7 +323,7 @@ impl View {
         Ok((found, next))
     }
 
-    /// Canonical block hash in this snapshot.
+    /// Return the canonical block hash in this snapshot.
     pub fn canonical_hash(&self, number: u64) -> Result<Option<B256>> {
         let found = self.snapshot.as_ref().map_or(Ok(None), |snapshot| snapshot.canonical_hash(number))?;
         match &self.fork {

@@ -20,7 +20,7 @@ pub struct Effects {
     /// Estimated memory of the state's trie nodes, in bytes.
     pub weight: usize,
     pub flat: FlatChanges,
-    /// Slot preimages by hash; `flat` has the addresses.
+    /// Slot preimages by hash. The field `flat` has the addresses.
     pub preimages: Vec<(B256, Vec<u8>)>,
     pub codes: Vec<(B256, Bytes)>,
 }

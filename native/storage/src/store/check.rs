@@ -19,16 +19,16 @@ use crate::chain::body::{Known, Tx};
 use crate::chain::receipts;
 use crate::trie::{Account, Child, EMPTY_ROOT, FlatAccount, Slot, Source, Trie, Value, stored_children};
 
-/// Mix hash of IBFT 2.0 and QBFT headers. How these headers are hashed is part of consensus, so their hash is not
-/// checked here.
+/// Mix hash of IBFT 2.0 and QBFT headers. The hash of these headers is not checked here, because consensus defines how
+/// they are hashed.
 const BFT_MIX_HASH: B256 = b256!("63746963616c2062797a616e74696e65206661756c7420746f6c6572616e6365");
 
 /// Minimum time between two progress reports.
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
-/// Trie nodes visited per step.
+/// Number of trie nodes visited per step.
 pub(super) const STRIDE: usize = 10_000;
 
-/// Called with the numbers of checked and of all entries. Returns false to stop the check.
+/// A callback that gets the numbers of checked entries and of all entries. It returns false to stop the check.
 pub type Watch<'a> = dyn FnMut(u64, u64) -> bool + Send + 'a;
 
 pub(super) struct Findings<'a> {
@@ -52,7 +52,7 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// Count checked entries. Calls `watch` no more after it has returned false.
+    /// Count checked entries. After `watch` has returned false, it is not called again.
     pub fn count(&mut self, entries: u64) {
         self.done += entries;
         if !self.is_ended && self.reported_at.is_none_or(|at| at.elapsed() > REPORT_INTERVAL) {
@@ -66,8 +66,8 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// Return at most `limit` lines of findings; empty if the database is intact. If `watch` stops the check, returns the
-/// findings so far.
+/// Return at most `limit` lines of findings; the list is empty if the database is intact. If `watch` stops the check,
+/// this returns the findings so far.
 pub fn check<'a>(snapshot: &Snapshot, limit: usize, watch: &'a mut Watch<'a>) -> Result<Vec<String>> {
     let Some((head, number)) = snapshot.head()? else { return Ok(Vec::new()) };
     let tables = snapshot.tables();
@@ -232,7 +232,7 @@ fn check_preimages(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Result<(
 }
 
 fn check_state(snapshot: &Snapshot, root: B256, findings: &mut Findings<'_>) -> Result<()> {
-    // reads the id from the database, not from the cache
+    // read the id of the root from the database, because the cache may hide damage
     let Some(id) = root_id(snapshot.tables(), snapshot.txn(), &root).ok().flatten() else {
         findings.add(format!("state {root} of the head is not listed"));
         return Ok(());
@@ -314,7 +314,7 @@ fn check_account(
     Ok(())
 }
 
-/// Check that every stored node has the hash in its parent.
+/// Check that every stored node has the hash that its parent records.
 pub(super) fn check_nodes<V: Value>(nodes: &Nodes<'_>, trie: &Trie<V>, what: &str, findings: &mut Findings<'_>) {
     let Some(Child::Stored { hash, id }) = &trie.root else { return };
     let mut open = vec![(*hash, *id)];
@@ -351,7 +351,7 @@ mod tests {
         let mut findings = Findings::new(1, 9, watch);
         let mut ended = Vec::new();
         for _ in 0..4 {
-            findings.reported_at = None; // forces a progress report
+            findings.reported_at = None; // without an earlier report, `count` reports progress at once
             findings.count(1);
             ended.push(findings.are_over());
         }

@@ -15,7 +15,7 @@ use crate::trie::Account;
 /// Repair hint shown to the operator.
 const ANEW: &str = "`ophion privacy rebuild` makes private states anew";
 
-/// Number of entries to check.
+/// Return the number of entries to check.
 pub fn entries(snapshot: &Snapshot) -> Result<u64> {
     let Tables { private_code, private_receipts, private_groups, .. } = snapshot.tables();
     [private_code, private_receipts, private_groups]
@@ -64,7 +64,7 @@ fn check_completeness(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Resul
         if findings.are_over() {
             break;
         }
-        // empty states have no root node
+        // skip empty states, which have no root node
         if let Some(id) = record.get(..8).map(number).filter(|id| *id != 0) {
             reach.add_root(id);
         }

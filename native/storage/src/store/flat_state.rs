@@ -1,7 +1,7 @@
 //! Flat state: accounts and storage of the head's state, one lookup each.
 //!
 //! An account record holds its address, because the trie has only the hash of the address. When the account is deleted,
-//! the address moves to the preimages table, where older states need it.
+//! the address moves to the preimages table, because older states need it.
 
 use alloy_primitives::map::{B256Map, HashMap};
 use alloy_primitives::{Address, B256, U256};
@@ -12,7 +12,7 @@ use super::records::Nodes;
 use super::tables::Tables;
 use crate::trie::{Account, FlatAccount, Slot, Trie};
 
-/// New value of an account.
+/// New value of an account in the flat tables.
 #[derive(Clone, Copy)]
 pub struct AccountChange {
     /// Address of the account; None if only the hash is known.
@@ -61,7 +61,7 @@ impl FlatChanges {
         Ok(changes)
     }
 
-    /// Store addresses of created accounts, because these changes may be applied later.
+    /// Store the addresses of created accounts, because these changes may be applied later.
     pub fn note_addresses(&self, txn: &mut RwTxn<'_>, tables: &Tables) -> Result<()> {
         for (hash, change) in &self.accounts {
             if let AccountChange { address: Some(address), account: Some(_) } = change
@@ -106,7 +106,7 @@ impl FlatChanges {
     }
 }
 
-/// Address of an account hash, if known.
+/// Return the address of an account hash, if known.
 pub fn address_of(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option<Address>> {
     if let Some(row) = tables.accounts.get(txn, hash.as_slice())?
         && let (_, Some(address)) = FlatAccount::restore_whole(row)?

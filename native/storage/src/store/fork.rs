@@ -1,9 +1,8 @@
 //! The state of another chain, below the local state of a development node that forks it.
 //!
-//! `View` reads local changes first. Keys that they lack are read here, and `fetch` requests unknown keys from the
-//! source.
-//! Local changes never enter `Known`. Two kinds of records distinguish a local deletion from a key that was never
-//! changed:
+//! `View` reads local changes first. Keys without a local change are read here, and `fetch` requests unknown keys from
+//! the source. Local changes never enter `Known`. Two kinds of records distinguish a local deletion from a key that was
+//! never changed:
 //!
 //! - a slot that was set to zero stays in the storage trie, with the value zero;
 //! - an account that was deleted or created has the slot `LOCAL_STORAGE`: its other slots do not come from the source.
@@ -32,11 +31,11 @@ pub enum Missing {
     BlockHash(u64),
 }
 
-/// Behaviour of a read of a missing key in this thread.
+/// What a read of a missing key does in this thread.
 enum Mode {
     /// Fetch the key and continue.
     Fetch,
-    /// Return zero.
+    /// Return zero for the key.
     Zero,
     /// Return zero and note the key.
     Collect(Vec<Missing>),
@@ -79,12 +78,12 @@ impl Fork {
         self.read(Missing::Slot(*address, *slot), known).map(Option::unwrap_or_default)
     }
 
-    /// Code of an account that was read before.
+    /// Return the code of an account that was read before.
     pub fn code(&self, hash: &B256) -> Option<Bytecode> {
         self.known.read().expect("no panic while locked").codes.get(hash).cloned()
     }
 
-    /// Hash of a block up to the forked block.
+    /// Return the hash of a block up to the forked block.
     pub fn block_hash(&self, number: u64) -> Result<Option<B256>> {
         if number > self.number {
             return Ok(None);
@@ -127,7 +126,7 @@ impl Fork {
         self.known.write().expect("no panic while locked").storage.insert((address, slot), value);
     }
 
-    /// Adds code; returns its hash.
+    /// Add contract code to the known state of the fork. Returns the hash of the code.
     pub fn add_code(&self, code: Bytes) -> B256 {
         if code.is_empty() {
             return KECCAK256_EMPTY;
@@ -161,8 +160,8 @@ fn within<T>(mode: Mode, work: impl FnOnce() -> T) -> (T, Mode) {
     (done, MODE.replace(before))
 }
 
-/// Run with zero for every missing key. For system contracts, which overwrite slots of a ring buffer without reading
-/// the old values.
+/// Run `work` with zero for every missing key. System contracts use this, because they overwrite slots of a ring buffer
+/// without reading the old values.
 pub fn without_fetching<T>(work: impl FnOnce() -> T) -> T {
     if MODE.with_borrow(|mode| matches!(mode, Mode::Collect(_))) {
         return work();
@@ -170,7 +169,7 @@ pub fn without_fetching<T>(work: impl FnOnce() -> T) -> T {
     within(Mode::Zero, work).0
 }
 
-/// Run with zero for every missing key. Also returns the missing keys.
+/// Run `work` with zero for every missing key. Returns the missing keys too.
 pub fn collecting<T>(work: impl FnOnce() -> T) -> (T, Vec<Missing>) {
     match within(Mode::Collect(Vec::new()), work) {
         (done, Mode::Collect(keys)) => (done, keys),

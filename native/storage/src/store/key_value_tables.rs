@@ -11,8 +11,8 @@
 //! | handed   | key of a payload                      | payload handed over to a new member of a flexible group    |
 //! | unmarked | kind (1), id or enclave key           | items without a marker, and known senders (`ophion/enclave/unmarked.py`) |
 //!
-//! The tables are created when a database is opened for writing. A database of an older version lacks them; then reads
-//! return no rows.
+//! Numbers in parentheses are sizes in bytes. The tables are created when a database is opened for writing. A database
+//! of an older version lacks them; reads of these tables then return no rows.
 
 use alloy_primitives::B256;
 use heed::{RoTxn, RwTxn};
@@ -23,14 +23,14 @@ use super::private::note_late;
 use super::snapshot::Snapshot;
 use super::tables::ROW_TABLES;
 
-/// Indices of the payload tables. A payload written there after its marker was processed is also recorded as late, for
-/// the private transaction processor.
+/// Indices of the two payload tables in `ROW_TABLES`. If a payload arrives after its marker was processed, it is also
+/// recorded as late, for the private transaction processor.
 const LATE: [usize; 2] = [0, 6];
 
-/// Table, key, value; None deletes the row.
+/// A change of a database row: table, key and value. The value None deletes the row.
 pub type Change<'a> = (&'a str, &'a [u8], Option<&'a [u8]>);
 
-/// A row: key and value.
+/// A database row: key and value.
 pub type Row<'t> = (&'t [u8], &'t [u8]);
 
 fn place(name: &str) -> Result<usize> {
@@ -39,7 +39,7 @@ fn place(name: &str) -> Result<usize> {
 }
 
 impl Database {
-    /// Change rows in one transaction.
+    /// Change rows of key-value tables in one database transaction.
     pub fn write_rows(&self, changes: &[Change<'_>]) -> Result<()> {
         self.write_alone(|txn, _| self.put_rows(txn, changes))
     }
@@ -56,7 +56,7 @@ impl Database {
         })
     }
 
-    /// Change rows as part of a larger transaction.
+    /// Change rows of key-value tables as part of a larger database transaction.
     pub(super) fn put_rows(&self, txn: &mut RwTxn<'_>, changes: &[Change<'_>]) -> Result<()> {
         for (name, key, value) in changes {
             let place = place(name)?;
@@ -79,7 +79,7 @@ impl Database {
         Ok(())
     }
 
-    /// Return whether one of the two tables holds a payload.
+    /// Return whether one of the two payload tables holds a payload.
     pub(super) fn has_payload(&self, txn: &RoTxn<'_>, key: &B256) -> Result<bool> {
         for table in LATE.iter().filter_map(|place| self.row_tables[*place]) {
             if table.get(txn, key.as_slice())?.is_some() {
@@ -98,11 +98,11 @@ impl Snapshot {
         }
     }
 
-    /// Up to `limit` rows whose key starts with `prefix`, in order, from the first key above `after`.
+    /// Return up to `limit` rows in order whose key starts with `prefix` and is above `after`.
     pub fn rows(&self, table: &str, prefix: &[u8], after: &[u8], limit: usize) -> Result<Vec<Row<'_>>> {
         let Some(table) = self.inner.row_tables[place(table)?] else { return Ok(Vec::new()) };
         let mut found = Vec::new();
-        // LMDB rejects empty keys
+        // the start key has at least one byte, because LMDB rejects empty keys
         for row in table.from(self.txn(), prefix.max(after).max(&[0]))? {
             let (key, value) = row?;
             if found.len() >= limit || !key.starts_with(prefix) {
@@ -115,7 +115,7 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// The last row whose key starts with `prefix`.
+    /// Return the last row whose key starts with `prefix`.
     pub fn last_row(&self, table: &str, prefix: &[u8]) -> Result<Option<Row<'_>>> {
         match self.inner.row_tables[place(table)?] {
             Some(table) => table.last_with_prefix(self.txn(), prefix),
@@ -123,7 +123,7 @@ impl Snapshot {
         }
     }
 
-    /// Name, entries and bytes of non-empty tables.
+    /// Return name, entries and bytes of non-empty tables.
     pub(super) fn rows_usage(&self) -> Result<Vec<(String, u64, u64)>> {
         let mut used = Vec::new();
         for (name, table) in ROW_TABLES.iter().zip(self.inner.row_tables) {

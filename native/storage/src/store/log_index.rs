@@ -2,8 +2,8 @@
 
 use crate::chain::receipts::ReceiptData;
 
-/// Eight-byte hash of an address or topic. Collisions are harmless: the index only finds candidates, and the receipts
-/// decide.
+/// Return an eight-byte hash of an address or topic, for the log index. Collisions are harmless: the index only finds
+/// candidates, and the receipts decide.
 pub fn fold(value: &[u8]) -> u64 {
     value.chunks(8).fold(0x9e37_79b9_7f4a_7c15, |state: u64, chunk| {
         let mut word = [0u8; 8];
@@ -12,7 +12,7 @@ pub fn fold(value: &[u8]) -> u64 {
     })
 }
 
-/// All index entries of a block's receipts.
+/// Return the log index hashes of all addresses and topics in a block's receipts.
 pub fn folds(receipts: &[ReceiptData]) -> Vec<u64> {
     let mut found = Vec::new();
     for log in receipts.iter().flat_map(|receipt| &receipt.logs) {

@@ -5,11 +5,11 @@ use ophion_primitives::errors::Result;
 use super::records::Nodes;
 use crate::trie::{Account, Slot, references};
 
-/// Ids per chunk.
+/// Number of node ids per chunk.
 const CHUNK: u64 = 1 << 16;
 type Chunk = [u64; CHUNK as usize / 64];
 
-/// A set of ids: one bit each, in chunks allocated on demand.
+/// A set of ids with one bit per id, in chunks allocated on demand.
 #[derive(Default)]
 pub struct Marks {
     chunks: Vec<Option<Box<Chunk>>>,
@@ -17,7 +17,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Add an id. Returns false if it was present.
+    /// Add an id. Returns false if the set already contains it.
     fn insert(&mut self, id: u64) -> bool {
         let at = (id / CHUNK) as usize;
         if at >= self.chunks.len() {
@@ -51,7 +51,7 @@ enum Kind {
 #[derive(Default)]
 pub struct Reach {
     visited: Marks,
-    /// Visited nodes, and earlier versions on which their deltas are based.
+    /// Visited nodes, and the earlier versions on which their deltas are based.
     pub needed: Marks,
     open: Vec<(u64, Kind)>,
 }
@@ -61,12 +61,12 @@ impl Reach {
         self.open.push((id, Kind::State));
     }
 
-    /// Whether everything has been visited.
+    /// Return whether all reachable nodes have been visited.
     pub fn is_complete(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Visit up to `max` nodes. Returns false at the end. If a node cannot be read, the error has the id of the node.
+    /// Visit up to `max` nodes. Returns false at the end. If a node cannot be read, the error contains its id.
     pub fn advance(&mut self, nodes: &Nodes<'_>, max: usize) -> Result<bool> {
         let (mut own, mut below) = (Vec::new(), Vec::new());
         for _ in 0..max {

@@ -19,7 +19,7 @@ impl NodeWriter {
         NodeWriter { table, next, buffer: Vec::new() }
     }
 
-    /// A saver that can also read stored and collected nodes.
+    /// Return a saver that can also read stored and collected nodes.
     pub(super) fn beside<'a>(&'a mut self, txn: &'a RoTxn<'a>) -> impl Saver + 'a {
         NodeSaver { nodes: Nodes { table: self.table, txn }, writer: self }
     }

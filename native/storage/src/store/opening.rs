@@ -9,15 +9,15 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::tables::{ROW_TABLES, RowTables, Table, Tables, meta};
 
-/// Virtual size of the memory map. The map is larger for large files, and is halved until the system accepts it. Only
-/// used pages take memory or disk.
+/// Virtual size of the memory map. Large files get a larger map, and the size is halved until the system accepts it.
+/// Only used pages take memory or disk.
 const MAP_SIZE: usize = 1 << 38;
 const MAP_GROWTH_FACTOR: usize = 4;
 const MIN_MAP_BYTES: usize = 1 << 30;
-/// An LMDB file begins with two meta pages. A shorter file is incomplete.
+/// Size of the two meta pages at the start of an LMDB file. A shorter file is incomplete.
 const TWO_PAGES: u64 = 8192;
 
-/// The environment with its tables.
+/// The open LMDB environment with its tables.
 pub type Opened = (Env<WithoutTls>, Tables, RowTables);
 
 /// Open the environment and its tables. With `create`, missing tables are created.
@@ -28,7 +28,8 @@ pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result
     if create && !read_only {
         std::fs::create_dir_all(path).map_err(|cause| Error::Storage(format!("cannot create {place}: {cause}")))?;
         if length.is_some_and(|length| length < TWO_PAGES) {
-            // the disk was full, or the process was killed before any data was stored: start with an empty file
+            // the process was killed, or the disk was full, before the process stored any data: start with an empty
+            // file
             let emptied = std::fs::OpenOptions::new().write(true).open(&file).and_then(|file| file.set_len(0));
             emptied.map_err(|cause| Error::Storage(format!("cannot write {}: {cause}", file.display())))?;
         }
@@ -106,7 +107,7 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
                     None => lost.push(*name),
                 }
             }
-            // tables are created together, so if only some exist, the others were lost
+            // the program creates all tables together, so a database with only some tables has lost the others
             if made.is_some() || (!lost.is_empty() && !databases.is_empty()) {
                 refuse_lost(&lost)?;
             }
@@ -118,8 +119,7 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
             let layout = databases[Tables::META].get(txn, meta::LAYOUT)?;
             let is_older = layout.is_some_and(|layout| meta::OLDER_LAYOUTS.contains(&layout));
             if made != Some(Tables::NAMES.len()) || is_older {
-                // existing rows stay unchanged; because of the new version, older programs report that they cannot read
-                // this database
+                // existing rows stay unchanged. The new version number makes older programs refuse this database.
                 databases[Tables::META].put(txn, meta::LAYOUT, meta::LAYOUT_VERSION)?;
                 databases[Tables::META].put(txn, meta::TABLES, &[Tables::NAMES.len() as u8])?;
             }
@@ -129,7 +129,7 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
     Ok(Tables::of(databases.map(table)))
 }
 
-/// Number of tables with which the database was created.
+/// Return the number of tables with which the database was created.
 fn tables_made(record: Option<&[u8]>) -> usize {
     let count = record.and_then(|record| record.first()).map_or(Tables::FIRST, |count| usize::from(*count));
     count.min(Tables::NAMES.len())
@@ -176,7 +176,8 @@ fn open_tables(env: &Env<WithoutTls>) -> Result<Option<Tables>> {
     })
 }
 
-/// Tables of other packages. Missing tables are created, because a lost table looks the same as an older database.
+/// Open the tables of other packages. Missing tables are created, because a lost table looks the same as an older
+/// database.
 fn row_tables(env: &Env<WithoutTls>, read_only: bool) -> Result<RowTables> {
     let mut found: RowTables = [None; ROW_TABLES.len()];
     if read_only {
@@ -217,8 +218,8 @@ fn check_layout(env: &Env<WithoutTls>, tables: &Tables) -> Result<()> {
     }
 }
 
-/// Print an explanation on SIGBUS. The file is mapped, so a truncated file or a failing disk kills the process. An
-/// existing handler stays.
+/// Print an explanation on SIGBUS. A truncated file or a failing disk kills the process with SIGBUS, because the file
+/// is memory-mapped. An existing handler stays.
 fn explain_bus_errors() {
     static ONCE: Once = Once::new();
     extern "C" fn explain(_: libc::c_int) {
@@ -231,7 +232,7 @@ fn explain_bus_errors() {
         }
     }
     ONCE.call_once(|| {
-        // SAFETY: sigaction with local structures; the handler is async-signal-safe.
+        // SAFETY: sigaction gets local structures, and the handler is async-signal-safe.
         unsafe {
             let mut now: libc::sigaction = std::mem::zeroed();
             if libc::sigaction(libc::SIGBUS, std::ptr::null(), &mut now) == 0 && now.sa_sigaction == libc::SIG_DFL {
@@ -248,7 +249,7 @@ fn explain_bus_errors() {
 mod tests {
     use super::*;
 
-    /// A database with only these tables, as an older version created it.
+    /// Create a database with only these tables, like an older version.
     fn older(name: &str, tables: &[&str]) -> std::path::PathBuf {
         let path = std::env::temp_dir().join(format!("ophion-opening-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);

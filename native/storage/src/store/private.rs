@@ -24,7 +24,7 @@ use crate::trie::{Account, Child, EMPTY_ROOT, Trie, save_root};
 pub enum PrivateStatus {
     Failed = 0,
     Succeeded = 1,
-    /// Not run: wrong nonce, signature or group.
+    /// The transaction did not run, because its nonce, signature or group is wrong.
     Invalid = 2,
 }
 
@@ -38,7 +38,7 @@ pub struct PrivateReceipt {
     pub payload_key: B256,
     /// Position of the marker in its block.
     pub index: u32,
-    /// Hash of the private transaction; zero if it was unreadable.
+    /// Hash of the private transaction; zero if the transaction was unreadable.
     pub hash: B256,
     pub sender: Address,
     pub to: Option<Address>,
@@ -61,7 +61,7 @@ pub struct GroupStates {
     pub number: u64,
     /// Marker of each transaction, and the state root after the transaction.
     pub roots: Vec<(B256, B256)>,
-    /// State after the last transaction.
+    /// State of the group after the last transaction.
     pub trie: Trie<Account>,
 }
 
@@ -74,14 +74,14 @@ pub struct Marker {
     pub hash: B256,
 }
 
-/// All rows that one step of the private transaction processor writes.
+/// All database rows that one step of the private transaction processor writes.
 #[derive(Default)]
 pub struct PrivateWrites {
     pub states: Vec<GroupStates>,
     pub receipts: Vec<(B256, B256, PrivateReceipt)>,
     pub markers: Vec<Marker>,
     pub codes: Vec<(B256, Bytes)>,
-    /// Last processed block; with None, the stored value stays.
+    /// Last processed block. With None, the stored value stays.
     pub followed: Option<(B256, u64)>,
     /// Late payloads that have been processed.
     pub settled: Vec<B256>,
@@ -185,9 +185,9 @@ fn receipt_key(block: &B256, marker: &B256) -> [u8; 64] {
 }
 
 impl Database {
-    /// Write one step of the private transaction processor, in one transaction.
+    /// Write one step of the private transaction processor, in one database transaction.
     pub fn commit_private(self: &Arc<Self>, writes: &PrivateWrites) -> Result<()> {
-        // nodes get ids before the write succeeds, so after a failure no further write may refer to them
+        // stop after a failed write: nodes already have ids, and no later write may refer to ids that were not written
         self.write_or_stop(|txn| self.write_private(txn, writes))
     }
 
@@ -233,8 +233,8 @@ impl Database {
         Ok(())
     }
 
-    /// Record payloads that arrived after the processor looked for them but before this write. Without this record,
-    /// such payloads would never run.
+    /// Record payloads that arrived after the processor looked for them and before this write. Without this record,
+    /// these payloads would never run.
     fn note_those_just_come(&self, txn: &mut RwTxn<'_>, writes: &PrivateWrites) -> Result<()> {
         let run: HashSet<(&B256, &B256)> = writes.receipts.iter().map(|(block, marker, _)| (block, marker)).collect();
         for marker in writes.markers.iter().filter(|marker| !run.contains(&(&marker.block, &marker.hash))) {
@@ -274,18 +274,18 @@ pub struct GroupState {
 }
 
 impl Snapshot {
-    /// Source of private trie nodes.
+    /// Return the source of private trie nodes.
     pub(crate) fn private_nodes(&self) -> Nodes<'_> {
         Nodes { table: self.tables().private_nodes, txn: self.txn() }
     }
 
-    /// Last block processed for private transactions.
+    /// Return the last block processed for private transactions.
     pub fn followed(&self) -> Result<Option<(B256, u64)>> {
         let mark = self.tables().meta.get(self.txn(), meta::FOLLOWED)?;
         Ok(mark.map(|mark| (B256::from_slice(&mark[..32]), number(&mark[32..]))))
     }
 
-    /// Latest state of a group in canonical blocks up to a number; None if the group has no state yet.
+    /// Return the latest state of a group in canonical blocks up to a number; None if the group has no state yet.
     pub fn group_state(&self, group: &B256, up_to: u64) -> Result<Option<GroupState>> {
         let mut key = group_key(group, up_to, &B256::repeat_byte(0xff));
         let mut found = self.tables().private_groups.up_to(self.txn(), &key)?;
@@ -300,13 +300,13 @@ impl Snapshot {
         Ok(None)
     }
 
-    /// Marker and root of each transaction of a group in a block.
+    /// Return marker and root of each transaction of a group in a block.
     pub fn group_roots(&self, group: &B256, at: u64, block: &B256) -> Result<Vec<(B256, B256)>> {
         let record = self.tables().private_groups.get(self.txn(), &group_key(group, at, block))?;
         Ok(record.map(roots_of).unwrap_or_default())
     }
 
-    /// Canonical blocks from a number on with transactions of a group.
+    /// Return the canonical blocks from a number on with transactions of a group.
     pub fn group_blocks(&self, group: &B256, from: u64, max: usize) -> Result<Vec<(u64, B256)>> {
         let mut found = Vec::new();
         for entry in self.tables().private_groups.from(self.txn(), &group_key(group, from, &B256::ZERO))? {
@@ -321,7 +321,7 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// All groups with a state, from an id on.
+    /// Return all groups with a state, from an id on.
     pub fn groups_from(&self, start: &B256, max: usize) -> Result<Vec<B256>> {
         let mut found: Vec<B256> = Vec::new();
         let mut at = group_key(start, 0, &B256::ZERO);
@@ -339,7 +339,7 @@ impl Snapshot {
         record.map(PrivateReceipt::restore).transpose()
     }
 
-    /// Canonical markers of a payload: number, index, block hash and marker hash.
+    /// Return the canonical markers of a payload: number, index, block hash and marker hash.
     pub fn markers_of(&self, payload_key: &B256) -> Result<Vec<Marker>> {
         let mut found = Vec::new();
         for entry in self.tables().private_markers.prefix(self.txn(), payload_key.as_slice())? {
@@ -363,10 +363,10 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Payloads whose canonical markers have no result yet, from a key on, and the next key.
+    /// Return payloads whose canonical markers have no result yet, from a key on, and the next key.
     pub fn unread(&self, start: &[u8], max: usize) -> Result<(Vec<B256>, Option<Vec<u8>>)> {
         let mut found = Vec::new();
-        // LMDB rejects empty keys
+        // the start key has at least one byte, because LMDB rejects empty keys
         for entry in self.tables().private_markers.from(self.txn(), start.max(&[0]))? {
             let (key, value) = entry?;
             if found.len() == max {
@@ -386,9 +386,9 @@ impl Snapshot {
         Ok((found, None))
     }
 
-    /// Payloads that arrived after their markers were processed, from a key on.
+    /// Return payloads that arrived after their markers were processed, from a key on.
     pub fn late(&self, start: &[u8], max: usize) -> Result<Vec<B256>> {
-        // LMDB rejects empty keys
+        // the start key has at least one byte, because LMDB rejects empty keys
         let entries = self.tables().private_late.from(self.txn(), start.max(&[0]))?;
         entries.take(max).map(|entry| Ok(B256::from_slice(&entry?.0[..32]))).collect()
     }

@@ -6,7 +6,9 @@
 //! mark     mark every node that the remaining states reach                short read transactions
 //! sweep    delete unmarked nodes written before marking started           short write transactions
 //! ```
-//! The database is consistent at every moment: every listed state is complete, and the next round deletes nodes that this one misses. Blocks may be written meanwhile. They build on listed states, whose nodes are marked, including the versions that their deltas need. Nodes of new blocks have higher ids than the deleted ones.
+//! The database is consistent at every moment: every listed state is complete, and the next round deletes nodes that
+//! this round misses. Blocks may be written meanwhile. They build on listed states, whose nodes are marked, including
+//! the versions that their deltas need. Nodes of new blocks have higher ids than all deleted nodes.
 
 use std::sync::Arc;
 
@@ -24,19 +26,19 @@ use super::tables::meta;
 /// A key greater than every root and every id.
 const END: &[u8] = &[0xff; 33];
 
-/// Repack a range only if this frees at least one byte in `WORTH`; otherwise leave the range to a later round. Most
+/// Repack a range only if this frees at least 1/`WORTH` of its bytes; otherwise leave the range to a later round. Most
 /// deleted nodes are near the oldest stored state. Repacking older ranges would copy much and free little.
 const WORTH: usize = 8;
 
-/// One pruning round. Call its steps in order, each until it returns false.
+/// One pruning round. Call `forget`, `mark` and `sweep` in this order, each until it returns false.
 pub struct Pruning {
     database: Arc<Database>,
-    /// States of blocks from this number on stay.
+    /// Number of the oldest block whose state stays.
     oldest: u64,
     kept: B256Set,
     forget_from: Vec<u8>,
     reach: Option<Reach>,
-    /// Nodes with this id or a higher id were written after marking started.
+    /// The first node id that was assigned after marking started.
     bound: u64,
     sweep_from: Vec<u8>,
     pub forgotten: u64,
@@ -48,8 +50,8 @@ impl Pruning {
         let snapshot = database.snapshot()?;
         let mut kept = B256Set::default();
         let head = snapshot.head()?.map_or(0, |(_, number)| number);
-        // the genesis state always stays; roots of recent blocks are collected here, because root records of older
-        // versions have no block number
+        // keep the genesis state and the states of recent blocks. List their roots here: root records of older versions
+        // have no block number.
         for at in std::iter::once(0).chain(oldest.min(head)..=head) {
             kept.insert(state_root(&snapshot, at)?);
         }
@@ -66,7 +68,7 @@ impl Pruning {
         })
     }
 
-    /// Check up to `max` states. Returns false at the end.
+    /// Check up to `max` states and delete old roots. Returns false when all states are checked.
     pub fn forget(&mut self, max: usize) -> Result<bool> {
         let (oldest, kept) = (self.oldest, &self.kept);
         let mut forgotten = 0;
@@ -82,7 +84,7 @@ impl Pruning {
         Ok(next.map(|next| self.forget_from = next).is_some())
     }
 
-    /// Visit up to `max` nodes. Returns false at the end.
+    /// Visit up to `max` nodes and mark them. Returns false when all nodes are visited.
     pub fn mark(&mut self, max: usize) -> Result<bool> {
         let snapshot = self.database.snapshot()?;
         if self.reach.is_none() {
@@ -97,7 +99,7 @@ impl Pruning {
         reach.advance(&snapshot.nodes(), max)
     }
 
-    /// Check up to `max` nodes and delete the unmarked nodes. Returns false at the end.
+    /// Check up to `max` nodes and delete the unmarked nodes. Returns false when all nodes are checked.
     pub fn sweep(&mut self, max: usize) -> Result<bool> {
         let Some(Reach { needed, .. }) = self.reach.as_ref().filter(|reach| reach.is_complete()) else {
             return Err(Error::Storage("sweep called before mark has finished".into()));
@@ -110,7 +112,7 @@ impl Pruning {
         Ok(next.map(|next| self.sweep_from = next).is_some())
     }
 
-    /// Number of marked nodes, which stay.
+    /// Return the number of marked nodes, which stay.
     pub fn marked(&self) -> u64 {
         self.reach.as_ref().map_or(0, |reach| reach.needed.count())
     }

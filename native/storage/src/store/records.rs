@@ -25,7 +25,7 @@ impl<'t> Nodes<'t> {
         found.ok_or_else(|| Error::damaged(format!("trie node {id} is missing")))
     }
 
-    /// Same as `load`. Also calls `earlier` with the id of each further row that the node needs.
+    /// Load a node like `load`, and call `earlier` with the id of each further row that the node needs.
     pub fn load_all<T>(&self, id: u64, earlier: impl FnMut(u64), read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         load(id, |id| self.row(id), earlier, |whole, _| read(whole))
     }
@@ -41,7 +41,7 @@ pub fn number(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_be_bytes)
 }
 
-/// Hash and number of the head.
+/// Return hash and number of the head.
 pub fn head(tables: &Tables, txn: &RoTxn<'_>) -> Result<Option<(B256, u64)>> {
     let head = tables.meta.get(txn, meta::HEAD)?;
     Ok(head.map(|head| (B256::from_slice(&head[..32]), number(&head[32..]))))
@@ -58,8 +58,8 @@ pub fn decode_header(rlp: &[u8]) -> Result<Header> {
 const FIELDS_UP_TO_BASE_FEE: usize = 16;
 const GAPPED_FIELDS: usize = 18;
 
-/// Split a Cancun header of 18 fields, as some versions of Besu write it: without a withdrawals root, and with the two
-/// blob gas fields directly after the base fee. Returns the fields up to the base fee, and the two blob gas fields.
+/// Split a Cancun header of 18 fields that some versions of Besu write. It has no withdrawals root, and the two blob
+/// gas fields follow the base fee directly. Returns the fields up to the base fee, and the two blob gas fields.
 fn split_gapped(mut rlp: &[u8]) -> Option<(&[u8], &[u8])> {
     let payload = alloy_rlp::Header::decode_bytes(&mut rlp, true).ok()?;
     let mut rest = payload;
@@ -89,7 +89,7 @@ fn decode_gapped(fields: &[u8], mut tail: &[u8]) -> alloy_rlp::Result<Header> {
 /// Offset of the RLP in a `headers` record.
 pub const HEADER_AT: usize = 8 + 32 + 16;
 
-/// Number, total difficulty and RLP of a header.
+/// Return number, total difficulty and RLP of a header.
 pub fn read_header<'t>(tables: &Tables, txn: &'t RoTxn<'_>, hash: &B256) -> Result<Option<(u64, U256, &'t [u8])>> {
     match tables.headers.get(txn, hash.as_slice())? {
         Some(record) if record.len() > HEADER_AT => {
@@ -110,14 +110,14 @@ pub fn read_body(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option
     Ok(Some(body.with_known(known)))
 }
 
-/// Hashes and senders of a stored body, and its RLP.
+/// Return hashes and senders of a stored body, and the body's RLP.
 pub fn split_body<'t>(record: &'t [u8], hash: &B256) -> Result<(Vec<Known>, &'t [u8])> {
     let mut known = Vec::new();
     let rest = visit_known(record, |_, hash, sender| known.push(one_known(hash, sender)));
     Ok((known, rest.map_err(|_| Error::damaged(format!("the body of block {hash} is too short")))?))
 }
 
-/// Hash and sender of one transaction of a stored body, and the body's RLP; None if out of range.
+/// Return hash and sender of one transaction of a stored body, and the body's RLP; None if the index is out of range.
 pub fn known_at(record: &[u8], index: usize) -> Result<Option<(Known, &[u8])>> {
     let mut found = None;
     let rest = visit_known(record, |place, hash, sender| {
@@ -128,7 +128,7 @@ pub fn known_at(record: &[u8], index: usize) -> Result<Option<(Known, &[u8])>> {
     Ok(found.map(|known| (known, rest)))
 }
 
-/// Number of transactions of a stored body, and its RLP.
+/// Return the number of transactions of a stored body, and the body's RLP.
 pub fn counted(record: &[u8]) -> Result<(usize, &[u8])> {
     let mut count = 0;
     let rest = visit_known(record, |_, _, _| count += 1)?;
@@ -139,15 +139,15 @@ fn one_known(hash: &[u8], sender: &[u8]) -> Known {
     Known { hash: B256::from_slice(hash), sender: Address::from_slice(sender) }
 }
 
-/// Flag in the count field: this record lists each sender only once.
+/// Flag in the count field. A record with this flag lists each sender only once.
 const SENDERS_ONCE: u32 = 1 << 31;
 
-/// Call `see` with index, hash and sender of each transaction. Returns the RLP.
+/// Call `see` with index, hash and sender of each transaction. Returns the body's RLP.
 pub fn visit_known(record: &[u8], mut see: impl FnMut(usize, &[u8], &[u8])) -> Result<&[u8]> {
     let mut reader = Reader(record);
     let count = u32::from_be_bytes(reader.take(4)?.try_into().expect("four bytes"));
     if count & SENDERS_ONCE == 0 {
-        // Layout 1: sender and hash of each transaction.
+        // The record has the older layout 1, which stores the sender and the hash of each transaction.
         let known = reader.take(count as usize * (20 + 32))?.chunks_exact(20 + 32);
         known.enumerate().for_each(|(place, one)| see(place, &one[20..], &one[..20]));
         return Ok(reader.rest());
@@ -162,9 +162,9 @@ pub fn visit_known(record: &[u8], mut see: impl FnMut(usize, &[u8], &[u8])) -> R
     Ok(reader.rest())
 }
 
-/// Append the prefix of a stored body: count (4), hash (32) of each transaction, number of senders, addresses of the
-/// senders (20 each), and the sender index of each transaction. There are no indexes if all transactions have the same
-/// sender.
+/// Append the prefix of a stored body. The prefix has the count (4 bytes), the hash of each transaction (32 bytes
+/// each), the number of senders, the sender addresses (20 bytes each) and the sender index of each transaction. The
+/// indexes are missing if all transactions have the same sender.
 pub fn store_known(known: &[Known], out: &mut Vec<u8>) {
     out.extend_from_slice(&(known.len() as u32 | SENDERS_ONCE).to_be_bytes());
     let mut numbers: AddressMap<u64> = AddressMap::default();
@@ -184,7 +184,7 @@ pub fn store_known(known: &[Known], out: &mut Vec<u8>) {
     }
 }
 
-/// Hash of one transaction of a stored body; None if out of range.
+/// Return the hash of one transaction of a stored body; None if the index is out of range.
 pub fn stored_hash(record: &[u8], index: usize) -> Option<&[u8]> {
     let count = u32::from_be_bytes(*record.first_chunk()?);
     if index >= (count & !SENDERS_ONCE) as usize {

@@ -1,10 +1,11 @@
-//! Table of stored states: root node ids and the last block of each.
+//! Table of stored states: root node ids, and the last block of each state.
 //!
 //! ```text
 //! number (8) of the last block with this root | id (8) of its root node | further ids (8 each)
 //! id (8)                                        format of versions without pruning
 //! ```
-//! If two blocks have the same state (siblings with equal transactions), the state is written twice. Both root nodes are listed, because later states may refer to nodes of either.
+//! Numbers in parentheses are sizes in bytes. If two blocks have the same state (siblings with equal transactions), the
+//! state is written twice. Both root nodes are listed, because later states may refer to nodes of either.
 
 use alloy_primitives::B256;
 use heed::{RoTxn, RwTxn};
@@ -12,7 +13,7 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::tables::Tables;
 
-/// Record of one state.
+/// Stored record of one state.
 pub struct RootRecord {
     /// Number of the last block with this root; None in records of older versions.
     pub number: Option<u64>,
@@ -36,7 +37,7 @@ impl RootRecord {
     }
 }
 
-/// Id of a state's root node; None if the state is not stored.
+/// Return the id of a state's root node; None if the state is not stored.
 pub fn root_id(tables: &Tables, txn: &RoTxn<'_>, root: &B256) -> Result<Option<u64>> {
     let Some(record) = tables.roots.get(txn, root.as_slice())? else { return Ok(None) };
     Ok(RootRecord::restore(record)?.ids.first().copied())

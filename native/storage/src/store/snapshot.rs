@@ -58,7 +58,7 @@ impl Snapshot {
         read_header(self.tables(), &self.txn, hash)
     }
 
-    /// Blob gas price of a block, from Cancun on.
+    /// Return the blob gas price of a block; None before Cancun.
     pub fn blob_price(&self, hash: &B256) -> Result<Option<u128>> {
         let record = self.tables().headers.get(&self.txn, hash.as_slice())?;
         let price = record.and_then(|record| record.get(40..HEADER_AT));
@@ -74,25 +74,25 @@ impl Snapshot {
         read_receipts(self.tables(), &self.txn, hash)
     }
 
-    /// The undecoded receipts of a block.
+    /// Return the undecoded receipts of a block.
     pub fn receipts_record(&self, hash: &B256) -> Result<Option<&[u8]>> {
         self.tables().receipts.get(&self.txn, hash.as_slice())
     }
 
-    /// Number of transactions of a block, and the size of its body in RLP.
+    /// Return the number of transactions of a block, and the RLP size of its body.
     pub fn body_size(&self, hash: &B256) -> Result<Option<(usize, usize)>> {
         let Some(record) = self.tables().bodies.get(&self.txn, hash.as_slice())? else { return Ok(None) };
         let (transactions, payload) = counted(record)?;
         Ok(Some((transactions, payload.len())))
     }
 
-    /// One receipt of a block. Fails if the stored record exceeds `max_bytes`.
+    /// Return one receipt of a block. Fails if the stored record exceeds `max_bytes`.
     pub fn receipt(&self, hash: &B256, index: usize, max_bytes: usize) -> Result<Option<Placed>> {
         let record = self.tables().receipts.get(&self.txn, hash.as_slice())?;
         Ok(record.map(|record| receipts::restore_at(record, index, max_bytes)).transpose()?.flatten())
     }
 
-    /// Block number and index of a canonical transaction.
+    /// Return block number and index of a canonical transaction.
     pub fn position(&self, transaction: &B256) -> Result<Option<(u64, u32)>> {
         let (tables, txn) = (self.tables(), &self.txn);
         // Read the buffer before the database, because a row leaves the buffer only after it was written.
@@ -103,31 +103,31 @@ impl Snapshot {
         if let Some(place) = tx_index::find(tables, txn, transaction)? {
             return Ok(Some(place));
         }
-        // The row may have left the buffer after this snapshot was opened, so look it up in a newer snapshot.
+        // The row may have left the buffer after this snapshot was opened, so look in a newer snapshot.
         let later = self.inner.read_txn()?;
         tx_index::confirmed(tables, txn, transaction, tx_index::places(tables, &later, transaction)?)
     }
 
-    /// Hash and sender of each transaction of a block, and the undecoded body.
+    /// Return hash and sender of each transaction of a block, and the undecoded body.
     pub fn stored_body(&self, hash: &B256) -> Result<Option<(Vec<Known>, &[u8])>> {
         let record = self.tables().bodies.get(&self.txn, hash.as_slice())?;
         record.map(|record| split_body(record, hash)).transpose()
     }
 
-    /// Hash and sender of one transaction, and the undecoded body.
+    /// Return hash and sender of one transaction, and the undecoded body.
     pub fn stored_transaction(&self, hash: &B256, index: usize) -> Result<Option<(Known, &[u8])>> {
         let record = self.tables().bodies.get(&self.txn, hash.as_slice())?;
         Ok(record.map(|record| known_at(record, index)).transpose()?.flatten())
     }
 
-    /// Number of transactions and ommers of a block.
+    /// Return the numbers of transactions and ommers of a block.
     pub fn counts(&self, hash: &B256) -> Result<Option<(usize, usize)>> {
         let Some(record) = self.tables().bodies.get(&self.txn, hash.as_slice())? else { return Ok(None) };
         let (transactions, payload) = counted(record)?;
         Ok(Some((transactions, decode_rest(payload)?.0.len())))
     }
 
-    /// Trie of a state root, and the size of the trie in memory. For the head, returns the cached trie.
+    /// Return the trie of a state root, and the size of the trie in memory. For the head, this is the cached trie.
     pub fn trie(&self, root: B256) -> Result<(Trie<Account>, usize)> {
         match self.inner.live_trie(root) {
             Some(found) => Ok(found),
@@ -156,17 +156,17 @@ impl Snapshot {
         }
     }
 
-    /// Trie nodes written since the database was created.
+    /// Return the number of trie nodes written since the database was created.
     pub fn nodes_written(&self) -> Result<u64> {
         Ok(self.tables().meta.get(&self.txn, meta::NEXT_NODE)?.map_or(0, |next| number(next) - 1))
     }
 
-    /// A small named value of the node.
+    /// Return a small named value of the node.
     pub fn meta(&self, key: &str) -> Result<Option<&[u8]>> {
         self.tables().meta.get(&self.txn, &meta::own(key))
     }
 
-    /// Name, entries and bytes of every table; key-value tables only if not empty.
+    /// Return name, entries and bytes of every table. Empty key-value tables are omitted.
     pub fn usage(&self) -> Result<Vec<(String, u64, u64)>> {
         let mut used = Vec::new();
         for (name, table) in self.tables().each() {
@@ -177,7 +177,8 @@ impl Snapshot {
         Ok(used)
     }
 
-    /// Canonical blocks from `first` to `last` that may hold a log with this fold.
+    /// Add the canonical blocks from `first` to `last` that may hold a log whose address or topic has this hash to
+    /// `blocks`.
     pub fn listed(&self, fold: u64, first: u64, last: u64, blocks: &mut Vec<u64>) -> Result<()> {
         let mut start = [0u8; 16];
         start[..8].copy_from_slice(&fold.to_be_bytes());

@@ -33,14 +33,14 @@ use heed::types::Bytes;
 use heed::{Database, RoTxn, RwTxn};
 use ophion_primitives::errors::Result;
 
-/// LMDB's overhead per row besides key and value.
+/// Bytes that LMDB adds to key and value of a database row.
 const ROW_HEADER_BYTES: usize = 8 + 2;
 
 fn row_bytes(key: &[u8], value: &[u8]) -> usize {
     (ROW_HEADER_BYTES + key.len() + value.len()).next_multiple_of(2)
 }
 
-/// One table. The handle must not outlive the LMDB environment; `Database` owns handle and environment.
+/// One table. The handle must not outlive the LMDB environment, so `Database` owns both.
 #[derive(Clone, Copy)]
 pub struct Table(Database<'static, Bytes, Bytes>);
 
@@ -57,7 +57,7 @@ impl Table {
         Ok(self.0.put(txn, key, value)?)
     }
 
-    /// Insert a new key. Returns false and changes nothing if the key exists.
+    /// Insert a new key into the table. If the key exists, this changes nothing and returns false.
     pub fn put_new(&self, txn: &mut RwTxn<'_>, key: &[u8], value: &[u8]) -> Result<bool> {
         match self.0.put_with_flags(txn, heed::PutFlags::NO_OVERWRITE, key, value) {
             Ok(()) => Ok(true),
@@ -66,7 +66,7 @@ impl Table {
         }
     }
 
-    /// Insert a key greater than all others. This fills pages instead of splitting them.
+    /// Insert a key greater than all others. LMDB then fills pages instead of splitting them.
     pub fn append(&self, txn: &mut RwTxn<'_>, key: &[u8], value: &[u8]) -> Result<()> {
         Ok(self.0.put_with_flags(txn, heed::PutFlags::APPEND, key, value)?)
     }
@@ -88,7 +88,7 @@ impl Table {
         Ok(())
     }
 
-    /// Visit the first `max` entries from `start` up to, but without, `end`, and delete the entries that `keep`
+    /// Visit the first `max` entries from `start` up to, but not including, `end`. Delete the entries that `keep`
     /// rejects. Returns the next key, or None at the end.
     pub fn sweep(
         &self,
@@ -114,10 +114,10 @@ impl Table {
         Ok(None)
     }
 
-    /// Visit the first `max` rows from `start` up to, but without, `end`. Delete the rows that `keep` rejects, and
-    /// write the other rows again. Rows written in order fill their pages; after deletions alone, LMDB leaves pages up
-    /// to three quarters empty. Does nothing unless at least one in `worth` bytes is deleted. Returns the number of
-    /// deleted rows, and the next key, or None at the end.
+    /// Visit the first `max` rows from `start` up to, but not including, `end`. Delete the rows that `keep` rejects,
+    /// and write the other rows again. Rows written in order fill their pages; after deletions alone, LMDB leaves pages
+    /// up to three quarters empty. Nothing changes unless at least 1/`worth` of the bytes is deleted. Returns the
+    /// number of deleted rows, and the next key, or None at the end.
     pub fn repack(
         &self,
         txn: &mut RwTxn<'_>,
@@ -176,17 +176,17 @@ impl Table {
         Ok(self.0.rev_prefix_iter(txn, prefix)?.next().transpose()?)
     }
 
-    /// The entry with the greatest key up to and including `key`.
+    /// Return the table entry with the greatest key up to and including `key`.
     pub fn up_to<'t>(&self, txn: &'t RoTxn<'_>, key: &[u8]) -> Result<Option<(&'t [u8], &'t [u8])>> {
         Ok(self.0.get_lower_than_or_equal_to(txn, key)?)
     }
 
-    /// The entry with the greatest key below `key`.
+    /// Return the table entry with the greatest key below `key`.
     pub fn below<'t>(&self, txn: &'t RoTxn<'_>, key: &[u8]) -> Result<Option<(&'t [u8], &'t [u8])>> {
         Ok(self.0.get_lower_than(txn, key)?)
     }
 
-    /// Number of entries, and size in bytes (number of pages times page size).
+    /// Return the number of entries and the size in bytes (number of pages times page size).
     pub fn usage(&self, txn: &RoTxn<'_>) -> Result<(u64, u64)> {
         let stat = self.0.stat(txn)?;
         let pages = stat.branch_pages + stat.leaf_pages + stat.overflow_pages;
@@ -196,7 +196,7 @@ impl Table {
 
 macro_rules! tables {
     ($($name:ident),* $(,)?) => {
-        /// The open tables.
+        /// The open LMDB tables.
         #[derive(Clone, Copy)]
         pub struct Tables { $(pub $name: Table,)* }
 
@@ -205,7 +205,7 @@ macro_rules! tables {
             /// Index of the table `meta` in the list of table names.
             pub const META: usize = 0;
 
-            /// Create from handles in the order of the names.
+            /// Create the tables from handles in the order of the table names.
             pub fn of(handles: [Table; Self::NAMES.len()]) -> Self {
                 let [$($name),*] = handles;
                 Tables { $($name),* }
@@ -241,7 +241,7 @@ tables!(
 );
 
 impl Tables {
-    /// Number of tables of the first version. Later tables are created in a database that has none of them.
+    /// Number of tables in the first version. If a database lacks all later tables, opening creates these tables.
     pub const FIRST: usize = 13;
 }
 
@@ -249,31 +249,31 @@ impl Tables {
 pub const ROW_TABLES: [&str; 8] =
     ["payloads", "arrivals", "groups", "lookup", "outbox", "cursors", "handed", "unmarked"];
 
-/// The open tables of other packages; None if the database lacks one.
+/// The open tables of other packages; None for each table that the database lacks.
 pub type RowTables = [Option<Table>; ROW_TABLES.len()];
 
 /// Keys of the meta table. Values of the node have the prefix "node:".
 pub mod meta {
-    /// Hash and number (8) of the head.
+    /// Key of the head in the meta table. The value is hash and number (8 bytes).
     pub const HEAD: &[u8] = b"head";
-    /// State root of the tables `accounts` and `storage`.
+    /// Key of the state root of the tables `accounts` and `storage`.
     pub const FLAT_ROOT: &[u8] = b"flat root";
-    /// Id of the next trie node.
+    /// Key of the id of the next trie node.
     pub const NEXT_NODE: &[u8] = b"next node";
-    /// Id of the next private trie node.
+    /// Key of the id of the next private trie node.
     pub const NEXT_PRIVATE_NODE: &[u8] = b"next private node";
-    /// Hash and number (8) of the last block processed for private transactions.
+    /// Key of the last block processed for private transactions. The value is hash and number (8 bytes).
     pub const FOLLOWED: &[u8] = b"private followed";
-    /// Version of the table layout.
+    /// Key of the version of the table layout.
     pub const LAYOUT: &[u8] = b"layout";
     pub const LAYOUT_VERSION: &[u8] = &[4];
-    /// Older layouts that can be read. 1: transactions by full hash, bodies with each sender, accounts without address.
-    /// 2: trie nodes without deltas. 3: no buffered index rows.
+    /// Older layouts that can be read. Layout 1 has transactions by full hash, bodies with one sender per transaction,
+    /// and accounts without address. Layout 2 has trie nodes without deltas. Layout 3 has no buffered index rows.
     pub const OLDER_LAYOUTS: [&[u8]; 3] = [&[1], &[2], &[3]];
-    /// Number of tables (1); absent in databases of the first version.
+    /// Key of the number of tables (one byte); absent in databases of the first version.
     pub const TABLES: &[u8] = b"tables";
 
-    /// Key of a value of the node.
+    /// Return the key in the meta table of a value that the node defines.
     pub fn own(key: &str) -> Vec<u8> {
         format!("node:{key}").into_bytes()
     }
@@ -294,7 +294,7 @@ mod tests {
             table.append(&mut txn, &id.to_be_bytes(), &vec![7; 60 + (id * 7919 % 97) as usize]).unwrap();
         }
         txn.commit().unwrap();
-        // each round deletes some entries, mostly near earlier deletions
+        // each round deletes another part of the entries, so that later deletions are near earlier deletions
         for kept in [10, 30, 5] {
             let keep = |key: &[u8]| {
                 u64::from_be_bytes(key.try_into().unwrap()).wrapping_mul(0x9e3779b97f4a7c15) >> 32 & 31 < kept

@@ -4,7 +4,9 @@
 //! first bytes (6) of the hash | block number (5) and index (3) of each transaction with this prefix
 //! hash (32)                   | number (8), index (4)     older format
 //! ```
-//! The full hash is in the body of the block, which decides between candidates. So rows take a third of the space. Rows of the last blocks are in memory (tx_index_buffer.rs).
+//! Numbers in parentheses are sizes in bytes. The body of the block has the full hash and so decides between
+//! candidates. A row takes a third of the space of the older format. Rows of the last blocks are in memory
+//! (tx_index_buffer.rs).
 
 use alloy_primitives::B256;
 use heed::{RoTxn, RwTxn};
@@ -14,13 +16,13 @@ use super::records::{number, stored_hash};
 use super::tables::{Table, Tables};
 
 pub const KEY: usize = 6;
-/// Bits of the index below the block number.
+/// Number of bits of the index, which are below the block number.
 const INDEX_BITS: u32 = 24;
 
 /// Block number and index of a transaction.
 pub type Place = (u64, u32);
 
-/// Stored form of a place.
+/// Stored form of a transaction's position: block number and index in eight bytes.
 pub type Packed = [u8; 8];
 
 pub fn packed((block, index): Place) -> Packed {
@@ -32,7 +34,7 @@ pub fn restore(record: &[u8]) -> impl Iterator<Item = Place> + '_ {
     places.map(|place| (place >> INDEX_BITS, (place & ((1 << INDEX_BITS) - 1)) as u32))
 }
 
-/// Add the place of a transaction.
+/// Add the position of a transaction.
 pub fn put(table: Table, txn: &mut RwTxn<'_>, key: &[u8; KEY], place: &Packed) -> Result<()> {
     if table.put_new(txn, key, place)? {
         return Ok(());
@@ -45,7 +47,7 @@ pub fn put(table: Table, txn: &mut RwTxn<'_>, key: &[u8; KEY], place: &Packed) -
     Ok(())
 }
 
-/// Delete the place of a transaction.
+/// Delete the position of a transaction.
 pub fn delete(table: Table, txn: &mut RwTxn<'_>, transaction: &B256, place: Place) -> Result<()> {
     let key = &transaction[..KEY];
     let before = table.get(txn, key)?.unwrap_or_default();
@@ -57,7 +59,7 @@ pub fn delete(table: Table, txn: &mut RwTxn<'_>, transaction: &B256, place: Plac
     }
 }
 
-/// Position of a transaction, according to the rows of the index.
+/// Find the position of a transaction in the rows of the index.
 pub fn find(tables: &Tables, txn: &RoTxn<'_>, transaction: &B256) -> Result<Option<Place>> {
     if let Some(place) = confirmed(tables, txn, transaction, places(tables, txn, transaction)?)? {
         return Ok(Some(place));
@@ -68,12 +70,12 @@ pub fn find(tables: &Tables, txn: &RoTxn<'_>, transaction: &B256) -> Result<Opti
     Ok(Some((number(&place[..8]), u32::from_be_bytes(place[8..].try_into().expect("four bytes")))))
 }
 
-/// Candidate places by the first bytes of the hash.
+/// Return the candidate positions for the first bytes of the hash.
 pub fn places(tables: &Tables, txn: &RoTxn<'_>, transaction: &B256) -> Result<Vec<Place>> {
     Ok(restore(tables.positions.get(txn, &transaction[..KEY])?.unwrap_or_default()).collect())
 }
 
-/// The candidate position that holds this transaction, according to the body of the block.
+/// Return the candidate position whose block body contains this transaction.
 pub fn confirmed(
     tables: &Tables,
     txn: &RoTxn<'_>,
@@ -97,7 +99,7 @@ mod tests {
     use crate::store::opening;
     use crate::store::records::store_known;
 
-    /// Hashes with a common prefix.
+    /// Return a hash with a fixed prefix.
     fn alike(last: u8) -> B256 {
         let mut hash = [7; 32];
         hash[31] = last;

@@ -1,9 +1,9 @@
 //! Buffered rows of the transaction index.
 //!
-//! Transaction hashes are spread over the whole index: 8,000 rows touch nearly as many pages. So rows are buffered in
-//! memory. Each block writes one partition, with the rows of all blocks since the last write of that partition. The
-//! block number selects the partition. After a restart, the number of the head determines which rows are missing, and
-//! they are read from the bodies of the last blocks.
+//! Transaction hashes are spread over the whole index: 8,000 rows touch nearly as many pages. So the node buffers rows
+//! in memory and divides the index into partitions. Each block writes one partition, with the rows of all blocks since
+//! the last write of that partition. The block number selects the partition. After a restart, the node derives the
+//! missing rows from the number of the head and reads them from the bodies of the last blocks.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ const PARTS: u64 = 64;
 
 type Row = ([u8; KEY], Packed);
 
-/// Buffered rows. One set per partition, so that lookups do not wait while rows of a block are added.
+/// Buffered rows, one set per partition, so that lookups do not wait while rows of a block are added.
 pub struct TxIndexBuffer {
     parts: [Mutex<BTreeSet<Row>>; PARTS as usize],
 }
@@ -33,7 +33,7 @@ fn part(transaction: &[u8]) -> u64 {
     u64::from(transaction[0]) * PARTS / 256
 }
 
-/// The last block up to `head` that wrote a partition.
+/// Return the last block up to `head` that wrote a partition.
 fn written(part: u64, head: u64) -> Option<u64> {
     head.checked_sub((head + PARTS - part) % PARTS)
 }
@@ -65,7 +65,7 @@ impl TxIndexBuffer {
         locked(&self.parts[part(transaction) as usize])
     }
 
-    /// Candidate positions. Only the first bytes of the hash are stored.
+    /// Return the candidate positions. The buffer stores only the first bytes of each hash.
     pub fn places(&self, transaction: &B256) -> Vec<Place> {
         let key = row(&transaction[..], (0, 0)).0;
         let rows = (key, [0; 8])..=(key, [255; 8]);
@@ -80,7 +80,7 @@ impl TxIndexBuffer {
         self.of(&transaction[..]).remove(&row(&transaction[..], place));
     }
 
-    /// Write the partitions that are due at these blocks. Call `settle` once they are on disk.
+    /// Write the partitions that are due at these blocks. Call `settle` once the rows are on disk.
     pub fn write(&self, tables: &Tables, txn: &mut RwTxn<'_>, blocks: impl IntoIterator<Item = u64>) -> Result<Parts> {
         let parts: BTreeSet<u64> = blocks.into_iter().map(|number| number % PARTS).collect();
         for part in &parts {
@@ -92,13 +92,13 @@ impl TxIndexBuffer {
         Ok(Parts(parts))
     }
 
-    /// Drop written rows.
+    /// Drop buffered rows that are on disk.
     pub fn settle(&self, written: Parts) {
         written.0.into_iter().for_each(|part| locked(&self.parts[part as usize]).clear());
     }
 }
 
-/// Written partitions.
+/// Partitions whose rows were written.
 pub struct Parts(BTreeSet<u64>);
 
 fn locked(part: &Mutex<BTreeSet<Row>>) -> MutexGuard<'_, BTreeSet<Row>> {
@@ -121,7 +121,7 @@ mod tests {
         keccak256([number.to_be_bytes(), index.to_be_bytes()].concat())
     }
 
-    /// A block with transaction hashes only.
+    /// Return a block that has only transaction hashes.
     fn block(number: u64, transactions: u64) -> Arc<BlockRecord> {
         let known = (0..transactions).map(|index| Known { hash: hash_of(number, index), sender: Default::default() });
         let effects = Effects {
@@ -159,7 +159,7 @@ mod tests {
             let earlier = db.snapshot().unwrap();
             let new = block(number, transactions);
             db.commit(std::slice::from_ref(&new), &[], &[new.hash], &[]).unwrap();
-            // the rows left the buffer after the snapshot was opened, and are not in its index
+            // the rows left the buffer after the snapshot was opened, so the index in the snapshot lacks these rows
             for (hash, place) in &all {
                 assert_eq!(earlier.position(hash).unwrap(), Some(*place), "at {number}");
             }

@@ -9,7 +9,7 @@ use super::codec::save_root;
 use super::node::{Child, EMPTY_ROOT, Trie, Value};
 use super::source::Saver;
 
-/// Value of a storage slot; zero slots are absent.
+/// Value of a storage slot. A trie has no entry for a slot with value zero.
 #[derive(Clone, Copy)]
 pub struct Slot(pub U256);
 
@@ -61,7 +61,7 @@ impl Value for Account {
         self.code_hash.encode(out);
     }
 
-    /// Stored form: nonce | balance | flags (1 code, 2 storage) | code hash? | root hash? and id (8)?
+    /// Append the stored form: nonce | balance | flags (1 code, 2 storage) | code hash? | root hash? and id (8)?
     fn store(&self, out: &mut Vec<u8>) {
         let flags = if self.storage.root.is_some() { HAS_STORAGE } else { 0 };
         store_head(self.nonce, &self.balance, &self.code_hash, flags, out);
@@ -113,7 +113,7 @@ impl Value for Account {
 
 const HAS_CODE: u8 = 1;
 const HAS_STORAGE: u8 = 2;
-/// Flag of a flat record: the address follows.
+/// Flag of an account record in the flat table: the address follows.
 const HAS_ADDRESS: u8 = 4;
 
 fn store_head(nonce: u64, balance: &U256, code_hash: &B256, flags: u8, out: &mut Vec<u8>) {
@@ -135,7 +135,7 @@ fn restore_head(reader: &mut Reader<'_>) -> Result<(u64, U256, B256, u8)> {
     Ok((nonce, balance, code_hash, flags))
 }
 
-/// An account of the flat table: storage root instead of storage trie.
+/// An account of the flat table, with a storage root instead of a storage trie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlatAccount {
     pub nonce: u64,
@@ -164,7 +164,7 @@ impl FlatAccount {
         Self::restore_whole(bytes).map(|(account, _)| account)
     }
 
-    /// The account, and its address if stored.
+    /// Return the account, and its address if the record contains one.
     pub fn restore_whole(bytes: &[u8]) -> Result<(Self, Option<Address>)> {
         let mut reader = Reader(bytes);
         let (nonce, balance, code_hash, flags) = restore_head(&mut reader)?;

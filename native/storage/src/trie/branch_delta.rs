@@ -5,25 +5,27 @@
 //! child      00 | distance to the node | hash (32)
 //!            01 | length (2) | stored form
 //! ```
-//! A *distance* is the id of this row minus the other id. It takes few bytes, because children are written right before their parents.
+//! A *distance* is the id of this row minus the other id. It takes few bytes, because children are written right before
+//! their parents.
 //!
 //! Without deltas, a block that changes one child writes all sixteen references of a branch again. A delta takes a
-//! tenth of that. A reader applies the delta to the earlier version, which may be a delta too, up to `MAX_STEPS`. The
-//! earlier version belongs to the parent state, so it exists. Pruning does not delete it while a delta needs it.
+//! tenth of these bytes. A reader applies the delta to the earlier version. The earlier version may be a delta too, up
+//! to `MAX_STEPS`. The earlier version belongs to the parent state, so it exists. Pruning keeps it while a delta needs
+//! it.
 
 use ophion_primitives::bytes::{Reader, put_varint};
 use ophion_primitives::errors::{Error, Result};
 
 use super::node_parts::{child_id, mask, put_reference, skip_child};
 
-/// Maximum number of deltas of a node, besides the full row.
+/// Maximum number of deltas between a node and its full row.
 pub const MAX_STEPS: u8 = 16;
 const BRANCH: u8 = 2;
 const CHANGE: u8 = 3;
 
 type Children<T> = [Option<T>; 16];
 
-/// Children of a full branch by nibble; None for other nodes and branches with a value.
+/// Return the children of a full branch by nibble; None for other nodes and for branches with a value.
 pub fn children(whole: &[u8]) -> Result<Option<Children<&[u8]>>> {
     if whole.first() != Some(&BRANCH) {
         return Ok(None);
@@ -50,7 +52,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// Delta from this version to `whole`, with a new id. None if the delta takes half of the bytes or more.
+    /// Encode the delta from this version to `whole`, with a new id. None if the delta takes half of the bytes or more.
     pub fn change_to(&self, whole: &[u8], id: u64) -> Result<Option<Vec<u8>>> {
         if self.steps == MAX_STEPS {
             return Ok(None);
@@ -88,7 +90,7 @@ fn shorten(child: &[u8], id: u64, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// A child in a delta.
+/// A changed child of a branch in a delta.
 #[derive(Clone, Copy)]
 enum Changed<'a> {
     Node { id: u64, hash: &'a [u8] },
@@ -144,8 +146,8 @@ fn later(id: u64) -> Error {
     Error::damaged(format!("trie node {id} refers to a later one"))
 }
 
-/// Call `read` with the full form of a node and its number of deltas. `row` loads a row by id. `earlier` is called with
-/// the id of every further row.
+/// Call `read` with the full form of a node and its number of deltas. `row` loads a row by id. `earlier` gets the id of
+/// every further row.
 pub fn load<'t, T>(
     id: u64,
     row: impl Fn(u64) -> Result<&'t [u8]>,

@@ -7,8 +7,10 @@
 //! child      00 | id (6) | hash (32)            a separate node
 //!            01 | length (2) | stored form      a node stored verbatim in its parent
 //! ```
-//! A branch may also be stored as a delta (branch_delta.rs); this module handles the full form. Integers are big-endian.
-//! Parents hold the hashes of their children, so hashing and proofs do not load siblings. Nodes without a hash (RLP shorter than 32 bytes) and small leaves are stored in their parents: an account without code is no longer than a reference.
+//! A branch may also be stored as a delta (branch_delta.rs); this module handles the full form. Integers are
+//! big-endian. Parents hold the hashes of their children, so hashing and proofs do not load siblings. Nodes without a
+//! hash (RLP shorter than 32 bytes) and small leaves are stored in their parents, because an account without code is no
+//! longer than a reference.
 
 use std::sync::Arc;
 
@@ -22,7 +24,8 @@ use super::node::{Cell, Child, Node, Reference, Value};
 use super::node_parts::{child_id, held, mask, put_reference, stored_id};
 use super::source::Saver;
 
-/// Maximum length of a leaf that is stored in its parent. A reference takes 39 bytes, a separate node 18 more.
+/// Maximum length in bytes of a leaf that is stored in its parent. A reference takes 39 bytes, and a separate node
+/// takes 18 more.
 const MAX_INLINE_BYTES: usize = 48;
 
 /// Return whether the parent stores this node.
@@ -33,8 +36,8 @@ fn is_held<V: Value>(cell: &Cell<V>) -> bool {
     }
 }
 
-/// Write every new node below `child`. Returns the id of the root. If branches are to be written as deltas, `before` is
-/// the root of the previous state.
+/// Write every new node below `child`. Returns the id of the root. To write branches as deltas, pass the root of the
+/// previous state as `before`.
 pub fn save_root<V: Value>(child: &Child<V>, before: Option<u64>, saver: &mut dyn Saver) -> Result<u64> {
     match child {
         Child::Stored { id, .. } => Ok(*id),
@@ -86,7 +89,7 @@ fn save_below<V: Value>(node: &Node<V>, before: Option<&[u8]>, saver: &mut dyn S
     }
 }
 
-/// Id of the trie below the value of a leaf.
+/// Return the root id of the storage trie that the account in a stored leaf refers to; None if there is none.
 fn below_leaf<V: Value>(bytes: &[u8]) -> Result<Option<u64>> {
     let mut reader = Reader(bytes);
     if reader.byte()? != 0 {
@@ -96,7 +99,7 @@ fn below_leaf<V: Value>(bytes: &[u8]) -> Result<Option<u64>> {
     Ok(V::restore(reader.rest())?.below())
 }
 
-/// Id of an extension's child, if the node is an extension with this path.
+/// Return the id of an extension's child, if the node is an extension with this path.
 fn under_extension(bytes: &[u8], path: &Nibbles) -> Result<Option<u64>> {
     let mut reader = Reader(bytes);
     if reader.byte()? != 1 || decode_path(&mut reader)? != *path {
@@ -173,7 +176,7 @@ pub(super) fn decode_path(reader: &mut Reader<'_>) -> Result<Nibbles> {
     Ok(path)
 }
 
-/// Number of nibbles of a path, and the bytes of the path.
+/// Return the number of nibbles of a path, and the bytes of the path.
 fn skip_path<'a>(reader: &mut Reader<'a>) -> Result<(usize, &'a [u8])> {
     let length = reader.byte()? as usize;
     if length > 64 {
@@ -193,7 +196,7 @@ fn decode_child<V: Value>(reader: &mut Reader<'_>) -> Result<Child<V>> {
 /// Hash and id of a node.
 pub type Link = (B256, u64);
 
-/// RLP of a stored node, and hash and id of each node that it refers to. For integrity checks.
+/// Return the RLP of a stored node, and hash and id of each node that it refers to. Integrity checks use this.
 pub fn stored_children<V: Value>(bytes: &[u8]) -> Result<(Vec<u8>, Vec<Link>)> {
     let cell = Cell::<V>::new(decode(bytes)?);
     let mut rlp = Vec::new();
@@ -203,8 +206,8 @@ pub fn stored_children<V: Value>(bytes: &[u8]) -> Result<(Vec<u8>, Vec<Link>)> {
     Ok((rlp, found))
 }
 
-/// Ids to which a stored node refers: nodes of the same trie, and roots of tries below the node's values. Works on the
-/// bytes without decoding values, because pruning calls it for every node.
+/// Collect the ids to which a stored node refers: nodes of the same trie, and roots of the storage tries of the node's
+/// accounts. The function does not decode values, because pruning calls it for every node.
 pub fn references<V: Value>(bytes: &[u8], own: &mut Vec<u64>, below: &mut Vec<u64>) -> Result<()> {
     let mut reader = Reader(bytes);
     match reader.byte()? {

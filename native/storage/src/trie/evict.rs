@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::node::{Child, Node, Reference, Trie, Value};
 
 impl<V: Value> Trie<V> {
-    /// Evict all nodes up to id `last`. Changed nodes stay, including nodes that another block has changed but not
+    /// Evict all trie nodes up to id `last`. Changed nodes stay, including nodes that another block has changed and not
     /// written yet.
     pub fn evict(&mut self, last: u64) {
         if let Some(root) = &mut self.root {
@@ -19,7 +19,7 @@ impl<V: Value> Child<V> {
         let Child::Live(cell) = self else { return };
         let id = cell.id();
         if id != 0 {
-            // nodes without a hash are stored in their parent
+            // skip a node without a hash, because its parent node stores it
             if id <= last
                 && let Reference::Hash(hash) = *cell.reference()
             {
@@ -40,7 +40,7 @@ impl<V: Value> Child<V> {
         }
     }
 
-    /// Number of nodes in memory.
+    /// Return the number of trie nodes in memory.
     #[cfg(test)]
     pub fn live(&self) -> usize {
         let Child::Live(cell) = self else { return 0 };

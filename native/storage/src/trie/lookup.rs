@@ -1,7 +1,7 @@
 //! Key lookup, first in memory, then in stored nodes without decoding them.
 //!
-//! A stored branch holds up to sixteen children, including whole small leaves. A lookup reads only one of them and
-//! skips the others by length.
+//! A stored branch holds up to sixteen children, including whole small leaves. A lookup reads only one child and skips
+//! the others by length.
 
 use alloy_trie::Nibbles;
 use ophion_primitives::bytes::Reader;
@@ -54,7 +54,7 @@ impl<V: Value> Trie<V> {
 enum Found<V> {
     Value(V),
     Nothing,
-    /// Continue in the node with this id; `at` nibbles are consumed.
+    /// Continue in the node with this id. `at` nibbles of the key are consumed.
     Below {
         id: u64,
         at: usize,

@@ -1,8 +1,8 @@
 //! A persistent Merkle-Patricia trie.
 //!
-//! Nodes are shared (`Arc`) and immutable once shared, so several versions of a trie coexist in memory. A stored node has an
-//! *id*; parents hold id and hash of their children, so an unloaded subtree takes forty bytes. Ids are sequential, so every
-//! write is an append (docs/decisions/0010-sequential-trie-node-ids.md).
+//! Nodes are shared (`Arc`) and immutable once shared, so several versions of a trie coexist in memory. A stored node
+//! has an *id*; parents hold id and hash of their children, so an unloaded subtree takes forty bytes. Ids are
+//! sequential, so every write is an append (docs/decisions/0010-sequential-trie-node-ids.md).
 //!
 //! | file            | contents                                               |
 //! |-----------------|--------------------------------------------------------|

@@ -13,21 +13,22 @@ use super::source::Saver;
 /// Root of a trie without entries: keccak(rlp("")).
 pub const EMPTY_ROOT: B256 = b256!("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421");
 
-/// Value of a leaf.
+/// Value in a leaf of a trie: an account, a slot or bytes.
 pub trait Value: Clone {
-    /// Append the RLP that Ethereum hashes.
+    /// Append the RLP of the value, from which Ethereum computes hashes.
     fn encode(&self, out: &mut Vec<u8>);
-    /// Append the stored form, from which the value can be restored. It may include more than the RLP, such as ids of
+    /// Append the stored form, from which the value can be restored. It may contain more than the RLP, such as ids of
     /// further tries.
     fn store(&self, out: &mut Vec<u8>);
-    /// Length of the stored form.
+    /// Return the length of the value's stored form.
     fn stored_length(&self) -> usize;
     fn restore(bytes: &[u8]) -> Result<Self>;
-    /// Write the trie below this value first (an account's storage). `before` is the root of its previous version.
+    /// Write the trie below this value (an account's storage) before the value. `before` is the root of the trie's
+    /// previous version.
     fn save(&self, before: Option<u64>, saver: &mut dyn Saver) -> Result<()>;
-    /// In the trie below this value, evict the nodes up to the id `_last`.
+    /// Evict the nodes up to the id `_last` from the trie below this value (an account's storage).
     fn evict(&mut self, _last: u64) {}
-    /// Id of the root of the trie below this value, once stored.
+    /// Return the id of the root of the trie below this value (an account's storage), once stored.
     fn below(&self) -> Option<u64> {
         None
     }
@@ -54,7 +55,7 @@ pub enum Node<V> {
         path: Nibbles,
         child: Child<V>,
     },
-    /// Bit n of `mask` is set if child n exists; `children` holds only those, in order.
+    /// Bit n of `mask` is set if child n exists. `children` holds only existing children, in order.
     Branch {
         mask: u16,
         children: Vec<Child<V>>,
@@ -84,7 +85,7 @@ pub enum Reference {
 pub struct Cell<V> {
     pub node: Node<V>,
     reference: OnceLock<Reference>,
-    /// Id in the database; zero before it is written.
+    /// Id in the database; zero before the node is written.
     id: AtomicU64,
 }
 
@@ -102,7 +103,7 @@ impl<V> Clone for Child<V> {
     }
 }
 
-/// Position of child `nibble` among the present children of `mask`.
+/// Return the position of child `nibble` among the existing children of `mask`.
 pub fn rank(mask: u16, nibble: u8) -> usize {
     (mask & ((1u16 << nibble) - 1)).count_ones() as usize
 }
@@ -112,7 +113,7 @@ impl<V> Cell<V> {
         Cell { node, reference: OnceLock::new(), id: AtomicU64::new(0) }
     }
 
-    /// A node loaded from the database.
+    /// Make a node that was loaded from the database.
     pub fn loaded(node: Node<V>, hash: B256, id: u64) -> Self {
         Cell { node, reference: OnceLock::from(Reference::Hash(hash)), id: AtomicU64::new(id) }
     }
@@ -150,7 +151,7 @@ impl<V: Value> Cell<V> {
         self.reference.get().is_some()
     }
 
-    /// Hash of this node as the root of a trie. A root is hashed even if its RLP is short.
+    /// Return the hash of this node as the root of a trie. A root is hashed even if its RLP is short.
     pub fn root_hash(&self) -> B256 {
         match self.reference() {
             Reference::Hash(hash) => *hash,
@@ -232,7 +233,7 @@ impl<V: Value> Child<V> {
         }
     }
 
-    /// Return whether two children have equal hashes or are the same cell. They then hold the same entries.
+    /// Return whether two children have equal hashes or are the same cell. If so, they hold the same entries.
     pub fn same_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Child::Live(a), Child::Live(b)) if Arc::ptr_eq(a, b) => true,

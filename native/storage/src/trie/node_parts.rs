@@ -8,7 +8,7 @@ pub(super) fn mask(reader: &mut Reader<'_>) -> Result<u16> {
     Ok(u16::from_be_bytes(reader.take(2)?.try_into().expect("two bytes")))
 }
 
-/// Skip a child.
+/// Skip a child reference of a stored branch.
 pub(super) fn skip_child(reader: &mut Reader<'_>) -> Result<()> {
     match reader.byte()? {
         0 => reader.take(6 + 32).map(drop),
@@ -17,7 +17,7 @@ pub(super) fn skip_child(reader: &mut Reader<'_>) -> Result<()> {
     }
 }
 
-/// Stored form of a verbatim child, after the tag.
+/// Return the stored form of a child that is part of its parent's row. The reader is after the child's tag.
 pub(super) fn held<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
     let length = u16::from_be_bytes(reader.take(2)?.try_into().expect("two bytes"));
     reader.take(length.into())
@@ -29,7 +29,7 @@ pub(super) fn child_id(reader: &mut Reader<'_>) -> Result<u64> {
     Ok(u64::from_be_bytes(id))
 }
 
-/// Id of a separately stored child.
+/// Return the id of a separately stored child.
 pub(super) fn stored_id(child: &[u8]) -> Option<u64> {
     let mut reader = Reader(child);
     if reader.byte().ok()? == 0 { child_id(&mut reader).ok() } else { None }

@@ -1,4 +1,4 @@
-//! In-memory tries of bytes, and proof verification; for tools and tests.
+//! In-memory tries of bytes, and proof verification, for tools and tests.
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use alloy_trie::Nibbles;
@@ -34,7 +34,8 @@ impl Value for Plain {
     }
 }
 
-/// Root of a trie after these changes, in order. None and empty values remove a key. A secure trie hashes its keys.
+/// Return the root of a trie after these changes, in order. None and empty values remove a key. A secure trie hashes
+/// its keys.
 pub fn plain_root<B: AsRef<[u8]>>(changes: &[(B, Option<B>)], is_secure: bool) -> Result<B256> {
     let mut trie: Trie<Plain> = Trie::default();
     for (key, value) in changes {
@@ -51,7 +52,7 @@ pub fn plain_root<B: AsRef<[u8]>>(changes: &[(B, Option<B>)], is_secure: bool) -
     Ok(trie.hash())
 }
 
-/// Value of a key according to a proof; None if the proof shows that the key is absent.
+/// Return the value of a key according to a proof; None if the proof shows that the key is absent.
 pub fn proven(root: B256, key: &[u8], nodes: &[Bytes]) -> Result<Option<Vec<u8>>> {
     let path = Nibbles::unpack(keccak256(key));
     let wrong = |cause: ProofVerificationError| Error::Decode(format!("proof: {cause}"));

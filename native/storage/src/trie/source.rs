@@ -1,10 +1,10 @@
-//! Interfaces to node storage.
+//! Interfaces to the storage of trie nodes.
 
 use ophion_primitives::errors::{Error, Result};
 
 use super::branch_delta::Version;
 
-/// Source of nodes that are not in memory.
+/// Source of trie nodes that are not in memory.
 pub trait Source {
     /// Call `read` with the full stored form of a node.
     fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T>;
@@ -19,11 +19,11 @@ impl Source for NoSource {
     }
 }
 
-/// Stores new nodes and assigns ids.
+/// Stores new trie nodes and assigns their ids.
 pub trait Saver {
     fn put(&mut self, stored: &[u8]) -> Result<u64>;
-    /// The id that the next new node gets.
+    /// Return the id of the next new trie node.
     fn next(&self) -> u64;
-    /// A node that was stored before.
+    /// Load a trie node that was stored before.
     fn version(&self, id: u64) -> Result<Version>;
 }

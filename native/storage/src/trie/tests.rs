@@ -60,7 +60,7 @@ fn expected_root(entries: &BTreeMap<B256, U256>) -> B256 {
     builder.root()
 }
 
-/// Keys with long common prefixes, so that every kind of node occurs.
+/// Make a key with a long common prefix, so that every kind of node occurs.
 fn key(random: &mut Random) -> B256 {
     let mut key = [0u8; 32];
     key[0] = (random.roll(3) << 4) as u8;
@@ -73,7 +73,7 @@ fn save(trie: &Trie<Slot>, memory: &mut Memory) -> Trie<Slot> {
     save_on(None, trie, memory)
 }
 
-/// Save a trie, as deltas of an earlier version if there is one.
+/// Save a trie. If there is an earlier version, branches are saved as deltas of it.
 fn save_on(before: Option<&Trie<Slot>>, trie: &Trie<Slot>, memory: &mut Memory) -> Trie<Slot> {
     let before = before.and_then(|trie| match trie.root {
         Some(Child::Stored { id, .. }) => Some(id),
@@ -152,10 +152,11 @@ fn tries_that_grow_upon_each_other_let_go_of_what_is_written() {
         let mut memory = Memory::default();
         let mut trie: Trie<Slot> = Trie::default();
         let mut entries = BTreeMap::new();
-        // the trie of the previous block: changed but not written yet
+        // `parent` is the trie of the previous block, which is changed but possibly not written yet
         let mut parent: Trie<Slot> = Trie::default();
         for step in 0..200 {
-            // when the snapshot is opened, writing the parent has finished, is running, or has not started
+            // the random number decides whether the parent is written before, during or after the opening of the
+            // snapshot
             let writing = random.roll(3);
             if writing == 0 {
                 save(&parent, &mut memory);
@@ -185,7 +186,7 @@ fn tries_that_grow_upon_each_other_let_go_of_what_is_written() {
                     assert_eq!(found.map(|slot| slot.0), Some(*value), "seed {seed}, step {step}");
                 }
                 if writing == 0 {
-                    // five paths; their small leaves are stored in the branches
+                    // eviction leaves five paths in memory, and small leaves are stored in their branch nodes
                     let live = trie.root.as_ref().map_or(0, Child::live);
                     assert!(live <= 5 * 3 * 17, "seed {seed}, step {step}: {live} nodes of {} entries", entries.len());
                 }
@@ -359,7 +360,7 @@ fn damaged_nodes_are_errors() {
     }
 }
 
-/// States of a trie with many wide branches, each saved as deltas of the previous state.
+/// Make states of a trie with many wide branches, each saved as deltas of the previous state.
 fn versions(memory: &mut Memory) -> Vec<(Trie<Slot>, BTreeMap<B256, U256>)> {
     let mut random = Random(5);
     let (mut trie, mut entries) = (Trie::default(), BTreeMap::new());
@@ -415,14 +416,14 @@ fn a_branch_may_be_stored_as_what_has_changed_in_it() {
         .unwrap();
         assert_eq!(earlier.len(), usize::from(memory.nodes[&id][1]));
         assert!(earlier.len() <= 16 && earlier.is_sorted_by(|a, b| a > b) && earlier[0] < id);
-        // every row is needed: a truncated or changed row gives an error
+        // loading needs every byte of the row, so a truncated or changed row gives an error
         let whole = memory.nodes[&id].clone();
         for length in 1..whole.len() {
             memory.nodes.insert(id, whole[..length].to_vec());
             assert!(memory.load(id, |_| Ok(())).is_err());
         }
         let mut circle = whole.clone();
-        circle[2] = 0; // breaks the distance to the earlier version
+        circle[2] = 0; // distance zero makes the row refer to itself as the earlier version
         memory.nodes.insert(id, circle);
         assert!(memory.load(id, |_| Ok(())).is_err());
         memory.nodes.insert(id, whole);

@@ -12,7 +12,7 @@ use super::node::{Cell, Child, EMPTY_ROOT, Node, Trie, Value, rank};
 use super::source::Source;
 
 impl<V: Value> Child<V> {
-    /// The node of this child, loaded if needed but not cached.
+    /// Return the trie node of this child. A node that is not in memory is loaded but not cached.
     pub fn open(&self, source: &impl Source) -> Result<Arc<Cell<V>>> {
         match self {
             Child::Live(cell) => Ok(cell.clone()),
@@ -22,7 +22,7 @@ impl<V: Value> Child<V> {
         }
     }
 
-    /// The node of this child as a mutable node. A shared node is copied first.
+    /// Return the trie node of this child as a mutable node. A shared node is copied first.
     fn own(&mut self, source: &impl Source) -> Result<&mut Cell<V>> {
         if let Child::Stored { .. } = self {
             *self = Child::Live(self.open(source)?);
@@ -50,7 +50,7 @@ impl<V: Value> Trie<V> {
         self.root.as_ref().map_or(EMPTY_ROOT, Child::root_hash)
     }
 
-    /// Insert the result of `make`, which is called with the previous value.
+    /// Insert the result of `make`, which gets the previous value.
     pub fn upsert(
         &mut self,
         key: Nibbles,
@@ -68,9 +68,9 @@ impl<V: Value> Trie<V> {
         self.upsert(key, source, |_| Ok(value))
     }
 
-    /// Remove an entry. Returns false if the key has no entry.
+    /// Remove a key from the trie. Returns false if the trie does not have the key.
     pub fn remove(&mut self, key: &Nibbles, source: &impl Source) -> Result<bool> {
-        // look up first, because an absent key must not change any node
+        // look up the key before changing nodes, because removing an absent key must not change any node
         if self.get(key, source)?.is_none() {
             return Ok(false);
         }
@@ -169,7 +169,7 @@ impl<V: Value> Fork<V> {
     }
 }
 
-/// Result of removing from a subtree.
+/// What is left of a subtree after an entry was removed.
 #[derive(PartialEq)]
 enum Left {
     Something,

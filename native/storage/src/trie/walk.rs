@@ -8,8 +8,8 @@ use ophion_primitives::errors::Result;
 use super::node::{Child, Node, Reference, Trie, Value, rank};
 use super::source::Source;
 
-/// RLP of the nodes from the root towards `key`. The last node shows the value or its absence. Nodes shorter than a
-/// hash are part of their parent and not listed.
+/// Return the RLP of the nodes from the root towards `key`. The last node shows the value or its absence. Nodes shorter
+/// than a hash are part of their parent and not listed.
 pub fn proof<V: Value>(trie: &Trie<V>, key: &Nibbles, source: &impl Source) -> Result<Vec<Vec<u8>>> {
     let mut nodes = Vec::new();
     let Some(root) = &trie.root else { return Ok(nodes) };
@@ -47,7 +47,7 @@ pub fn proof<V: Value>(trie: &Trie<V>, key: &Nibbles, source: &impl Source) -> R
 }
 
 impl<V: Value> Trie<V> {
-    /// Visit entries with keys from `start` on, in order, until `visit` returns false.
+    /// Visit trie entries with keys from `start` on, in order, until `visit` returns false.
     pub fn walk(
         &self,
         start: &Nibbles,
@@ -61,7 +61,7 @@ impl<V: Value> Trie<V> {
     }
 }
 
-/// Visit entries below a child. Returns false when the walk stops.
+/// Visit the trie entries below a child. Returns false when the walk stops.
 fn walk<V: Value>(
     child: &Child<V>,
     prefix: Nibbles,
@@ -100,7 +100,7 @@ fn walk<V: Value>(
     }
 }
 
-/// Whether every key below `prefix` is smaller than `start`.
+/// Return whether every key below `prefix` is smaller than `start`.
 fn ends_before(prefix: &Nibbles, start: &Nibbles) -> bool {
     let length = prefix.len().min(start.len());
     prefix.slice(..length) < start.slice(..length)
@@ -110,7 +110,7 @@ fn ends_before(prefix: &Nibbles, start: &Nibbles) -> bool {
 pub type Difference<V> = Vec<(Nibbles, Option<V>, Option<V>)>;
 
 impl<V: Value> Trie<V> {
-    /// Changes from `self` to `other`. Subtrees with equal hashes are skipped.
+    /// Return the changes from `self` to `other`. Subtrees with equal hashes are skipped.
     pub fn difference(&self, other: &Trie<V>, source: &impl Source) -> Result<Difference<V>> {
         let mut out = Vec::new();
         difference(self.root.as_ref(), other.root.as_ref(), Nibbles::new(), source, &mut out)?;
@@ -152,7 +152,8 @@ fn difference<V: Value>(
         {
             difference(Some(child_a), Some(child_b), prefix.join(path_a), source, out)
         }
-        // the shapes differ; such subtrees are small in practice, so list both and compare
+        // the subtrees have different shapes: list the entries of both and compare the lists, because such subtrees are
+        // small
         _ => spread(before, after, prefix, source, out),
     }
 }

@@ -18,7 +18,7 @@ pub struct CallTree {
 pub struct CallOptions {
     pub only_top_call: bool,
     pub with_log: bool,
-    /// Show the position in the code at which a call failed (`pc`).
+    /// Whether to show the position in the code at which a call failed (`pc`).
     pub with_pc: bool,
 }
 
@@ -56,7 +56,7 @@ fn write_call(out: &mut Vec<u8>, frames: &[Frame], index: usize, logs_are_kept: 
     if let Some(pc) = frame.failed_at.filter(|_| with_pc) {
         decimal(out, ",\"pc\":", pc as u64);
     }
-    // Rejected calls are shown like other failed calls.
+    // Rejected calls are shown as children like other failed calls.
     if !frame.children.is_empty() || frame.end.is_some() {
         raw(out, ",\"calls\":[");
         let mut comma = "";
@@ -76,7 +76,8 @@ fn write_call(out: &mut Vec<u8>, frames: &[Frame], index: usize, logs_are_kept: 
     out.push(b'}');
 }
 
-/// Write a frame without its calls, and without the closing brace. Returns whether its logs and those below it count.
+/// Write a frame without its calls, and without the closing brace. Returns whether the logs of the frame and of its
+/// calls count.
 pub(super) fn write_fields(out: &mut Vec<u8>, frame: &Frame, logs_are_kept: bool) -> bool {
     raw(out, "{\"type\":\"");
     raw(out, kind_name(frame.kind));
@@ -100,7 +101,7 @@ pub(super) fn write_fields(out: &mut Vec<u8>, frame: &Frame, logs_are_kept: bool
             text(out, ",\"revertReason\":", &reason);
         }
     }
-    // A failed frame reverts its logs and those below it.
+    // A failed frame reverts its own logs and the logs of its children.
     let logs_are_kept = logs_are_kept && frame.is_ok();
     if logs_are_kept && !frame.logs.is_empty() {
         list(out, ",\"logs\":", &frame.logs, |out, (position, log)| {

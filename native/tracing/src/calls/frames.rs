@@ -48,12 +48,12 @@ pub struct Frame {
     /// Reason of the failure, in the wording of the call tracer.
     pub error: Option<String>,
     pub is_precompile: bool,
-    /// (contract, beneficiary, balance) if the frame ended with SELFDESTRUCT.
+    /// Contract, beneficiary and balance if the frame ended with SELFDESTRUCT.
     pub end: Option<(Address, Address, U256)>,
     pub children: Vec<usize>,
-    /// Each log, with the number of calls that the frame made before the log.
+    /// Each log, with the number of calls that the frame made before it.
     pub logs: Vec<(usize, Log)>,
-    /// Position in the code at which the frame failed. None if it succeeded or ran no code.
+    /// Position in the code at which the frame failed; None if the frame succeeded or ran no code.
     pub failed_at: Option<usize>,
 }
 
@@ -62,7 +62,7 @@ impl Frame {
         self.result.is_ok()
     }
 
-    /// False for a call or creation that was rejected because of its depth or a low balance.
+    /// Return false for a call or creation that was rejected because of its depth or a low balance.
     pub fn was_entered(&self) -> bool {
         use InstructionResult as R;
         !matches!(self.result, R::CallTooDeep | R::OutOfFunds | R::OverflowPayment | R::NonceOverflow)
@@ -75,7 +75,7 @@ pub struct FrameRecorder {
     /// Whether only the outermost frame is recorded.
     only_top: bool,
     with_logs: bool,
-    /// The current instruction, for error texts.
+    /// Opcode of the current instruction, for error texts.
     opcode: u8,
     at: usize,
     stack: usize,
@@ -100,7 +100,8 @@ impl FrameRecorder {
         }
     }
 
-    /// Frames of a finished transaction. The outermost has the gas of the whole transaction. Empty if no frame ran.
+    /// Return the frames of a finished transaction; empty if no frame ran. The outermost frame has the gas of the whole
+    /// transaction.
     pub fn settled(&mut self, ran: &Ran) -> &[Frame] {
         if let Some(root) = self.frames.first_mut() {
             root.gas = ran.tx.gas_limit;
@@ -109,7 +110,7 @@ impl FrameRecorder {
         &self.frames
     }
 
-    /// Position of the innermost open frame.
+    /// Return the position of the innermost open frame.
     pub fn current(&self) -> Option<usize> {
         self.open.last().copied()
     }
@@ -139,14 +140,14 @@ impl FrameRecorder {
         frame.result = result.result;
         frame.output = result.output.clone();
         frame.is_precompile = is_precompile;
-        // a halt consumes all gas of its frame, even if the interpreter shows some left
+        // a halt consumes all gas of its frame, even if the interpreter still counts some gas
         frame.gas_used = if result.result.is_ok_or_revert() { frame.gas - result.gas.remaining() } else { frame.gas };
         if let Some(address) = address {
             frame.to = address;
         }
         if !result.result.is_ok() {
             frame.error = Some(error.unwrap_or_else(|| match result.result {
-                // the init code completed, but the gas for storing the code was missing
+                // the init code completed, but the gas did not suffice to pay for storing the contract code
                 InstructionResult::OutOfGas if frame.kind.is_creation() => CODE_NOT_PAID.into(),
                 InstructionResult::PrecompileError => precompile_words(spec, &frame.to, &frame.input),
                 other => halt_words(other, 0, 0),
@@ -215,7 +216,7 @@ impl Inspector<EvmContext> for FrameRecorder {
             kind,
             from,
             to,
-            // DELEGATECALL shows the value of the enclosing call.
+            // DELEGATECALL transfers no value, so show the value of the enclosing call.
             value: match (kind, recorder.open.last()) {
                 (Kind::DelegateCall, Some(parent)) => recorder.frames[*parent].value,
                 _ => inputs.call_value(),

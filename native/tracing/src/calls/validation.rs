@@ -1,6 +1,7 @@
-//! erc7562Tracer: the call tree with what ERC-7562 restricts during the validation of a user operation.
+//! erc7562Tracer: the call tree with the accesses that ERC-7562 restricts during the validation of a user operation.
 //!
-//! Each call also has the slots, opcodes and contracts that it accesses. The outermost has all preimages of KECCAK256.
+//! Each call also has the slots, opcodes and contracts that it accesses. The outermost call has all preimages of
+//! KECCAK256.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,19 +19,19 @@ use crate::output::sink::Sink;
 use crate::replay::block::Ran;
 use crate::replay::recording::{Recorder, Recording, Report};
 
-/// Longest preimage that is kept, as in geth.
+/// Maximum length in bytes of a recorded preimage, as in geth.
 const MAX_PREIMAGE_BYTES: usize = 1 << 20;
 
-/// Options of the tracer.
+/// Options of the erc7562Tracer.
 #[derive(Clone, Copy)]
 pub struct ValidationOptions {
-    /// Opcodes that are not counted, one bit each.
+    /// Opcodes that are not counted, with one bit per opcode.
     pub ignored: [u64; 4],
     pub with_log: bool,
 }
 
 impl ValidationOptions {
-    /// Options with these opcodes ignored; None ignores those that ERC-7562 permits everywhere.
+    /// Create options that ignore these opcodes. None ignores the opcodes that ERC-7562 permits everywhere.
     pub fn new(ignored: Option<&[u8]>, with_log: bool) -> Self {
         let mut bits = [0; 4];
         let mut ignore = |opcode: u8| bits[usize::from(opcode >> 6)] |= 1 << (opcode & 63);
@@ -60,7 +61,7 @@ impl ValidationOptions {
     }
 }
 
-/// Opcodes without effect on validation, beside PUSH, DUP and SWAP.
+/// Opcodes without effect on validation. PUSH, DUP and SWAP have no effect either.
 const HARMLESS: [u8; 16] = [
     op::POP,
     op::ADD,
@@ -80,7 +81,7 @@ const HARMLESS: [u8; 16] = [
     op::ISZERO,
 ];
 
-/// What one call accesses.
+/// The state that one call accesses.
 #[derive(Default)]
 struct Access {
     /// Slots with their value at the first read.
@@ -88,20 +89,20 @@ struct Access {
     writes: BTreeMap<U256, u64>,
     transient_reads: BTreeMap<U256, u64>,
     transient_writes: BTreeMap<U256, u64>,
-    /// Accounts whose code was looked at, except for the existence check `EXTCODESIZE ISZERO`.
+    /// Accounts whose code was read, except by the existence check `EXTCODESIZE ISZERO`.
     code_accesses: Vec<Address>,
     opcodes: BTreeMap<u8, u64>,
-    /// Size of the code of each accessed contract, and the first opcode that accessed it.
+    /// Code size of each accessed contract, and the first opcode that accessed the contract.
     contracts: BTreeMap<Address, (usize, u8)>,
 }
 
 pub struct AccessRecorder {
     frames: FrameRecorder,
     options: ValidationOptions,
-    /// By position of the frame.
+    /// Accesses of each frame, by the position of the frame.
     accesses: Vec<Access>,
     preimages: BTreeSet<Vec<u8>>,
-    /// The instruction before, and the top of its stack.
+    /// The previous instruction, and the top of its stack.
     last: Option<(u8, U256)>,
 }
 
@@ -113,7 +114,7 @@ fn is_code_access(opcode: u8) -> bool {
     matches!(opcode, op::EXTCODEHASH | op::EXTCODESIZE | op::EXTCODECOPY)
 }
 
-/// Stack items that the recorder reads for an instruction.
+/// Return the number of stack items that the recorder reads for an instruction.
 fn items_read(opcode: u8) -> usize {
     match opcode {
         op::SLOAD | op::TLOAD | op::EXTCODEHASH | op::EXTCODESIZE | op::EXTCODECOPY => 1,
@@ -122,7 +123,7 @@ fn items_read(opcode: u8) -> usize {
     }
 }
 
-/// Code size of an account, without making it warm.
+/// Return the code size of an account, without making the account warm.
 fn code_size(context: &mut EvmContext, address: &Address) -> usize {
     let journal = &mut context.journaled_state;
     let known = journal.inner.state.get(address).map(|account| account.info.clone());
@@ -137,7 +138,7 @@ fn code_size(context: &mut EvmContext, address: &Address) -> usize {
     }
 }
 
-/// Current value of a slot, without making it warm.
+/// Return the current value of a slot, without making the slot warm.
 fn slot_value(context: &mut EvmContext, address: Address, slot: U256) -> U256 {
     let journal = &mut context.journaled_state;
     let known = journal.inner.state.get(&address);
@@ -166,7 +167,7 @@ impl AccessRecorder {
             if is_code_access(before) && !(before == op::EXTCODESIZE && opcode == op::ISZERO) {
                 access.code_accesses.push(Address::from_word(item.into()));
             }
-            // GAS is permitted directly before a call only
+            // the rules permit GAS only directly before a call
             if before == op::GAS && !is_call(opcode) {
                 *access.opcodes.entry(op::GAS).or_default() += 1;
             }

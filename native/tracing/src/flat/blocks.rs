@@ -11,14 +11,14 @@ use crate::output::sink::Sink;
 use crate::replay::block::Ran;
 use crate::replay::recording::{Recording, Report};
 
-/// Filter and limits of entries.
+/// Filter and limits of trace entries.
 pub struct Selection {
-    /// Accepted senders; empty means any.
+    /// Accepted senders; an empty set accepts any sender.
     pub from: AddressSet,
     pub to: AddressSet,
     pub skip: u64,
     pub left: u64,
-    /// Only the entry at this trace address.
+    /// If set, only the trace entry at this trace address is written.
     pub address: Option<Vec<usize>>,
 }
 
@@ -27,7 +27,7 @@ impl Selection {
         self.left == 0
     }
 
-    /// Count a matching entry. Returns whether the entry must be written.
+    /// Count a matching trace entry. Returns whether the entry must be written.
     fn takes(&mut self, fits: bool) -> bool {
         if !fits || self.left == 0 {
             return false;
@@ -57,7 +57,7 @@ impl Selection {
     }
 }
 
-/// Writes the entries of many transactions as one list.
+/// Writes the trace entries of many transactions as one list.
 pub struct FlatList<'s> {
     selection: &'s mut Selection,
     is_first: &'s mut bool,

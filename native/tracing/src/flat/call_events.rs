@@ -1,8 +1,8 @@
 //! Call events: the instructions from which flat traces are derived, in order.
 //!
 //! Besu 21.10 derives flat traces from a list of all instructions
-//! (docs/decisions/0030-besu-compatible-trace-output.md). A call event is an instruction that influences flat traces:
-//! calls, creations, ends of frames, halts. A frame without code is treated as one that stops at once.
+//! (docs/decisions/0030-besu-compatible-trace-output.md). A call event is an instruction that influences flat traces: a
+//! call, a creation, the end of a frame or a halt. A frame without code is treated as a frame that stops at once.
 
 use alloy_primitives::{Address, Bytes, U256};
 use ophion_execution::evm::context::{EvmContext, created_address};
@@ -29,7 +29,7 @@ pub struct Child {
     pub value: U256,
 }
 
-/// Result of a precompiled contract.
+/// A call of a precompiled contract: gas, price, input, value, result and output.
 pub struct Precompiled {
     pub gas: u64,
     pub price: u64,
@@ -46,14 +46,14 @@ pub enum CallEvent {
         child: Option<Child>,
         precompiled: Option<Precompiled>,
     },
-    /// `child` is None if the creation was rejected.
+    /// A creation. `child` is None if the creation was rejected.
     Create {
         child: Option<Child>,
         init: Bytes,
     },
-    /// CALLDATALOAD: the instruction at which an entry gets its value.
+    /// CALLDATALOAD. At this instruction, the open trace entry takes the value of the running frame, as in Besu 21.10.
     Load,
-    /// RETURN or STOP; `refund` is the transaction's refund so far.
+    /// RETURN or STOP. `refund` is the transaction's refund so far.
     Return {
         is_stop: bool,
         output: Bytes,
@@ -65,7 +65,7 @@ pub enum CallEvent {
         heir: Address,
         balance: U256,
     },
-    /// Any other instruction that halted.
+    /// Any other instruction, recorded because it halted.
     Other,
 }
 
@@ -78,7 +78,7 @@ pub struct Step {
     /// Cost of all instructions so far, including this instruction.
     pub spent: u64,
     pub recipient: Address,
-    /// Value of the frame.
+    /// Value in wei of the call or creation that opened this frame.
     pub value: U256,
     pub halt: Option<InstructionResult>,
 }
@@ -90,7 +90,7 @@ struct Live {
     gas: u64,
     input: Bytes,
     code: Bytes,
-    /// The event that called this frame.
+    /// Index of the call event that called this frame.
     caller: Option<usize>,
     has_begun: bool,
     has_ended_well: bool,
@@ -99,8 +99,9 @@ struct Live {
 /// The last instruction that is not RETURN. If the code of a new contract is rejected, this instruction gets the halt.
 #[derive(Clone, Copy, Default)]
 struct Plain {
-    /// Number of events up to this instruction. The next field is whether the instruction is the last event.
+    /// Number of call events up to this instruction.
     steps: usize,
+    /// Whether the instruction is the last call event.
     is_event: bool,
     depth: usize,
     /// Index of the instruction's frame.
@@ -110,7 +111,7 @@ struct Plain {
 #[derive(Default)]
 pub struct CallEvents {
     pub steps: Vec<Step>,
-    /// By depth: whether the first frame that ended with RETURN or REVERT ended with REVERT.
+    /// By depth: whether REVERT ended the first frame that RETURN or REVERT ended.
     pub first_end_reverts: Vec<Option<bool>>,
     pub has_create2: bool,
     /// Gas and recipient of the outermost frame.
@@ -122,7 +123,7 @@ pub struct CallEvents {
     plain: Plain,
     /// Recipient and value of every frame.
     seen: Vec<(Address, U256)>,
-    // opcode of the current instruction
+    // the field holds the opcode of the current instruction
     opcode: u8,
     gas: u64,
     target: Address,
@@ -136,7 +137,7 @@ impl CallEvents {
         self.steps.push(Step { event, depth, gas, cost, spent: self.spent, recipient, value, halt });
     }
 
-    /// Count an instruction. Store it as the last instruction, unless it is RETURN.
+    /// Count an instruction, and store it as the last instruction unless it is RETURN.
     fn count(&mut self, is_return: bool, is_event: bool) {
         self.count += 1;
         if !is_return {
@@ -228,7 +229,7 @@ impl CallEvents {
         self.live.pop();
     }
 
-    /// Handle the rejected code of a creation: the last instruction before RETURN gets the halt.
+    /// Handle the rejected code of a creation: assign the halt to the last instruction before RETURN.
     fn refuse_code(&mut self, reason: InstructionResult) {
         let Plain { steps, is_event, depth, frame } = self.plain;
         if is_event {
@@ -250,7 +251,7 @@ impl CallEvents {
     }
 }
 
-/// Price of a precompiled contract's call; None for other calls.
+/// Return the price of a precompiled contract's call; None for other calls.
 pub fn precompile_price(context: &EvmContext, inputs: &CallInputs, outcome: &CallOutcome) -> Option<u64> {
     let used = inputs.gas_limit.saturating_sub(outcome.result.gas.remaining());
     match (outcome.was_precompile_called, outcome.result.result.is_ok()) {
@@ -302,7 +303,7 @@ impl Inspector<EvmContext> for CallEvents {
     fn step_end(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
         let left = interpreter.gas.remaining();
         if interpreter.bytecode.action().is_none() && self.opcode != op::CALLDATALOAD {
-            // fast exit: most instructions are not events
+            // take a fast exit, because most instructions are not events
             self.spent += self.gas.saturating_sub(left);
             self.count(false, false);
             return;
@@ -323,7 +324,7 @@ impl Inspector<EvmContext> for CallEvents {
             _ => {}
         }
         let cost = if halt.is_some() { self.gas } else { self.gas.saturating_sub(left).saturating_sub(handed) };
-        // only out-of-gas halts have a cost; how much gas was missing does not matter
+        // Besu counts a cost for out-of-gas halts, but none for other halts
         self.spent += if halt.is_none_or(is_lack_of_gas) { cost } else { 0 };
         let call = |kind| CallEvent::Call { kind, to: self.target, child: None, precompiled: None };
         let own_code = || self.live.last().map_or_else(Bytes::new, |frame| frame.code.clone());
@@ -337,7 +338,7 @@ impl Inspector<EvmContext> for CallEvents {
                 Some(CallEvent::Create { child: None, init: own_code() })
             }
             op::CALLDATALOAD => match self.steps.last() {
-                // a second CALLDATALOAD before the next event has no effect on the entry
+                // two CALLDATALOADs in a row change the trace entry only once
                 Some(Step { event: CallEvent::Load, depth, halt: None, .. }) if *depth + 1 == self.live.len() => None,
                 _ => Some(CallEvent::Load),
             },
@@ -381,7 +382,7 @@ impl Inspector<EvmContext> for CallEvents {
     }
 
     fn create_end(&mut self, _: &mut EvmContext, _: &CreateInputs, outcome: &mut CreateOutcome) {
-        // Besu shows the code of the topmost frame as init code; that is the new frame, if it has started
+        // Besu shows as init code the code of the topmost frame, which is the new frame if its code has started
         let frame = self.live.last();
         let refused = matches!(
             outcome.result.result,

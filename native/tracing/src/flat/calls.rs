@@ -16,7 +16,7 @@ use crate::replay::recording::{Recording, Report};
 #[derive(Clone, Copy)]
 pub struct FlatCallOptions {
     pub with_precompiles: bool,
-    /// Whether to use the error texts of trace_* instead of those of the call tracer.
+    /// Whether to use the error texts of trace_* instead of the error texts of the call tracer.
     pub with_trace_errors: bool,
 }
 
@@ -73,7 +73,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Write an entry. For a call outside of a block, the block fields are null.
+    /// Write a trace entry. For a call outside of a block, the block fields are null.
     fn write_entry(&mut self, entry: &Entry) {
         let out = &mut self.sink.out;
         if out.last() != Some(&b'[') {
@@ -117,7 +117,7 @@ fn entry_of(frame: &Frame, address: Vec<usize>, with_trace_errors: bool) -> Entr
         true => trace_words(&words).map_or(words.into(), Cow::Borrowed),
         false => words.into(),
     });
-    // Reverted frames show their output.
+    // Show the output of successful and of reverted frames, but not of frames that halted.
     entry.outcome = (frame.is_ok() || frame.result == InstructionResult::Revert).then_some(outcome);
     entry
 }

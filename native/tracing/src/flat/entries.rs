@@ -10,7 +10,7 @@ use crate::output::sink::Sink;
 use crate::output::text::text;
 use crate::replay::block::Place;
 
-/// Action of an entry.
+/// Action of a flat trace entry.
 pub enum Action {
     Call {
         kind: Kind,
@@ -24,7 +24,7 @@ pub enum Action {
         address: Address,
         is_create2: bool,
     },
-    /// SELFDESTRUCT.
+    /// A self-destruct.
     End {
         contract: Address,
         heir: Address,
@@ -32,9 +32,9 @@ pub enum Action {
     },
 }
 
-/// Result of an entry.
+/// Result of a flat trace entry.
 pub struct Outcome {
-    /// Gas used. Negative in entries that were never closed.
+    /// Gas used; negative in entries that were never closed.
     pub gas_used: i64,
     pub output: Option<Bytes>,
     pub code: Option<Bytes>,
@@ -47,7 +47,7 @@ impl Default for Outcome {
 }
 
 impl Outcome {
-    /// Set code instead of output.
+    /// Set the code of a created contract instead of the output.
     pub fn set_code(&mut self, code: Bytes) {
         self.code = Some(code);
         self.output = None;
@@ -61,10 +61,10 @@ pub struct Entry {
     pub value: U256,
     pub address: Vec<usize>,
     pub subtraces: usize,
-    /// An entry with an error has no result.
+    /// Error text. A trace entry with an error has no result.
     pub error: Option<Cow<'static, str>>,
     pub revert_reason: Option<Bytes>,
-    /// None for SELFDESTRUCT.
+    /// Result of the trace entry; None for SELFDESTRUCT.
     pub outcome: Option<Outcome>,
 }
 
@@ -80,7 +80,7 @@ impl Entry {
         }
     }
 
-    /// Kind of a call, as trace_* names it; None for other entries.
+    /// Return the call kind by its name in trace_*; None for other entries.
     pub fn call_type(&self) -> Option<&'static str> {
         match self.action {
             Action::Call { kind, .. } => Some(call_type(kind)),
@@ -96,8 +96,8 @@ impl Entry {
     }
 }
 
-/// Write an entry of trace_*. With `names_method`, a creation has a `creationMethod`. Traces of mined transactions show
-/// this member, traces of calls do not.
+/// Write a flat trace entry for trace_*. With `names_method`, a creation has a `creationMethod`. Only traces of mined
+/// transactions have this JSON key.
 pub fn write(out: &mut Vec<u8>, entry: &Entry, place: Option<&Place>, names_method: bool) {
     write_action(out, entry, names_method);
     match (&entry.error, &entry.outcome) {
@@ -183,7 +183,7 @@ pub fn write_outcome(out: &mut Vec<u8>, action: &Action, outcome: &Outcome) {
     out.push(b'}');
 }
 
-/// Write all entries of one transaction in brackets, without the transaction's position.
+/// Write all trace entries of one transaction in brackets, without the transaction's position.
 pub fn write_list(sink: &mut Sink, entries: &[Entry], names_method: bool) {
     let mut is_first = true;
     sink.out.push(b'[');
@@ -196,7 +196,7 @@ pub fn write_list(sink: &mut Sink, entries: &[Entry], names_method: bool) {
     sink.settle();
 }
 
-/// Write a comma before every entry but the first.
+/// Write a comma before every trace entry but the first.
 pub fn separate(sink: &mut Sink, is_first: &mut bool) {
     if !std::mem::replace(is_first, false) {
         sink.out.push(b',');

@@ -1,8 +1,8 @@
 //! Converts call events to flat trace entries, by the rules of Besu 21.10.
 //!
-//! Besu has a stack of open entries. Every RETURN, STOP, REVERT, SELFDESTRUCT and halt closes the topmost entry, even
-//! if that belongs to another frame. This happens for rejected creations and rejected code. Ophion's output is the
-//! same: docs/decisions/0030-besu-compatible-trace-output.md lists these cases.
+//! Besu has a stack of open entries. Every RETURN, STOP, REVERT, SELFDESTRUCT and halt closes the topmost entry. After
+//! a rejected creation or rejected code, this entry belongs to another frame. Ophion's output is the same:
+//! docs/decisions/0030-besu-compatible-trace-output.md lists these cases.
 
 use alloy_primitives::{Address, Bytes, U256};
 use revm::context::TxEnv;
@@ -18,7 +18,7 @@ use crate::struct_logs::cost::CALL_STIPEND;
 /// Gas per byte of deployed code.
 const CODE_DEPOSIT: i64 = 200;
 
-/// An open entry.
+/// A flat trace entry that is not closed yet.
 struct Open {
     entry: usize,
     is_create_instruction: bool,
@@ -28,13 +28,13 @@ struct Listing<'a> {
     events: &'a CallEvents,
     entries: Vec<Entry>,
     open: Vec<Open>,
-    /// Gas left of the transaction, with refunds.
+    /// Gas left of the transaction, including refunds.
     gas_left: u64,
-    /// Contract created by the transaction itself.
+    /// The contract that the transaction itself created.
     created: Option<Address>,
 }
 
-/// Entries of a finished transaction.
+/// Return the flat trace entries of a finished transaction.
 pub fn list(events: &CallEvents, tx: &TxEnv, result: &ExecutionResult) -> Vec<Entry> {
     let created = tx.kind.is_create().then_some(events.root.1);
     let gas_left = tx.gas_limit.saturating_sub(result.tx_gas_used());
@@ -67,7 +67,7 @@ impl Listing<'_> {
         };
         if let Some(Precompiled { price, result, .. }) = &self.events.root_precompiled {
             outcome.gas_used = *price as i64;
-            // if gas was missing, the price was not deducted
+            // a precompiled contract that ran out of gas was not charged its price, so add the price to the gas again
             if *result == InstructionResult::PrecompileOOG {
                 gas += price;
             }
@@ -93,7 +93,7 @@ impl Listing<'_> {
             CallEvent::Call { kind, to, child: Some(child), .. } => {
                 let from = self.calling_address();
                 let action = Action::Call { kind: *kind, from, to: *to, input: child.input.clone() };
-                // starts with the caller's value, which an event of the callee changes later
+                // the trace entry starts with the value of the caller, and an event of the callee may change that value
                 let mut entry = Entry::new(action, child.gas, step.value, self.next_address());
                 entry.outcome = Some(Outcome { gas_used: -(step.spent as i64), ..Outcome::default() });
                 if self.has_reverting_end(step.depth + 1) {
@@ -171,7 +171,8 @@ impl Listing<'_> {
             outcome.output = Some(output.clone());
         }
         if is_stop && used == 0 {
-            // this value is only visible in entries that are never closed
+            // subtract the stipend from `gas_used` of the enclosing entries; only entries that are never closed show
+            // this `gas_used`
             let last = self.open.len() - 1;
             for open in self.open.iter().take(last).skip(1) {
                 if let Some(outcome) = &mut self.entries[open.entry].outcome {
@@ -197,7 +198,7 @@ impl Listing<'_> {
         self.close();
     }
 
-    /// List a call of a precompiled contract, if it transfers value.
+    /// Add a trace entry for a call of a precompiled contract if the call transfers value.
     fn list_precompiled(&mut self, step: &Step, kind: Kind, to: Address, precompiled: &Precompiled) {
         if precompiled.value.is_zero() {
             return;
@@ -219,7 +220,7 @@ impl Listing<'_> {
         self.events.first_end_reverts.get(depth).copied().flatten() == Some(true)
     }
 
-    /// Address that executes in the topmost entry.
+    /// Return the address that executes in the topmost open trace entry.
     fn calling_address(&self) -> Address {
         match &self.entries[self.open.last().expect("an open entry").entry].action {
             Action::Call { kind: Kind::DelegateCall | Kind::CallCode, from, .. } => *from,

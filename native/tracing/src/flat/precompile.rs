@@ -1,4 +1,4 @@
-//! Prices of precompiled contracts for failed calls. The EVM only reports that all gas was consumed.
+//! Prices of precompiled contracts for failed calls. For such a call, the EVM only reports that all gas was consumed.
 
 use alloy_primitives::{Address, U256};
 use revm::precompile::modexp;
@@ -6,10 +6,10 @@ use revm::primitives::hardfork::SpecId;
 
 const PAIR: u64 = 192;
 const ROUNDS: usize = 4;
-/// MODEXP input starts with three lengths.
+/// Length in bytes of the three lengths at the start of MODEXP input.
 const MODEXP_HEAD: usize = 96;
 
-/// Price of a precompiled contract; None if this module does not know the contract.
+/// Return the price of a precompiled contract; None if this module does not know the contract.
 pub fn price(address: &Address, input: &[u8], spec: SpecId) -> Option<u64> {
     let (head, number) = address.split_at(19);
     let words = input.len().div_ceil(32) as u64;
@@ -32,7 +32,7 @@ pub fn price(address: &Address, input: &[u8], spec: SpecId) -> Option<u64> {
 }
 
 fn modexp_price(input: &[u8], spec: SpecId) -> u64 {
-    // Missing bytes count as zero.
+    // Input bytes after the end of the input count as zero.
     let bytes = |start: usize, length: usize| {
         let mut padded = vec![0; length];
         let there = input.get(start..).unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::state::prestate::{PrestateOptions, PrestateTracer};
 use crate::struct_logs::besu_struct_log::{StructOptions, StructTracer};
 use crate::struct_logs::geth_struct_log::{StandardOptions, StandardTracer};
 
-/// Kinds of traces.
+/// Kinds of traces that a request can select.
 #[derive(Clone, Copy)]
 pub enum Kind {
     Struct(StructOptions),

@@ -29,7 +29,7 @@ pub struct TracedBlock {
     pub env: BlockEnv,
     pub body: Arc<BodyData>,
     pub hash: B256,
-    /// Rewards: of the block first, then of its ommers.
+    /// Rewards of the block, then of its ommers.
     pub rewards: Vec<(Address, U256)>,
 }
 
@@ -76,7 +76,7 @@ impl Job for BlockJob<'_> {
     }
 }
 
-/// Trace all transactions of a block. With `is_wrapped`, each result has its transaction hash.
+/// Trace all transactions of a block. With `is_wrapped`, each result contains its transaction hash.
 pub fn trace_block(block: Arc<TracedBlock>, kind: Kind, is_wrapped: bool, deadline: Instant) -> Result<Stream> {
     Stream::start(deadline, move |sink| {
         raw(&mut sink.out, "[");
@@ -136,7 +136,7 @@ impl Job for SignedJob<'_> {
     }
 }
 
-/// Trace a signed transaction outside of a block. Transaction rules apply; block rules do not.
+/// Trace a signed transaction outside of a block. Transaction rules apply, but block rules do not.
 pub fn trace_signed(
     state: StateData,
     env: BlockEnv,
@@ -149,8 +149,8 @@ pub fn trace_signed(
     })
 }
 
-/// Trace calls one after the other, each on the state after the previous call; all of kind `Parity`. As in Besu 21.10,
-/// SSTORE gas refers to the state before the first call.
+/// Trace calls one after the other, each on the state after the previous call. All calls have the kind `Parity`. As in
+/// Besu 21.10, SSTORE gas refers to the state before the first call.
 pub fn trace_calls(
     state: StateData,
     env: BlockEnv,
@@ -177,7 +177,7 @@ pub fn trace_calls(
     })
 }
 
-/// Flat traces of blocks or of one transaction, as one list.
+/// Trace blocks or one transaction; the result is one list of flat traces.
 pub fn trace_flat(
     blocks: Vec<Arc<TracedBlock>>,
     index: Option<usize>,

@@ -1,4 +1,4 @@
-//! Re-executes a block and passes the traces or changes of each transaction to a function, without writing JSON.
+//! Re-executes a block without writing JSON, and passes the traces or changes of each transaction to a function.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,7 +27,7 @@ impl<F: FnMut(&Ran, &[Entry])> Report for EntryVisitor<F> {
     }
 }
 
-/// Visit each transaction with its flat trace, as in trace_block.
+/// Visit each transaction with its flat trace in the form of trace_block.
 pub fn visit_entries(block: &Block<'_>, is_stopped: &Arc<AtomicBool>, see: impl FnMut(&Ran, &[Entry])) -> Result<()> {
     let mut sink = Sink::without_reader(is_stopped.clone());
     let tracer = Recording::new(&mut sink, CallEvents::default(), EntryVisitor(see));
@@ -54,7 +54,7 @@ impl<F: FnMut(&Ran, &mut ExecDb, &AccountDiff<'_>) -> Result<()>> Tracer for Cha
     }
 }
 
-/// Visit the accounts that each transaction changes, as in the stateDiff of trace_replayBlockTransactions.
+/// Visit the accounts that each transaction changes: the stateDiff of trace_replayBlockTransactions.
 pub fn visit_changes(
     block: &Block<'_>,
     is_stopped: &Arc<AtomicBool>,

@@ -7,10 +7,10 @@ use revm::precompile::{PrecompileHalt, Precompiles};
 
 use crate::output::precompiles::halt_of;
 
-/// Modulus of the coordinate field; congruent to 3 modulo 4, so square roots are one exponentiation.
+/// Modulus of the coordinate field. It is congruent to 3 modulo 4, so a square root takes one exponentiation.
 const FIELD: U384 =
     uint!(0x1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaab_U384);
-/// Order of the subgroup.
+/// Order of the BLS12-381 subgroup.
 const ORDER: U256 = uint!(52435875175126190479447740508185965837690552500527637822603658699938581184513_U256);
 
 type U384 = Uint<384, 6>;
@@ -23,10 +23,13 @@ const PAIRING: u8 = 0x0f;
 const MAP_1: u8 = 0x10;
 const MAP_2: u8 = 0x11;
 
-/// Bytes of a field element. The next constants are the bytes of a G1 point, a G2 point and a scalar.
+/// Bytes of a field element.
 const ELEMENT: usize = 64;
+/// Bytes of a G1 point.
 const POINT_1: usize = 2 * ELEMENT;
+/// Bytes of a G2 point.
 const POINT_2: usize = 4 * ELEMENT;
+/// Bytes of a scalar.
 const FACTOR: usize = 32;
 
 const WRONG_LENGTH: &str = "invalid input length";
@@ -36,7 +39,7 @@ const OUTSIDE_2: &str = "g2 point is not on correct subgroup";
 
 type Judgement = Result<(), &'static str>;
 
-/// Reason why a contract of EIP-2537 failed; None for other contracts and valid input.
+/// Return the reason why a contract of EIP-2537 failed; None for other contracts and valid input.
 pub fn curve_words(contract: &Address, input: &[u8]) -> Option<&'static str> {
     let (number, rest) = contract.split_last().expect("an address has twenty bytes");
     if rest.iter().any(|byte| *byte != 0) {
@@ -65,7 +68,7 @@ pub fn curve_words(contract: &Address, input: &[u8]) -> Option<&'static str> {
     .err()
 }
 
-/// Reason why a KZG proof is invalid: field elements, points, or the proof itself.
+/// Return the reason why a KZG proof is invalid: field elements, points, or the proof itself.
 pub fn proof_words(input: &[u8]) -> &'static str {
     let (head, points) = input.split_at(3 * 32);
     if head.chunks_exact(32).skip(1).any(|scalar| U256::from_be_slice(scalar) >= ORDER) {
@@ -111,7 +114,7 @@ fn is_inside(encoded: &[u8], words: &'static str) -> Judgement {
     if found(encoded)? { Ok(()) } else { Err(words) }
 }
 
-/// Return whether a point is in the subgroup, according to the multiplication contract. The length of the point
+/// Return whether a point is in the subgroup, by running the multiplication contract. The length of the point
 /// determines the group.
 fn found(encoded: &[u8]) -> Result<bool, &'static str> {
     each(encoded, ELEMENT, is_element)?;
@@ -124,12 +127,13 @@ fn found(encoded: &[u8]) -> Result<bool, &'static str> {
     }
 }
 
-/// Check a compressed G1 point, as in commitments and proofs; the first three bits are flags.
+/// Check a compressed G1 point of a commitment or proof. The first three bits are flags.
 fn is_short_point(encoded: &[u8]) -> Judgement {
     let mut bytes = encoded.to_vec();
     bytes[0] &= 0b0001_1111;
     match encoded[0] >> 5 {
-        0b000 | 0b010 => return Err("short buffer"), // announce both coordinates, but one is missing
+        // the flag byte announces both coordinates of the point, but one coordinate is missing
+        0b000 | 0b010 => return Err("short buffer"),
         0b100 | 0b101 => {}
         0b110 if bytes.iter().all(|byte| *byte == 0) => return Ok(()),
         0b110 => return Err("invalid infinity point encoding"),

@@ -9,7 +9,7 @@ use crate::output::curve::{curve_words, proof_words};
 /// Modulus of the coordinate field of BN254.
 const MODULUS: U256 = uint!(21888242871839275222246405745257275088696311157297823662689037894645226208583_U256);
 
-/// Reason why a precompiled contract failed. The EVM does not keep the reason, so the contract runs again.
+/// Return the reason why a precompiled contract failed. The EVM does not store the reason, so the contract runs again.
 pub fn precompile_words(spec: SpecId, contract: &Address, input: &[u8]) -> String {
     use PrecompileHalt as H;
     let contracts = Precompiles::new(PrecompileSpecId::from_spec_id(spec));
@@ -22,14 +22,15 @@ pub fn precompile_words(spec: SpecId, contract: &Address, input: &[u8]) -> Strin
         Some(H::Bn254PairLength) => "bad elliptic curve pairing size",
         Some(H::BlobMismatchedVersion) => "mismatched versioned hash",
         Some(H::BlobVerifyKzgProofFailed) => return format!("error verifying kzg proof: {}", proof_words(input)),
-        // BLS12-381 contracts check points in another order, so `curve_words` finds the first fault
+        // revm checks the points of BLS12-381 input in another order than geth, so find the first invalid point as geth
+        // does
         Some(_) => curve_words(contract, input).unwrap_or("precompile failed"),
         None => "precompile failed",
     };
     words.to_owned()
 }
 
-/// Reason why a precompiled contract halts; None if it succeeds or does not exist.
+/// Return the reason why a precompiled contract halts; None if the contract succeeds or does not exist.
 pub(super) fn halt_of(contracts: &Precompiles, contract: &Address, input: &[u8]) -> Option<PrecompileHalt> {
     match contracts.get(contract)?.execute(input, u64::MAX, 0).ok()?.status {
         PrecompileStatus::Halt(halt) => Some(halt),
@@ -37,7 +38,8 @@ pub(super) fn halt_of(contracts: &Precompiles, contract: &Address, input: &[u8])
     }
 }
 
-/// Reason why coordinates are invalid. The first number out of range decides; a scalar follows its point.
+/// Return the reason why coordinates are invalid. The first number out of range decides. A scalar follows its point in
+/// the input.
 fn coordinate_words(input: &[u8]) -> &'static str {
     let mut words = input.chunks(32).map(|chunk| {
         let mut word = [0; 32];

@@ -1,7 +1,7 @@
 //! A list of words that is written repeatedly with few changes, such as stack and memory at every instruction.
 //!
-//! Formatting words takes most of the time of a row. So the text of the last list is cached, only changed words are
-//! formatted again, and the text is copied into the row.
+//! Formatting words takes most of the time of a struct log row. So this type caches the text of the last list and
+//! formats only changed words again.
 
 use alloy_primitives::U256;
 
@@ -9,7 +9,7 @@ use crate::output::text;
 
 /// Text length of a word: digits, quotes and a comma.
 const WIDTH: usize = 67;
-/// Maximum number of cached words: any whole stack, or the beginning of a large memory.
+/// Maximum number of cached words. A whole stack fits, or the beginning of a large memory.
 const MAX_WORDS: usize = 2048;
 
 pub trait Word: Copy + PartialEq {
@@ -35,7 +35,7 @@ pub struct Repeated<T> {
     text: Vec<u8>,
 }
 
-// Not derived, because derive would require T: Default.
+// Implement Default by hand, because derive would require T: Default.
 impl<T> Default for Repeated<T> {
     fn default() -> Self {
         Repeated { words: Vec::new(), text: Vec::new() }
@@ -43,7 +43,7 @@ impl<T> Default for Repeated<T> {
 }
 
 impl<T: Word> Repeated<T> {
-    /// Append the list in brackets.
+    /// Append the list of words in brackets.
     pub fn write(&mut self, out: &mut Vec<u8>, list: &[T]) {
         let (kept, beyond) = list.split_at(list.len().min(MAX_WORDS));
         self.follow(kept);

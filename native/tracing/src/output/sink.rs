@@ -4,7 +4,7 @@
 //! tracer -> Sink (one chunk being filled) -> bounded channel -> TraceStream.next() -> socket
 //! ```
 //! A full channel blocks the EVM, so a slow reader uses no extra memory. The sink stops when the reader disconnects or
-//! the deadline passes. Tracers check the sink at every step and end the run when it stops.
+//! the deadline passes. Tracers check the sink at every step and end the run when the sink stops.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,14 +16,14 @@ use ophion_primitives::errors::{Error, Result};
 use revm::interpreter::interpreter_types::LoopControl;
 use revm::interpreter::{InstructionResult, Interpreter, InterpreterAction, InterpreterTypes};
 
-/// Chunk size. Several chunks are in flight: in the channel, in Python and in the socket's buffer.
+/// Chunk size in bytes. Several chunks exist at once: in the channel, in Python and in the socket's buffer.
 pub const CHUNK: usize = 256 * 1024;
-/// Steps between two clock checks.
+/// Number of traced instructions between two clock checks.
 const STEPS_PER_LOOK: u32 = 4096;
-/// A transaction without code counts as this number of steps.
+/// Number of steps that a transaction without code counts as.
 const STEPS_PER_TRANSACTION: u32 = 256;
 
-/// A message of the channel.
+/// A message from the tracing thread to the reader.
 pub enum Message {
     Chunk(Vec<u8>),
     /// The trace is complete. If the channel closes without this message, the worker has died.
@@ -32,7 +32,7 @@ pub enum Message {
 }
 
 pub struct Sink {
-    /// Output buffer of tracers. They call `settle` regularly.
+    /// Output buffer of tracers, which call `settle` regularly.
     pub out: Vec<u8>,
     channel: SyncSender<Message>,
     is_closed: Arc<AtomicBool>,
@@ -55,7 +55,7 @@ impl Sink {
         }
     }
 
-    /// A sink of a tracer that writes no text; it stops when `is_closed` is set.
+    /// Make the sink of a tracer that writes no text. The sink stops when `is_closed` is set.
     pub fn without_reader(is_closed: Arc<AtomicBool>) -> Self {
         Sink {
             out: Vec::new(),
@@ -85,7 +85,7 @@ impl Sink {
         match self.channel.try_send(Message::Chunk(chunk)) {
             Ok(()) => {}
             Err(TrySendError::Full(message)) => {
-                // waiting for the reader does not count towards the deadline
+                // the time that the worker waits for the reader does not count towards the deadline
                 let before = Instant::now();
                 self.is_stopped = self.channel.send(message).is_err();
                 self.deadline += before.elapsed();
@@ -94,7 +94,7 @@ impl Sink {
         }
     }
 
-    /// Return whether to end the run. Called at every step.
+    /// Return whether to end the run. Tracers call this at every step.
     #[inline]
     pub fn tick(&mut self) -> bool {
         self.steps += 1;
@@ -115,7 +115,7 @@ impl Sink {
         }
     }
 
-    /// Fail if the reader is gone or the deadline has passed. Called between transactions.
+    /// Fail if the reader is gone or the deadline has passed. Callers use this between transactions.
     pub fn check(&mut self) -> Result<()> {
         self.steps += STEPS_PER_TRANSACTION;
         if self.steps >= STEPS_PER_LOOK {
@@ -135,7 +135,7 @@ impl Sink {
         }
     }
 
-    /// Send the last message.
+    /// Send the last message to the reader: the end of the trace, or its error.
     pub fn finish(mut self, outcome: Result<()>) {
         let last = match outcome {
             Ok(()) if self.is_stopped => Message::Failed(self.reason()),
@@ -147,7 +147,7 @@ impl Sink {
             }
             Err(cause) => Message::Failed(cause),
         };
-        // an error only means that the reader is gone
+        // sending fails only if the reader is gone, so ignore the error
         let _ = self.channel.send(last);
     }
 }

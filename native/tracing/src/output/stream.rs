@@ -1,4 +1,4 @@
-//! Reader side of a trace: a thread fills a bounded channel, `next` empties it.
+//! Reader side of a trace: a thread fills a bounded channel, and `next` empties it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -16,7 +16,7 @@ const MAX_CHUNKS: usize = 4;
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 pub struct Stream {
-    /// The channel; None after the end, or once closed.
+    /// The channel; None after the last message or after `close`.
     channel: Mutex<Option<Channel>>,
     is_closed: Arc<AtomicBool>,
 }
@@ -44,10 +44,11 @@ impl Stream {
         Ok(Stream { channel: Mutex::new(Some(Channel { receiver, last: None })), is_closed })
     }
 
-    /// Wait for the next chunks; None after the last.
+    /// Wait for the next chunks. Returns None after the last chunk.
     pub fn next(&self) -> Result<Option<Vec<Vec<u8>>>> {
         let chunks = self.receive();
-        // closed meanwhile: `close` could not drop the channel, so drop it here, or the worker would block
+        // If `close` ran during this call, `close` could not drop the channel. Drop the channel now, because the worker
+        // would block.
         if self.is_closed.load(Ordering::SeqCst) {
             self.close();
         }
@@ -57,7 +58,7 @@ impl Stream {
     /// Stop the trace. The thread ends soon.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
-        // if `next` holds the lock, it checks the flag afterwards
+        // if `next` holds the lock, `next` itself drops the channel after reading
         if let Ok(mut channel) = self.channel.try_lock() {
             *channel = None;
         }
@@ -120,7 +121,7 @@ mod tests {
         Stream::start(Instant::now() + Duration::from_secs(60), job).unwrap()
     }
 
-    /// All chunks, and the end or error.
+    /// Return all chunks, and the end or the error.
     fn read(stream: &Stream) -> (Vec<u8>, Result<()>) {
         let mut bytes = Vec::new();
         loop {

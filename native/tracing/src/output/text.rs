@@ -8,7 +8,7 @@ use revm::primitives::hardfork::SpecId;
 
 const DIFFICULTY: u8 = 0x44;
 
-/// A word as 64 hex digits in quotes, without a prefix.
+/// Return a word as 64 hex digits in quotes, without a prefix.
 #[inline]
 pub fn word(bytes: [u8; 32]) -> [u8; 66] {
     let mut text = [b'"'; 66];
@@ -16,7 +16,7 @@ pub fn word(bytes: [u8; 32]) -> [u8; 66] {
     text
 }
 
-/// Bytes as hex digits in quotes, without a prefix.
+/// Append bytes as hex digits in quotes, without a prefix.
 pub fn digits(out: &mut Vec<u8>, before: &str, bytes: &[u8]) {
     raw(out, before);
     let start = out.len();
@@ -31,7 +31,7 @@ pub fn text(out: &mut Vec<u8>, before: &str, value: &str) {
     serde_json::to_writer(out, value).expect("a buffer takes everything");
 }
 
-/// Name of an instruction; unassigned bytes are INVALID.
+/// Return the name of an instruction; unassigned bytes are INVALID.
 #[inline]
 pub fn mnemonic(opcode: u8, spec: SpecId) -> &'static str {
     if opcode == DIFFICULTY && spec.is_enabled_in(SpecId::MERGE) {
@@ -40,13 +40,13 @@ pub fn mnemonic(opcode: u8, spec: SpecId) -> &'static str {
     OpCode::new(opcode).map_or("INVALID", OpCode::as_str)
 }
 
-/// Name of an instruction in Besu struct logs. Instructions of later forks are INVALID.
+/// Return the name of an instruction in Besu struct logs. Instructions of later forks are INVALID.
 #[inline]
 pub fn mnemonic_of_the_time(opcode: u8, spec: SpecId) -> &'static str {
     if spec.is_enabled_in(begins_with(opcode)) { mnemonic(opcode, spec) } else { "INVALID" }
 }
 
-/// Fork that introduced an instruction.
+/// Return the fork that introduced an instruction.
 #[inline]
 fn begins_with(opcode: u8) -> SpecId {
     use revm::bytecode::opcode as op;
@@ -64,7 +64,7 @@ fn begins_with(opcode: u8) -> SpecId {
     }
 }
 
-/// Halt reason in struct logs.
+/// Return the halt reason in struct logs.
 pub fn halt_name(result: InstructionResult) -> &'static str {
     use InstructionResult as R;
     match result {
@@ -85,7 +85,7 @@ pub fn is_lack_of_gas(halt: InstructionResult) -> bool {
     matches!(halt, R::OutOfGas | R::MemoryOOG | R::MemoryLimitOOG | R::InvalidOperandOOG | R::ReentrancySentryOOG)
 }
 
-/// Halt reason in flat traces.
+/// Return the halt reason in flat traces.
 pub fn halt_phrase(result: InstructionResult) -> &'static str {
     use InstructionResult as R;
     match result {
@@ -106,7 +106,7 @@ pub fn halt_phrase(result: InstructionResult) -> &'static str {
     }
 }
 
-/// Halt reason of the call tracer. `opcode` and `stack` belong to the halted instruction.
+/// Return the halt reason of the call tracer. `opcode` and `stack` belong to the halted instruction.
 pub fn halt_words(result: InstructionResult, opcode: u8, stack: usize) -> String {
     use InstructionResult as R;
     match result {
@@ -117,7 +117,7 @@ pub fn halt_words(result: InstructionResult, opcode: u8, stack: usize) -> String
         }
         R::StackOverflow => format!("stack limit reached {stack} (1023)"),
         R::InvalidJump => "invalid jump destination".into(),
-        // instructions of later forks are shown by name
+        // an instruction of a later fork is invalid here, but the error shows its name
         R::InvalidFEOpcode | R::OpcodeNotFound | R::NotActivated => match OpCode::new(opcode) {
             Some(known) => format!("invalid opcode: {}", known.as_str()),
             None => format!("invalid opcode: opcode {opcode:#x} not defined"),
@@ -136,7 +136,7 @@ pub fn halt_words(result: InstructionResult, opcode: u8, stack: usize) -> String
     }
 }
 
-/// Text of trace_* for an error of the call tracer; None if trace_* has no text for it.
+/// Return the text of trace_* for an error of the call tracer; None if trace_* has no text for this error.
 pub fn trace_words(words: &str) -> Option<&'static str> {
     match words {
         "execution reverted" => Some("Reverted"),
@@ -154,7 +154,7 @@ pub fn trace_words(words: &str) -> Option<&'static str> {
 const ERROR_STRING: [u8; 4] = [0x08, 0xc3, 0x79, 0xa0];
 const PANIC: [u8; 4] = [0x4e, 0x48, 0x7b, 0x71];
 
-/// Revert reason of Solidity's `Error(string)` or `Panic(uint256)`.
+/// Decode the revert reason of Solidity's `Error(string)` or `Panic(uint256)`.
 pub fn revert_reason(output: &Bytes) -> Option<String> {
     let (selector, words) = output.split_first_chunk::<4>()?;
     match *selector {

@@ -20,7 +20,7 @@ pub struct AccountDiff<'a> {
 }
 
 impl AccountDiff<'_> {
-    /// Changed slots with the values before and after, ascending. Empty for a deleted account.
+    /// Return the changed slots in ascending order, with the values before and after; empty for a deleted account.
     pub fn slots(&self) -> BTreeMap<U256, (U256, U256)> {
         let slots = self.account.storage.iter().filter(|(_, slot)| self.after.is_some() && slot.is_changed());
         slots.map(|(key, slot)| (*key, (slot.original_value, slot.present_value))).collect()
@@ -46,12 +46,12 @@ pub fn visit_diff(
     Ok(())
 }
 
-/// Code of an account; empty without code.
+/// Return the code of an account; empty for an account without code.
 pub fn code_of(db: &mut ExecDb, info: &AccountInfo) -> Result<Bytes> {
     if info.code_hash == KECCAK256_EMPTY { Ok(Bytes::new()) } else { db.code_of(info) }
 }
 
-/// Write changed accounts only.
+/// Write the stateDiff of the changed accounts.
 pub fn write_state_diff(sink: &mut Sink, db: &mut ExecDb, changes: &EvmState) -> Result<()> {
     let mut comma = "";
     raw(&mut sink.out, "{");

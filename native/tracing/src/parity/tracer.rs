@@ -48,7 +48,7 @@ impl<'s> ParityTracer<'s> {
         self.options = options;
     }
 
-    /// The event recorder; None during the first run, which writes nothing.
+    /// Return the event recorder; None during the first run, which writes nothing.
     fn events(&mut self) -> Option<&mut CallEvents> {
         self.events.as_mut().filter(|_| !self.is_surveying)
     }
@@ -153,7 +153,7 @@ impl Tracer for ParityTracer<'_> {
         let out = &mut self.sink.out;
         let output = ran.result.output().cloned().unwrap_or_default();
         match (&ran.place, ran.result.is_success()) {
-            // a mined transaction does not show its revert data as output; a call shows it there
+            // the trace of a mined transaction shows no revert data as output, but the trace of a call does
             (Some(place), false) => {
                 data(out, ",\"output\":\"0x\",\"transactionHash\":", place.hash);
                 if matches!(ran.result, ExecutionResult::Revert { .. }) {

@@ -1,9 +1,9 @@
 //! vmTrace: every instruction with its effects; calls nested in their instruction (json-rpc.md 7.3).
 //!
 //! Besu 21.10 derives the effects of a call from its list of instructions: from the next instruction of the caller, and
-//! from the RETURN that ends the caller (docs/decisions/0030-besu-compatible-trace-output.md). Ophion stores no such
-//! list. The transaction runs twice: first to record data that is needed later (`Survey`), then to write each
-//! instruction as it runs.
+//! from the RETURN that ends the caller (docs/decisions/0030-besu-compatible-trace-output.md). Ophion stores no list of
+//! instructions. The transaction runs twice: the first run records data that is needed later (`Survey`), and the second
+//! run writes each instruction as it runs.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use crate::output::sink::Sink;
 use crate::output::text::is_lack_of_gas;
 use crate::struct_logs::cost::{CALL_STIPEND, Costs};
 
-/// Memory offset and bytes.
+/// Bytes written to memory, with their offset.
 type Written = (usize, Bytes);
 
 /// The instruction after a call in the same frame.
@@ -34,7 +34,7 @@ struct Continuation {
 /// Result of a call or creation.
 #[derive(Default)]
 struct Called {
-    /// Price of a precompiled contract, and its result.
+    /// Price and result of a precompiled contract.
     precompiled: Option<(u64, InstructionResult)>,
     /// Whether instructions of the callee are in the trace.
     has_run: bool,
@@ -43,10 +43,10 @@ struct Called {
     code: Bytes,
 }
 
-/// Results of the first run.
+/// Data that the first run of a transaction records for the second run.
 #[derive(Default)]
 struct Survey {
-    /// Number of instructions.
+    /// Number of instructions in the first run.
     count: u64,
     calls: Vec<Called>,
     /// By depth: index and output of every RETURN.
@@ -65,7 +65,7 @@ impl Survey {
         self.returns[depth].push((index, output));
     }
 
-    /// The output of the first RETURN at a depth after an instruction.
+    /// Return the output of the first RETURN at this depth that follows the instruction `index`.
     fn return_after(&self, depth: usize, index: u64) -> Option<&Bytes> {
         let all = self.returns.get(depth)?;
         all.get(all.partition_point(|(at, _)| *at <= index)).map(|(_, output)| output)
@@ -84,8 +84,9 @@ struct VmFrame {
     has_ended_well: bool,
     /// Index of the call that started this frame.
     call: Option<usize>,
-    /// Whether the last instruction was a call. The next field is the memory range of the call's output.
+    /// Whether the last instruction was a call.
     is_waiting: bool,
+    /// Memory range of the call's output.
     output: Option<Range<usize>>,
 }
 
@@ -102,14 +103,16 @@ pub struct VmWriter {
     survey: Survey,
     frames: Vec<VmFrame>,
     open: Vec<OpenTrace>,
-    /// Number of instructions so far. The next fields are the numbers of written instructions and of calls.
+    /// Number of executed instructions so far.
     index: u64,
+    /// Number of instructions written to the trace.
     written: u64,
+    /// Number of calls and creations so far.
     calls: usize,
     /// Depth of the last written instruction.
     last_depth: usize,
     last_plain: u64,
-    // program counter of the current instruction
+    // the field holds the program counter of the current instruction
     pc: usize,
     opcode: u8,
     gas: u64,
@@ -144,7 +147,7 @@ impl VmWriter {
         }
     }
 
-    /// Start the first run.
+    /// Start the first run of the transaction, which writes nothing.
     pub fn begin_survey(&mut self) {
         self.is_surveying = true;
         self.survey = Survey::default();
@@ -186,7 +189,7 @@ impl VmWriter {
         }
     }
 
-    /// Enter a call or creation. Its code may run next.
+    /// Enter a call or creation, whose code may run next.
     pub fn enter(&mut self, init: Option<&Bytes>) {
         let call = (!self.frames.is_empty()).then(|| self.calls - 1);
         self.frames.push(VmFrame { call, code: init.cloned().unwrap_or_default(), ..VmFrame::default() });
@@ -208,7 +211,7 @@ impl VmWriter {
         let has_collided = result.result == R::CreateCollision;
         let has_run = precompile_price.is_none() && !was_refused && !has_collided;
         if has_run && !frame.has_begun {
-            // a frame without code counts as one that stops at once
+            // a frame without code counts as a frame with a single STOP
             self.last_plain = self.index;
             self.index += 1;
         }
@@ -243,8 +246,7 @@ impl VmWriter {
         };
     }
 
-    /// If the caller continues after a call, record the caller's memory and stack. Returns whether the caller
-    /// continues.
+    /// Record the caller's memory and stack if the caller continues after a call. Returns whether it continues.
     fn note_continuation(&mut self, interpreter: &Interpreter) -> bool {
         let Some(frame) = self.frames.last_mut() else { return false };
         if !std::mem::take(&mut frame.is_waiting) {
@@ -349,7 +351,7 @@ impl VmWriter {
             Some(InstructionResult::StateChangeDuringStaticCall | InstructionResult::CallNotAllowedInsideStatic) => {
                 static_cost(self.opcode, self.gas, self.whole_cost)
             }
-            // the gas is below the stipend that SSTORE requires, but enough for the storage change
+            // the gas covers the storage change, but not the stipend that SSTORE requires to remain
             Some(InstructionResult::ReentrancySentryOOG) if self.gas >= self.whole_cost => CALL_STIPEND,
             Some(_) => self.whole_cost,
             None => self.gas.saturating_sub(left).saturating_sub(handed),
@@ -382,7 +384,7 @@ impl VmWriter {
                     effects.memory = Some((*offset, bytes));
                 }
             }
-            // the callee is the topmost frame if it has code, else the current one
+            // the topmost frame is the callee if the callee has code, and otherwise the current frame
             code = called.filter(|called| !called.was_refused).map_or(own_code, |called| &called.code);
             let has_run = called.is_some_and(|called| called.has_run);
             let gives_gas = matches!(self.opcode, op::CALL | op::STATICCALL);
@@ -434,9 +436,9 @@ impl VmWriter {
 /// A call or creation by the current instruction.
 struct NewFrame {
     call: usize,
-    /// Gas that the callee gets. The next field is the gas that the caller pays. They differ by the stipend, which is
-    /// free.
+    /// Gas that the callee receives.
     gas: u64,
+    /// Gas that the caller pays: the callee's gas without the stipend, which is free.
     handed: u64,
 }
 
@@ -483,8 +485,8 @@ fn is_calling(opcode: u8) -> bool {
     matches!(opcode, op::CALL | op::CALLCODE | op::DELEGATECALL | op::STATICCALL | op::CREATE | op::CREATE2)
 }
 
-/// Return whether an instruction is written. Not written are: the implicit STOP at the end, a lone STOP, and halts
-/// except out of gas, bad jumps and state changes in a static call.
+/// Return whether an instruction is written. Three kinds are not written: the implicit STOP at the end, a lone STOP,
+/// and halts except out of gas, bad jumps and state changes in a static call.
 fn is_shown(opcode: u8, count: u64, halt: Option<InstructionResult>, is_past_end: bool) -> bool {
     use InstructionResult as R;
     match halt {
@@ -501,7 +503,7 @@ fn is_shown(opcode: u8, count: u64, halt: Option<InstructionResult>, is_past_end
     }
 }
 
-/// Cost shown for an instruction that a static call rejects.
+/// Return the cost to show for an instruction that a static call rejects.
 fn static_cost(opcode: u8, gas: u64, whole: u64) -> u64 {
     match opcode {
         op::SSTORE => gas,
@@ -517,7 +519,7 @@ fn shows_memory(opcode: u8) -> bool {
     )
 }
 
-/// Memory offset and bytes; None if empty.
+/// Return memory offset and bytes; None if the range is empty.
 fn bytes_at(memory: &[u8], range: Range<usize>) -> Option<(usize, &[u8])> {
     let (start, end) = (range.start, range.end);
     if start >= end || end > memory.len() {
@@ -530,7 +532,7 @@ fn kept((offset, bytes): (usize, &[u8])) -> Written {
     (offset, Bytes::copy_from_slice(bytes))
 }
 
-/// Memory that an instruction writes, or that MLOAD reads.
+/// Return the memory range that an instruction writes, or that MLOAD reads.
 fn written(opcode: u8, stack: &[U256]) -> Option<Range<usize>> {
     let top = |at: usize| usize::try_from(*stack.get(stack.len().checked_sub(at + 1)?)?).ok();
     let (offset, size) = match opcode {

@@ -1,7 +1,7 @@
 //! Re-executes transactions with a tracer.
 //!
-//! Earlier transactions of the block run through `Run`, exactly as during import. Then an EVM with a tracer gets the
-//! database. Changes of a traced transaction are committed for the next one.
+//! Earlier transactions of the block run through `Run`, as during import. Then an EVM with a tracer gets the database.
+//! The changes of a traced transaction are committed before the next transaction runs.
 
 use alloy_primitives::B256;
 use ophion_execution::block::run::Run;
@@ -35,12 +35,12 @@ pub struct Place {
     pub index: usize,
 }
 
-/// A finished transaction; its changes are not yet committed.
+/// A finished transaction whose changes are not committed yet.
 pub struct Ran {
     pub tx: TxEnv,
     pub result: ExecutionResult,
     pub changes: EvmState,
-    /// None for calls.
+    /// Position of the transaction; None for calls.
     pub place: Option<Place>,
 }
 
@@ -53,7 +53,7 @@ pub trait Tracer: Inspector<EvmContext> {
         false
     }
 
-    /// Called when a transaction starts.
+    /// Handle the start of a transaction.
     fn begin(&mut self, tx: &TxEnv);
 
     /// Write the result of a transaction that has ended. The database shows the state before the transaction.
@@ -69,7 +69,7 @@ pub struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// State before a transaction of the block.
+    /// Return the state before a transaction of the block.
     pub fn before(&self, index: usize, sink: &mut Sink) -> Result<ExecDb> {
         let known = self.body.known()?;
         let mut run = Run::start(self.parent, self.env, false)?;
@@ -113,13 +113,13 @@ pub fn start<T: Tracer>(env: &BlockEnv, db: ExecDb, cfg: CfgEnv, tracer: T) -> T
     machine::build(env, db, cfg, (tracer, CollisionGuard))
 }
 
-/// Run one transaction, let the tracer write the result, commit the changes.
+/// Run one transaction, let the tracer write the result, and commit the changes.
 pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place>) -> Result<()> {
     if exceeds_any_balance(&tx) {
         return Err(Error::Refused(BEYOND_ALL_MONEY.into()));
     }
     if evm.inspector.0.begin_survey() {
-        // ignore an error here: the run that writes gets the same one
+        // ignore an error of this first run, because the second run, which writes the trace, gets the same error
         let _ = evm.inspect_one_tx(tx.clone());
         evm.finalize();
         evm.inspector.0.sink().check()?;
@@ -127,7 +127,7 @@ pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place
     evm.inspector.0.begin(&tx);
     let result = evm.inspect_one_tx(tx);
     let changes = evm.finalize();
-    // the transaction can be moved out, because the EVM gets a new one before its next run
+    // take the transaction out of the EVM, because the EVM gets another transaction before its next run
     let tx = std::mem::take(&mut evm.ctx.tx);
     let result = match result {
         Ok(result) => result,

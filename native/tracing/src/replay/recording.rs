@@ -1,4 +1,4 @@
-//! Tracers that record a transaction and write their output after it has ended.
+//! Tracers that record a transaction and write their output after the transaction has ended.
 
 use alloy_primitives::Log;
 use ophion_execution::evm::context::EvmContext;
@@ -11,20 +11,20 @@ use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, In
 use super::block::{Ran, Tracer};
 use crate::output::sink::{Sink, halt};
 
-/// An inspector that records.
+/// An inspector that records a transaction.
 pub trait Recorder: Inspector<EvmContext> {
-    /// Discard the previous transaction.
+    /// Discard the record of the previous transaction.
     fn clear(&mut self);
 }
 
-/// Writes a record.
+/// Writes the record of a transaction.
 pub trait Report {
     type Recorder: Recorder;
 
     fn write(&mut self, sink: &mut Sink, recorder: &mut Self::Recorder, ran: &Ran);
 }
 
-/// A recorder and its writer.
+/// A recorder of transactions and the writer of its records.
 pub struct Recording<'s, R: Report> {
     sink: &'s mut Sink,
     recorder: R::Recorder,
@@ -37,7 +37,7 @@ impl<'s, R: Report> Recording<'s, R> {
     }
 }
 
-/// Forwards every hook to the recorder; stops the run when the sink stops.
+/// Forwards every hook to the recorder, and stops the run when the sink stops.
 impl<R: Report> Inspector<EvmContext> for Recording<'_, R> {
     fn initialize_interp(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
         self.recorder.initialize_interp(interpreter, context);

@@ -1,7 +1,7 @@
 //! prestateTracer: values of accessed accounts and slots before the transaction, and their changes (json-rpc.md 7.3).
 //!
-//! As in geth, an account or slot is included when an instruction names it, not when the EVM loads it. For example, a
-//! failed creation still names an address.
+//! As in geth, the trace includes an account or slot when an instruction names it, not when the EVM loads it. For
+//! example, a failed creation still names an address.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,7 @@ impl<'s> PrestateTracer<'s> {
         self.named.entry(address).or_default();
     }
 
-    /// Include a callee, and the account whose code the callee runs (EIP-7702).
+    /// Include a callee, and the account whose code it runs (EIP-7702).
     fn name_callee(&mut self, address: Address, context: &mut EvmContext) {
         self.name(address);
         let code = context.journal().evm_state().get(&address).and_then(|account| account.info.code.as_ref());
@@ -190,7 +190,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Write the account as a member of a JSON object, with its address as the name.
+    /// Write the account as one entry of a JSON object, keyed by its address.
     fn write(&self, out: &mut Vec<u8>, address: &Address) {
         data(out, if matches!(out.last(), None | Some(b'{')) { "" } else { "," }, address);
         raw(out, ":{");
@@ -234,7 +234,6 @@ impl PrestateTracer<'_> {
             balance: Some(info.balance),
             nonce: info.nonce,
             code: if has_code && self.options.with_code { Some(db.code_of(info)?) } else { None },
-            // shown even if the option `with_code` is off
             code_hash: has_code.then_some(info.code_hash),
             storage: BTreeMap::new(),
         })
@@ -276,7 +275,8 @@ impl PrestateTracer<'_> {
             for slot in slots.iter().filter(|_| self.options.with_storage) {
                 let before = db.storage(*address, *slot)?;
                 let now = value_after(before, account, slot);
-                // all known slots of a deleted account belong to its previous state
+                // a deleted account has no slots after the transaction, so show all its slots in the state before the
+                // transaction
                 if is_gone || before != now && !before.is_zero() {
                     left.storage.insert(*slot, before);
                 }
@@ -303,9 +303,9 @@ impl PrestateTracer<'_> {
         Ok(())
     }
 
-    /// Changed fields of an account, and whether any field changed.
+    /// Return the changed fields of an account, and whether any field changed.
     fn changed(&self, db: &mut ExecDb, was: &AccountInfo, now: &AccountInfo) -> Result<(Shown, bool)> {
-        // as in geth, a nonexistent account has no code hash, not even the hash of empty code
+        // as in geth, a nonexistent account has hash zero, while an account without code has the hash of empty code
         let code_hash = if now.is_empty() { B256::ZERO } else { now.code_hash };
         let shown = Shown {
             balance: (now.balance != was.balance).then_some(now.balance),
@@ -317,14 +317,14 @@ impl PrestateTracer<'_> {
             code_hash: (code_hash != was.code_hash).then_some(code_hash),
             storage: BTreeMap::new(),
         };
-        // An account that exists neither before nor after has not changed.
+        // An account that is empty before and after the transaction has not changed.
         let is_other_code = shown.code_hash.is_some() && !(was.is_empty() && now.is_empty());
         let is_changed = shown.balance.is_some() || now.nonce != was.nonce || is_other_code;
         Ok((shown, is_changed))
     }
 }
 
-/// An account after the transaction.
+/// Return an account after the transaction.
 fn after(was: &AccountInfo, account: Option<&Account>) -> AccountInfo {
     match account {
         Some(account) if account.is_selfdestructed() => AccountInfo::default(),

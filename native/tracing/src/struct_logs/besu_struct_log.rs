@@ -1,7 +1,7 @@
 //! Struct logs in the form of Besu: one row per instruction, written as it runs (json-rpc.md 5.9).
 //!
-//! A row shows gas, stack and memory before its instruction, and storage after it. `step` writes the first half and
-//! `step_end` the second, so that only written slots must be stored.
+//! A struct log row shows gas, stack and memory before its instruction, and storage after the instruction. `step`
+//! writes the first half and `step_end` the second half, so that only written slots must be stored.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ struct Frame {
 #[derive(Default)]
 struct Storage {
     written: AddressMap<BTreeMap<U256, U256>>,
-    /// Previous values, to restore when a frame fails.
+    /// Previous values of slots, which are restored when a frame fails.
     history: Vec<(Address, U256, Option<U256>)>,
     shown: Option<Address>,
     text: Vec<u8>,
@@ -222,7 +222,7 @@ impl Inspector<EvmContext> for StructTracer<'_> {
     }
 
     fn call_end(&mut self, _: &mut EvmContext, inputs: &CallInputs, outcome: &mut CallOutcome) {
-        // An account without code shows as a single STOP.
+        // Show a call of an account without code as a single STOP.
         let is_bare = outcome.result.result == InstructionResult::Stop && !outcome.was_precompile_called;
         if is_bare && self.frames.last().is_some_and(|frame| !frame.has_rows) {
             self.head(0, "STOP", inputs.gas_limit, self.frames.len());

@@ -14,7 +14,7 @@ use revm::primitives::hardfork::SpecId;
 
 /// Free gas for the callee of a call that transfers value.
 pub const CALL_STIPEND: u64 = 2300;
-/// With more gas than this, no access to an account or slot can run out of gas. A write in a static call still fails.
+/// Gas above which no access to an account or slot can run out of gas. A write in a static call still fails.
 const MAX_ACCESS_GAS: u64 = 60_000;
 
 pub struct Costs {
@@ -27,7 +27,7 @@ impl Costs {
         Costs { table: gas_table_spec(spec), spec }
     }
 
-    /// Cost of the next instruction, without the gas passed to a callee.
+    /// Return the cost of the next instruction, without the gas passed to a callee.
     pub fn next(&self, opcode: u8, gas: u64, interpreter: &Interpreter, context: &mut EvmContext) -> u64 {
         let fixed = u64::from(self.table[opcode as usize]);
         let has_variable_part = matches!(
@@ -97,7 +97,7 @@ impl Costs {
             }
             op::DELEGATECALL | op::STATICCALL => memory(2, 3).max(memory(4, 5)).saturating_add(access(context, 1)),
             op::RETURN | op::REVERT => memory(0, 1),
-            // for SELFDESTRUCT, a warm account costs nothing
+            // SELFDESTRUCT has no extra cost if the beneficiary account is warm
             op::SELFDESTRUCT => match access(context, 0) {
                 0 => 0,
                 _ => params.selfdestruct_cold_cost(),
@@ -107,7 +107,7 @@ impl Costs {
         fixed.saturating_add(variable)
     }
 
-    /// Gas that a call would pass to its callee.
+    /// Return the gas that a call would pass to its callee.
     pub fn handed_on(&self, opcode: u8, gas: u64, cost: u64, interpreter: &Interpreter) -> u64 {
         let stack = interpreter.stack.data();
         match (opcode, stack.last()) {
@@ -165,7 +165,7 @@ impl Costs {
     }
 }
 
-/// Gas for the memory expansion of an access.
+/// Return the gas for the memory expansion of an access.
 fn expansion(params: &GasParams, interpreter: &Interpreter, offset: usize, length: usize) -> u64 {
     let now = interpreter.memory.size() / 32;
     let end = if length == 0 { 0 } else { num_words(offset.saturating_add(length)) };

@@ -1,7 +1,7 @@
-//! Struct logs in the form of geth, selected by its options (json-rpc.md 5.9 [M], 9 line 20).
+//! Struct logs in the form of geth, selected by geth's options (json-rpc.md 5.9 [M], 9 line 20).
 //!
-//! Unlike the form of Besu (besu_struct_log.rs), empty members are omitted, stack numbers are short, storage shows only
-//! on rows that access it, and gas passed to a callee is part of the cost of a call.
+//! The form differs from Besu's (besu_struct_log.rs): empty keys are omitted, stack numbers are short, only rows that
+//! access storage show it, and the cost of a call includes the gas passed to the callee.
 
 use std::collections::BTreeMap;
 
@@ -30,14 +30,14 @@ pub struct StandardOptions {
     pub with_memory: bool,
     pub with_stack: bool,
     pub with_return_data: bool,
-    /// Maximum number of rows.
+    /// Maximum number of struct log rows.
     pub limit: Option<u64>,
     /// Only the row at this position. It shows all slots that the account has accessed so far.
     pub only: Option<u64>,
     pub opcodes: Option<OpcodeSet>,
 }
 
-/// Selected instructions, one bit each.
+/// Selected instructions, with one bit per instruction.
 #[derive(Clone, Copy, Default)]
 pub struct OpcodeSet([u64; 4]);
 
@@ -68,10 +68,10 @@ pub struct StandardTracer<'s> {
     position: u64,
     is_truncated: bool,
     frames: Vec<Frame>,
-    /// Slots read or written so far, by account. A failed frame does not restore them.
+    /// Slots read or written so far, by account. They stay even if a frame fails.
     storage: AddressMap<BTreeMap<U256, U256>>,
-    /// Whether the previous instruction was selected. If so, the next instruction gets a row too, which shows the
-    /// effect of the selected one.
+    /// Whether the previous instruction was selected. If so, the next instruction also gets a row, which shows the
+    /// effect of the selected instruction.
     was_selected: bool,
     /// Opcode of the current instruction.
     opcode: u8,
@@ -110,7 +110,7 @@ impl<'s> StandardTracer<'s> {
         }
     }
 
-    /// Whether this instruction gets a row.
+    /// Return whether this instruction gets a struct log row.
     fn is_selected(&mut self, opcode: u8) -> bool {
         self.position += 1;
         if let Some(only) = self.options.only {
@@ -212,7 +212,7 @@ impl Inspector<EvmContext> for StandardTracer<'_> {
         self.gas_before = interpreter.gas.remaining();
         self.whole_cost = self.costs.next(self.opcode, self.gas_before, interpreter, context);
         if interpreter.runtime_flag.is_static() {
-            // a rejected call passes no gas, so add the gas that it would have passed
+            // a static frame may reject the call, so add the gas that the call would pass to the callee
             self.whole_cost += self.costs.handed_on(self.opcode, self.gas_before, self.whole_cost, interpreter);
         }
         let name = mnemonic(self.opcode, interpreter.runtime_flag.spec_id());
@@ -249,7 +249,7 @@ impl Inspector<EvmContext> for StandardTracer<'_> {
     }
 
     fn call_end(&mut self, _: &mut EvmContext, inputs: &CallInputs, outcome: &mut CallOutcome) {
-        // As in the form of Besu, an account without code shows as a single STOP.
+        // Show a call of an account without code as a single STOP, like Besu.
         let is_bare = outcome.result.result == InstructionResult::Stop && !outcome.was_precompile_called;
         if is_bare && self.frames.last().is_some_and(|frame| !frame.has_run) && self.is_selected(OpCode::STOP.get()) {
             self.head(0, OpCode::STOP.as_str(), inputs.gas_limit);

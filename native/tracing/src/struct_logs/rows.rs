@@ -11,7 +11,7 @@ use super::cost::CALL_STIPEND;
 use crate::output::text::halt_name;
 use crate::replay::block::Ran;
 
-/// End of an instruction in a row.
+/// How the instruction of a struct log row ended.
 #[derive(Default)]
 pub struct Ended {
     pub cost: u64,
@@ -47,7 +47,7 @@ impl Ended {
                 let name = halt_name(result.result);
                 ended.error = Some(name);
                 ended.cost = match name {
-                    // these have no defined cost
+                    // Besu defines no cost for these two errors
                     "INVALID_OPERATION" | "INSUFFICIENT_STACK_ITEMS" => 0,
                     _ => whole_cost,
                 };
@@ -57,7 +57,7 @@ impl Ended {
         ended
     }
 
-    /// Write the end of a row.
+    /// Write the end of a struct log row.
     #[inline]
     pub fn close(&self, out: &mut Vec<u8>) {
         if let Some(name) = self.error {
@@ -69,7 +69,7 @@ impl Ended {
     }
 }
 
-/// Write gas and status after the rows. Returns the output; empty if the transaction failed.
+/// Write gas and status after the rows. Returns the output, which is empty if the transaction failed.
 pub fn verdict<'a>(out: &mut Vec<u8>, ran: &'a Ran) -> &'a [u8] {
     decimal(out, "],\"gas\":", ran.result.tx_gas_used());
     raw(out, if ran.result.is_success() { ",\"failed\":false" } else { ",\"failed\":true" });

@@ -6,7 +6,7 @@ fn entropy(seed: u64) -> Vec<u8> {
     Numbers::new(seed).bytes(ENTROPY)
 }
 
-/// The initiator of the test vectors.
+/// Return the initiator of the test vectors.
 fn initiator() -> Initiator {
     Initiator {
         secret: keys::secret(&vector("initiator_key")).unwrap(),
@@ -16,7 +16,7 @@ fn initiator() -> Initiator {
     }
 }
 
-/// The transcript of the recipient's session.
+/// Return the transcript of the recipient's session.
 fn recipient_transcript<'a>(auth: &'a [u8], ack: &'a [u8]) -> Transcript<'a> {
     Transcript { auth, ack, initiator_nonce: array("initiator_nonce"), recipient_nonce: array("recipient_nonce") }
 }
@@ -155,7 +155,7 @@ fn spoiled_messages_are_errors() {
     }
 }
 
-/// The sender of a valid envelope can put invalid content into it.
+/// Tests a valid envelope whose sender has put invalid content into it.
 #[test]
 fn nonsense_inside_the_envelope_is_an_error() {
     let mut numbers = Numbers::new(9);

@@ -55,7 +55,7 @@ fn spoiled_packets_are_errors() {
         for _ in 0..300 {
             let spoiled = numbers.spoiled(&datagram);
             assert!(spoiled == datagram || open(&spoiled).is_err());
-            // correct the hash, so that only the signature is wrong; `open` must not panic
+            // correct the hash, so that `open` reads the changed signature, which must not cause a panic
             if spoiled.len() > 32 {
                 let hash = keccak256(&spoiled[32..]);
                 let _ = open(&[hash.as_slice(), &spoiled[32..]].concat());

@@ -17,7 +17,7 @@ fn the_record_of_the_specification() {
     assert_eq!(sign(&vector("recipient_key"), 1, &read.pairs).unwrap(), record, "its own pairs may be among them");
 }
 
-/// A record with the given pairs in their order and a valid signature.
+/// Make a record with the given pairs in their order and a valid signature.
 fn signed(pairs: &[Pair<'_>]) -> Vec<u8> {
     let secret = keys::secret(&vector("recipient_key")).unwrap();
     let mut content = Vec::new();

@@ -11,7 +11,7 @@ impl PartialEq for Content {
     }
 }
 
-/// Both sides of a connection after Hello.
+/// Return both sides of a connection after Hello.
 fn pair() -> (Session, Session) {
     let mac = |message: &[u8]| RunningMac::new(&[7; 32], &[9; 32], message);
     let mut a = Session::new(&[3; 32], mac(b"a"), mac(b"b"));
@@ -28,7 +28,7 @@ fn seal(side: &mut Session, messages: &[(u8, &[u8])]) -> Vec<u8> {
     side.egress.seal(messages.iter().copied()).unwrap()
 }
 
-/// A frame with a body that an honest session never sends.
+/// Seal a frame with a body that an honest session never sends.
 fn seal_body(side: &mut Session, body: &[u8]) -> Vec<u8> {
     let mut frame = vec![0; 32];
     frame.extend_from_slice(body);
@@ -119,7 +119,7 @@ fn empty_frames_and_odd_ids_are_refused() {
 
 #[test]
 fn an_announced_size_is_checked() {
-    // an announced size of 2^24, one of 2^24 - 1 with few bytes, and an invalid length
+    // the cases are an announced size of 2^24, a size of 2^24 - 1 with few bytes, and an invalid length
     for (payload, problem) in [
         (&[0x80, 0x80, 0x80, 0x08][..], "at most 16777215 are taken"),
         (&[0xff, 0xff, 0xff, 0x07, 0, 0], "cannot hold"),
@@ -230,7 +230,7 @@ fn spoiled_streams_are_errors_or_messages() {
     }
 }
 
-/// Snappy input with arbitrary bytes.
+/// Tests Snappy input with arbitrary bytes.
 #[test]
 fn spoiled_snappy_is_an_error_or_a_payload() {
     let mut numbers = Numbers::new(13);

@@ -10,7 +10,7 @@ fn decoded(data: &[u8], piece: usize) -> Result<Vec<u8>, &'static str> {
     Ok(*decoder.finish()?.into_any().downcast::<Vec<u8>>().unwrap())
 }
 
-/// Text-like, random and repetitive bytes.
+/// Return samples of text-like, random and repetitive bytes.
 fn samples() -> Vec<Vec<u8>> {
     let mut numbers = Numbers::new(11);
     let noise = numbers.bytes(70_000);
@@ -59,7 +59,7 @@ fn agrees_with_the_reference_decoder_about_corrupt_bytes() {
 
 #[test]
 fn every_kind_of_element() {
-    // A literal with two length bytes, then copies with one, two and four bytes of distance.
+    // The data is a literal with two length bytes, then copies with one, two and four bytes of distance.
     let mut packed = vec![0xd8, 0x04, 61 << 2, 0x2b, 0x02];
     packed.extend((0..556).map(|index| index as u8));
     packed.extend([1 | 1 << 5, 0x00, 2 | 9 << 2, 0x05, 0x00, 3 | 28 << 2, 0x01, 0, 0, 0]);

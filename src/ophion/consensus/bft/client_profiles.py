@@ -1,11 +1,11 @@
 """Chooses message forms for peers of other client versions (consensus.md 0.6, 3.3).
 
 Besu 26.1 and later write a slot for block access lists into proposals and round changes. Earlier versions and Pantheon
-1.2 do not write it. Clients of either kind reject the form of the other kind. Ophion reads both forms. It writes the
-configured form, or the form that its peers use.
+1.2 do not write this slot. Each kind of client rejects the form of the other kind. Ophion reads both forms. It writes
+the configured form, or the form that its peers use.
 
-GoQuorum computes digests without the round of a block. It treats a block of a later round as another block unless its
-round is written as 0. All other clients use the block as sent.
+GoQuorum computes digests without the round of a block. It treats a block of a later round as another block unless the
+block is sent with round 0. All other clients use the block as sent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Profile(Enum):
 
 
 class ProfileChoice(Enum):
-    """The configured wire profile. `AUTO` selects the profile that all connected validators understand."""
+    """The wire profile that an option configures."""
 
     CLASSIC = "classic"
     BAL = "bal"
@@ -41,7 +41,7 @@ def chosen_profile(choice: ProfileChoice, clients: Iterable[str]) -> Profile:
     """Choose the profile of one height from the client names in the Hello messages of connected validators.
 
     Ophion peers do not count, because Ophion reads both forms. The slot for a block access list is written only if all
-    other clients write it.
+    other peers write the slot.
     """
     if choice is not ProfileChoice.AUTO:
         return Profile(choice.value)
@@ -50,7 +50,9 @@ def chosen_profile(choice: ProfileChoice, clients: Iterable[str]) -> Profile:
 
 
 def hides_round(clients: Iterable[str]) -> bool:
-    """Whether to send QBFT blocks of later rounds with round 0. True only if all peers of other clients require it."""
+    """Whether to send QBFT blocks of later rounds with round 0. Returns True only if every peer that is not Ophion
+    requires it.
+    """
     others = _others(clients)
     return bool(others) and all(_QUORUM in client for client in others)
 

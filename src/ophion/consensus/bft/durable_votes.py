@@ -1,12 +1,12 @@
-"""Votes that a validator stores on disk so that it does not contradict them after a restart.
+"""Votes that a validator stores on disk, so that it does not contradict them after a restart.
 
 Neither Besu nor Pantheon 1.2 stores votes, and both can fork after a badly timed restart (consensus.md 6.2, I-07). A
 validator must remember two facts:
 
-* *prepared*: the proof that a quorum prepared a block. Every later round change of the height must repeat it, because
-  another validator may have committed that block;
-* *round*: the highest round in which it has voted, or which it has requested. In this round it must repeat the same
-  vote. In earlier rounds it must not vote, because a proposal may already use its round change.
+* *prepared*: the proof that a quorum prepared a block. Every later round change of the height must repeat this proof,
+  because another validator may have committed that block;
+* *round*: the highest round in which the validator has voted, or which it has requested. In this round it must repeat
+  the same vote. In earlier rounds it must not vote, because a proposal may already use its round change.
 
 A restarted validator therefore does not begin at round 0. If it had only requested a round, it repeats the request; if
 it had voted, it continues with the next round. After a restart of the whole network the repeated requests form a quorum
@@ -29,7 +29,7 @@ _VERSION = 1
 
 
 class RecalledVotes(Protocol):
-    """Decodes parts of stored votes. Both protocols implement it."""
+    """Decodes parts of stored votes. Each protocol implements this interface."""
 
     def signed_proposal(self, data: bytes) -> SignedProposal: ...
     def prepare(self, data: bytes) -> Prepare: ...
@@ -37,15 +37,17 @@ class RecalledVotes(Protocol):
 
 
 class DurableVotes(Struct, frozen=True):
-    """The votes of one height."""
+    """The stored votes of one height."""
 
     height: int
     round: int = 0
     """Highest round in which this validator has voted, or which it has requested."""
     vote: Hash32 | None = None
-    """Digest that this validator proposed, prepared or committed in `round`. None if it only requested the round."""
+    """Digest that this validator proposed, prepared or committed in `round`; None if the validator only requested the
+    round.
+    """
     prepared: PreparedRound | None = None
-    """Latest proof of preparation of this height."""
+    """Proof of the latest block that a quorum prepared at this height."""
 
     @property
     def resume_round(self) -> int:
@@ -53,7 +55,7 @@ class DurableVotes(Struct, frozen=True):
         return self.round + 1 if self.vote is not None else self.round
 
     def encode(self) -> bytes:
-        """Encode for the database. `decode` reads the result."""
+        """Encode the votes for the database. `decode` reads the result."""
         prepared: list[rlp.Encodable] = []
         if self.prepared is not None:
             signed = self.prepared.proposal
@@ -67,7 +69,7 @@ class DurableVotes(Struct, frozen=True):
 
     @staticmethod
     def decode(data: bytes, recall: RecalledVotes) -> DurableVotes:
-        """Decode stored votes. Raises `DecodeError` if they are of another version or protocol."""
+        """Decode stored votes. Raises `DecodeError` for another version or protocol."""
         items = rlp.decode_list(data)
         if not items or items[0] != rlp.scalar(_VERSION):
             raise DecodeError("not a record of this version", "remembered consensus state")

@@ -42,9 +42,11 @@ DIFFICULTY: Final = 1
 FUTURE_LEAD_S: Final = 1
 DEFAULT_MAX_TIMEOUT_S: Final = 60.0
 _MAX_CACHED_SEALERS: Final = 4096
-"""Limit of headers whose sealers are cached: twice the number that synchronisation holds before import."""
+"""Maximum number of headers with cached sealers: twice the number that synchronisation holds before import."""
 _MAX_SEALS_AHEAD: Final = 20_000
-"""Limit of seals recovered per batch of headers. Enough for a hundred validators; takes some tenths of a second."""
+"""Maximum number of seals recovered per batch of headers. Suffices for a hundred validators; takes some tenths of a
+second.
+"""
 
 SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
 
@@ -59,32 +61,32 @@ class BftEngine:
         self._recover_seal = recover_seal
         self.schedule = BftSchedule(spec)
         self.validators = ValidatorProvider(self.schedule)
-        # a cache, because gossiped headers are verified twice; hash and extra data cover the whole header
+        # cache verified headers, because a gossiped header is verified twice; hash and extra data identify a header
         self._sealers: OrderedDict[tuple[Hash32, bytes], tuple[Address | None, ...]] = OrderedDict()
 
     @property
     def name(self) -> str:
-        """Protocol of the first block."""
+        """Protocol of the first block: IBFT 2.0 or QBFT."""
         return self.schedule.era(self.schedule.first).protocol.name
 
     def protocol(self, number: int) -> BftProtocol:
-        """Return the protocol of a block. The messages about this block use the same protocol."""
+        """Return the protocol of a block. Messages about the block use the same protocol."""
         return self.schedule.era(number).protocol
 
     # --- header contents ------------------------------------------------------------------------
 
     def hashed(self, header: Header) -> HashedHeader:
-        """Hash the header without round and seals. The genesis header is hashed in full."""
+        """Hash the header without round and seals. Only the genesis header is hashed in full."""
         if header.number == 0:
             return HashedHeader(header, keccak256(header.encode()))
         return HashedHeader(header, self._digest(header, ExtraForm.FOR_HASH))
 
     def author(self, header: HashedHeader) -> Address:
-        """Return the proposer that built the block."""
+        """Return the validator that built the block."""
         return header.header.coinbase
 
     def beneficiary(self, header: HashedHeader) -> Address:
-        """Return the builder of the block, or the beneficiary that the network configures."""
+        """Return the beneficiary that the genesis file configures, or else the validator that built the block."""
         return self._settings(header.header).beneficiary or header.header.coinbase
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
@@ -103,7 +105,8 @@ class BftEngine:
     def validators_of(self, header: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
         """Return the validators that decided this block, as listed in its header.
 
-        In contract mode the header lists no validators; the contract at that block lists them (consensus.md 4.1).
+        In contract mode the header lists no validators, so the contract's state at that block is read (consensus.md
+        4.1).
         """
         predecessor = self.validators.predecessor
         if predecessor is not None and 0 < header.number < self.schedule.first:
@@ -115,7 +118,7 @@ class BftEngine:
         return listed
 
     def has_votes(self, after: HashedHeader) -> bool:
-        """Whether the next block may carry a vote. False in contract mode."""
+        """Whether the next block may carry a vote. In contract mode no block carries votes."""
         return self.validators.contract_after(after) is None
 
     def next_vote(
@@ -130,9 +133,7 @@ class BftEngine:
     # --- rules ----------------------------------------------------------------------------------
 
     def check_genesis(self, header: Header) -> None:
-        """Check that the extra data is well-formed. Without a validator contract, the extra data must also list
-        validators.
-        """
+        """Check that the extra data is well-formed and, without a validator contract, lists validators."""
         try:
             validators = self.protocol(0).decode_extra(header.extra_data).validators
         except DecodeError as error:
@@ -143,14 +144,14 @@ class BftEngine:
             raise _bad_genesis(header, f"a {self.name} network needs at least one validator")
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Check the full rules, for sealed blocks."""
+        """Check a sealed header with the full rules."""
         validators = self._verify_light(header, parent, chain)
         self._check_seals(header, validators)
-        # checked last, so a block that is only too early is known to come from a validator
+        # check the timestamp last, so that a timestamp error means that validators have sealed the block
         rules.check_not_future(header.header, now, FUTURE_LEAD_S)
 
     def verify_proposal(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Check the light rules, for proposals."""
+        """Check the header of a proposal with the light rules, which skip the seals."""
         self._verify_light(header, parent, chain)
         rules.check_not_future(header.header, now, FUTURE_LEAD_S)
 
@@ -178,7 +179,7 @@ class BftEngine:
         rules.check_no_ommers(block)
         if block.difficulty != DIFFICULTY:
             raise InvalidHeader("difficulty", block.difficulty, DIFFICULTY)
-        # other QBFT clients ignore the nonce (consensus.md 3.4)
+        # do not check the nonce of QBFT blocks, because other QBFT clients ignore it (consensus.md 3.4)
         if block.nonce != ZERO_NONCE and not isinstance(self.protocol(block.number), Qbft):
             raise InvalidHeader("nonce", block.nonce, ZERO_NONCE)
 
@@ -229,9 +230,10 @@ class BftEngine:
                 seals = self.validators.extra(header.header).seals
                 digest = self._digest(header.header, ExtraForm.FOR_SEAL)
             except InvalidHeader:
-                continue  # `verify` reports the error
+                continue  # ignore the error here, because `verify` reports it
             if len(pairs) + len(seals) > _MAX_SEALS_AHEAD:
-                break  # stop here, because a malicious peer can add any number of seals; `verify` recovers the rest
+                # stop at the limit, because a malicious peer can add any number of seals; `verify` recovers the rest
+                break
             pairs.extend((digest, seal) for seal in seals)
             counted.append((header, len(seals)))
         found = iter(recover_addresses(pairs))
@@ -244,7 +246,7 @@ class BftEngine:
             raise InvalidBlock("number of ommers", len(ommers), 0)
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Prefer only blocks that extend the head, because committed blocks are final."""
+        """Whether the candidate extends the head. Committed blocks are final, so no other block is preferred."""
         cursor: HashedHeader | None = tip.header
         while cursor is not None and cursor.number > head.header.number + 1:
             cursor = chain.header(cursor.parent_hash)
@@ -253,7 +255,7 @@ class BftEngine:
     # --- producing blocks -----------------------------------------------------------------------
 
     def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
-        """Return a header of round 0 without seals. Writes the vote even into epoch blocks."""
+        """Return a header of round 0 without seals. Epoch blocks may also contain the vote."""
         number = parent.number + 1
         least = self.schedule.next_timestamp(parent.number, parent.timestamp)
         timestamp = max(preferences.timestamp, least)
@@ -272,17 +274,17 @@ class BftEngine:
         return replace(header, difficulty=DIFFICULTY, extra_data=encoded)
 
     def candidate(self, block: bytes, round_number: int = 0) -> Candidate:
-        """Return a newly built block as the proposal of a round."""
+        """Return a newly built block as a proposal for a round."""
         number = Header.decode(rlp.split_list(block, MAX_BLOCK_ITEMS)[0]).number
         found = self.protocol(number).candidate(block)
         return found if found.round == round_number else candidate_in_round(self.protocol(number), found, round_number)
 
     def signing_hash(self, header: Header) -> Hash32:
-        """Return the hash that validators seal: the header with its round, without seals."""
+        """Return the hash that validators seal: that of the header with its round, without seals."""
         return self._digest(header, ExtraForm.FOR_SEAL)
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
-        """Return the header with these seals instead of its earlier seals."""
+        """Return the header with these seals in place of its earlier seals."""
         extra = replace(self.validators.extra(header), seals=tuple(seals))
         return replace(header, extra_data=self.protocol(header.number).encode_extra(extra, ExtraForm.FULL))
 
@@ -306,7 +308,7 @@ class BftEngine:
         parameters = self.schedule.era(number).parameters
         before = self.schedule.settings(number, timestamp)
         due = self.schedule.settings(number, timestamp + before.least_distance_s)
-        # if the period changes with this block, the longer one applies (consensus.md 3.5)
+        # if the period changes with this block, the longer of both periods applies (consensus.md 3.5)
         period = max(before.target_period_s, due.target_period_s)
         is_qbft = isinstance(self.protocol(number), Qbft)
         return RoundTiming(
@@ -318,7 +320,7 @@ class BftEngine:
         return self.schedule.era(number).parameters.header_form
 
     def limits(self, number: int) -> MessageLimits:
-        """Return the message limits that the genesis file sets for a block."""
+        """Return the message limits that the genesis file sets for a height."""
         parameters = self.schedule.era(number).parameters
         return MessageLimits(
             parameters.message_queue_limit,

@@ -1,9 +1,9 @@
 """Events and effects of the BFT state machine.
 
 Events report facts or expired timers. Effects are commands for the driver, which runs the effects of one `handle` call
-in order. So a `Remember` is on disk before the next `Multicast` is sent, and a validator killed in between has sent no
-vote (consensus.md 2.10). Slow effects (`BuildProposal`, `CheckProposal`, `ImportBlock`) finish with an event; the state
-machine handles messages meanwhile.
+in order. A `Remember` is therefore on disk before the next `Multicast` is sent, and a validator killed in between has
+sent no vote (consensus.md 2.10). Slow effects (`BuildProposal`, `CheckProposal`, `ImportBlock`) finish with an event.
+The state machine handles messages until this event arrives.
 """
 
 from __future__ import annotations
@@ -28,30 +28,32 @@ class Head(Struct, frozen=True):
     hash: Hash32
     timestamp: int
     builder: Address
-    """Coinbase of the block. It determines the next proposer."""
+    """Coinbase of the block, which determines the next proposer."""
 
 
 # --- events -------------------------------------------------------------------------------------
 
 
 class NewHead(Struct, frozen=True):
-    """The chain has a new head: imported here, received from a peer, or found at start."""
+    """The chain has a new head, which this node imported, received from a peer, or found at start."""
 
     head: Head
     validators: tuple[Address, ...]
     """Validators of the next block."""
     timing: RoundTiming
-    """Timing of the next block; transitions may change it."""
+    """Periods and timeouts of the next block. Transitions may change the values."""
     begins_at: float = 0.0
-    """Wall time before which this validator must not sign at the next height, because peers report a higher head. An
-    event with the same head and an earlier time ends the wait.
+    """Wall time before which this validator must not sign at the next height, because peers report a higher head. A
+    later event with the same head and an earlier time shortens the wait.
     """
     is_provisional: bool = False
-    """Whether another head of the same number may replace this one: it is the last Clique block of a migration."""
+    """Whether another block may replace this head at the same number. Only the last Clique block of a migration is
+    provisional.
+    """
 
 
 class MessageReceived(Struct, frozen=True):
-    """A peer has sent a message. `peer` is the validator address of the sender, which need not be the author."""
+    """A peer has sent a message. `peer` is the validator address of the sender, which may differ from the author."""
 
     message: BftMessage
     peer: Address | None
@@ -62,7 +64,7 @@ class BlockTimer(Struct, frozen=True):
 
     height: int
     is_pool_empty: bool = False
-    """Whether this node has no transaction for the block. QBFT may then delay round 0 (consensus.md 3.5)."""
+    """Whether the pool of this node is empty. In that case QBFT may delay round 0 (consensus.md 3.5)."""
 
 
 class RoundTimer(Struct, frozen=True):
@@ -94,7 +96,7 @@ class ProposalChecked(Struct, frozen=True):
 
 
 class TaskFailed(Struct, frozen=True):
-    """A block could not be built or imported. The round timer starts the next round."""
+    """The node could not build or import a block. The round timer starts the next round."""
 
     height: int
     round: int
@@ -102,7 +104,7 @@ class TaskFailed(Struct, frozen=True):
 
 
 class VoteStored(Struct, frozen=True):
-    """Result of `CastVote`: the message is signed and its votes are stored, so it may be sent."""
+    """Result of `CastVote`: the message is signed, its votes are stored, and the message may be sent."""
 
     order: CastVote
     message: BftMessage
@@ -117,7 +119,7 @@ class VoteRefused(Struct, frozen=True):
 
 
 class Connected(Struct, frozen=True):
-    """A peer that may be a validator has connected. It must receive the messages it missed."""
+    """A peer that may be a validator has connected and must receive the messages that it missed."""
 
     peer: Address
 
@@ -129,7 +131,7 @@ class Disconnected(Struct, frozen=True):
 
 
 class Suspended(Struct, frozen=True):
-    """Consensus stops until the next `NewHead`: the node synchronises, or the operator stopped it."""
+    """Consensus stops until the next `NewHead`, because the node synchronises or the operator stopped consensus."""
 
 
 BftEvent: TypeAlias = (
@@ -142,14 +144,14 @@ BftEvent: TypeAlias = (
 
 
 class TimerKind(Enum):
-    """Kinds of timers. At most one timer of each kind runs. Setting a timer replaces the running timer of that kind."""
+    """Kinds of timers. Setting a timer replaces the running timer of the same kind."""
 
     BLOCK = "block"
     ROUND = "round"
 
 
 class SetTimer(Struct, frozen=True):
-    """Return `event` to the state machine at wall time `at`, or at once if that time has passed."""
+    """Return `event` to the state machine at wall time `at`, or at once if `at` is in the past."""
 
     kind: TimerKind
     at: float
@@ -167,20 +169,20 @@ class Remember(Struct, frozen=True):
 
 
 class CastVote(Struct, frozen=True, eq=False):
-    """Sign a message and store its votes. Finishes with `VoteStored`, with `VoteRefused`, or not at all.
+    """Sign a message and store its votes. Finishes with `VoteStored` or `VoteRefused`.
 
-    Replaces `Remember` and `Multicast` if signing takes long or if the votes are in a store that nodes share. An order
-    whose round has ended may be dropped.
+    Replaces `Remember` and `Multicast` if signing takes long or if several nodes share the vote store. The driver may
+    drop a command whose round has ended; no event follows then.
     """
 
     height: int
     round: int
     sign: Callable[[], BftMessage]
-    """Creates the message. It may run in another thread."""
+    """Creates the signed message. The driver may call this function in another thread."""
     votes: Callable[[BftMessage], DurableVotes]
-    """Returns the votes to store before the message is sent."""
+    """Returns the votes that the driver stores before it sends the message."""
     then: Callable[[BftMessage], None]
-    """Counts the own message. The state machine calls it after `VoteStored`."""
+    """Counts the own message. The state machine calls this function after `VoteStored`."""
 
 
 class Multicast(Struct, frozen=True):
@@ -225,14 +227,14 @@ class ImportBlock(Struct, frozen=True):
     """Import a block that a quorum has committed. Finishes with `NewHead` or `TaskFailed`."""
 
     block: Candidate
-    """The block with `round` in its extra data, without seals."""
+    """The block without seals, with `round` in its extra data."""
     round: int
     seals: tuple[Signature, ...]
-    """At least a quorum of seals, one per validator, in order of arrival."""
+    """At least a quorum of commit seals, one per validator, in order of arrival."""
 
 
 class CatchUp(Struct, frozen=True):
-    """Synchronise: a peer sends messages of later heights, so its chain has at least this block."""
+    """Synchronise with a peer, because its messages of later heights show that it has at least this block."""
 
     peer: Address | None
     height: int

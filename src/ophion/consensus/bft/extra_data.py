@@ -1,7 +1,8 @@
 """The extra data of a BFT header: its content and its three encodings.
 
-A header is hashed in three forms (consensus.md 2.3). The full form is the header as sent. Validators agree on and seal
-the form without seals. The block hash covers the form without seals and round, so it is the same in every round.
+A header is hashed in three forms (consensus.md 2.3). The full form is the header as sent. The form without seals is the
+one on which validators agree and which they seal. The form without seals and round gives the block hash, which is
+therefore the same in every round.
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ from ophion.primitives.types import ADDRESS_LENGTH, SIGNATURE_LENGTH, Address, S
 VANITY_LENGTH: Final = 32
 ADD_MARK: Final = b"\xff"
 _MAX_OTHER_ITEMS: Final = 16
-"""Limit of items besides addresses and seals, including items that later clients may append."""
+"""Maximum number of items other than addresses and seals, including items that later clients may append."""
 _PLACE: Final = "extra data"
 
 
 class ExtraForm(Enum):
-    """Which parts are encoded."""
+    """Form of the extra data: the parts that are encoded."""
 
     FULL = "full"
     FOR_SEAL = "digest"
-    """Without seals. Validators agree on this form and seal it."""
+    """Extra data without seals. Validators agree on the header with this extra data and seal it."""
     FOR_HASH = "hash"
-    """Without seals and round. Its hash is the block hash."""
+    """Extra data without seals and round. The hash of the header with this extra data is the block hash."""
 
 
 class BftExtraData(Struct, frozen=True):
     """Decoded extra data."""
 
     vanity: bytes
-    """32 bytes of the proposer's choice."""
+    """32 bytes that the proposer may choose."""
     validators: tuple[Address, ...]
     """Validators of this block; empty in contract mode (consensus.md 3.6)."""
     vote: Vote | None = None
@@ -48,17 +49,17 @@ class BftExtraData(Struct, frozen=True):
 
 @lru_cache(maxsize=64)
 def encode_validators(validators: tuple[Address, ...]) -> bytes:
-    """Encode the list of validators; cached, because thousands of headers share it."""
+    """Encode the list of validators. The result is cached, because thousands of headers share one list."""
     return rlp.encode(validators)
 
 
 def own_vanity(configured: bytes) -> bytes:
-    """Return the vanity of own blocks: the configured extra data, left-padded with zeros, cut to 32 bytes."""
+    """Return the vanity of own blocks: the configured extra data, padded with zeros on the left or cut to 32 bytes."""
     return configured.rjust(VANITY_LENGTH, b"\0")[:VANITY_LENGTH]
 
 
 def split_items(data: bytes, wanted: int, exactly: bool) -> list[rlp.Item]:
-    """Return the items of an extra data list. With `exactly`, more than `wanted` items are an error."""
+    """Return the items of an extra data list. Raises if it has fewer than `wanted` items or, with `exactly`, more."""
     items = rlp.decode_list(data, max_items=_MAX_OTHER_ITEMS + len(data) // ADDRESS_LENGTH)
     if len(items) < wanted or (exactly and len(items) > wanted):
         raise DecodeError(f"{len(items)} items instead of {wanted}", _PLACE)
@@ -80,7 +81,7 @@ def read_seals(item: rlp.Item) -> tuple[Signature, ...]:
 
 
 def read_vote(item: list[rlp.Item], drop_marks: tuple[bytes, ...]) -> Vote:
-    """Decode a vote: `[address, direction]`."""
+    """Decode a vote in extra data: `[address, direction]`."""
     if len(item) != 2:
         raise DecodeError(f"vote of {len(item)} items instead of 2", _PLACE)
     target, direction = item

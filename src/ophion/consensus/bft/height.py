@@ -9,8 +9,8 @@ Why no two blocks are decided at a height, given at most f misbehaving validator
 3. A later round needs Q round changes. At least one of them comes from a validator of step 2 and carries the proof.
    `Rules.check_proposal` accepts only the block proved in the latest round. By induction every later proof is for the
    same block.
-4. Rounds only go up: after a round change or a vote in round r the validator never votes below r. `current` ensures it
-   while the process runs, `DurableVotes.resume_round` after a restart.
+4. Rounds only go up: after a round change or a vote in round r the validator never votes below r. `current` ensures
+   this while the process runs, `DurableVotes.resume_round` after a restart.
 
 Why a height is decided once messages arrive again: timeouts double until the cap, and validators follow f + 1 others to
 a later round. At the cap no validator leaves a round before a quorum has been in it for a whole timeout
@@ -57,7 +57,7 @@ RelayCallback: TypeAlias = Callable[[BftMessage, "Address | None"], None]
 
 
 class Height:
-    """Runs one height. All results leave as effects through `emit` and `relay`."""
+    """Runs one height of consensus. `emit` and `relay` receive all resulting effects."""
 
     def __init__(
         self,
@@ -74,9 +74,10 @@ class Height:
         parent_proposed_at: float | None = None,
         defers_votes: bool = False,
     ) -> None:
-        """`parent_proposed_at`: when this validator received the proposal of the head.
+        """Create a height. `parent_proposed_at` is the time at which this validator received the proposal of the head.
 
-        `defers_votes`: own messages count after `VoteStored`, because the driver signs or stores them elsewhere.
+        With `defers_votes`, own messages count only after `VoteStored`, because the driver signs or stores them
+        elsewhere.
         """
         self.validator_set = validator_set
         self.head = head
@@ -100,7 +101,7 @@ class Height:
         self._offers = ProposalOffers()
         self._certified = 0
         self._building: tuple[int, Certificate | None, float] | None = None
-        """Round, certificate and begin of the block that is being built."""
+        """Round, certificate and start time of the block that is being built."""
         self._turn_began = 0.0
 
     @property
@@ -115,7 +116,7 @@ class Height:
 
     @property
     def proposed_at(self) -> float | None:
-        """When the accepted proposal arrived, or when its build began here."""
+        """Wall time at which the accepted proposal arrived, or at which this validator began to build it."""
         return self._voting.proposed_at
 
     @property
@@ -126,20 +127,20 @@ class Height:
     # --- timers and results ---------------------------------------------------------------------
 
     def start(self, now: float) -> None:
-        """Begin the height, or continue in the round from `DurableVotes`."""
+        """Begin the height in its first round, or in the round from `DurableVotes`."""
         if self.memory.resume_round > 0:
             self._change_round(self.memory.resume_round, now)
             return
         due = self.timing.block_due(self.head.timestamp, now, self._parent_proposed_at)
         if not self._rules.starts_on_block_timer:
             self._start_round(0, now)
-            # a proposer cannot miss its round before its block is due
+            # the turn of the proposer begins when its block is due, so an earlier wait does not count as a missed round
             self._turn_began = max(now, due)
         if self._rules.starts_on_block_timer or self._awaited(0) > 0 or self.validator_set.proposer(0) == self._me:
             self.timers.set_block(due)
 
     def on_block_timer(self, now: float, is_pool_empty: bool = False) -> None:
-        """Begin round 0 when its block is due. The proposer builds; an absent proposer is skipped.
+        """Begin round 0 when its block is due. The proposer builds a block; the round of an absent proposer is skipped.
 
         While there are no transactions, every QBFT validator waits like the proposer, so that no round expires.
         """
@@ -154,8 +155,8 @@ class Height:
             self._build(None, self.timing.timestamp(now), now)
 
     def on_round_timer(self, event: RoundTimer, now: float) -> None:
-        """Leave the round after its timeout. If no quorum has reached the round yet, send the round change again and
-        wait.
+        """Leave the round after its timeout. If no quorum has reached the round yet, stay and send the round change
+        again.
         """
         if event.round != self.current:
             return
@@ -166,24 +167,26 @@ class Height:
             self._ask_for_round(now)
 
     def on_disconnected(self, now: float) -> None:
-        """Handle the disconnect of a validator, which may be the proposer of this or of a later round."""
+        """Leave the current round if its proposer has disconnected. If round 0 has not begun, skip it when its block is
+        due.
+        """
         if self.current > 0 or (self.current == 0 and now >= self._turn_began):
             self._pass_over(now)
         elif self.timers.block_due is None and self._awaited(0) > 0:
             self.timers.set_block(self._turn_began)
 
     def on_connected(self, peer: Address) -> None:
-        """Repeat the messages of this round to a validator that may have missed them."""
+        """Send the messages of this round again to a validator that may have missed them."""
         self._own.repeat(peer)
 
     def on_built(self, event: ProposalBuilt, now: float) -> None:
-        """Propose the built block, if this round still needs a proposal."""
+        """Propose the new block, if this round still needs a proposal."""
         if self._building is None or self._building[0] != event.round or event.round != self.current:
             return
         _, certificate, begun_at = self._building
         self._building = None
         if self.round.proposal is not None:
-            return  # another node with the same key has proposed
+            return  # another node with the same validator key has already proposed in this round
         if event.is_empty and certificate is None and self._waits_for_transactions(now):
             return
         self._voting.propose(event.block, certificate, begun_at)
@@ -217,13 +220,14 @@ class Height:
             self._voting.accept(proposal, arrived_at)
 
     def on_stored(self, event: VoteStored) -> None:
-        """Send and count an own message whose votes are stored. It is not sent after its round."""
+        """Send and count an own message whose votes are stored. If its round has ended, do not send the message."""
         self._own.on_stored(event, self.current)
 
     def on_refused(self, stored: VoteRecord, now: float) -> None:
-        """Send nothing, because another node with the same key has voted otherwise. Follow it to a later round.
+        """Drop an own message, because another node with the same key has voted differently. Move to the round of that
+        vote.
 
-        That node may have stopped before it sent its round change, so this node repeats it.
+        The other node may have stopped before it sent its round change, so this node repeats the round change.
         """
         self.notes.append(f"a vote was not sent: another node with this key has stored {stored}")
         if stored.round > self.current:
@@ -239,9 +243,9 @@ class Height:
     def on_message(self, message: BftMessage, peer: Address | None, now: float) -> bool:
         """Handle a message of this height, signed by one of its validators and sent by `peer`.
 
-        Votes are relayed at once. Proposals and round changes have parts that their author has not signed, so they are
-        relayed after a check. Returns False if the message was dropped because of its sender. Then a copy from another
-        peer does not count as a duplicate.
+        Votes are relayed at once. Proposals and round changes have unsigned parts, so they are relayed after a check.
+        Returns False if the message was dropped because of its sender; a copy from another peer then does not count as
+        a duplicate.
         """
         author, round_number = message.author, message.round
         if author != self._me and self.gathering.note(author, round_number, self.current):
@@ -287,7 +291,7 @@ class Height:
         return True
 
     def _take_round_change(self, message: RoundChange, now: float) -> bool:
-        """Count a round change for a later round. Returns whether the round change was valid and new."""
+        """Count a round change for a later round. Return whether the round change was valid and new."""
         target = message.round
         if target > MAX_ROUND:
             return False
@@ -337,9 +341,7 @@ class Height:
         self._ask_for_round(now)
 
     def _ask_for_round(self, now: float) -> None:
-        """Send a round change for the current round, with the prepared certificate of an earlier round if there
-        is one.
-        """
+        """Send a round change for the current round, with the prepared certificate of an earlier round, if any."""
         height, number, memory = self.validator_set.height, self.current, self.memory
         votes = memory if memory.round == number else DurableVotes(height, number, None, memory.prepared)
         self._own.cast(
@@ -356,14 +358,14 @@ class Height:
         return self._liveness.awaited_round(number, self.validator_set, self._me)
 
     def _pass_over(self, now: float) -> None:
-        """Leave a round at once if its proposer is absent and has proposed nothing."""
+        """Leave the current round at once if its proposer is absent and has not proposed."""
         if self.round.proposal is None and not self._offers.is_pinned(self.current):
             target = self._awaited(self.current)
             if target > self.current:
                 self._change_round(target, now)
 
     def _waits_for_transactions(self, now: float) -> bool:
-        """Whether QBFT delays an empty block. The validator then restarts round 0 and tries again later
+        """Whether QBFT delays an empty block. If so, the validator restarts round 0 after the delay
         (consensus.md 3.5).
         """
         limit = self.head.timestamp + self.timing.empty_period_s
@@ -382,9 +384,7 @@ class Height:
         self._emit(BuildProposal(self.head.hash, self.validator_set.height, self.current, timestamp))
 
     def _propose_again(self, certificate: Certificate, now: float) -> None:
-        """Propose in a later round at once: the prepared block of the certificate, or a new block if the certificate
-        has none.
-        """
+        """Propose a block in a later round at once: the prepared block of the certificate, or else a new block."""
         if certificate.block is None:
             self._build(certificate, int(now), now)
         else:
@@ -395,6 +395,8 @@ class Height:
         return self._voting.has_voted_for(block_hash)
 
     def footprint(self) -> int:
-        """Number of stored messages of other validators. Bounded by a multiple of the number of validators."""
+        """Number of stored messages of other validators. The number is at most a multiple of the number of
+        validators.
+        """
         stored = len(self._early) + len(self.round_changes) + len(self._offers)
         return stored + len(self.round.prepares) + len(self.round.commits)

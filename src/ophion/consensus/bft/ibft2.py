@@ -1,7 +1,7 @@
 """IBFT 2.0: extra data, message encoding and justification rules (consensus.md 2).
 
-Numbers have fixed widths, "absent" is an empty byte string, and a round change signs its proof of preparation. The
-proposal counts as the proposer's prepare, so Q - 1 prepares of others complete a quorum.
+Numbers have fixed widths, an absent value is an empty byte string, and a round change signs its proof of preparation.
+The proposal counts as the proposer's prepare, so Q - 1 prepares of other validators complete a quorum.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Ibft2(MessageCodec):
     name = "ibft2"
     style = _STYLE
     subprotocol = ("IBF", 1, 4)
-    """Name, version and number of codes."""
+    """Name and version of the devp2p protocol, and its number of message codes."""
     proposer_prepares = False
     starts_on_block_timer = False
     certifies_proposal = True
@@ -86,7 +86,9 @@ class Ibft2(MessageCodec):
     # --- extra data -----------------------------------------------------------------------------
 
     def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes:
-        """Encode extra data. Parts that the form omits have no item, so the list has 3, 4 or 5 items."""
+        """Encode extra data in one of its forms. A part that the form omits has no item, so the list has 3, 4 or 5
+        items.
+        """
         vote = extra.vote
         items = [
             rlp.encode_bytes(extra.vanity),
@@ -154,7 +156,7 @@ class Ibft2(MessageCodec):
     # --- rules ----------------------------------------------------------------------------------
 
     def prepares_needed(self, validator_set: ValidatorSet) -> int:
-        """Return Q - 1, because the proposal counts as the proposer's prepare."""
+        """Return quorum - 1, because the proposal counts as the proposer's prepare."""
         return validator_set.quorum - 1
 
     def check_round_change(self, message: RoundChange, validator_set: ValidatorSet) -> None:
@@ -167,7 +169,7 @@ class Ibft2(MessageCodec):
             raise Unjustified("the block is not the prepared one")
 
     def check_proposal(self, proposal: Proposal, validator_set: ValidatorSet, forms: BlockForms) -> None:
-        """Check rules 1, 3 and 4 of a proposal (consensus.md 2.9)."""
+        """Check a proposal by rules 1, 3 and 4 of consensus.md 2.9."""
         block, number = proposal.block, proposal.round
         check_proposer(proposal, validator_set)
         if proposal.signed.digest != block.digest or block.height != validator_set.height or block.round != number:
@@ -189,7 +191,7 @@ class Ibft2(MessageCodec):
 
 
 def _check_proof(change: SignedRoundChange, validator_set: ValidatorSet) -> None:
-    """Check the proof inside a round change: a signed proposal, and Q - 1 prepares of other validators."""
+    """Check the proof inside a round change: a signed proposal, and quorum - 1 prepares of other validators."""
     check_target(change)
     claim = change.claim
     if claim is None:

@@ -1,4 +1,4 @@
-"""Certificate rules of both protocols; all checks raise `Unjustified`."""
+"""Certificate rules of both protocols. A failed check raises `Unjustified`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ophion.primitives.types import Address, Hash32
 
 
 def check_authors(authors: Sequence[Address], needed: int, what: str) -> None:
-    """Check that there are enough messages, all from different authors."""
+    """Check that the number of messages suffices and that all authors differ."""
     if len(authors) < needed:
         raise Unjustified(f"{len(authors)} {what} where {needed} are needed")
     if len(set(authors)) != len(authors):
@@ -36,7 +36,7 @@ def check_target(change: SignedRoundChange) -> None:
 
 
 def check_round_changes(changes: Sequence[SignedRoundChange], number: int, validator_set: ValidatorSet) -> None:
-    """Check that a quorum of round changes requests exactly this round. The protocol checks their prepared blocks."""
+    """Check that a quorum of round changes requests exactly this round. Does not check their prepared blocks."""
     check_authors([change.author for change in changes], validator_set.quorum, "round changes")
     for change in changes:
         if (
@@ -66,23 +66,21 @@ def check_proposer(proposal: Proposal, validator_set: ValidatorSet) -> None:
 
 
 def check_same_block(block: Candidate, rounds: Sequence[int], digest: Hash32, forms: BlockForms) -> None:
-    """Check that the proposal repeats the prepared block. The extra data of the proposal may contain any of these
-    rounds.
-    """
+    """Check that the proposal repeats the prepared block, with one of `rounds` in its extra data."""
     if all(forms.with_round(block, number).digest != digest for number in rounds):
         raise Unjustified("another block was prepared before")
 
 
 class PreparedBlock(NamedTuple):
-    """The prepared round and digest that a round change states, with the block attached to the message."""
+    """The prepared round and digest in a round change, and the block attached to the message."""
 
     claim: PreparedClaim
     block: Candidate
 
 
 def prepared_block(message: RoundChange, validator_set: ValidatorSet) -> PreparedBlock | None:
-    """Return the prepared block of a round change, or None if it has no prepared block. Raises if the claimed
-    digest does not match the block.
+    """Return the prepared block of a round change. Returns None if the round change has no prepared block. Raises if
+    the block does not match the claimed digest.
     """
     claim, block = message.signed.claim, message.block
     if claim is None or block is None:

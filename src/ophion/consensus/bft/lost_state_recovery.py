@@ -1,15 +1,15 @@
-"""Keeps a validator that lost its disk from voting twice: it skips the height at which it restarts.
+"""Keeps a validator that lost its disk from voting twice: the validator skips the height at which it restarts.
 
-The validator does not know its earlier votes. A vote at a height needs the parent block. So it cannot have voted at a
-height whose parent was produced after the restart. Until it sees such a parent it only follows. (A decided height is
-not enough: the validator may have had that block first and voted on top of it.) At genesis it votes at once, because
-new networks begin there. After its first vote its durable votes exist again.
+The validator does not know its earlier votes. A vote at a height needs the parent block, so the validator cannot have
+voted at a height whose parent was produced after the restart. Until such a parent arrives, the validator only follows.
+A parent that was only decided after the restart is not enough, because the validator may have had this block before. At
+genesis the validator votes at once, because new networks begin there. With the first vote, durable votes exist again.
 
-The other validators may lack a quorum without it, for example if a validator was voted in meanwhile. If only its vote
-is missing, it joins after a while, in a round that no other validator has reached. A vote in a round needs round
-changes of a quorum. That quorum shares a member with the validators whose messages have arrived. So none of its lost
-votes can be in the joined round or a later one. The round changes of those validators carry the proof of the committed
-block.
+Without this validator, the others may lack a quorum, for example after the network has added a validator. If only this
+vote is missing, the validator joins after a while, in a round that no other validator has reached. A vote in a round
+needs round changes of a quorum. That quorum has at least one validator in common with those whose messages have
+arrived, so no lost vote can be in the joined round or a later round. The round changes of these validators carry the
+proof of the committed block.
 
 If a whole network has lost its disks, no validator sends anything and no vote can be contradicted. After a few maximum
 timeouts the validator joins the connected validators.
@@ -26,24 +26,26 @@ from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address
 
 _CLOCKS_APART_S: Final = 2.0
-"""Maximum lead of a block timestamp over this node's clock, plus a margin. Blocks further ahead are refused."""
+"""Maximum seconds by which a block timestamp may be ahead of this node's clock, plus a margin."""
 _PATIENCE: Final = 2.0
-"""Number of request timeouts to wait if only our vote is missing."""
+"""Number of request timeouts to wait if only the vote of this validator is missing."""
 _PATIENCE_WITH_QUORUM: Final = 4.0
-"""Number of round timeouts to wait if the others are a quorum, because some of them may be dishonest."""
+"""Number of round timeouts to wait if the other validators form a quorum, because some of them may be dishonest."""
 _LAST_RESORT: Final = 5.0
-"""Number of maximum timeouts after which no message of other validators is expected any more."""
+"""Number of maximum timeouts to wait if too few validators send messages."""
 
 
 _ROUNDS_APART: Final = 4
-"""Maximum distance in rounds between honest validators."""
+"""Maximum number of rounds by which one honest validator is ahead of another."""
 
 
 class LostStateRecovery:
-    """State of a validator that has no stored votes, until it may vote."""
+    """State of a validator that has no stored votes. It lasts until the validator may vote."""
 
     def __init__(self, came_back_at: float | None = None) -> None:
-        """`came_back_at` is the wall time since which this node has been running. None: since the first height."""
+        """Create the state. `came_back_at` is the wall time at which this node started; None uses the time of the first
+        `enter`.
+        """
         self._came_back_at = came_back_at
         self._entered_at = 0.0
         self._height = 0
@@ -68,12 +70,12 @@ class LostStateRecovery:
             self._reached[author] = max(round_number, self._reached.get(author, 0))
 
     def next_look(self, timing: RoundTiming, now: float) -> float:
-        """Return the time at which to check again whether the other validators make progress."""
+        """Return the time of the next check whether the other validators make progress."""
         return now + _PATIENCE * timing.timeout(0)
 
     def joins(self, validator_set: ValidatorSet, timing: RoundTiming, now: float) -> DurableVotes | None:
-        """Return the round to join if enough other validators are connected but make no progress. None means: keep
-        waiting.
+        """Return votes with the round to join, if the other validators make no progress. Returns None while this
+        validator must wait.
         """
         latest = self._latest_round(validator_set.faults)
         if len(self._reached) >= validator_set.quorum:
@@ -85,7 +87,9 @@ class LostStateRecovery:
         return DurableVotes(validator_set.height, latest + 1) if now >= self._entered_at + patience_s else None
 
     def _latest_round(self, faults: int) -> int:
-        """Return the latest round that more than f other validators have reached."""
+        """Return the latest round that other validators have reached. Ignores rounds far above those of f + 1
+        validators.
+        """
         rounds = sorted(self._reached.values(), reverse=True)
         sure = rounds[faults] if len(rounds) > faults else 0
         return max((number for number in rounds if number <= sure + _ROUNDS_APART), default=0)

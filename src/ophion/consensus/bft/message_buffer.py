@@ -1,7 +1,7 @@
 """Filters messages before the state machine: duplicates, later heights and their limits (consensus.md 2.8).
 
-All limits come from the genesis file and bound memory. The state machine holds at most as many messages as the limits
-allow, plus a few per validator.
+All limits come from the genesis file and bound the memory. The state machine holds at most as many messages as the
+limits allow, plus a few per validator.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ class MessageLimits(Struct, frozen=True):
     """The message limits of the genesis file. The file spells one limit `duplicateMesageLimit`."""
 
     message_queue: int = 1000
-    """Limit of events that wait for the state machine. The driver owns the queue and drops the excess."""
+    """Maximum number of events that wait for the state machine. The driver owns the queue and drops further events."""
     duplicates: int = 100
-    """Limit of messages remembered to detect duplicates."""
+    """Maximum number of messages remembered to detect duplicates."""
     future_messages: int = 1000
-    """Limit of stored messages of later heights. 0 stores none."""
+    """Maximum number of stored messages of later heights. With 0, no such message is stored."""
     future_distance: int = 10
-    """Maximum distance of such messages from the current height."""
+    """Maximum distance of a stored message's height from the current height."""
     gossiped_history: int = 1000
-    """Limit of remembered relayed messages. Each message is relayed once."""
+    """Maximum number of remembered relayed messages. Each message is relayed once."""
 
 
 class MessageCounts(Struct):
     """Counts of received messages since the start."""
 
     received: int = 0
-    """Decoded messages, whether accepted or not."""
+    """Number of decoded messages, both accepted and dropped."""
     malformed: int = 0
     """Messages that are malformed or have no valid signature."""
     dropped: int = 0
     """Messages dropped without decoding because the queue was full."""
     duplicate: int = 0
     stale: int = 0
-    """Messages of decided heights."""
+    """Number of messages of decided heights."""
     early: int = 0
-    """Messages of later heights."""
+    """Number of messages of later heights."""
     too_early: int = 0
     """Messages of later heights that were dropped because they were too far ahead or too many."""
     foreign: int = 0
@@ -53,7 +53,7 @@ class MessageCounts(Struct):
 
 
 class RecentlySeen:
-    """The last `limit` fingerprints of messages. A new fingerprint evicts the oldest."""
+    """The last `limit` message fingerprints. A new fingerprint evicts the oldest."""
 
     __slots__ = ("_limit", "_seen")
 
@@ -62,7 +62,7 @@ class RecentlySeen:
         self._seen: OrderedDict[bytes, None] = OrderedDict()
 
     def add(self, fingerprint: bytes) -> bool:
-        """Record a fingerprint. Returns whether it was new."""
+        """Record a fingerprint. Returns whether the fingerprint was new."""
         if fingerprint in self._seen:
             return False
         self._seen[fingerprint] = None
@@ -77,7 +77,7 @@ class RecentlySeen:
             self._seen.popitem(last=False)
 
     def discard(self, fingerprint: bytes) -> None:
-        """Remove a fingerprint, so that the next message with it counts as new."""
+        """Remove a fingerprint, so that the next message with this fingerprint counts as new."""
         self._seen.pop(fingerprint, None)
 
     def __contains__(self, fingerprint: object) -> bool:
@@ -88,17 +88,17 @@ class RecentlySeen:
 
 
 MAX_FUTURE_BYTES: Final = 64 * 1024 * 1024
-"""Limit of stored messages of later heights, in bytes. The genesis file limits only their number."""
+"""Maximum total size in bytes of stored messages of later heights. The genesis file limits only their number."""
 
 
 class _AuthorMessages:
-    """Messages of later heights from one validator, or from all other authors together."""
+    """Messages of later heights from one author. All authors that are not validators share one object."""
 
     __slots__ = ("by_height", "bytes", "count")
 
     def __init__(self) -> None:
         self.by_height: dict[int, list[tuple[int, MessageReceived]]] = {}
-        """For each height the messages with their order of arrival."""
+        """Messages by height, each with its order of arrival."""
         self.count = 0
         self.bytes = 0
 
@@ -140,12 +140,12 @@ class FutureMessages:
         self._arrivals = 0
 
     def add(self, received: MessageReceived, current_height: int, validator: Address | None = None) -> bool:
-        """Store a message of a later height. Returns whether it was stored.
+        """Store a message of a later height. Returns whether the message was stored.
 
-        `validator` is the author if it is a validator. Over a limit, the author with the most messages loses some, and
-        all authors that are not validators count as one. So a flood drops only messages of its own author. The author
-        loses the messages of its highest height, because they are needed last. If it has only one height, it loses its
-        oldest message.
+        `validator` is the author, or None if the author is not a validator. When a limit is exceeded, the author with
+        the most messages loses some of them. So a flood drops only messages of its own author. All authors that are not
+        validators count as one author. The messages of the highest height are dropped first, because they are needed
+        last. An author with only one height loses its oldest message.
         """
         height = received.message.height
         if self._limit == 0 or not current_height < height <= current_height + self._max_distance:
@@ -163,7 +163,7 @@ class FutureMessages:
         return author is not None and author.holds(received)
 
     def take(self, height: int) -> list[MessageReceived]:
-        """Return the messages of a height in order of arrival. Drops messages of lower heights."""
+        """Return the messages of a height in order of arrival, and drop messages of lower heights."""
         taken: list[tuple[int, MessageReceived]] = []
         for author in self._authors.values():
             for lower in [number for number in author.by_height if number < height]:

@@ -1,6 +1,6 @@
 """Encodes and decodes extra data and messages of both protocols.
 
-Each protocol adds its differences: its `WireStyle`, the encoding of votes and rounds in extra data, the signed parts of
+Each protocol adds its own parts: its `WireStyle`, the encoding of votes and rounds in extra data, the signed parts of
 proposals and round changes, and its justification rules.
 """
 
@@ -39,14 +39,14 @@ from ophion.native.crypto import keccak256
 from ophion.primitives import rlp
 
 _NEWCOMERS: Final = 3
-"""Number of validators that may have been added in the few blocks by which a message may be ahead."""
+"""Maximum number of validators added in the few blocks by which a sender may be ahead of this node."""
 
 
 def signatures_expected(validators: int) -> int:
     """Return the maximum number of signatures in an honest message for a network of this size.
 
-    The largest message is an IBFT 2.0 proposal of a later round. This proposal has a round change of every validator,
-    each with a proposal and a prepare of each validator. Messages with more signatures are treated as an attack.
+    The largest message is an IBFT 2.0 proposal of a later round. It contains a round change of every validator, and
+    each round change contains a proposal and a prepare of each validator. More signatures are treated as an attack.
     """
     count = validators + _NEWCOMERS
     return min(MAX_SIGNATURES, 1 + count * (count + 2))
@@ -68,22 +68,22 @@ class RoundChangeParts(NamedTuple):
     signed: list[bytes]
     beside: list[bytes]
     prepares: tuple[Prepare, ...] = ()
-    """Prepares in the unsigned part of the message."""
+    """Prepares of the prepared block, sent in the unsigned part of the message."""
 
 
 class MessageCodec(ABC):
-    """Base of both protocols. Stateless, so all callers share one instance."""
+    """Base of both protocols. It has no state, so all callers share one instance."""
 
     style: ClassVar[WireStyle]
     allows_more_extra: ClassVar[bool]
-    """Whether additional items after the fifth of the extra data are ignored. Otherwise they are an error."""
+    """Whether the decoder ignores items after the fifth item of the extra data. Otherwise such items are an error."""
     no_round_changes: ClassVar[tuple[SignedRoundChange, ...] | None]
-    """Certificate of a proposal of round 0: an empty tuple, or None."""
+    """Value of `round_changes` in a proposal of round 0: an empty tuple, or None."""
 
     # --- extra data -----------------------------------------------------------------------------
 
     def decode_extra(self, data: bytes) -> BftExtraData:
-        """Decode the full form. Raises `DecodeError` for the other forms."""
+        """Decode extra data in its full form. Raises `DecodeError` for the forms without seals or round."""
         items = split_items(data, 5, exactly=not self.allows_more_extra)
         vanity, validators, vote, round_item, seals = items[:5]
         return BftExtraData(
@@ -106,7 +106,7 @@ class MessageCodec(ABC):
     # --- reading --------------------------------------------------------------------------------
 
     def decode(self, raw: RawMessage, most_signatures: int = MAX_SIGNATURES) -> BftMessage:
-        """Decode a received message in either profile. Raises `DecodeError` if it is invalid."""
+        """Decode a received message in either profile. Raises `DecodeError` if the message is invalid."""
         parts = SignedParts(self.style, most_signatures)
         kind = self.style.kind(raw.code)
         fingerprint = keccak256(raw.data)
@@ -119,11 +119,11 @@ class MessageCodec(ABC):
         return self._read_proposal(raw, parts, fingerprint)
 
     def prepare(self, data: bytes) -> Prepare:
-        """Decode a prepare of a certificate or of stored votes."""
+        """Decode a prepare message that a certificate or the stored votes contain."""
         return self.signed_parts().prepare(data)
 
     def candidate(self, block: bytes) -> Candidate:
-        """Return a block with its digest and hash."""
+        """Return a block as a candidate, with its digest and hash."""
         return candidate_of(self, block)
 
     def prepared_block(self, block: bytes) -> Candidate | None:
@@ -135,7 +135,7 @@ class MessageCodec(ABC):
         return found
 
     def signed_parts(self) -> SignedParts:
-        """Return the reader and writer of prepares and commits."""
+        """Return a reader and writer of signed parts, for one message."""
         return SignedParts(self.style)
 
     def _signed_round_change(self, encoded: bytes, parts: SignedParts) -> SignedRoundChange:
@@ -145,7 +145,7 @@ class MessageCodec(ABC):
 
     @abstractmethod
     def signed_proposal(self, data: bytes) -> SignedProposal:
-        """Decode the signed part of a proposal from a certificate or stored votes."""
+        """Decode the signed part of a proposal, from a certificate or from stored votes."""
 
     @abstractmethod
     def _read_proposal(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> Proposal: ...

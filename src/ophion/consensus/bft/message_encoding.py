@@ -1,7 +1,7 @@
 """Wire format shared by both protocols: signed parts, prepares, commits, blocks in messages.
 
 A signed part is `[payload, signature]`. Received payloads are stored and repeated byte for byte, because the signature
-covers those bytes and other clients may encode them differently (consensus.md 0.6).
+covers the received bytes and other clients may encode a payload differently (consensus.md 0.6).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from ophion.primitives.rlp import TooManyItems
 from ophion.primitives.types import HASH_LENGTH, SIGNATURE_LENGTH, Address, Hash32
 
 MAX_SIGNATURES: Final = 20_000
-"""Limit of signatures recovered per message, for any network size. Recovering all takes about a second of one core."""
+"""Maximum number of signatures per message, for any network size. Recovering them takes about a second of one core."""
 
 MAX_BLOCK_ITEMS: Final = 4
-"""Number of items in a block: header, transactions, ommers and, after Shanghai, withdrawals."""
+"""Maximum number of items in a block: header, transactions, ommers and, after Shanghai, withdrawals."""
 
 _PLACE: Final = "consensus message"
 
@@ -39,19 +39,19 @@ class ExtraCodec(Protocol):
 
     def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes: ...
     def decode_extra(self, data: bytes) -> BftExtraData:
-        """Decode the full form. Raises `DecodeError` for the other forms."""
+        """Decode extra data in its full form. Raises `DecodeError` for the forms without seals or round."""
 
 
 # --- headers and blocks -------------------------------------------------------------------------
 
 
 def header_digest(codec: ExtraCodec, header: Header, extra: BftExtraData, form: ExtraForm) -> Hash32:
-    """Return the Keccak hash of a header with its extra data in one of the three forms."""
+    """Return the Keccak hash of a header whose extra data has one of the three forms."""
     return keccak256(rlp.list_of(header.encoded_fields(codec.encode_extra(extra, form))))
 
 
 def candidate_of(codec: ExtraCodec, block: bytes) -> Candidate:
-    """Decode a block in a message. Reads only the header of the block."""
+    """Decode a block in a message. Only the header of the block is decoded."""
     parts = rlp.split_list(block, MAX_BLOCK_ITEMS)
     if len(parts) < 3:
         raise DecodeError(f"block of {len(parts)} items instead of 3 or 4", _PLACE)
@@ -68,7 +68,7 @@ def candidate_of(codec: ExtraCodec, block: bytes) -> Candidate:
 
 
 class WrongBody(DecodeError):
-    """Raised when the body of a block does not match its header."""
+    """The body of a block does not match its header."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem, _PLACE)
@@ -77,8 +77,8 @@ class WrongBody(DecodeError):
 def check_body(block: bytes) -> None:
     """Raise `WrongBody` unless the body of an encoded block matches its header.
 
-    Digest and hash cover only the header. Without this check, a prepared block with another body would be carried from
-    round to round, and every validator would reject it on execution.
+    Digest and hash cover only the header. Without this check, later rounds would repeat a prepared block with a wrong
+    body, and every validator would reject it on execution.
     """
     try:
         encoded, body = decode_block(block)
@@ -95,7 +95,7 @@ def check_roots(header: Header, body: Body) -> None:
 
 
 def candidate_in_round(codec: ExtraCodec, block: Candidate, round_number: int) -> Candidate:
-    """Return the same block with another round and without seals."""
+    """Return the same block with another round in its extra data and without seals."""
     parts = rlp.split_list(block.encoded, MAX_BLOCK_ITEMS)
     header = Header.decode(parts[0])
     extra = replace(codec.decode_extra(header.extra_data), round=round_number, seals=())
@@ -109,7 +109,7 @@ def candidate_in_round(codec: ExtraCodec, block: Candidate, round_number: int) -
 
 
 class WireStyle(Struct, frozen=True):
-    """Encoding details of a protocol that all its messages share."""
+    """Encoding details that all messages of a protocol share."""
 
     codes: tuple[int, int, int, int]
     """Message codes, indexed by `MessageKind`."""
@@ -118,7 +118,7 @@ class WireStyle(Struct, frozen=True):
     read_height: Callable[[bytes], int]
     read_round: Callable[[bytes], int]
     signed_bytes: Callable[[int, bytes], bytes]
-    """Maps (code, payload) to the bytes whose hash is signed."""
+    """Returns the bytes to hash and sign, from (code, payload)."""
     absent: bytes
     """Encoding of a missing certificate or block."""
 
@@ -131,7 +131,7 @@ class WireStyle(Struct, frozen=True):
 
 
 class SignedPart(Struct, frozen=True):
-    """A decoded signed part. Height and round are decoded, the further fields are not."""
+    """A signed part whose height and round are decoded. The further fields are still encoded."""
 
     height: int
     round: int
@@ -159,7 +159,7 @@ class SignedParts:
         return rlp.list_of([payload, rlp.encode_bytes(signature)])
 
     def read(self, kind: MessageKind, encoded: bytes, *counts: int) -> SignedPart:
-        """Decode a signed part whose payload has one of `counts` fields after height and round."""
+        """Decode a signed part. After height and round, its payload must have one of `counts` fields."""
         if self._budget == 0:
             raise DecodeError("too many signatures", _PLACE)
         self._budget -= 1
@@ -175,14 +175,14 @@ class SignedParts:
         return SignedPart(style.read_height(fields[0]), style.read_round(fields[1]), fields[2:], author, encoded)
 
     def prepare(self, encoded: bytes, fingerprint: bytes = b"") -> Prepare:
-        """Decode a prepare, single or from a certificate."""
+        """Decode a prepare, as a message of its own or as part of a certificate."""
         part = self.read(MessageKind.PREPARE, encoded, 1)
         digest = plain_bytes(part.fields[0], HASH_LENGTH, "digest")
         raw = RawMessage(self.style.codes[MessageKind.PREPARE], encoded)
         return Prepare(part.height, part.round, digest, part.author, fingerprint, raw)
 
     def split(self, encoded: bytes) -> list[bytes]:
-        """Split a list of signed parts. Raises if the list has more signatures than the message may still contain."""
+        """Split a list of signed parts. Raises if the list has more signatures than the limit of the message leaves."""
         try:
             return rlp.split_list(encoded, self._budget)
         except TooManyItems as error:
@@ -215,15 +215,15 @@ class SignedParts:
 
 
 def exactly(items: list[bytes], count: int, what: str) -> list[bytes]:
-    """Return the items if there are exactly `count`, else raise `DecodeError`."""
+    """Return the items if their number is `count`, else raise `DecodeError`."""
     if len(items) != count:
         raise DecodeError(f"{what} of {len(items)} items instead of {count}", _PLACE)
     return items
 
 
 def one_of(items: list[bytes], counts: tuple[int, int], what: str) -> list[bytes]:
-    """Return the items if their number is in `counts`, else raise `DecodeError`. `counts` has one number per
-    profile.
+    """Return the items if their number is in `counts`, else raise `DecodeError`. Each profile has one permitted
+    number.
     """
     if len(items) not in counts:
         raise DecodeError(f"{what} of {len(items)} items instead of {counts[0]} or {counts[1]}", _PLACE)
@@ -247,5 +247,5 @@ def scalar_below(encoded: bytes, limit: int, what: str) -> int:
 
 
 def access_list_slot(profile: Profile) -> tuple[bytes, ...]:
-    """Return the block access list slot of a profile: one empty item, or no item."""
+    """Return the items of the block access list slot: one empty item, or no item if the profile has no slot."""
     return (rlp.EMPTY_STRING,) if profile is Profile.BAL else ()

@@ -14,20 +14,22 @@ from ophion.consensus.bft.signatures import DigestSigner, message_author
 from ophion.primitives.types import Address, Hash32, Signature
 
 BftProtocol: TypeAlias = "Ibft2 | Qbft"
-"""One of the two protocols."""
+"""Type of a protocol: IBFT 2.0 or QBFT."""
 
 
 class KeyMessageFactory:
-    """Signs messages of one protocol with one key. See `protocol.MessageFactory`."""
+    """Signs messages of one protocol with one key. Implements `protocol.MessageFactory`."""
 
     __slots__ = ("_protocol", "_signer", "address", "hides_round", "profile")
 
     def __init__(self, protocol: BftProtocol, signer: DigestSigner, profile: Profile = Profile.CLASSIC) -> None:
         self.address = signer.address
         self.profile = profile
-        """Form of own proposals and round changes. May change between heights, never within one."""
+        """Wire profile of own proposals and round changes. The profile may change between heights, but not within a
+        height.
+        """
         self.hides_round = False
-        """Whether proposed blocks always contain round 0 (QBFT with GoQuorum)."""
+        """Whether proposed blocks always contain round 0. QBFT networks with GoQuorum need this."""
         self._protocol = protocol
         self._signer = signer
 

@@ -1,8 +1,8 @@
 """Decoded BFT messages, shared by both protocols.
 
-`ibft2.py` and `qbft.py` define the encodings. The decoder has recovered each `author` from the signature, so the state
-machine trusts it. `encoded` holds the signed bytes as received, because certificates repeat them and the signature
-covers them (consensus.md 0.6).
+`ibft2.py` and `qbft.py` define the encodings. The decoder recovers each `author` from the signature, so the state
+machine trusts this field. `encoded` holds the signed bytes as received, because certificates repeat these bytes and the
+signature covers them (consensus.md 0.6).
 
     Proposal      the proposer of a round offers a block; in later rounds with the round changes that justify it
     Prepare       a validator has checked the block and accepts it
@@ -22,11 +22,11 @@ from ophion.primitives.types import Address, Hash32, Signature
 
 
 class Unjustified(OphionError):
-    """Raised when earlier messages do not justify a message. The message is dropped."""
+    """Earlier messages do not justify a message. The message is dropped."""
 
 
 class MessageKind(IntEnum):
-    """The four kinds, with the numbers of IBFT 2.0."""
+    """The four kinds of messages, with their numbers in IBFT 2.0."""
 
     PROPOSAL = 0
     PREPARE = 1
@@ -36,38 +36,38 @@ class MessageKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RawMessage:
-    """A message as the sub-protocol carries it: the code without offset, and the encoded data."""
+    """A message on the wire: its code relative to the sub-protocol, and the encoded data."""
 
     code: int
     data: bytes
 
 
 NOT_ENCODED = RawMessage(0, b"")
-"""Used for messages that are never sent."""
+"""Value of `encoded` for messages that are never sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A block in one round.
+    """A block as proposed in one round.
 
-    The block has a different `digest` in every round in which it is proposed, but only one `hash` (consensus.md 2.3).
-    Validators agree on the digest; the chain uses the hash.
+    The block has another `digest` in every round in which it is proposed, but always the same `hash` (consensus.md
+    2.3). Validators agree on the digest; the chain uses the hash.
     """
 
     height: int
     round: int
-    """The round in the extra data."""
+    """The round in the extra data of the block."""
     builder: Address
-    """Coinbase: the validator that built the block, even if another validator proposes it again."""
+    """Coinbase of the block. It stays the same when another validator proposes the block again."""
     digest: Hash32
     hash: Hash32
     encoded: bytes = field(repr=False)
-    """RLP of the whole block, with this round and without seals."""
+    """RLP of the whole block, with `round` in its extra data and without seals."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignedProposal:
-    """The signed part of a proposal, as certificates repeat it."""
+    """The signed part of a proposal. Certificates repeat this part."""
 
     height: int
     round: int
@@ -103,10 +103,10 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class PreparedClaim:
-    """The block that the author of a round change has prepared.
+    """The block that the author of a round change claims to have prepared.
 
-    IBFT 2.0 signs the whole certificate, so `proposal` and `prepares` are here. QBFT signs only round and digest; its
-    prepares are in the unsigned part of the message.
+    IBFT 2.0 signs the whole certificate, so the claim includes `proposal` and `prepares`. QBFT signs only round and
+    digest; its prepares are in the unsigned part of the message.
     """
 
     round: int
@@ -117,18 +117,18 @@ class PreparedClaim:
 
 @dataclass(frozen=True, slots=True)
 class SignedRoundChange:
-    """The signed part of a round change, as certificates repeat it."""
+    """The signed part of a round change. Certificates repeat this part."""
 
     height: int
     round: int
-    """The requested round."""
+    """The round that the validator requests."""
     claim: PreparedClaim | None
     author: Address
     encoded: bytes = field(default=b"", repr=False)
 
 
 class _Signed:
-    """A message with a signed part."""
+    """A message that contains a signed part."""
 
     __slots__ = ()
     signed: SignedProposal | SignedRoundChange
@@ -154,7 +154,7 @@ class RoundChange(_Signed):
     block: Candidate | None
     """The prepared block, with the round in which it was prepared."""
     prepares: tuple[Prepare, ...] = ()
-    """Prepares that justify the claim. QBFT only, see `PreparedClaim`."""
+    """Prepares that prove the claimed block. Only QBFT sets this field, see `PreparedClaim`."""
     fingerprint: bytes = field(default=b"", repr=False)
     raw: RawMessage = field(default=NOT_ENCODED, repr=False)
 
@@ -166,17 +166,19 @@ class Proposal(_Signed):
     signed: SignedProposal
     block: Candidate
     round_changes: tuple[SignedRoundChange, ...] | None
-    """None if the message carries no certificate, as IBFT 2.0 requires in round 0."""
+    """Round changes that justify the proposal. None if the message has no certificate, which IBFT 2.0 requires in round
+    0.
+    """
     prepares: tuple[Prepare, ...] = ()
-    """The prepares of the highest claim among the round changes. QBFT only."""
+    """The prepares that prove the block of the latest prepared round. Only QBFT sets this field."""
     known_as: bytes = field(default=b"", repr=False, compare=False)
-    """The fingerprint of the message, if already computed."""
+    """The fingerprint of the message, if it is already computed."""
     raw: RawMessage = field(default=NOT_ENCODED, repr=False)
 
     @property
     def fingerprint(self) -> bytes:
-        """Hash of the message data. Computed on demand, because it takes milliseconds and own proposals do not
-        need it.
+        """Hash of the message data. Computed at first use, because it takes milliseconds and own proposals do not need
+        it.
         """
         return self.known_as or keccak256(self.raw.data)
 
@@ -188,16 +190,17 @@ BftMessage: TypeAlias = "Proposal | Prepare | Commit | RoundChange"
 class PreparedRound:
     """Proof that a quorum prepared a block in a round. A validator must never lose this proof.
 
-    A validator commits after at least Q - f honest validators hold such a proof. The round changes of these validators
-    carry the proof into every later round, so no other block can be decided at this height (consensus.md 2.9, rule 3c).
+    A block is committed only after at least Q - f honest validators hold its proof. The round changes of these
+    validators carry the proof into every later round, so no other block can be decided at this height (consensus.md
+    2.9, rule 3c).
     """
 
     round: int
     block: Candidate
-    """The block as sent in that round."""
+    """The block as proposed in the prepared round."""
     prepares: tuple[Prepare, ...]
     proposal: SignedProposal | None
-    """The signed proposal. IBFT 2.0 repeats it in its certificates; QBFT does not need it."""
+    """The signed proposal. Certificates of IBFT 2.0 contain it; QBFT does not need it."""
 
     @property
     def digest(self) -> Hash32:

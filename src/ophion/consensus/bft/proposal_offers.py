@@ -14,7 +14,7 @@ from ophion.consensus.bft.messages import Proposal
 from ophion.primitives.types import Address, Hash32
 
 _MAX_CHECKED_ROUNDS: Final = 8
-"""Limit of rounds whose proposals are being checked. Honest networks have one, as each later round needs a quorum."""
+"""Maximum number of rounds whose proposals are being checked. Honest networks check one round at a time."""
 
 
 class Offer(NamedTuple):
@@ -42,9 +42,9 @@ class ProposalOffers:
 
     def __init__(self) -> None:
         self._offers: dict[int, list[Offer]] = {}
-        """Per round the proposal being checked, then the copies to check if its body is wrong."""
+        """Proposals by round: first the proposal being checked, then the copies to check if its body is wrong."""
         self._pinned: dict[int, Hash32] = {}
-        """Per round the digest that its proposer signed; other digests are ignored."""
+        """The digest that the proposer of each round signed, by round. Proposals with other digests are ignored."""
         self._wrong_body_peers: set[Address | None] = set()
         """Peers that sent a proposal with a wrong body."""
 

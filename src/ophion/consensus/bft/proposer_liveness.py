@@ -1,14 +1,15 @@
 """Tracks absent proposers so that their rounds are skipped instead of timing out.
 
-A dead proposer costs a full timeout in its first round. After that, each validator requests the next round as soon as a
-round of that proposer begins: in round 0 when the block is due, in later rounds at once. Requesting a later round is
-always allowed, so safety does not change. A validator skipped by mistake counts as present again after its next
+An absent proposer costs a full timeout in its first round. After that, each validator requests the next round as soon
+as a round of that proposer begins: in round 0 when the block is due, in later rounds at once. Requesting a later round
+is always allowed, so safety does not change. A validator skipped by mistake counts as present again after its next
 message, direct or relayed. Other clients only see an early round change.
 
 A validator whose connection ended also counts as absent, until it reconnects or one of its messages arrives. So a
 killed process is detected at once. Validators that were never connected count as absent only after a missed round.
 
-If the remaining validators are no quorum, no proposer is skipped: rounds would only reach the maximum timeout faster.
+If the present validators are fewer than a quorum, no proposer is skipped, because skipping would only raise the
+timeouts faster.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address
 
 _MAX_GONE: Final = 1024
-"""Limit of remembered disconnected peers. They need not be validators."""
+"""Maximum number of remembered disconnected peers, including peers that are not validators."""
 
 
 class ProposerLiveness:
@@ -30,7 +31,7 @@ class ProposerLiveness:
 
     def __init__(self, passes_over: bool) -> None:
         self.passes_over = passes_over
-        """Whether absent proposers are skipped at all."""
+        """Whether rounds of absent proposers are skipped; False disables this feature."""
         self.received_at: dict[Address, float] = {}
         """Time of the last new message of each validator, direct or relayed."""
         self._missed: set[Address] = set()
@@ -43,7 +44,7 @@ class ProposerLiveness:
         self._gone.discard(author)
 
     def missed_turn(self, proposer: Address, since: float) -> None:
-        """Record that the proposer sent no proposal in a round that began at `since`."""
+        """Record that a proposer sent no proposal in a round that began at `since`."""
         if self.received_at.get(proposer, since - 1.0) < since:
             self._missed.add(proposer)
 
@@ -57,14 +58,14 @@ class ProposerLiveness:
             self._gone.add(peer)
 
     def absent(self, validator_set: ValidatorSet, me: Address) -> frozenset[Address]:
-        """Return the absent validators. Empty if the other validators are no quorum."""
+        """Return the absent validators, or an empty set if the other validators are fewer than a quorum."""
         if not self.passes_over or not (self._missed or self._gone):
             return frozenset()
         found = validator_set.members & (self._missed | self._gone) - {me}
         return found if len(validator_set) - len(found) >= validator_set.quorum else frozenset()
 
     def awaited_round(self, number: int, validator_set: ValidatorSet, me: Address) -> int:
-        """Return the first round, starting at `number`, whose proposer is not absent."""
+        """Return the first round from `number` on whose proposer is not absent."""
         absent = self.absent(validator_set, me)
         while absent and validator_set.proposer(number) in absent:
             number += 1

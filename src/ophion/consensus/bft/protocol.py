@@ -1,7 +1,7 @@
 """Interfaces that the state machine needs from IBFT 2.0 or QBFT.
 
-`Rules` validate decoded messages. `MessageFactory` creates this validator's own messages. A node uses real keys and
-blocks in its `MessageFactory`; the simulator uses fake ones with the real `Rules`.
+`Rules` validate decoded messages. `MessageFactory` creates this validator's own messages. A node implements
+`MessageFactory` with real keys and blocks. The simulator implements it with fake keys and blocks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ophion.primitives.types import Address, Hash32, Signature
 
 
 class BlockForms(Protocol):
-    """Writes a block with the round in which it is proposed."""
+    """Changes the round in a block's extra data for the round in which the block is proposed."""
 
     def with_round(self, block: Candidate, round_number: int) -> Candidate:
         """Return the same block with another round in its extra data."""
@@ -33,9 +33,9 @@ class Rules(Protocol):
 
     name: str
     proposer_prepares: bool
-    """Whether the proposer sends a prepare too. If not, its proposal counts as its prepare."""
+    """Whether the proposer also sends a prepare. Otherwise its proposal counts as its prepare."""
     starts_on_block_timer: bool
-    """Whether round 0 begins when the block is due (QBFT) or with the new head (IBFT 2.0)."""
+    """When round 0 begins: True when the block is due (QBFT), False with the new head (IBFT 2.0)."""
     certifies_proposal: bool
     """Whether a proof of preparation contains the signed proposal."""
 
@@ -46,7 +46,7 @@ class Rules(Protocol):
         """Check that a round change proves the prepared block that it claims, if any (consensus.md 2.9, 3.4)."""
 
     def check_proposal(self, proposal: Proposal, validator_set: ValidatorSet, forms: BlockForms) -> None:
-        """Check author, certificate and choice of block. The block itself is checked elsewhere."""
+        """Check author, certificate and choice of block. The content of the block is checked elsewhere."""
 
 
 class MessageFactory(BlockForms, Protocol):

@@ -1,7 +1,7 @@
 """QBFT: extra data, message encoding and justification rules (consensus.md 3).
 
-Numbers are scalars, "absent" is an empty list, and the signed proposal contains the whole block. The prepares of a
-round change are outside its signed part. Every validator prepares, including the proposer.
+Numbers are scalars, an absent value is an empty list, and the signed proposal contains the whole block. The prepares of
+a round change are outside its signed part. Every validator prepares, including the proposer.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from ophion.primitives.types import HASH_LENGTH, Hash32
 _ROUND_LIMIT: Final = 2**32
 _HEIGHT_LIMIT: Final = 2**63
 _MAX_FORMS: Final = 64
-"""Limit of rounds to try when searching for the round inside a block that is proposed again."""
+"""Maximum number of rounds tried to find the round in the extra data of a re-proposed block."""
 
 _STYLE: Final = WireStyle(
     codes=(0x12, 0x13, 0x14, 0x15),
@@ -75,7 +75,7 @@ class Qbft(MessageCodec):
     name = "qbft"
     style = _STYLE
     subprotocol = ("istanbul", 100, 22)
-    """Name, version and number of codes."""
+    """Name and version of the devp2p protocol, and its number of message codes."""
     proposer_prepares = True
     starts_on_block_timer = True
     certifies_proposal = False
@@ -87,7 +87,7 @@ class Qbft(MessageCodec):
     # --- extra data -----------------------------------------------------------------------------
 
     def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes:
-        """Encode extra data. The list has five items in every form; omitted parts are zero or an empty list."""
+        """Encode extra data in one of its forms. Every form has five items; omitted parts are zero or an empty list."""
         vote = extra.vote
         return rlp.list_of(
             (
@@ -100,7 +100,7 @@ class Qbft(MessageCodec):
         )
 
     def _read_vote(self, item: rlp.Item) -> Vote | None:
-        """Decode a vote. A vote to remove a validator may be written as 80 or 00."""
+        """Decode a vote. A vote to remove a validator has the direction byte 80 or 00."""
         if not isinstance(item, list):
             raise DecodeError("vote is not a list", "extra data")
         return read_vote(item, (b"", b"\x00")) if item else None
@@ -165,14 +165,14 @@ class Qbft(MessageCodec):
     # --- rules ----------------------------------------------------------------------------------
 
     def prepares_needed(self, validator_set: ValidatorSet) -> int:
-        """Return a full quorum, which includes the proposer."""
+        """Return a full quorum, because the proposer also sends a prepare."""
         return validator_set.quorum
 
     def check_round_change(self, message: RoundChange, validator_set: ValidatorSet) -> None:
         """Check the claimed prepared block against the prepares sent with it.
 
-        Other clients also execute the block here. Ophion does not: at least one honest validator of the quorum has
-        executed the block, and each validator executes the block before it votes for it again.
+        Other clients also execute the block at this point. Ophion skips this execution, because at least one honest
+        validator of the quorum has executed the block. Each validator executes the block before it votes again.
         """
         check_target(message.signed)
         prepared = prepared_block(message, validator_set)
@@ -181,14 +181,13 @@ class Qbft(MessageCodec):
             check_prepares(message.prepares, validator_set.quorum, claim.round, claim.digest, validator_set)
 
     def check_proposal(self, proposal: Proposal, validator_set: ValidatorSet, forms: BlockForms) -> None:
-        """Check a proposal (consensus.md 3.4)."""
+        """Check a proposal by the rules of consensus.md 3.4."""
         block, number = proposal.block, proposal.round
         check_proposer(proposal, validator_set)
         if block.height != validator_set.height:
             raise Unjustified("the block is of another height")
         if block.round > number:
-            # if such a block were prepared, no later proposal could repeat it: `check_same_block` tries only earlier
-            # rounds
+            # reject a block that names a later round, because `check_same_block` could not match it in later proposals
             raise Unjustified("the block names a later round")
         changes = proposal.round_changes or ()
         if number == 0:
@@ -209,13 +208,14 @@ class Qbft(MessageCodec):
             _check_builder(proposal)
             return
         latest = max(claims)
-        # most clients write the proposal's round, some write 0, and a malicious one writes any earlier round
+        # a repeated block may name the prepared round (most clients), round 0 (some clients) or, from a malicious
+        # client, any earlier round
         check_same_block(block, (latest, 0, *range(1, min(latest, _MAX_FORMS))), claims[latest], forms)
         check_prepares(proposal.prepares, validator_set.quorum, latest, claims[latest], validator_set)
 
 
 def _check_builder(proposal: Proposal) -> None:
-    """Check that the proposer built a new block itself. A block that is proposed again keeps its builder."""
+    """Check that the proposer of a new block is also its builder. A block that is proposed again keeps its builder."""
     if proposal.block.builder != proposal.author:
         raise Unjustified("a new block that its proposer did not build")
     if proposal.block.round not in (0, proposal.round):

@@ -1,8 +1,8 @@
 """One round of one height: the proposal and its prepares and commits.
 
-Votes may arrive before the proposal. They are stored, one per author and kind, and checked when the proposal is
-accepted. Only the first vote of an author counts (consensus.md 2.9). Both thresholds are computed from the stored
-votes.
+Votes may arrive before the proposal. Such votes are stored, one per author and kind, and checked when the proposal is
+accepted. Only the first vote of an author counts (consensus.md 2.9). Whether a quorum has prepared or committed is
+computed from the stored votes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ NOT_STARTED: Final = -1
 MAX_ROUND: Final = 2**31 - 1
 """Limit of the round number. Other clients use signed 32-bit numbers."""
 _FUTURE_ROUNDS_KEPT: Final = 3
-"""Limit of later rounds stored per author. Honest authors only move up, and other authors fill only their own slots."""
+"""Maximum number of later rounds for which votes of one author are stored. An honest author votes only in its latest
+round.
+"""
 
 
 class Round:
@@ -46,9 +48,9 @@ class Round:
         self.prepares: dict[Address, Prepare] = {}
         self.commits: dict[Address, Commit] = {}
         self.has_committed = False
-        """Whether our own commit has been sent."""
+        """Whether this validator has sent its commit."""
         self.is_decided = False
-        """Whether the import of the block has been ordered."""
+        """Whether the state machine has ordered the import of the block."""
         self._seal_author = seal_author
 
     def accept(self, proposal: Proposal, seal_hash: Hash32) -> None:
@@ -60,7 +62,7 @@ class Round:
         self.commits = {author: vote for author, vote in self.commits.items() if self._is_commit_valid(vote, proposal)}
 
     def add_prepare(self, vote: Prepare) -> bool:
-        """Add a prepare. Returns whether it is new and matches the proposal."""
+        """Add a prepare. Returns whether the prepare is new and matches the proposal."""
         if vote.author in self.prepares:
             return False
         if self.proposal is not None and vote.digest != self.proposal.block.digest:
@@ -69,7 +71,7 @@ class Round:
         return True
 
     def add_commit(self, vote: Commit) -> bool:
-        """Add a commit. Returns whether it is new and matches the proposal."""
+        """Add a commit. Returns whether the commit is new and matches the proposal."""
         if vote.author in self.commits:
             return False
         if self.proposal is not None and not self._is_commit_valid(vote, self.proposal):
@@ -82,7 +84,7 @@ class Round:
 
 
 class EarlyVotes:
-    """Unchecked prepares and commits of later rounds, bounded per author."""
+    """Unchecked prepares and commits of later rounds. Their number is bounded per author."""
 
     __slots__ = ("_by_author",)
 
@@ -90,7 +92,7 @@ class EarlyVotes:
         self._by_author: dict[Address, dict[int, list[Prepare | Commit]]] = {}
 
     def add(self, vote: Prepare | Commit) -> None:
-        """Store one vote of each kind per author and round, for the author's latest rounds."""
+        """Store a vote. Of each author, one vote per kind and round is stored, for its latest rounds."""
         rounds = self._by_author.setdefault(vote.author, {})
         kept = rounds.setdefault(vote.round, [])
         if any(type(other) is type(vote) for other in kept):
@@ -100,7 +102,7 @@ class EarlyVotes:
             del rounds[min(rounds)]
 
     def start(self, round_number: int) -> list[Prepare | Commit]:
-        """Return the votes of a round that begins, and drop votes of earlier rounds."""
+        """Return the votes of a round that begins, and drop the votes of earlier rounds."""
         taken: list[Prepare | Commit] = []
         for rounds in self._by_author.values():
             taken += rounds.get(round_number, ())

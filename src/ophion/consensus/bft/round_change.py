@@ -1,7 +1,7 @@
 """Collects round changes: whether enough validators request a round, and what its proposer must propose.
 
-It stores only the latest few requests per author, so a misbehaving author cannot fill the memory. An honest author that
-requests a later round has left all earlier rounds, so its earlier requests are not needed.
+Only the latest few requests per author are stored, so a misbehaving author cannot fill the memory. An honest author
+that requests a later round has left all earlier rounds, so its earlier requests are not needed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ _ROUNDS_KEPT = 3
 
 
 class Certificate(Struct, frozen=True):
-    """A quorum of round changes for one round, which justifies its proposal."""
+    """A quorum of round changes for one round, which justifies the proposal of this round."""
 
     round_changes: tuple[SignedRoundChange, ...]
     block: Candidate | None
-    """The block prepared in the latest round of the round changes, to be proposed again. None permits any block."""
+    """The block with the latest prepared round among the round changes. The proposer must propose it again. None
+    permits any block.
+    """
     prepares: tuple[Prepare, ...]
-    """The prepares of that block, if the protocol sends them beside the round change."""
+    """The prepares of `block`, if the protocol sends them beside the round change."""
 
 
 class RoundChanges:
@@ -35,7 +37,7 @@ class RoundChanges:
         self._by_author: dict[Address, dict[int, RoundChange]] = {}
 
     def add(self, message: RoundChange) -> bool:
-        """Store a round change if it is the first of its author and round. Returns whether it was stored."""
+        """Store a round change if its author has not requested this round before. Returns whether it was stored."""
         rounds = self._by_author.setdefault(message.author, {})
         if message.round in rounds:
             return False
@@ -45,15 +47,15 @@ class RoundChanges:
         return message.round in rounds
 
     def of(self, round_number: int) -> list[RoundChange]:
-        """Return all round changes for exactly that round."""
+        """Return all round changes for exactly this round."""
         return [rounds[round_number] for rounds in self._by_author.values() if round_number in rounds]
 
     def authors(self, round_number: int) -> frozenset[Address]:
-        """Return the authors that requested exactly that round."""
+        """Return the authors that requested exactly this round."""
         return frozenset(author for author, rounds in self._by_author.items() if round_number in rounds)
 
     def reached_by(self, count: int, above: int) -> int | None:
-        """Return the highest round above `above` that at least `count` authors have requested or passed.
+        """Return the highest round above `above` such that at least `count` authors have requested it or a later round.
 
         With `count` = f + 1, at least one of the authors is honest.
         """
@@ -63,7 +65,9 @@ class RoundChanges:
         return latest[count - 1]
 
     def certificate(self, round_number: int) -> Certificate:
-        """Return all round changes for a round, with the block of the highest claim. Ties go to the first."""
+        """Return all round changes for a round, with the block of the latest prepared round. On a tie, the first block
+        applies.
+        """
         messages = self.of(round_number)
         best = highest_claim(messages)
         return Certificate(

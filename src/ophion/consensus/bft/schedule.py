@@ -1,7 +1,7 @@
 """Parameters by block: transitions, and the move from IBFT 2.0 or Clique to QBFT (consensus.md 2.13, 3.7).
 
-A transition inherits from the previous one. Its `block` is a number, or a timestamp if the nearest fork before it
-starts at a time (consensus.md 5.5).
+A transition inherits values from the previous transition. Its `block` is a number, or a timestamp if the nearest
+earlier fork starts at a time (consensus.md 5.5).
 """
 
 from __future__ import annotations
@@ -18,28 +18,30 @@ from ophion.primitives.types import Address
 
 
 class BlockSettings(Struct, frozen=True):
-    """Settings of one block."""
+    """Consensus settings that apply to one block."""
 
     period_s: int
     period_ms: int
-    """Block period in milliseconds. If above zero, it replaces the period in seconds."""
+    """Block period in milliseconds. A value above zero replaces the period in seconds."""
     empty_period_s: int
     reward_wei: int
     beneficiary: Address | None
     """Address that earns fees and reward instead of the proposer."""
     contract: Address | None
-    """Contract that lists the validators of this block. None if validators are voted on in headers."""
+    """Contract that lists the validators of this block; None if validators are voted on in headers."""
 
     @property
     def least_distance_s(self) -> int:
-        """Minimum seconds between parent and header. Below a second, timestamps of blocks may be equal."""
+        """Minimum seconds between the timestamps of parent and block. With a period below a second, timestamps may be
+        equal.
+        """
         if self.period_ms > 0:
             return self.period_ms // 1000
         return self.period_s
 
     @property
     def target_period_s(self) -> float:
-        """Seconds between blocks."""
+        """Target number of seconds between blocks."""
         return self.period_ms / 1000 if self.period_ms > 0 else float(self.period_s)
 
 
@@ -47,7 +49,7 @@ class Era(Struct, frozen=True):
     """A range of blocks with one protocol."""
 
     first: int
-    """First block of the range. Epochs are counted from the block before it."""
+    """First block of the range. Epochs count from the block before the range."""
     protocol: BftProtocol
     parameters: BftParameters
 
@@ -63,14 +65,14 @@ class BftSchedule:
     def __init__(self, spec: ChainSpec) -> None:
         self._spec = spec
         self._eras = _eras(spec)
-        """Ascending. The first one begins at block 0, or after the last Clique block."""
-        # cached, because `era` is called a dozen times per block and most networks have one era
+        """Eras in ascending order. The first era begins at block 0, or after the last Clique block."""
+        # most networks have one era, so cache it, because a node calls `era` a dozen times per block
         self._only_era = self._eras[0] if len(self._eras) == 1 else None
         self._first_settings = {era.first: _first_settings(era.parameters) for era in self._eras}
 
     @property
     def first(self) -> int:
-        """First block of these rules. Above 0 on a chain that began with Clique."""
+        """First BFT block. The number is above 0 on a chain that began with Clique."""
         return self._eras[0].first
 
     @property
@@ -109,7 +111,7 @@ class BftSchedule:
         return None
 
     def next_timestamp(self, number: int, timestamp: int) -> int:
-        """Return the earliest timestamp of the next block. Takes transitions by timestamp into account."""
+        """Return the earliest timestamp of the next block, including the effect of transitions by timestamp."""
         return timestamp + self.settings(number + 1, timestamp).least_distance_s
 
     def _is_in_force(self, transition: BftTransition, number: int, timestamp: int) -> bool:

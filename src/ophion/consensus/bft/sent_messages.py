@@ -47,7 +47,7 @@ def _statement(message: BftMessage) -> _Statement:
 
 
 def _digest(message: BftMessage) -> Hash32:
-    """Return the digest of the block in a message. Empty for a round change without a prepared block."""
+    """Return the digest of the block in a message, or empty bytes for a round change without a prepared block."""
     if isinstance(message, RoundChange):
         return b"" if message.signed.claim is None else message.signed.claim.digest
     return message.signed.digest if isinstance(message, Proposal) else message.digest

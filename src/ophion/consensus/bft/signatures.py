@@ -1,7 +1,7 @@
 """Recovers the authors of BFT signatures under strict rules.
 
 Signatures in BFT messages have 65 bytes, v 0 or 1 and s in the lower half of the order. Other clients reject all other
-signatures. If Ophion accepted them, it would count votes that other clients do not count (consensus.md 0.3, scenario
+signatures. Ophion rejects them too, so that it counts the same votes as other clients (consensus.md 0.3, scenario
 I-27).
 """
 
@@ -15,7 +15,7 @@ from ophion.native.exceptions import NativeError
 from ophion.primitives.types import SIGNATURE_LENGTH, Address, Hash32, Signature
 
 _MAX_CACHED: Final = 8192
-"""Limit of cached recoveries. Certificates and hostile peers repeat signatures many times."""
+"""Maximum number of cached recoveries. Certificates and hostile peers repeat signatures many times."""
 _HALF_ORDER: Final = bytes.fromhex("7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0")
 
 
@@ -35,7 +35,9 @@ def message_author(digest: Hash32, signature: Signature) -> Address | None:
 
 
 def seal_author(digest: Hash32, signature: Signature) -> Address | None:
-    """Return the signer of a seal in a finished header. Accepts a high s, because the block is already on the chain."""
+    """Return the signer of a seal in a finished header. Accepts a high s, because the block may already be on the
+    chain.
+    """
     if len(signature) != SIGNATURE_LENGTH or signature[64] > 1:
         return None
     return _recovered(digest, signature)

@@ -1,7 +1,7 @@
 """The BFT state machine: it consumes events and returns effects.
 
-It never waits, reads no clock and does no I/O: `now` comes with each event. One driver per node feeds it from one
-thread and runs the effects. The simulator does the same with thousands of machines and a virtual clock.
+The state machine never waits, reads no clock and does no I/O: `now` comes with each event. One driver per node calls it
+from one thread and runs the effects. The simulator does the same with thousands of machines and a virtual clock.
 
     driver ── NewHead, MessageReceived, timers, ProposalBuilt, ProposalChecked, Connected ──▶ BftStateMachine.handle
            ◀── SetTimer, Remember, Multicast, RelayMessage, BuildProposal, CheckProposal, ImportBlock, CatchUp ──
@@ -54,7 +54,7 @@ from ophion.primitives.types import Address
 
 DEFAULT_LIMITS = MessageLimits()
 _MAX_RELAYS: Final = 64
-"""Limit of messages relayed per validator and height. Twenty rounds produce fewer."""
+"""Maximum number of messages relayed per validator and height. Twenty rounds produce fewer."""
 
 
 _SEEN_PER_VALIDATOR: Final = 4
@@ -78,29 +78,32 @@ class BftStateMachine:
         defers_votes: bool = False,
         shares_key: bool = False,
     ) -> None:
-        """`memory` holds the votes that the last `Remember` of an earlier run stored; `is_blank` means there are none.
+        """Create a state machine. `memory` holds the votes that an earlier run stored; `is_blank` means that none are
+        stored.
 
-        `running_since` is the wall time since which the node follows the chain. None: since its first height.
+        `running_since` is the wall time at which the node began to follow the chain; None stands for its first height.
 
-        With `follows_others`, the validator moves to a later round as soon as f + 1 validators request it, without
-        waiting for its own timeout (consensus.md 3.5, early round change). With `passes_over`, it does not wait for
-        absent proposers (`ProposerLiveness`). With `defers_votes`, own messages leave as `CastVote`. With
-        `shares_key`, other nodes have the same key: their messages count as messages of this validator.
+        With `follows_others`, the validator moves to a later round as soon as f + 1 validators request that round. It
+        does not wait for its own timeout (consensus.md 3.5, early round change). With `passes_over`, it does not wait
+        for absent proposers (`ProposerLiveness`). With `defers_votes`, own messages leave as `CastVote`. With
+        `shares_key`, other nodes have the same key, and their messages count as messages of this validator.
         """
         self.rules = rules
         self.limits = limits
         self.address = factory.address
         self.head: Head | None = None
         self.validator_set: ValidatorSet | None = None
-        """Validators of the current height, also if this node is not one of them."""
+        """Validators of the current height, even if this node is not a validator."""
         self.height: Height | None = None
-        """The running height; None while suspended or not a validator."""
+        """The running height; None while consensus is suspended or this node is not a validator."""
         self.fork_note: str | None = None
-        """Set when a second block appeared at the height of the head, which an honest quorum cannot produce."""
+        """Note about a second block at the height of the head, which an honest quorum cannot produce. None without such
+        a block.
+        """
         self.has_twin = False
-        """Whether a peer sent a message signed with this node's key that this node did not send."""
+        """Whether a peer sent a message that is signed with this node's key, but that this node did not send."""
         self.is_held = False
-        """Whether this validator signs nothing yet because peers report a higher head (`NewHead.begins_at`)."""
+        """Whether this validator waits before it signs, because peers report a higher head (`NewHead.begins_at`)."""
         self.counts = MessageCounts()
         self.liveness = ProposerLiveness(passes_over)
         self._factory = factory
@@ -112,17 +115,19 @@ class BftStateMachine:
         self._recovery = LostStateRecovery(running_since) if is_blank else None
         self._new_head: NewHead | None = None
         self._proposed_at: float | None = None
-        """When the proposal of the head arrived here, if this validator voted for it."""
+        """Time at which the proposal of the head arrived, if this validator voted for the head."""
         self._is_running = False
         self._seen = RecentlySeen(limits.duplicates)
         self._relayed = RecentlySeen(limits.gossiped_history)
         self._relays: Counter[Address] = Counter()
-        """Relayed messages per author at this height."""
+        """Number of relayed messages per author at this height."""
         self._future = FutureMessages(limits.future_messages, limits.future_distance)
         self._effects: list[BftEffect] = []
 
     def handle(self, event: BftEvent, now: float) -> list[BftEffect]:
-        """Handle one event and return the effects in the order to run them. `now` is wall time in seconds."""
+        """Handle one event. Returns the effects in the order in which the driver runs them. `now` is wall time in
+        seconds.
+        """
         if isinstance(event, MessageReceived):
             self._on_received(event, now)
         elif isinstance(event, NewHead):
@@ -147,7 +152,9 @@ class BftStateMachine:
         return []
 
     def is_duplicate(self, fingerprint: bytes) -> bool:
-        """Whether a message with this hash would be dropped as a duplicate. Callers check this before decoding."""
+        """Whether a message with this hash would be dropped as a duplicate. Callers check the hash before they
+        decode.
+        """
         return fingerprint in self._seen
 
     @property
@@ -158,18 +165,18 @@ class BftStateMachine:
 
     @property
     def is_running(self) -> bool:
-        """Whether consensus is running. False before the first head and while suspended."""
+        """Whether consensus is running. It is not running before the first head and while it is suspended."""
         return self._is_running
 
     def block_due(self, parent: int, parent_timestamp: int, timing: RoundTiming, now: float) -> float:
-        """Return when the block after `parent` is due. The parent may still be the running height."""
+        """Return the time at which the block after `parent` is due. The parent itself may be undecided."""
         height = self.height
         is_undecided = height is not None and height.validator_set.height == parent
         proposed_at = height.proposed_at if is_undecided and height is not None else self._proposed_at
         return timing.block_due(parent_timestamp, now, proposed_at)
 
     def footprint(self) -> int:
-        """Number of stored messages and fingerprints, for the bound that the simulator checks."""
+        """Number of stored messages and fingerprints. The simulator checks that this number is bounded."""
         held = len(self._seen) + len(self._relayed) + len(self._future) + len(self.liveness)
         return held + (self.height.footprint() if self.height is not None else 0)
 
@@ -185,7 +192,7 @@ class BftStateMachine:
             if is_other and event.is_provisional:
                 self._change_head(event, now)
             elif is_other:
-                # blocks are final: a fork needs 2Q - n validators that misbehave or lost their votes (consensus.md
+                # blocks are final, so a fork needs 2Q - n validators that misbehave or lost their votes (consensus.md
                 # 2.10)
                 self.fork_note = (
                     f"two blocks at height {known.number}: 0x{known.hash.hex()} and 0x{event.head.hash.hex()}"
@@ -196,7 +203,9 @@ class BftStateMachine:
         self._change_head(event, now)
 
     def _change_head(self, event: NewHead, now: float) -> None:
-        """Leave the running height and enter the one after this head. Votes of an equal height stay in force."""
+        """Leave the running height and enter the height after this head. If the height is the same, its votes stay in
+        force.
+        """
         self.head = event.head
         self.has_twin = False
         self._is_running = True
@@ -210,7 +219,7 @@ class BftStateMachine:
         self._hold_or_enter(event, has_voted, now)
 
     def _hold_or_enter(self, event: NewHead, has_voted: bool, now: float) -> None:
-        """Enter the next height. If peers report a higher head, first give them time to send its blocks."""
+        """Enter the next height. If peers report a higher head, first wait for its blocks."""
         self._new_head = event
         number = event.head.number + 1
         self.is_held = (
@@ -236,7 +245,7 @@ class BftStateMachine:
             self._deliver(received, now)
 
     def _begin(self, validator_set: ValidatorSet, event: NewHead, memory: DurableVotes | None, now: float) -> None:
-        """Take part in consensus at the height of this validator set."""
+        """Take part in consensus at the height of the validator set."""
         self._relays.clear()
         self.height = Height(
             self.rules,
@@ -255,7 +264,7 @@ class BftStateMachine:
         self.height.start(now)
 
     def _waits_out(self, validator_set: ValidatorSet, event: NewHead, has_voted: bool, now: float) -> bool:
-        """Whether to skip this height because this validator may have lost a vote that it sent at this height."""
+        """Whether to skip this height because this validator may have voted at it and lost the vote."""
         waiting = self._recovery
         if waiting is None:
             return False
@@ -267,7 +276,7 @@ class BftStateMachine:
         return self.address in validator_set.members and waiting.holds(validator_set, event.head)
 
     def _look_again(self, now: float) -> None:
-        """Check whether the other validators make progress. If not, join them."""
+        """Check whether the other validators make progress, and otherwise join them."""
         event, validator_set, waiting = self._new_head, self.validator_set, self._recovery
         if event is None or validator_set is None or waiting is None:
             return
@@ -287,7 +296,7 @@ class BftStateMachine:
         if isinstance(event, VoteStored):
             height.on_stored(event)
         elif event.stored.height > event.order.height:
-            # another node with this key has a later head: send nothing until its blocks have arrived
+            # another node with the same validator key has a later chain head: send no messages until its blocks arrive
             self._stop()
         else:
             height.on_refused(event.stored, now)
@@ -308,14 +317,14 @@ class BftStateMachine:
         self._effects.append(effect)
 
     def _relay(self, message: BftMessage, peer: Address | None) -> None:
-        """Relay a message once, within the limit of its author."""
+        """Relay a message once, unless its author has reached the relay limit."""
         author = message.author
         if self._relays[author] < _MAX_RELAYS and self._relayed.add(message.fingerprint):
             self._relays[author] += 1
             self._effects.append(RelayMessage(message, (peer, author)))
 
     def _stop(self) -> None:
-        """Leave the height but keep its votes, because the same height may be entered again."""
+        """Leave the height but keep its votes, because the validator may enter the same height again."""
         if self.height is not None:
             self._memory = self.height.memory
             self.height = None

@@ -1,7 +1,7 @@
 """Explains what consensus waits for and what blocks it.
 
-It only reads the state of the state machine, so it answers at once. It does not know the connected peers; callers may
-pass them for a more exact answer.
+The status is computed from the state machine alone, so it is available at once. Callers may pass the connected peers
+for a more exact status.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Phase(Enum):
 
     STOPPED = "stopped"
     FOLLOWING = "following"
-    """Not a validator of this height."""
+    """This node is not a validator of this height."""
     LOST_STATE = "recovering from lost votes"
     """This node lost its votes and skips heights at which it may have voted."""
     WAITING_FOR_BLOCKS = "waiting for blocks of peers"
     """Peers report a higher head, so this node signs nothing for up to one timeout."""
     WAITING_FOR_BLOCK_TIME = "waiting for block time"
     WAITING_FOR_ROUND_CHANGES = "waiting for round changes"
-    """In a later round that no quorum has requested yet."""
+    """This node is in a later round that no quorum has requested yet."""
     WAITING_FOR_PROPOSAL = "waiting for proposal"
     PREPARING = "preparing"
     COMMITTING = "committing"
@@ -40,7 +40,7 @@ class Phase(Enum):
 
 
 class Ballot(Struct, frozen=True):
-    """Validators that have voted in the current round, and those that have not."""
+    """Validators that have voted in the current round, and validators that have not."""
 
     needed: int
     arrived: tuple[Address, ...] = ()
@@ -48,21 +48,23 @@ class Ballot(Struct, frozen=True):
 
 
 class MemberView(Struct, frozen=True):
-    """The state of another validator, as far as this node knows it."""
+    """What this node knows about another validator."""
 
     address: Address
     is_connected: bool
     client: str | None
-    """Client name, if connected."""
+    """Client name of the validator, if it is connected."""
     message_s_ago: float | None
-    """Seconds since the validator's last new message, direct or relayed. None without a message."""
+    """Seconds since the validator's last new message, direct or relayed; None if no message has arrived."""
     is_passed_over: bool
     """Whether rounds of this validator are skipped."""
     clock_ahead_s: float | None
-    """Seconds by which the validator's clock was ahead of ours in its last proposal. None without a proposal."""
+    """Seconds by which the validator's clock was ahead of this node's clock at its last proposal; None without a
+    proposal.
+    """
 
     def as_object(self) -> dict[str, object]:
-        """Return plain values for JSON."""
+        """Return the fields as plain values for JSON."""
         return {
             "address": _hex(self.address),
             "isConnected": self.is_connected,
@@ -105,33 +107,33 @@ class BftStatus(Struct, frozen=True):
     height: int | None = None
     """The height being decided, which is one above the head."""
     round: int | None = None
-    """Current round. None before the first round has begun."""
+    """Current round; None before the first round has begun."""
     validators: tuple[Address, ...] = ()
     quorum: int = 0
     proposer: Address | None = None
-    """Proposer of this round."""
+    """Proposer of the current round."""
     proposal: Hash32 | None = None
     """Hash of the block that was proposed and accepted."""
     prepares: Ballot | None = None
     commits: Ballot | None = None
     round_changes: Ballot | None = None
-    """Requests for the current round. During round 0, requests for round 1."""
+    """Validators that requested the current round. During round 0, validators that requested round 1."""
     silent: tuple[Address, ...] = ()
     """Validators that have sent no message at this height."""
     disconnected: tuple[Address, ...] | None = None
-    """Validators that are not connected. None if unknown."""
+    """Validators that are not connected; None if the connected peers are unknown."""
     prepared_round: int | None = None
     """Latest round in which a quorum prepared a block."""
     round_expires_in_s: float | None = None
     block_due_in_s: float | None = None
     is_quorum_reachable: bool | None = None
-    """Whether enough validators are connected for a quorum. None if unknown."""
+    """Whether enough validators are connected for a quorum; None if the connected peers are unknown."""
     explanation: tuple[str, ...] = ()
-    """What blocks progress: one sentence per reason, most important first."""
+    """Reasons that block progress, one sentence each, most important first."""
     notes: tuple[str, ...] = ()
     """Recently refused messages and blocks, with reasons."""
     members: tuple[MemberView, ...] = ()
-    """The other validators. Empty if the connected peers are unknown."""
+    """The other validators; empty if the connected peers are unknown."""
 
     def as_object(self) -> dict[str, object]:
         """Return the status as plain values with hexadecimal addresses."""
@@ -315,7 +317,7 @@ def _is_reachable(
         return len(validator_set) - len(disconnected) >= validator_set.quorum
     if len(validator_set) - len(silent) >= validator_set.quorum:
         return True
-    # unknown in round 0, because most validators have not sent anything yet
+    # in round 0 the answer is unknown, because most validators have not sent a message yet
     return False if current > 0 else None
 
 

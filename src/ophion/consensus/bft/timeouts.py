@@ -1,8 +1,9 @@
 """Block periods and round timeouts of one height.
 
-Timeouts double with every round, so that some round lasts longer than the slowest message (consensus.md 2.10). Without
-a cap, a network that stalled for an hour would wait another hour. At the cap all rounds have the same length, so
-validators in different rounds no longer meet. `Height` therefore stays in such a round until a quorum has reached it.
+Timeouts double with every round, so that some round lasts longer than the slowest message (consensus.md 2.10). A cap
+limits them; otherwise a network that stalled for an hour would wait another hour. At the cap all rounds have the same
+length, so doubling no longer brings validators into one round. `Height` therefore stays in a capped round until a
+quorum has reached it.
 """
 
 from __future__ import annotations
@@ -10,20 +11,22 @@ from __future__ import annotations
 from msgspec import Struct
 
 _MAX_DOUBLINGS = 40
-"""Limit of the exponent. Prevents a huge power for a forged round number; the cap is reached long before."""
+"""Maximum exponent of the doubling. A forged round number must not cause a huge power; honest rounds reach the cap
+first.
+"""
 
 
 class RoundTiming(Struct, frozen=True):
     """Periods and timeouts in seconds."""
 
     period_s: float
-    """Minimum seconds between blocks, in whole seconds or with fractions."""
+    """Minimum seconds between blocks. The value may have a fraction."""
     request_timeout_s: float
     """Timeout of round 0."""
     max_timeout_s: float = 60.0
-    """Maximum round timeout. Never below the request timeout."""
+    """Maximum round timeout. The value is at least the request timeout."""
     empty_period_s: float = 0.0
-    """Seconds by which a QBFT proposer delays a block without transactions. 0 disables the delay (consensus.md 3.5)."""
+    """Seconds by which a QBFT proposer delays a block without transactions; 0 for no delay (consensus.md 3.5)."""
 
     def timeout(self, round_number: int) -> float:
         """Return the timeout of a round."""
@@ -35,27 +38,27 @@ class RoundTiming(Struct, frozen=True):
         return self.timeout(round_number + 1) <= self.timeout(round_number)
 
     def block_due(self, parent_timestamp: int, now: float, proposed_at: float | None = None) -> float:
-        """Return the time at which the block after a parent with that timestamp may be proposed.
+        """Return the time at which the block after a parent with this timestamp may be proposed.
 
-        Timestamps are whole seconds. A period with a fraction is therefore counted from `proposed_at`, when this
-        validator received the proposal of the parent. Without one it is counted from now.
+        Timestamps are whole seconds. A period with a fraction therefore counts from `proposed_at`, the time at which
+        this validator received the proposal of the parent. If that time is unknown, the period counts from now.
         """
         if self.period_s % 1 == 0:
             return parent_timestamp + self.period_s
-        # a clock that was set back must not delay the block by more than a period
+        # take the earlier time: if the clock was set back, the block is still due within one period
         begin = now if proposed_at is None else min(proposed_at, now)
         return max(begin + self.period_s, now)
 
     def timestamp(self, at: float) -> int:
         """Return the timestamp of a block that is due at a time.
 
-        Rounds to the nearest second, because timers fire a little early. Below a period of a second it rounds down, so
-        that no block comes from the future.
+        The time is rounded to the nearest second, because timers fire a little early. With a period below a second, the
+        time is rounded down, so that no block has a timestamp in the future.
         """
         return int(at) if self.period_s < 1.0 else int(at + 0.5)
 
     def warnings(self, starts_on_block_timer: bool) -> tuple[str, ...]:
-        """Return warnings about inconsistent values (scenario I-18)."""
+        """Return warnings about timing values that contradict each other (scenario I-18)."""
         found = []
         if not starts_on_block_timer and self.request_timeout_s <= self.period_s:
             found.append(

@@ -1,8 +1,8 @@
 """The validators of one height, the quorum size and the order of proposers.
 
-With n validators of which at most f = floor((n-1)/3) misbehave, two quorums Q = ceil(2n/3) share at least 2Q - n >= f +
-1 validators (consensus.md 2.5, 2.6). At least one honest validator belongs to both. So every quorum includes a
-validator that knows the decision of the previous quorum.
+Of n validators, at most f = floor((n-1)/3) may misbehave. Two quorums of Q = ceil(2n/3) validators share at least 2Q -
+n >= f + 1 validators (consensus.md 2.5, 2.6). At least one honest validator belongs to both quorums, so every quorum
+includes a validator that knows the decision of the previous quorum.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def tolerated_faults(count: int) -> int:
 
 
 class ValidatorSet(Struct, frozen=True):
-    """The validators of one height. Make it with `ValidatorSet.of`."""
+    """The validators of one height. `ValidatorSet.of` creates it."""
 
     height: int
     validators: tuple[Address, ...]
@@ -40,14 +40,14 @@ class ValidatorSet(Struct, frozen=True):
 
     @staticmethod
     def of(height: int, validators: Iterable[Address], previous_builder: Address) -> ValidatorSet:
-        """Return the validator set of `height`, given the coinbase of the block before it.
+        """Return the validator set of `height`, given the coinbase of the previous block.
 
         The proposer is the validator after the previous builder. If the builder is no longer a validator, the proposer
-        is the first validator above its address (consensus.md 2.5).
+        is the first validator above the builder's address (consensus.md 2.5).
         """
         ordered = tuple(sorted(set(validators)))
         count = len(ordered)
-        # bisect_right finds the next greater address, whether the builder is a validator or not
+        # bisect_right finds the next greater address even if the builder is no validator
         first = bisect_right(ordered, previous_builder) % count if count else 0
         return ValidatorSet(height, ordered, frozenset(ordered), quorum_of(count), tolerated_faults(count), first)
 

@@ -1,12 +1,13 @@
-"""`VoteRecord`: the votes of one validator in a store that several nodes with its key share.
+"""`VoteRecord`: the votes of one validator, in a store that all nodes with the validator's key share.
 
 Each node replaces the record by compare-and-swap before it sends a message. `replacement` decides which messages are
 allowed. All nodes together then behave as one validator:
 
-* A validator never returns to an earlier height or round.
-* In one round it votes for one digest. A vote keeps the latest proof of preparation in the record.
-* It requests a round once, with the latest proof of preparation that any of its nodes has used in a commit. A node that
-  lacks the proof must not request a round, because its round change would hide a block that may be committed.
+* The validator never returns to an earlier height or round.
+* In one round the validator votes for one digest. A vote keeps the latest proof of preparation in the record.
+* The validator requests a round once, with the latest proof of preparation that any of its nodes has used in a commit.
+  A node that lacks the proof must not request a round, because its round change would hide a block that may be
+  committed.
 
 The record has no block and no signatures, so its size is constant. Each node keeps its own proofs in its database.
 """
@@ -27,26 +28,28 @@ NOT_PREPARED: Final = -1
 
 
 class VoteRecord(Struct, frozen=True):
-    """The latest vote or round change of a validator, and the latest block it has seen prepared at this height."""
+    """The latest vote or round change of a validator, and the latest block that it has seen prepared at this height."""
 
     height: int
     round: int = 0
     vote: Hash32 | None = None
-    """Digest that the validator proposed, prepared or committed in `round`. None if it only requested the round."""
+    """Digest that the validator proposed, prepared or committed in `round`; None if the validator only requested the
+    round.
+    """
     prepared_round: int = NOT_PREPARED
     prepared: Hash32 | None = None
     """Digest of the block that was prepared in `prepared_round`."""
 
     @staticmethod
     def of(votes: DurableVotes, is_round_change: bool = False) -> VoteRecord:
-        """Return the record of a node's votes. A round change has no vote, even if the node has voted in its round."""
+        """Return the record of a node's votes. For a round change, the field `vote` is None."""
         proof, vote = votes.prepared, None if is_round_change else votes.vote
         if proof is None:
             return VoteRecord(votes.height, votes.round, vote)
         return VoteRecord(votes.height, votes.round, vote, proof.round, proof.block.digest)
 
     def encode(self) -> bytes:
-        """Encode as JSON, readable for operators. Equal records have equal encodings."""
+        """Encode the record as JSON, which operators can read. Equal records have equal encodings."""
         return msgspec.json.encode(
             _Form(
                 self.height,
@@ -59,7 +62,7 @@ class VoteRecord(Struct, frozen=True):
 
     @staticmethod
     def decode(data: bytes) -> VoteRecord:
-        """Decode a record. Raises `DecodeError`."""
+        """Decode a record. Raises `DecodeError` for invalid data."""
         try:
             form = msgspec.json.decode(data, type=_Form)
             return VoteRecord(
@@ -74,7 +77,7 @@ class VoteRecord(Struct, frozen=True):
 
 
 class _Form(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A record as JSON."""
+    """The fields of a vote record as written in JSON."""
 
     height: int
     round: int
@@ -84,7 +87,7 @@ class _Form(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
 
 
 def replacement(stored: VoteRecord | None, wanted: VoteRecord) -> VoteRecord | None:
-    """Return the record that replaces `stored` if the message of `wanted` may be sent. None: it must not be sent.
+    """Return the record that replaces `stored`, or None if the message of `wanted` must not be sent.
 
     The result equals `stored` if a node with this key has already stored the same vote or round change.
     """
@@ -110,7 +113,7 @@ def _round_change(stored: VoteRecord, wanted: VoteRecord) -> VoteRecord | None:
 
 
 def _conflicts(stored: VoteRecord, wanted: VoteRecord) -> bool:
-    """Whether both claim that different blocks were prepared in one round, which an honest quorum excludes."""
+    """Whether two records claim different prepared blocks for the same round, which an honest quorum excludes."""
     return wanted.prepared_round == stored.prepared_round and wanted.prepared != stored.prepared
 
 

@@ -118,6 +118,8 @@ class Voting:
             self.progress()
 
     def _in_round(self, block: Candidate) -> Candidate:
-        """Return the block with the current round in its extra data. Validators seal this form (consensus.md 3.3)."""
+        """Return the block with the current round in its extra data, the form that validators seal
+        (consensus.md 3.3).
+        """
         number = self.round.number
         return block if block.round == number else self._factory.with_round(block, number)

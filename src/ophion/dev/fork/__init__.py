@@ -2,7 +2,7 @@
 
     ForkSettings   address, block, retries, cache
     ForkSource     JSON-RPC client with batches and retries
-    ForkCache      what the source has answered, on disk, by chain id and block hash
+    ForkCache      responses of the source on disk, by chain id and block hash
     ForkPoint      the forked block
     Fork           fetches state on first access, and answers requests about blocks up to the fork
 

@@ -1,11 +1,10 @@
-"""`ForkCache`: answers of a fork's source on disk, by chain id and block hash.
+"""`ForkCache`: responses of a fork's source on disk, by chain id and block hash.
 
     FOLDER/CHAIN-ID/BLOCK-HASH.jsonl   one record per line: state, code, block hashes, responses
     FOLDER/points.jsonl                hash and chain id of a block number, by a digest of the source's address
 
-Both files only grow, one line at a time. A line that a crash cut off is ignored. Only a digest of the address is
-stored, because the address may contain an API key. With its first request, `Fork` checks that a stored block still has
-the same hash.
+Lines are only appended. A line that a crash has truncated is ignored. The address of the source is stored as a digest,
+because it may contain an API key. With its first request, `Fork` checks that a stored block still has the same hash.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class ForkCache:
         yield from _records(self._path)
 
     def add(self, record: dict[str, Any]) -> None:
-        """Append one record."""
+        """Append one record to the cache file."""
         text = orjson.dumps(record) + b"\n"
         with self._lock:
             if self._file is None:
@@ -52,7 +51,7 @@ class ForkCache:
 
 
 def find_point(folder: Path, url: str, number: int) -> tuple[int, dict[str, Any]] | None:
-    """Return chain id and block of a block number, or None if this source was not asked for the number before."""
+    """Return chain id and block of a block number, or None if the cache does not have them for this source."""
     found = None
     for record in _records(folder / _POINTS):
         if record.get("source") == _digest(url) and record.get("number") == number:
@@ -61,7 +60,7 @@ def find_point(folder: Path, url: str, number: int) -> tuple[int, dict[str, Any]
 
 
 def keep_point(folder: Path, url: str, number: int, chain_id: int, block: dict[str, Any] | None) -> None:
-    """Store the block of a block number. If `block` is None, remove the stored block."""
+    """Store the block that the source has at this block number. With `block` None, delete the stored block."""
     record: dict[str, Any] = {"source": _digest(url), "number": number, "chainId": chain_id}
     if block is not None:
         record["block"] = block

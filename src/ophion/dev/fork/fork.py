@@ -1,9 +1,9 @@
 """`Fork`: fetches the state of another chain on first access.
 
-Rust calls `Fork` to read a value that is not known yet. Threads of the write and build lanes wait for the source. All
-other threads raise `NotFetched` and note the key; the request then fetches all noted keys in one batch and runs again
-(rpc/services/fork_requests.py). A call is first run with zero for unknown values (`prefetch`), which shows many keys at
-once, and the source lists more of them with `eth_createAccessList`.
+Rust calls `Fork` to read a value that is not known yet. Threads of the write and build lanes wait for the source. In
+all other threads the read raises `NotFetched` and notes the key; the request then fetches all noted keys in one batch
+and runs again (rpc/services/fork_requests.py). A call first runs with zero for unknown values (`prefetch`), which finds
+many keys at once. The source lists more keys with `eth_createAccessList`.
 """
 
 from __future__ import annotations
@@ -33,18 +33,20 @@ from ophion.primitives.hexcodec import data
 from ophion.runtime.blocking_json_rpc import Call, Failure
 
 Key: TypeAlias = tuple[bytes | None, bytes | None, int | None]
-"""Address, slot and block number; None for parts that the key does not have."""
+"""Address, slot and block number. A part that does not apply is None."""
 
 MAX_ROUNDS = 8
-"""Trial runs of a call before it runs with blocking fetches."""
+"""Maximum number of trial runs of a call. After them the call runs with blocking fetches."""
 _THREADS = 32
-"""Requests that may wait for the source; while one is on its way, the others gather for the next."""
+"""Number of threads that wait for the source. During a request, further keys gather for the next request."""
 _GATHER_S = 0.002
-"""Wait for other requests that may share one to the source."""
+"""Seconds to wait for further keys before a request is sent."""
 _WAITING_THREADS = ("write", "build", "fork")
 """Names of threads that may wait for the source."""
 _GUESSED_SLOTS = tuple(number.to_bytes(32, "big") for number in range(8))
-"""Slots of a called contract that are fetched with its account: the first variables of most contracts."""
+"""Slots that are fetched together with a contract's account, because most contracts have their first
+variables there.
+"""
 
 T = TypeVar("T")
 
@@ -67,7 +69,7 @@ class Fork:
         self.point = point
         self.state = ForkState(point.number, self._on_missing)
         self.waits_always = False
-        """Whether every thread waits for the source, as in a chain without threads of its own."""
+        """Whether every thread waits for the source. Chains without worker threads set this."""
         self._cache: ForkCache | None = None
         self._responses: dict[bytes, Any] = {}
         self._nonces: dict[bytes, int] = {}
@@ -87,7 +89,7 @@ class Fork:
 
     @classmethod
     def open(cls, settings: ForkSettings) -> Fork:
-        """Find the forked block; raises `ForkSourceError` when the source cannot be used."""
+        """Find the forked block. Raises `ForkSourceError` when the source cannot be used."""
         source = ForkSource(settings)
         return cls(settings, source, points.find(settings, source))
 
@@ -99,7 +101,7 @@ class Fork:
             self._cache.close()
 
     def use_source(self, url: str) -> None:
-        """Ask another node for the same chain from now on."""
+        """Fetch from another node of the same chain from now on."""
         self.settings = replace(self.settings, url=url)
         self.source = ForkSource(self.settings)
         self._is_verified = False
@@ -125,7 +127,7 @@ class Fork:
     def load(self, keys: Iterable[Key], call: dict[str, Any] | None = None) -> None:
         """Fetch `keys`, the keys that failed reads have noted, and the access list of `call`.
 
-        Callers that arrive during a request to the source share the next request.
+        Calls that arrive during a request to the source share the next request.
         """
         job = _Job([key for key in (*keys, *self._wanted) if not self.state.knows(*key)], call)
         if not job.keys:
@@ -171,7 +173,7 @@ class Fork:
             self._keep(self._calls.fetch(self.source, unknown, self.state, []))
 
     def _listed(self, answer: Any) -> list[Key]:
-        """Return the keys of an access list. Empty if the call failed at the source."""
+        """Return the keys of an access list, or an empty list if the call failed at the source."""
         if isinstance(answer, Failure):
             self._lists_access = answer.code not in METHOD_NOT_FOUND_CODES
             return []
@@ -226,8 +228,9 @@ class Fork:
         return self._nonces.get(address, 0)
 
     def prefetch(self, run: Callable[[], object], call: dict[str, Any]) -> None:
-        """Fetch the values that a call reads. `run` executes the call; `call` is its JSON form for the source. Blocks
-        the thread.
+        """Fetch the values that a call reads. Blocks the thread.
+
+        `run` executes the call; `call` is its JSON form for the source.
         """
         for round in range(MAX_ROUNDS):
             keys = list(dict.fromkeys(self.state.collect(run)))
@@ -244,8 +247,8 @@ class Fork:
     # --- blocks and receipts --------------------------------------------------------------------
 
     async def ask(self, method: str, params: list[Any]) -> Any:
-        """Return the source's response about a block at or before the forked block. It is cached, because it cannot
-        change.
+        """Return the source's response about a block at or before the forked block. The response cannot change, so it
+        is cached.
         """
         key = orjson.dumps([method, params])
         if key in self._responses:

@@ -21,7 +21,7 @@ class ForkPoint(Struct, frozen=True):
     chain_id: int
     header: HashedHeader
     is_cached: bool
-    """Whether the source was not asked."""
+    """Whether the block was read from the cache, without a request to the source."""
 
     @property
     def number(self) -> int:
@@ -62,8 +62,8 @@ def _chain_id(source: ForkSource, answer: Any) -> int:
 
 
 def header_of(block: dict[str, Any]) -> HashedHeader:
-    """Read the header of a JSON-RPC block. Keeps the hash of the source, because the source may have other
-    hashing rules.
+    """Read the header of a JSON-RPC block. The hash is that of the source, because the source may hash in
+    another way.
     """
     try:
         header = Header(

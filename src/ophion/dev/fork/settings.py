@@ -1,4 +1,4 @@
-"""`ForkSettings`: the chain and block to fork, and how to reach it."""
+"""`ForkSettings`: the chain and block to fork, and the connection to its node."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ class ForkSettings(Struct, frozen=True):
 
     url: str
     block_number: int | None = None
-    """None for the latest block."""
+    """Number of the block to fork; None for the latest block."""
     retries: int = DEFAULT_RETRIES
     backoff_s: float = DEFAULT_BACKOFF_S
-    """Wait before the first retry; doubles with each retry."""
+    """Seconds before the first retry. The wait doubles with each retry."""
     timeout_s: float = DEFAULT_TIMEOUT_S
     headers: tuple[str, ...] = ()
     """Additional HTTP headers, `Name: value`."""
     cache_path: Path | None = None
-    """Folder of the cache; None keeps nothing."""
+    """Folder of the cache; None disables the cache."""
 
     @classmethod
     def split(cls, text: str) -> tuple[str, int | None]:
-        """Read `URL@BLOCK`; the block is None in a plain URL."""
+        """Split `URL@BLOCK` into URL and block. The block is None if the text is only a URL."""
         url, separator, number = text.rpartition("@")
         if separator and number.isdigit() and "://" in url:
             return url, int(number)

@@ -1,8 +1,8 @@
-"""`Siblings`: contracts that are probably touched next, because scripts go through contracts in the order of creation.
+"""`Siblings`: guesses which contracts are accessed next. Scripts often access contracts in the order of creation.
 
 The address of a contract follows from its creator and the creator's nonce. After two consecutive contracts of one
-creator, the next few are guessed. Their number doubles with every further hit. A wrong guess only adds bytes to a
-request that is sent anyway.
+creator, the next few contracts are guessed. The number of guesses doubles with every further hit. A wrong guess only
+adds bytes to a request that is sent anyway.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ophion.native.crypto import keccak256
 from ophion.primitives import rlp
 
 _MAX_CREATIONS = 16_384
-"""Creations of one account that are computed, the latest of them."""
+"""Maximum number of contracts per creator whose addresses are computed, counted from the latest contract back."""
 _FIRST_GUESS = 8
 _MAX_GUESS = 128
 
@@ -24,11 +24,11 @@ class Siblings:
         self._known: set[bytes] = set()
         self._creations: dict[bytes, tuple[bytes, int]] = {}
         self._last: tuple[bytes, int] | None = None
-        """Creator and nonce up to which the last guess reached."""
+        """Creator and nonce of the last guessed contract."""
         self._guess = 0
 
     def add(self, creator: bytes, nonce: int) -> None:
-        """Record an account with its nonce. The nonce bounds the number of contracts that the account has created."""
+        """Record an account with its nonce, which bounds the number of contracts that the account has created."""
         if nonce and creator not in self._known:
             self._known.add(creator)
             self._fresh[creator] = nonce

@@ -1,4 +1,4 @@
-"""`ForkSource`: the node from which a chain is forked, over JSON-RPC. Blocking; any thread may call it."""
+"""`ForkSource`: JSON-RPC client of the node from which a chain is forked. Calls block; any thread may call it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ METHOD_NOT_FOUND_CODES = (-32601, -32604)
 
 
 class ForkSource:
-    """Sends calls in batches and repeats failed requests with growing waits."""
+    """Sends calls in batches and repeats failed requests after increasing waits."""
 
     def __init__(self, settings: ForkSettings, sleep: Callable[[float], None] = time.sleep) -> None:
         headers = (header.partition(":") for header in settings.headers)
@@ -42,7 +42,7 @@ class ForkSource:
         self._rpc.close()
 
     def batch(self, calls: Sequence[Call]) -> list[Any]:
-        """Return the result or `Failure` of each call."""
+        """Send calls in one batch. Returns a result or a `Failure` for each call."""
         try:
             return self._rpc.batch(calls)
         except NoAnswer as error:

@@ -18,7 +18,7 @@ from ophion.runtime.blocking_json_rpc import Call, Failure
 _EMPTY_CODE_HASH = "0x" + keccak256(b"").hex()
 _NO_CODE_HASHES = (_EMPTY_CODE_HASH, "0x" + 64 * "0", None)
 _MAX_EAGER_CODES = 4
-"""For so few accounts, code is asked for in the same request; for more, code hashes are read first."""
+"""Maximum number of accounts whose code is requested at once. For more accounts, code hashes are requested first."""
 
 
 class Answers:
@@ -28,12 +28,12 @@ class Answers:
         self.accounts: dict[str, list[Any] | None] = {}
         self.slots: dict[str, dict[str, str]] = {}
         self.codes: dict[str, str] = {}
-        """Code by its hash."""
+        """Contract code by code hash."""
         self.hashes: dict[str, str] = {}
         self.extra: list[Any] = []
 
     def record(self) -> dict[str, Any]:
-        """The answers as a record of the cache."""
+        """The fetched values as a cache record."""
         parts = {
             "accounts": self.accounts,
             "slots": self.slots,
@@ -43,14 +43,14 @@ class Answers:
         return {name: part for name, part in parts.items() if part}
 
     def add_account(self, address: str, nonce: int, balance: str, code_hash: str | None) -> None:
-        """Add an account. An empty account counts as missing."""
+        """Add an account. An empty account is stored as an account that does not exist."""
         code_hash = _EMPTY_CODE_HASH if code_hash in _NO_CODE_HASHES else code_hash
         is_empty = nonce == 0 and int(balance, 16) == 0 and code_hash == _EMPTY_CODE_HASH
         self.accounts[address] = None if is_empty else [nonce, balance, code_hash]
 
 
 class StateCalls:
-    """Makes and reads the calls for keys of one block."""
+    """Fetches keys of the state after one block."""
 
     def __init__(self, tag: str) -> None:
         self._tag = tag
@@ -63,7 +63,7 @@ class StateCalls:
         state: ForkState,
         extra: list[Call],
     ) -> Answers:
-        """Fetch keys. The `extra` calls are sent in the same request."""
+        """Fetch keys. `extra` calls are sent in the same request."""
         owners: dict[str, list[str]] = {}
         numbers = []
         for address, slot, number in keys:
@@ -110,7 +110,7 @@ class StateCalls:
             found.add_account(owner, int(proof["nonce"], 16), proof["balance"], code_hash)
             values = [one["value"] for one in proof.get("storageProof") or ()]
             if not values and found.accounts[owner] is None:
-                values = ["0x0"] * len(owners[owner])  # some nodes list no slots of an account that does not exist
+                values = ["0x0"] * len(owners[owner])  # some nodes return no slots for an account that does not exist
             if owners[owner]:
                 found.slots[owner] = dict(zip(owners[owner], values, strict=True))
             if code_hash in _NO_CODE_HASHES or code_hash in found.codes:
@@ -130,7 +130,7 @@ class StateCalls:
             self._fetch_parts(source, refused, found)
 
     def _fetch_parts(self, source: ForkSource, owners: dict[str, list[str]], found: Answers) -> None:
-        """Request each part of an account separately."""
+        """Request each field of an account separately."""
         calls: list[Call] = []
         for owner, slots in owners.items():
             calls += [

@@ -25,7 +25,7 @@ _NOT_OURS: Final = frozenset({"EnclavePayloadNotFound", "EnclaveKeysCannotDecryp
 _AWAY: Final = frozenset({502, 503, 504})
 _LOOK_S: Final = 10.0
 _READ_AT_ONCE: Final = 6
-"""Limit of concurrent payload requests, so that other requests find free connections."""
+"""Maximum number of concurrent payload requests. The limit leaves connections for other requests."""
 _MISSING: Final = 404
 _PRIVATE_FROM: Final = 9
 """Position of privateFrom in the RLP of a private transaction."""
@@ -41,7 +41,7 @@ class RemoteEnclave:
         self.keys: tuple[bytes, ...] = (key,)
         self.on_late: Callable[[Sequence[bytes]], None] | None = None
         self.is_up: bool | None = None
-        """Whether the last request was answered; None before the first."""
+        """Whether the enclave answered the last request; None before the first request."""
         self._client = client
         self._reads = asyncio.Semaphore(_READ_AT_ONCE)
 
@@ -53,8 +53,8 @@ class RemoteEnclave:
         group_id: bytes | None = None,
         sealed: Callable[[bytes], None] | None = None,
     ) -> bytes:
-        """Send a payload as in `Enclave.send`. The remote enclave chooses the key and decides when to return."""
-        # base64 of base64, as Besu sends it and as the other members expect
+        """Send a payload. The remote enclave chooses the payload key and decides when the payload counts as sent."""
+        # encode the payload as base64 twice like Besu, because the other members decode it twice
         form: dict[str, Any] = {"payload": base64_text(b64encode(payload)), "from": base64_text(sender)}
         if group_id is not None:
             form["privacyGroupId"] = base64_text(group_id)
@@ -64,7 +64,7 @@ class RemoteEnclave:
         return _key(_member(answer, "key"))
 
     async def receive_many(self, keys: Sequence[bytes]) -> list[Received | None]:
-        """Send one request per key, a bounded number at a time."""
+        """Return the payload of each key. Sends one request per key, a bounded number at a time."""
         return await asyncio.gather(*(self._received(key) for key in keys))
 
     async def create_group(
@@ -96,8 +96,8 @@ class RemoteEnclave:
         return [_group(one) for one in answer]
 
     async def group(self, group_id: bytes) -> Group | None:
-        """Return a group. None for an unknown group and for a deleted group; a remote enclave does not
-        distinguish them.
+        """Return a group. Returns None if the group is unknown or deleted; a remote enclave does not distinguish these
+        cases.
         """
         answer = await self._exchange("/retrievePrivacyGroup", {"privacyGroupId": base64_text(group_id)}, _JSON)
         return None if answer.status == _MISSING else _group(_success(answer))
@@ -107,7 +107,7 @@ class RemoteEnclave:
         return 0
 
     def status(self) -> dict[str, Any]:
-        """Return the URL, and whether the enclave answers."""
+        """Return the URL of the enclave and whether it answers."""
         return {
             "mode": "external",
             "url": self._client.url,
@@ -144,20 +144,21 @@ class RemoteEnclave:
         await self._look_for_key()
 
     async def _look_for_key(self) -> None:
-        """Warn if the enclave returns a list of its keys and our key is not in the list."""
+        """Warn if the enclave lists its keys and the local key is missing."""
         try:
             answer = await self._client.get("/keys")
             members = orjson.loads(answer.body)["keys"] if answer.status == 200 else None
             known = None if members is None else {member["key"] for member in members}
         except (EnclaveAway, ValueError, KeyError, TypeError):
-            return  # not every enclave lists its keys
+            return  # the enclave is offline, or does not list its keys
         if known is not None and base64_text(self.keys[0]) not in known:
             log.warning("enclave does not hold the key of this node key=%s", base64_text(self.keys[0]))
 
     async def _received(self, key: bytes) -> Received | None:
-        """Return a payload, or None if this node is no participant. All members must get the same result.
+        """Return a payload, or None if this node is no participant.
 
-        An unparsable response therefore counts as no response, and the request is repeated.
+        All members must get the same result. So a response that cannot be parsed counts as no response, and the request
+        is repeated.
         """
         try:
             return await self._opened(key)
@@ -182,7 +183,7 @@ class RemoteEnclave:
             group = read_key(content.get("privacyGroupId"))
             return Received(payload, group, read_key(sender) if sender else _named_sender(payload))
         except ValueError:
-            # stored by another tool, or without a group: no member executes it
+            # another tool stored this payload, or the payload has no group, so no member executes it
             return None
 
     async def _asked(self, path: str, form: dict[str, Any]) -> Any:
@@ -243,7 +244,7 @@ def _group(content: Any) -> Group:
 
 
 def _named_sender(payload: bytes) -> bytes:
-    """Return the privateFrom of a transaction. Older enclaves check the sender but do not return it to the node."""
+    """Return the privateFrom of a transaction. Older enclaves check the sender but do not report it."""
     try:
         sender = rlp.decode_list(payload)[_PRIVATE_FROM]
     except (DecodeError, IndexError):

@@ -1,4 +1,4 @@
-"""HTTP client of a remote enclave: the shared HTTP client, with errors of the enclave."""
+"""HTTP client of a remote enclave: the shared HTTP client with the errors of `Enclave`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Answer: TypeAlias = HttpReply
 
 
 class HttpClient(PlainHttpClient):
-    """Sends requests to one enclave. Raises `EnclaveAway` if it does not answer."""
+    """Sends requests to one enclave. Raises `EnclaveAway` if the enclave does not answer."""
 
     async def get(self, path: str) -> Answer:
         return await self._ask("GET", path, b"", {})

@@ -1,7 +1,7 @@
 """Error responses of a remote enclave.
 
-Orion answers `{"error": "<Code>"}`, Tessera a sentence with keys in it. Both become an `EnclaveError` with the same
-code, so clients see the same errors with every enclave (privacy.md 5, 11).
+Orion answers `{"error": "<Code>"}`, Tessera answers with a sentence that contains keys. Both become an `EnclaveError`
+with the same code, so clients see the same errors with every enclave (privacy.md 5, 11).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _SAME: Final = {
     "Privacy group not found": "PrivacyGroupNotFound",
     "No suitable recipient keys found to decrypt payload for :": "EnclaveKeysCannotDecryptPayload",
 }
-"""Sentences of Tessera without the keys in them, mapped to the codes of Orion."""
+"""Codes of Orion by Tessera's sentence, from which keys are removed."""
 
 _BASE64: Final = re.compile(r"(?<![\w+/])[\w+/-]{20,}={0,2}(?![\w+/=])", re.ASCII)
 _EMPTIED: Final = re.compile(r"\b\w+\[\]", re.ASCII)
-"""The text around a removed key: `Id[...]`."""
+"""Text such as `Id[]`, which remains after a key is removed from a sentence."""
 _MAX_SHOWN: Final = 200
 
 
 def refusal(status: int, body: bytes) -> EnclaveError:
-    """Return the error of an unsuccessful response."""
+    """Return the error that an unsuccessful response describes."""
     word = _word(body)
     if word in WORDS:
         return EnclaveError(f"the enclave refuses with {word}", word)

@@ -6,6 +6,6 @@
     payload_import   seals payloads in the form of Ophion, under their old keys
     comparison       receipts, code and nonces of the old and the new node, by group
 
-Both enclaves encrypt a payload as Ophion does, and the key of a payload is the hash of its ciphertext. So the
-ciphertext stays as it is, and markers on the chain keep their meaning.
+Tessera, Orion and Ophion encrypt payloads in the same way, and the key of a payload is the hash of its ciphertext. So
+the ciphertext stays the same, and markers on the chain still refer to it.
 """

@@ -13,7 +13,7 @@ _SIMPLE: Final = {20: False, 21: True, 22: None, 23: None}
 
 
 def decode_cbor(data: bytes) -> Any:
-    """Decode one value; raises `DecodeError`."""
+    """Decode one value. Raises `DecodeError` for invalid bytes."""
     value, end = _value(data, 0, 0)
     if end != len(data):
         raise DecodeError("CBOR: bytes after the value", f"byte {end}")
@@ -37,7 +37,7 @@ def _value(data: bytes, position: int, depth: int) -> tuple[Any, int]:
     if kind in (2, 3):
         text = _bytes(data, position, size)
         return (text if kind == 2 else _text(text)), position + size
-    if kind == 6:  # a tag
+    if kind == 6:  # kind 6 is a CBOR tag, which is skipped
         return _value(data, position, depth + 1)
     items: list[Any] = []
     for _ in range(size if kind == 4 else 2 * size):

@@ -18,7 +18,7 @@ _MAX_SHOWN: Final = 5
 
 
 class GroupResult(Struct):
-    """Result of comparing the answers about one group."""
+    """Result of comparing the replies about one group."""
 
     receipts: int = 0
     contracts: set[str] = field(default_factory=set)
@@ -26,7 +26,7 @@ class GroupResult(Struct):
     compared: int = 0
     equal: int = 0
     differences: list[tuple[str, Difference]] = field(default_factory=list)
-    """Method and difference, the first few."""
+    """The first few differences, each with its method."""
 
 
 class PrivateComparison:
@@ -36,13 +36,13 @@ class PrivateComparison:
         self._old = old
         self._new = new
         self.groups: dict[str, GroupResult] = {}
-        """Keyed by the id in base64."""
+        """Results by group id in base64."""
         self.markers = 0
         self.foreign = 0
-        """Markers of transactions in which neither node takes part."""
+        """Number of markers of transactions in which neither node participates."""
 
     def run(self, on_progress: Callable[[int, int], None] | None = None) -> bool:
-        """Compare all markers. Returns whether all answers agree. Raises `CommandError` if a node does not answer."""
+        """Compare all markers. Returns whether all replies agree. Raises `CommandError` if a node does not reply."""
         head = min(int(str(client.call("eth_blockNumber")), 16) for client in (self._old, self._new))
         pending: list[str] = []
         for number, found in self._markers(head):
@@ -57,7 +57,7 @@ class PrivateComparison:
         return all(result.equal == result.compared for result in self.groups.values())
 
     def _markers(self, head: int) -> Iterator[tuple[int, list[str]]]:
-        """Yield marker hashes in batches of blocks, each with the number of the last block in the batch."""
+        """Yield marker hashes of several blocks at a time, each list with the number of its last block."""
         precompile = str(self._new.call("priv_getPrivacyPrecompileAddress")).lower()
         for start in range(0, head + 1, _BATCH_CALLS):
             numbers = range(start, min(start + _BATCH_CALLS, head + 1))
@@ -96,7 +96,7 @@ class PrivateComparison:
 
     def _compare(self, group: GroupResult, call: Call, old: Any, new: Any) -> None:
         group.compared += 1
-        # a refusal proves nothing about private state, even if both nodes refuse
+        # an error response proves nothing about private state, even if both nodes return an error
         is_refused = isinstance(old, Failure) or isinstance(new, Failure)
         found = ("", str(old), str(new)) if is_refused else find_difference(old, new, "", MethodResult())
         if found is None:
@@ -106,7 +106,7 @@ class PrivateComparison:
 
 
 def _group_id(receipt: dict[str, Any]) -> str:
-    """Return the group that a receipt names, or the group of its sender and recipients."""
+    """Return the group id in a receipt, or the id of the legacy group of its sender and recipients."""
     named = receipt.get("privacyGroupId")
     if isinstance(named, str):
         return named

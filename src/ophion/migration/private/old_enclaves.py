@@ -1,7 +1,7 @@
-"""Reads payloads and groups out of Tessera and Orion.
+"""Reads payloads and groups from databases of Tessera and Orion.
 
-Tessera: a SQLite database, or a directory with `payloads.csv` and `groups.csv` (hash or id, then the content, in
-hexadecimal) that PostgreSQL or H2 exported. Orion: the directory of its LevelDB.
+Tessera has a SQLite database, or a directory with `payloads.csv` and `groups.csv`, exported from PostgreSQL or H2. Each
+line has a hash or id, then the content, in hexadecimal. Orion has the directory of its LevelDB.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class OldEnclave:
         self.payloads = payloads
         self.groups = groups
         self.unread_groups = unread
-        """Groups that could not be decoded; payloads that need them are refused."""
+        """Number of groups that could not be decoded. Payloads of these groups are refused."""
 
 
 def read_tessera(path: Path) -> OldEnclave:
-    """Read a SQLite database or a directory of exports; raises `CommandError`."""
+    """Read a SQLite database or a directory of exports. Raises `CommandError` if this fails."""
     if path.is_dir():
         payloads, groups = list(_csv_rows(path / "payloads.csv")), []
         if (path / "groups.csv").exists():
@@ -60,7 +60,7 @@ def read_tessera(path: Path) -> OldEnclave:
 
 
 def read_orion(path: Path) -> OldEnclave:
-    """Read the LevelDB of a stopped Orion; raises `CommandError`."""
+    """Read the LevelDB of a stopped Orion. Raises `CommandError` if this fails."""
     place = next((found for found in (path, path / "routerdb") if is_sorted_database(found)), None)
     if place is None:
         raise CommandError(f"There is no LevelDB of Orion in {path}: give the directory of its option `storage`.")
@@ -96,7 +96,7 @@ def _csv_rows(file: Path) -> Iterator[Row]:
                 try:
                     key, data = (bytes.fromhex(cell.removeprefix("\\x").removeprefix("0x")) for cell in cells)
                 except ValueError:
-                    if number == 1:  # names of the columns
+                    if number == 1:  # skip the line with the column names
                         continue
                     raise CommandError(f"{file}, line {number}: expected two hexadecimal columns.") from None
                 yield key, data

@@ -1,7 +1,7 @@
 """Payloads and groups as Tessera and Orion store them.
 
-Tessera up to 21 writes fields one after another, each with its length in 8 bytes. Later versions and Orion write CBOR
-maps.
+Tessera up to version 21 writes fields in sequence, each after its length in 8 bytes. Later versions and Orion write
+CBOR maps.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _CBOR_MAP: Final = 5
 
 
 class OldPayload(Struct, frozen=True):
-    """An encrypted payload of another enclave."""
+    """An encrypted payload of Tessera or Orion."""
 
     sender: bytes
     ciphertext: bytes
     nonce: bytes
     box_nonce: bytes
     boxes: tuple[bytes, ...]
-    """The payload's key, sealed for each recipient."""
+    """The symmetric key of the payload, sealed for each recipient."""
     recipients: tuple[bytes, ...]
-    """Owners of the boxes, in their order; empty where they are not stored."""
+    """Owners of the boxes, in the order of the boxes; empty if the old enclave did not store them."""
 
 
 class _Fields:
-    """Reads the fields of Tessera's encoding."""
+    """Reads fields of Tessera's encoding, each after its length."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -69,7 +69,7 @@ class _Fields:
 
 
 def decode_tessera_payload(data: bytes) -> OldPayload:
-    """Decode the column ENCODED_PAYLOAD of Tessera; raises `DecodeError`."""
+    """Decode the column ENCODED_PAYLOAD of Tessera. Raises `DecodeError` for invalid bytes."""
     if data[:1] and data[0] >> 5 == _CBOR_MAP:
         return _tessera_cbor(data)
     if int.from_bytes(data[:_LENGTH_BYTES], "big") != KEY_BYTES:
@@ -77,13 +77,13 @@ def decode_tessera_payload(data: bytes) -> OldPayload:
     fields = _Fields(data)
     sender, ciphertext, nonce = fields.field(), fields.field(), fields.field()
     boxes, box_nonce = fields.fields(), fields.field()
-    # only GoQuorum uses the fields after the recipients
+    # the fields after the recipients exist only in records of GoQuorum
     recipients = () if fields.is_at_end() else fields.fields()
     return _checked(OldPayload(sender, ciphertext, nonce, box_nonce, boxes, recipients[: len(boxes)]))
 
 
 def _tessera_cbor(data: bytes) -> OldPayload:
-    """Decode the CBOR map that newer versions of Tessera write. Only GoQuorum uses the other members."""
+    """Decode the CBOR map that newer versions of Tessera write. Keys of the map that only GoQuorum uses are ignored."""
     content = decode_cbor(data)
     try:
         sender, ciphertext, nonce = (bytes(content[name]) for name in ("sender", "cipherText", "nonce"))
@@ -96,7 +96,7 @@ def _tessera_cbor(data: bytes) -> OldPayload:
 
 
 def decode_orion_payload(content: dict[str, Any]) -> OldPayload:
-    """Read an encrypted payload of Orion, which uses a nonce of zeros for the ciphertext."""
+    """Decode an encrypted payload of Orion. Its ciphertext uses a nonce of zeros."""
     try:
         boxes = tuple(bytes(key["encoded"]) for key in content["encryptedKeys"])
         sender, nonce, ciphertext = content["sender"], bytes(content["nonce"]), bytes(content["cipherText"])
@@ -124,7 +124,7 @@ def decode_tessera_group(data: bytes) -> GroupRecord:
 
 
 def decode_orion_group(content: dict[str, Any]) -> GroupRecord:
-    """Read a group of Orion."""
+    """Decode a privacy group of Orion."""
     try:
         members = tuple(b64decode(text, validate=True) for text in content["addresses"])
         seed = bytes(content.get("randomSeed") or b"")
@@ -140,11 +140,11 @@ def _group(name: str, description: str, members: tuple[bytes, ...], seed: bytes,
     if kind != GroupType.PANTHEON.value:
         raise DecodeError(f"groups of type {kind} are not supported")
     found = GroupRecord(GroupType.PANTHEON, name, description, members, seed, members[0], state == "ACTIVE")
-    return GroupRecord.decode(found.encode())  # checks every field
+    return GroupRecord.decode(found.encode())  # decode the encoded record, because `decode` checks every field
 
 
 def legacy_group(members: tuple[bytes, ...]) -> GroupRecord:
-    """Return the group of `privateFrom` and `privateFor`."""
+    """Return the legacy group of `privateFrom` and `privateFor`."""
     unique = tuple(dict.fromkeys(members))
     return GroupRecord.decode(
         GroupRecord(GroupType.LEGACY, LEGACY_NAME, LEGACY_DESCRIPTION, unique, b"", unique[0]).encode()
@@ -152,7 +152,7 @@ def legacy_group(members: tuple[bytes, ...]) -> GroupRecord:
 
 
 def decode_orion_row(data: bytes) -> OldPayload | GroupRecord | None:
-    """Decode a value of Orion's database; None for a value that is neither a payload nor a group."""
+    """Decode a value of Orion's database. Returns None if the value is neither a payload nor a group."""
     content = decode_cbor(data)
     if isinstance(content, dict) and "cipherText" in content:
         return decode_orion_payload(content)

@@ -23,25 +23,25 @@ _VERSION: Final = 1
 _BATCH_ROWS: Final = 256
 _PRIVATE_FROM, _PRIVATE_FOR, _PRIVATE_FIELDS = 9, 10, 12
 _ABSENT_BOX: Final = bytes(BOX_BYTES)
-"""Stands for the box of another member, which recipients of Tessera and Orion do not get."""
+"""Placeholder for boxes of other participants, because recipients of Tessera and Orion get only their own box."""
 
 
 class ImportedPayloads(Struct):
-    """The report of an import: payloads by group, and the reasons why other payloads are not moved."""
+    """Report of an import: number of payloads by group, and the reasons for payloads that were not imported."""
 
     groups: dict[bytes, int] = field(default_factory=dict)
-    """Payloads of each group."""
+    """Number of payloads of each group."""
     members: dict[bytes, tuple[bytes, ...]] = field(default_factory=dict)
     known: int = 0
-    """Payloads that were there already."""
+    """Number of payloads that the database already had."""
     refused: Counter[str] = field(default_factory=Counter)
 
 
 class PayloadImport:
-    """Imports payloads that one of our keys opens."""
+    """Imports the payloads that a local key opens."""
 
     def __init__(self, store: Store, keyring: EnclaveKeyring, groups: Iterable[GroupRecord]) -> None:
-        """`groups` are the groups that the old enclave has stored."""
+        """Create an import. `groups` are the groups that the old enclave has stored."""
         self._store = store
         self._keyring = keyring
         self._registry = GroupRegistry(store, keyring.public_keys)
@@ -49,7 +49,7 @@ class PayloadImport:
         self.report = ImportedPayloads()
 
     def run(self, payloads: Iterable[tuple[bytes, OldPayload | DecodeError]]) -> ImportedPayloads:
-        """Write the payloads, given with their keys, in batches. After a kill, the next run starts over."""
+        """Write payloads and their keys in batches. A killed run must start again from the beginning."""
         changes: list[Change] = []
         for key, old in payloads:
             try:
@@ -90,7 +90,9 @@ class PayloadImport:
         yield PAYLOADS, key, record
 
     def _opened(self, old: OldPayload) -> tuple[bytes, bytes, bytes]:
-        """Return our key, its box and the plain text. Tries all boxes, because Orion does not store their owners."""
+        """Return the local key, its box and the plain text. Tries all boxes, because Orion does not store their
+        owners.
+        """
         for own in self._keyring.public_keys:
             for box in old.boxes:
                 text = self._keyring.open(encode_record(old, bytes(32), {own: box}))
@@ -116,7 +118,7 @@ class PayloadImport:
 
 
 def encode_record(old: OldPayload, group: bytes, boxes: Mapping[bytes, bytes]) -> bytes:
-    """Encode a sealed record (native/enclave/src/record.rs) whose recipients are all members."""
+    """Encode a sealed record (native/enclave/src/record.rs). All members of the group are recipients."""
     count = len(boxes).to_bytes(2, "big")
     head = bytes([_VERSION]) + old.sender + old.box_nonce + old.nonce + group + count + count
     record = head + b"".join(recipient + box for recipient, box in boxes.items()) + old.ciphertext

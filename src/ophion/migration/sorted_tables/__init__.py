@@ -7,6 +7,6 @@
     database      lookup through the logs and all levels
 
 A database is a log of recent writes and levels of immutable sorted tables. An upper level hides the levels below it.
-The reader checks no checksums, because the import verifies the hash of every block. It knows the table formats of
+The reader checks no checksums, because the import verifies the hash of every block. It reads the table formats of
 LevelDB, RocksDB 2 and Pebble 1 and 2.
 """

@@ -1,4 +1,4 @@
-"""Looks up keys in a stopped database of LevelDB or Pebble; writes nothing."""
+"""Looks up keys in a stopped database of LevelDB or Pebble, without writing to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_OPEN_TABLES: Final = 128
 
 
 class SortedDatabase:
-    """A read-only database; raises `CommandError` when it cannot be read."""
+    """A read-only database. Raises `CommandError` when it cannot be read."""
 
     def __init__(self, path: Path, client: str) -> None:
         self._path = path
@@ -60,7 +60,7 @@ class SortedDatabase:
         return None
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield every key with its value, sorted; holds all keys in memory."""
+        """Yield every key with its value, in order of keys. Holds all keys in memory."""
         try:
             keys = set(self._recent)
             for level in (self._young, *self._levels):
@@ -81,7 +81,7 @@ class SortedDatabase:
         self._lock.close()
 
     def _logged(self, first: int) -> Iterator[tuple[bytes, bytes | None]]:
-        """Yield the logged writes that are not in tables yet, oldest first."""
+        """Yield the writes in logs that are not in tables yet, oldest first."""
         logs = sorted((int(log.stem), log) for log in self._path.glob("*.log") if log.stem.isdecimal())
         for number, log in logs:
             if number >= first:
@@ -95,7 +95,8 @@ class SortedDatabase:
                 self._tables.pop(next(iter(self._tables))).close()
             names = [self._path / f"{file.number:06}{suffix}" for suffix in _SUFFIXES]
             table = SortedTable(next((name for name in names if name.exists()), names[0]))
-        self._tables[file.number] = table  # at the end, because the least recently used table is closed first
+        # append the table, because the least recently used table is at the front and is closed first
+        self._tables[file.number] = table
         return table
 
     def _unreadable(self, error: Exception) -> CommandError:

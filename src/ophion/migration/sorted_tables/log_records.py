@@ -1,7 +1,7 @@
 """Records of write-ahead logs and manifests, and the write batches in logs.
 
-A file consists of blocks of 32 KiB, a record of one or more chunks. A chunk has a checksum (4 bytes), a length (2) and
-a type (1); recyclable chunks of Pebble add the number of the log (4).
+A file consists of blocks of 32 KiB. A record consists of one or more chunks. A chunk has a checksum (4 bytes), a length
+(2) and a type (1); recyclable chunks of Pebble also have the number of the log (4).
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ DELETIONS: Final = frozenset((DELETE, SINGLE_DELETE, DELETE_SIZED))
 
 
 def read_records(data: bytes, log_number: int = 0) -> Iterator[bytes]:
-    """Yield the records of a file. Ends at an incomplete record, or at a record left over from an earlier log."""
+    """Yield the records of a file. Stops at an incomplete record, or at a record of an earlier log in a
+    recycled file.
+    """
     position, parts = 0, list[bytes]()
     while position + _HEADER_BYTES <= len(data):
         left = _BLOCK_BYTES - position % _BLOCK_BYTES
@@ -37,7 +39,7 @@ def read_records(data: bytes, log_number: int = 0) -> Iterator[bytes]:
         size = int.from_bytes(data[position + 4 : position + 6], "little")
         kind = data[position + 6]
         header = _HEADER_BYTES
-        if not kind:  # zeros up to the end of the block
+        if not kind:  # record type 0 means that only zeros remain up to the end of the block
             position += left
             continue
         if _LEGACY_TYPES < kind <= _RECYCLABLE_TYPES:
@@ -59,7 +61,7 @@ def read_records(data: bytes, log_number: int = 0) -> Iterator[bytes]:
 
 
 def read_batch(record: bytes) -> Iterator[tuple[bytes, bytes | None]]:
-    """Yield key and value of each write, None for a deletion; `DecodeError` for an unknown format."""
+    """Yield (key, value) of each write; the value of a deletion is None. Raises `DecodeError` for an unknown format."""
     if len(record) < _BATCH_HEADER_BYTES:
         return
     fields = FieldReader(record, _BATCH_HEADER_BYTES)

@@ -1,4 +1,4 @@
-"""The manifest: which tables are live, by level, and which logs are not in tables yet."""
+"""The manifest: the live tables by level, and the first log whose writes are not in tables yet."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class TableFile(Struct, frozen=True):
 
 
 class Manifest(Struct):
-    """The latest version of a database that a manifest describes."""
+    """The latest state of a database that a manifest describes."""
 
     levels: dict[int, dict[int, TableFile]] = field(default_factory=dict)
     log_number: int = 0
-    """Logs with smaller numbers are in tables."""
+    """Number of the first write-ahead log whose writes may be missing in the tables."""
 
 
 def find_manifest(path: Path) -> Path:
-    """Return the path of the current manifest. Raises `OSError` if the database has none."""
+    """Return the path of the current manifest. Raises `OSError` if the database has no manifest."""
     markers = sorted(path.glob(f"{MARKER}*"), key=lambda marker: int(marker.name.split(".")[2]))
     if markers:
         return path / markers[-1].name.split(".", 3)[3]
@@ -54,7 +54,7 @@ def find_manifest(path: Path) -> Path:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Read the manifest of a database; raises `OSError` and `DecodeError`."""
+    """Read the manifest of a database. Raises `OSError` or `DecodeError`."""
     manifest = Manifest()
     for record in read_records(find_manifest(path).read_bytes()):
         fields = FieldReader(record)
@@ -90,16 +90,16 @@ def _apply(manifest: Manifest, fields: FieldReader) -> None:
 def _table(tag: int, fields: FieldReader) -> TableFile:
     number = fields.number()
     if tag == _NEW_FILE_3:
-        fields.number()  # path
-    fields.number()  # size
+        fields.number()  # skip the number of the path
+    fields.number()  # skip the file size
     smallest = largest = b"\x00" * _TRAILER_BYTES
     has_points = tag != _NEW_FILE_5 or fields.take(1)[0] & _HAS_POINT_KEYS
     if has_points:
         smallest, largest = fields.text(), fields.text()
-    if tag == _NEW_FILE_5:  # bounds of range keys
+    if tag == _NEW_FILE_5:  # skip the bounds of range keys
         fields.text()
         fields.text()
-    if tag != _NEW_FILE:  # sequence numbers
+    if tag != _NEW_FILE:  # skip the sequence numbers
         fields.number()
         fields.number()
     if tag in (_NEW_FILE_4, _NEW_FILE_5):

@@ -1,7 +1,7 @@
 """One sorted table: data blocks, an index of one or two levels, a footer.
 
-A block is a list of entries whose keys share prefixes with the previous key, followed by restart points, the
-compression (1 byte) and a checksum (4). Keys end with 8 bytes: the kind of the entry and its sequence number.
+A block is a list of entries, then restart points, the compression (1 byte) and a checksum (4). The key of an entry
+shares a prefix with the previous key. Keys end with 8 bytes: the kind of the entry and its sequence number.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Block:
 
 
 class SortedTable:
-    """An open table. Raises `OSError`, and `DecodeError` for an unknown format."""
+    """An open table. Raises `OSError`, or `DecodeError` for an unknown format."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
@@ -73,7 +73,9 @@ class SortedTable:
         self._block = lru_cache(_CACHED_BLOCKS)(self._load)
 
     def get(self, key: bytes) -> tuple[int, bytes | None] | None:
-        """Return sequence number and value of a key (value None: deleted), or None if the table has no entry."""
+        """Return (sequence number, value) of a key, or None if the table has no entry. A deleted key has the value
+        None.
+        """
         index = self._index
         if self._has_two_levels:
             place = bisect_left(index.keys, key)
@@ -81,7 +83,7 @@ class SortedTable:
                 return None
             index = self._block(_handle(index.values[place]))
         place = bisect_left(index.keys, key)
-        # if the key equals a block's index key, its entries may only begin in the next block
+        # a key may equal the index key of one block and have its entries in the next block
         while place < len(index.keys):
             block = self._block(_handle(index.values[place]))
             found = bisect_left(block.keys, key)
@@ -145,7 +147,7 @@ class SortedTable:
             return bytes(package.snappy.decompress_raw(data[:size]))
         if kind == _ZSTD:
             fields = FieldReader(data[:size])
-            fields.number()  # size of the content
+            fields.number()  # skip the size of the content
             return bytes(package.zstd.decompress(data[fields.position : size]))
         raise DecodeError(f"unknown compression {kind}", str(self._file.name))
 

@@ -18,7 +18,7 @@ class FieldReader:
         self.end = len(data)
 
     def is_at_end(self) -> bool:
-        """Whether nothing is left."""
+        """Whether all bytes of the string are read."""
         return self.position >= self.end
 
     def number(self) -> int:
@@ -38,7 +38,7 @@ class FieldReader:
         raise DecodeError("not a number", f"byte {self.position}")
 
     def take(self, size: int) -> bytes:
-        """Read this many bytes."""
+        """Read this many bytes of the string."""
         start = self.position
         if start + size > self.end:
             raise DecodeError(f"ends before a field of {size} bytes", f"byte {start}")

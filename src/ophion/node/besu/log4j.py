@@ -1,7 +1,7 @@
 """Log settings of a Log4j 2 file, which `LOG4J_CONFIGURATION_FILE` names for Besu.
 
-Understood: the level of the root logger, a JSON pattern or layout, and a file in place of the console. One warning
-names what is not understood. Options and variables for logging take precedence.
+The reader understands the level of the root logger, a JSON pattern or layout, and a file in place of the console. One
+warning names all other settings. Options and variables for logging take precedence.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LogSettings(Struct, frozen=True):
 
 
 def read_log4j(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> tuple[list[Given], list[str]]:
-    """Return the settings of the named file and at most one warning."""
+    """Return the settings of the file that the variable names, and at most one warning."""
     name = environ.get(VARIABLE)
     if not name:
         return [], []
@@ -58,7 +58,7 @@ def read_log4j(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> tuple
 
 
 def parse_log4j(content: bytes, environ: Mapping[str, str]) -> LogSettings:
-    """Read a Log4j 2 XML file; `ValueError` or `ParseError` for a file that cannot be read."""
+    """Read a Log4j 2 XML file. Raises `ValueError` or `ParseError` if the file cannot be read."""
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
         raise ValueError("document types are not accepted")
     if not content.lstrip().startswith(b"<"):
@@ -69,7 +69,7 @@ def parse_log4j(content: bytes, environ: Mapping[str, str]) -> LogSettings:
 
 
 class _Reader:
-    """Walks one file."""
+    """Collects the log settings of one Log4j 2 file."""
 
     def __init__(self, root: Element, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -133,7 +133,7 @@ class _Reader:
         return found
 
     def _value(self, match: re.Match[str]) -> str:
-        """Return the value of `${name}`, `${env:NAME}` or `${sys:name}`, each also with `:-default`."""
+        """Return the value of `${name}`, `${env:NAME}` or `${sys:name}`. A reference may have a default after `:-`."""
         key, _, default = match[1].partition(":-")
         kind, _, name = key.rpartition(":")
         if kind == "env":

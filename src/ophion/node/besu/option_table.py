@@ -1,4 +1,4 @@
-"""Every option of Besu 1.0 to 26.x and what Ophion does with it."""
+"""Every option of Besu 1.0 to 26.x, with its effect in Ophion."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNRELEASED: Final = "-"
 
 
 class Verdict(Enum):
-    """How Ophion treats a Besu option."""
+    """The effect of a Besu option in Ophion."""
 
     HONOURED = "honoured"
     IGNORED = "no effect"
@@ -31,14 +31,14 @@ class BesuOption(Struct, frozen=True):
 
     name: str
     first: str
-    """First version; empty when no release had the name."""
+    """First version with this option; empty when no release had the name."""
     last: str
     verdict: Verdict
     target: str = ""
-    """Option of Ophion with the same effect, when the Besu option is honoured."""
+    """Option of Ophion with the same effect, for a Besu option that Ophion honours."""
     reason: str = ""
     accepted: frozenset[str] = frozenset()
-    """Values of a refused option that are accepted, because Ophion always behaves that way."""
+    """Values of a refused option that are accepted, because they describe what Ophion always does."""
 
     @property
     def is_switch(self) -> bool:
@@ -47,7 +47,7 @@ class BesuOption(Struct, frozen=True):
 
     @property
     def explanation(self) -> str:
-        """Return the verdict as a phrase for reports."""
+        """Return the effect of the option as a phrase for reports."""
         if self.verdict is Verdict.HONOURED and self.target != self.name:
             return f"as --{self.target}"
         return self.reason
@@ -60,7 +60,7 @@ def besu_options() -> Mapping[str, BesuOption]:
 
 
 def find_besu_option(name: str) -> BesuOption | None:
-    """Return the row of a name. The verdict on options of plugins is always "refused"."""
+    """Return the row of a name. Options of Besu plugins are always refused."""
     row = besu_options().get(name)
     if row is None and name.startswith(_PLUGIN_PREFIXES):
         return BesuOption(name, "", "", Verdict.REFUSED, reason=_NO_PLUGINS)

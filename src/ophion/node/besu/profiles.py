@@ -11,7 +11,7 @@ _ENTERPRISE: Final = {
     "rpc-http-max-active-connections": "300",
     "min-gas-price": "0",
 }
-"""Besu's profile also sets storage format, pool and minimum number of peers. Ophion leaves these out."""
+"""Options of Besu's enterprise profile, without storage format, pool and minimum number of peers."""
 
 _PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     "enterprise": _ENTERPRISE,
@@ -23,7 +23,9 @@ _PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def profile_options(name: str) -> Mapping[str, str]:
-    """Return the options of a profile with their values. Raises `ValueError` if Ophion does not have the profile."""
+    """Return the options of a profile with their values. Raises `ValueError` for a profile that Ophion does
+    not have.
+    """
     found = _PROFILES.get(name.strip().lower().replace("-", "_"))
     if found is None:
         raise ValueError(f"expected one of [{', '.join(_PROFILES).upper()}] (case-insensitive) but was '{name}'")

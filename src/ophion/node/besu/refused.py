@@ -1,6 +1,6 @@
 """Besu options that Ophion refuses, grouped by reason.
 
-Each group lists the values that are accepted nevertheless, because Ophion always behaves that way.
+Each group lists values that are still accepted, because they describe what Ophion always does.
 """
 
 from __future__ import annotations

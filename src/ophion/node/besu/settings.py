@@ -1,4 +1,4 @@
-"""Translates settings under names that only Besu has into options of Ophion."""
+"""Translates settings under Besu's names into options of Ophion."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Translation(Struct, frozen=True):
 
 
 def read_besu_setting(name: str, texts: tuple[str, ...], source: OptionSource, label: str) -> BesuSetting | None:
-    """Return the setting that has this Besu name; None if Besu has no such option."""
+    """Return the setting with this Besu name, or None if Besu does not have the option."""
     option = find_besu_option(name)
     return None if option is None else BesuSetting(option, texts, source, label)
 
 
 def read_besu_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> list[BesuSetting]:
-    """Read Besu variables such as BESU_PROFILE whose name is not an option of Ophion."""
+    """Read Besu variables such as BESU_PROFILE for which Ophion has no option of the same name."""
     names = {_variable(name): name for name in besu_options()}
     own = {_variable(name) for spec in specs for name in spec.names}
     found: list[BesuSetting] = []
@@ -70,7 +70,7 @@ def unread_variables(environ: Mapping[str, str], specs: Iterable[OptionSpec]) ->
 
 
 def translate(settings: Iterable[BesuSetting], specs: Iterable[OptionSpec]) -> Translation:
-    """Translate each setting by its verdict in the table of Besu options."""
+    """Translate each setting by its row in the table of Besu options."""
     by_name = {name: spec for spec in specs for name in spec.names}
     result = Translation([], [], [])
     for setting in settings:

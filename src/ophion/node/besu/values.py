@@ -1,4 +1,4 @@
-"""Handles values that only Besu accepts, for options that both clients have."""
+"""Replaces values that only Besu accepts, for options that both clients have."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ophion.runtime.options import Given, OptionSource
 
 
 class ValueRule(Struct, frozen=True):
-    """A Besu value: the value to use instead (None: leave the option out) and the reason shown in the warning."""
+    """The replacement of a Besu value, and the reason shown in the warning. None as replacement omits the option."""
 
     replacement: str | None
     reason: str
@@ -44,11 +44,11 @@ VALUE_RULES: Final[Mapping[str, Mapping[str, ValueRule]]] = {
     "net-restrict": {"none": ValueRule(None, "")},
     "logging-format": {"plain": ValueRule("TEXT", ""), **dict.fromkeys(("ecs", "gcp", "logstash", "gelf"), _JSON)},
 }
-"""Rules by option name, then by value in lower case."""
+"""Replacement rules by option name, and then by value in lower case."""
 
 
 def adapt_values(given: Iterable[Given]) -> tuple[list[Given], list[str]]:
-    """Replace values that only Besu has. Returns the settings and one warning for each replaced value."""
+    """Replace values that only Besu accepts. Returns the settings and one warning for each replaced value."""
     adapted: list[Given] = []
     warnings: list[str] = []
     given = list(given)
@@ -79,7 +79,9 @@ def _key(text: str) -> str:
 
 
 def _without_idle_network(given: list[Given], warnings: list[str]) -> list[Given]:
-    """Drop the network option of the file or the environment if a genesis file is given, as Besu does."""
+    """Drop the network option of the file or the environment if a genesis file is given. Besu behaves in the
+    same way.
+    """
     if not any(item.spec.name == "genesis-file" for item in given):
         return given
     idle = [item for item in given if item.spec.name == "network" and item.source is not OptionSource.FLAG]

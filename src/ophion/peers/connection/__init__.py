@@ -16,5 +16,5 @@
     traffic             counters: messages and bytes by capability, connections by reason
     timeouts            timeouts of each stage
 
-A message that fails to decode, or a handler that raises, ends that one connection and no other.
+An undecodable message, or an exception in a handler, ends only its own connection.
 """

@@ -15,17 +15,17 @@ from ophion.peers.rlpx.session import Event, Left, Session, Stage
 from ophion.primitives.enode import socket_ip
 
 _READ_AHEAD: Final = 256 * 1024
-"""Limit of received but unprocessed bytes. Above it, the connection stops reading from the socket."""
+"""Limit of received but unprocessed bytes. Above this limit, the connection stops reading from the socket."""
 _WRITE_AHEAD: Final = 256 * 1024
-"""Limit of encrypted bytes in the transport. Above it, the connection stops encrypting messages."""
+"""Limit of encrypted bytes in the transport. Above this limit, the connection stops encrypting messages."""
 _BYTES_PER_STEP: Final = 64 * 1024
-"""Received bytes per step. Decompressed they are up to 1.4 MB, which takes about a millisecond."""
+"""Limit of received bytes that one step processes. They decompress to at most 1.4 MB, in about a millisecond."""
 _MAX_FINAL_EVENTS: Final = 256
 """Limit of events that a closed connection still decodes in search of a Disconnect."""
 
 
 class Channel:
-    """Bytes in both directions, bounded. Knows neither peers nor timeouts."""
+    """Buffers the received and the sent bytes of one connection, within limits."""
 
     __slots__ = (
         "_inbox",
@@ -43,7 +43,7 @@ class Channel:
     def __init__(self, session: Session, traffic: Traffic) -> None:
         self.session = session
         self.transport: asyncio.Transport | None = None
-        """None before the socket is connected and after it is closed."""
+        """The transport of the socket. None before the socket is connected and after the socket is closed."""
         self.outbox = Outbox()
         self.inbox_bytes = 0
         """Received but unprocessed bytes."""
@@ -53,7 +53,7 @@ class Channel:
         self._stuck_at = 0
 
     def open(self, transport: asyncio.Transport) -> tuple[tuple[str, int], tuple[str, int]]:
-        """Use a connected socket. Returns its local and its remote address."""
+        """Attach a connected socket to the channel. Returns the local and the remote address of the socket."""
         self.transport = transport
         transport.set_write_buffer_limits(high=_WRITE_AHEAD)
         return _address(transport.get_extra_info("sockname")), _address(transport.get_extra_info("peername"))
@@ -66,7 +66,7 @@ class Channel:
         return bool(self._inbox) or self.session.has_more
 
     def receive(self, data: bytes) -> None:
-        """Buffer bytes from the socket. Stops reading at the limit."""
+        """Buffer bytes from the socket. Stops reading from the socket when the buffer is full."""
         self._traffic.bytes_received += len(data)
         self._inbox.append(data)
         self.inbox_bytes += len(data)
@@ -79,13 +79,13 @@ class Channel:
         return self.session.receive(self._next_bytes(), max_events)
 
     def resume_reading(self) -> None:
-        """Read from the socket again."""
+        """Resume reading from the socket."""
         if self._is_reading_paused and self.transport is not None:
             self._is_reading_paused = False
             self.transport.resume_reading()
 
     def resume_when_read(self) -> None:
-        """Read from the socket again if all received bytes are handled."""
+        """Resume reading from the socket if all received bytes are handled."""
         if not self.has_unread:
             self.resume_reading()
 
@@ -108,7 +108,7 @@ class Channel:
 
     @property
     def can_write(self) -> bool:
-        """Whether messages are queued and the socket takes more bytes."""
+        """Whether messages are queued and the socket accepts more bytes."""
         return bool(self.outbox) and not self.is_writing_paused
 
     def write_some(self) -> None:
@@ -117,17 +117,17 @@ class Channel:
             self.write(self.session.seal(self.outbox.take()))
 
     def write_handshake(self) -> None:
-        """Write what the session has to send before messages: auth, ack or Hello."""
+        """Write the handshake bytes of the session: auth, ack or Hello."""
         self.write(self.session.take_output())
 
     def write(self, data: bytes) -> None:
-        """Write encrypted bytes."""
+        """Write encrypted bytes to the socket."""
         if data and self.transport is not None and not self.transport.is_closing():
             self._traffic.bytes_sent += len(data)
             self.transport.write(data)
 
     def resume_writing(self) -> None:
-        """Note that the transport takes bytes again."""
+        """Record that the transport accepts bytes again."""
         self.is_writing_paused = False
         self._stuck_at = 0
 
@@ -146,16 +146,17 @@ class Channel:
         self._inbox.clear()
 
     def close(self, reason: DisconnectReason, by_us: bool, can_send: bool) -> bool:
-        """Close the open socket; if this node ends the connection, after a Disconnect. Returns whether it was sent."""
+        """Close the socket. If this node ends the connection, first send a Disconnect. Return whether a Disconnect was
+        sent.
+        """
         assert self.transport is not None
-        # keep reading to notice that the remote node closes
+        # keep reading, because this node must notice when the remote node closes the connection
         self.resume_reading()
         has_keys = self.session.stage in (Stage.HELLO, Stage.OPEN)
         if not by_us or not has_keys or self.is_remote_closed:
             self.transport.close()
             return False
-        # keep reading, and discard, until the remote node closes: closing with unread bytes sends a TCP reset, which
-        # could destroy the Disconnect
+        # keep the socket open until the remote node closes: a TCP reset after unread bytes could destroy the Disconnect
         self.write_handshake()
         if can_send:
             self.write(self.session.seal_disconnect(reason))
@@ -171,7 +172,7 @@ class Channel:
                     if isinstance(event, Left) and event.reason is not None:
                         return event.reason
         except (PeerMisbehaved, WireError):
-            pass  # the connection ends in any case
+            pass  # ignore the error, because the connection ends anyway
         return None
 
     def abort(self) -> None:

@@ -1,4 +1,4 @@
-"""`Connection`: one peer from open to close: stages, messages, timer and tasks."""
+"""`Connection`: stages, messages, timer and tasks of one peer connection, from open to close."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ log = logging.getLogger(__name__)
 
 _EVENTS_PER_STEP: Final = 8
 _OVERSLEPT_S: Final = 1.0
-"""A timer that is later than this shows a stall of this process. The peer is then not timed out."""
+"""Delay of a timer in seconds that shows a stall of this process. After a stall, the connection does not time out the
+peer.
+"""
 
 
 class Connection(asyncio.Protocol):
@@ -82,11 +84,14 @@ class Connection(asyncio.Protocol):
         self.local: tuple[str, int] = ("", 0)
         self.remote: tuple[str, int] = ("", 0)
         self.peer: Peer | None = None
-        """Set when the peer is accepted."""
+        """The accepted peer. None before the peer is accepted."""
 
     @property
     def remote_id(self) -> bytes | None:
-        """The public key of the remote node. Outbound: the expected key. Inbound: None before the handshake."""
+        """The public key of the remote node.
+
+        Before the handshake, an outbound connection has the expected key, and an inbound connection has None.
+        """
         return self._session.remote_id
 
     @property
@@ -107,7 +112,7 @@ class Connection(asyncio.Protocol):
     # --- main task ----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Run until the socket is closed. Cancelling this task closes the socket without a Disconnect."""
+        """Run until the socket is closed. Cancelling the task closes the socket without a Disconnect."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks.start(tasks)
@@ -117,26 +122,26 @@ class Connection(asyncio.Protocol):
             self.abort()
             self._end(DisconnectReason.TCP_ERROR, "cancelled", by_us=True)
             self.finish()
-            # break the reference cycles: the node runs the garbage collector rarely
+            # break the reference cycles here, because the node rarely runs the garbage collector
             self._tasks.stop()
             if self.peer is not None:
                 self.peer.unlink()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Start a task that ends with the connection; see `Peer.spawn`."""
+        """Start a task that ends with the connection. Returns False if the peer has too many tasks."""
         if self._ending is not None:
             work.close()
             return False
         return self._tasks.spawn(work, self._fail)
 
     def limit(self, shared: Shared, code: int, size: int) -> None:
-        """See `Peer.limit`."""
+        """Limit the payload size of a message code, after decompression."""
         self._session.limit(shared.offset + code, size)
 
     # --- sending ------------------------------------------------------------------------------------
 
     def send(self, shared: Shared, code: int, payload: bytes, may_drop: bool) -> bool:
-        """Queue one message; see `Peer.send`."""
+        """Queue one message. Returns False when the message will not be sent."""
         if self._ending is not None:
             return False
         traffic = self._context.traffic
@@ -156,7 +161,7 @@ class Connection(asyncio.Protocol):
         self._end(reason, text, by_us=True)
 
     def probe(self) -> None:
-        """Ping the peer with a short timeout, because a second connection has proven the same key."""
+        """Ping the peer with a short timeout. Called when a second connection proves the same node key."""
         if self._ending is None and self.peer is not None and not self._liveness.is_probed:
             self._liveness.is_probed = True
             self._say(PING_ID)
@@ -175,7 +180,7 @@ class Connection(asyncio.Protocol):
         transport = cast(asyncio.Transport, transport)
         self.local, self.remote = self._channel.open(transport)
         if self._ending is not None:
-            # evicted before the event loop had connected the socket
+            # the connection was evicted before the event loop had connected the socket
             transport.abort()
             return
         self._channel.write_handshake()
@@ -189,7 +194,7 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def eof_received(self) -> bool:
-        """The remote node has closed. Keep the socket while received messages are unread."""
+        """Handle the end of the remote node's data. Keeps the socket open until all received messages are read."""
         self._channel.is_remote_closed = True
         if self._ending is not None or not self._channel.has_unread:
             return False
@@ -223,15 +228,13 @@ class Connection(asyncio.Protocol):
             self._context.scheduler.add(self._step, self._is_member)
 
     def _step(self) -> bool:
-        """Write and read a bounded number of bytes; return whether work is left. Called by `ReceiveScheduler`, never
-        raises.
-        """
-        # `_is_queued` stays set meanwhile, so messages that handlers send do not schedule a second step
+        """Write and read a bounded number of bytes, and return whether work is left. Never raises."""
+        # `_is_queued` stays true during the step, so messages that handlers send do not schedule a second step
         if self._ending is None:
             try:
                 self._channel.write_some()
                 self._read_some()
-            except Exception as error:  # noqa: BLE001  # the boundary: no error leaves a connection
+            except Exception as error:  # noqa: BLE001  # no error may leave a connection
                 self._fail(error)
         channel = self._channel
         if channel.is_remote_closed and not channel.has_unread:
@@ -256,14 +259,16 @@ class Connection(asyncio.Protocol):
         channel.resume_when_read()
 
     def _note_membership(self) -> None:
-        """Record whether the peer is a member. Called rarely, because the lookup costs a hash and the result rarely
-        changes.
+        """Record whether the peer is a network member (validator, static or permitted node). Called rarely, because the
+        lookup costs a hash and the result rarely changes.
         """
         node_id = self._session.remote_id
         self._is_member = self.peer is not None and node_id is not None and self._context.has_own_quota(node_id)
 
     def _limit_partial_messages(self) -> None:
-        """Disconnect the sender of the oldest incomplete message if all incomplete messages exceed the limit."""
+        """Disconnect the sender of the oldest incomplete message if all incomplete messages together exceed the
+        limit.
+        """
         context, size, node_id = self._context, self._session.buffered, self._session.remote_id
         if size >= LARGE and node_id is not None and context.has_own_quota(node_id):
             size = 0
@@ -344,7 +349,7 @@ class Connection(asyncio.Protocol):
         """Ping a silent peer and set the timer again; return the error when the peer has timed out."""
         now = self._context.clock.monotonic()
         if self._channel.has_unread:
-            # received bytes are unread, so the peer is not silent
+            # the node has not read all received bytes yet, so the peer is not silent
             self._arm(self._context.timing.idle)
             return None
         problem = self._liveness.problem(now, bool(self._session.buffered))
@@ -371,7 +376,7 @@ class Connection(asyncio.Protocol):
             self._arm(self._context.timing.closing)
             if channel.close(reason, by_us, can_send):
                 traffic.note_p2p(traffic.sent, DISCONNECT_ID)
-        # deferred, because the caller may be in the middle of an update
+        # finish in the next loop iteration, because the caller may be in the middle of an update
         self._context.loop.call_soon(self.finish)
 
     def abort(self) -> None:
@@ -379,7 +384,9 @@ class Connection(asyncio.Protocol):
         self._channel.abort()
 
     def finish(self) -> None:
-        """Release the peer, once. The connection manager calls this when a newer connection replaces this one."""
+        """Release the peer on the first call. The connection manager calls this when a newer connection replaces this
+        connection.
+        """
         if self._is_finished:
             return
         self._is_finished = True

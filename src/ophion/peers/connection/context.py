@@ -1,4 +1,4 @@
-"""What all connections of a node share, and what a connection reports to its manager."""
+"""State that all connections of a node share, and the interface of their manager."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ConnectionManager(Protocol):
     """Accepts or rejects connections, and tracks the accepted connections."""
 
     def judge(self, peer: Peer) -> None:
-        """Check a peer after Hello. To reject the peer, raises `PeerMisbehaved` with the disconnect reason."""
+        """Check a peer after Hello. Raises `PeerMisbehaved` with the disconnect reason to reject the peer."""
 
     def joined(self, connection: Connection, peer: Peer) -> None:
         """Called when the peer is accepted and its sub-protocols are attached."""
@@ -35,7 +35,7 @@ class ConnectionManager(Protocol):
 
 
 class Ending(NamedTuple):
-    """How a connection ended."""
+    """How a connection ended: the reason, and which node ended it."""
 
     reason: DisconnectReason
     by_us: bool

@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class ConnectionFailure(NamedTuple):
-    """Reason of a disconnect by this node."""
+    """Reason for which this node disconnects a peer."""
 
     reason: DisconnectReason
     text: str

@@ -18,10 +18,10 @@ log = logging.getLogger(__name__)
 
 _BACKLOG: Final = 128
 _MAX_ACCEPTS: Final = 32
-"""Sockets accepted in one iteration of the event loop."""
+"""Limit of sockets accepted in one iteration of the event loop."""
 _BATCH_INTERVAL_S: Final = 0.01
 _BATCH_SIZE: Final = 64
-"""During a flood, the listener accepts up to this many sockets per interval."""
+"""Number of sockets that the listener accepts per interval during a flood."""
 _RETRY_S: Final = 1.0
 """Delay before the next attempt when the process has no file descriptors left."""
 
@@ -84,9 +84,10 @@ class Listener:
             try:
                 accepted, address = self._socket.accept()
             except (BlockingIOError, ConnectionError):
-                return True  # the backlog is empty, or the remote node has closed
+                return True  # the backlog is empty, or the remote node has closed the connection
             except OSError as error:
-                # no file descriptors left: sockets stay in the backlog, and the loop must not spin on the reader
+                # no file descriptors are left: pause accepting, because waiting sockets would wake the event loop again
+                # at once
                 log.warning("cannot accept peer connections error=%s", error)
                 self._loop.remove_reader(self._socket.fileno())
                 self._timer = self._loop.call_later(_RETRY_S, self._take_batch)

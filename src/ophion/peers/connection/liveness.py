@@ -21,20 +21,17 @@ class PeerLiveness:
         """Whether a Ping with the short timeout is unanswered."""
 
     def received(self, now: float) -> None:
-        """Record received bytes. They answer a Ping."""
+        """Record received bytes. Any received bytes count as the answer to a Ping."""
         self.received_at = now
         self.is_pinged = self.is_probed = False
 
     def extend(self, now: float) -> None:
-        """Give the peer one more idle period, because this process was stalled and may have unread bytes of the peer.
-
-        The caller sends a Ping.
-        """
+        """Give the peer one more idle period after a stall of this process. The caller then sends a Ping."""
         self.received_at = self.message_at = max(self.received_at, now - self._timing.idle)
         self.is_pinged = True
 
     def problem(self, now: float, has_partial_message: bool) -> str | None:
-        """Return why the peer has timed out; None if it has not."""
+        """Return why the peer has timed out. None if the peer has not timed out."""
         timing = self._timing
         if self.is_probed:
             return "no answer to a ping after a second connection proved the same key"

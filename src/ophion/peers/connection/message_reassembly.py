@@ -1,8 +1,8 @@
 """`MessageReassembly`: bounds the bytes of partly received large messages, for all connections together.
 
-A message may have 16 MiB. So 25 peers that each withhold the last bytes of one would make this node hold 400 MiB.
-Messages of honest peers complete quickly, so the limit evicts the connection whose message has been incomplete for
-longest.
+A message may have 16 MiB. Without a limit, 25 peers that each withhold the last bytes of a message would make this node
+hold 400 MiB. Messages of honest peers complete quickly, so the limit evicts the connection whose message has been
+incomplete for longest.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, Generic, TypeVar
 
 LARGE: Final = 1024 * 1024
-"""Smaller incomplete messages do not count against the limit: they are common and complete quickly."""
+"""Size in bytes from which an incomplete message counts against the limit. Smaller messages complete quickly."""
 MOST: Final = 64 * 1024 * 1024
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ class MessageReassembly(Generic[T]):
     def __init__(self) -> None:
         self._sizes: dict[T, int] = {}
         self.total = 0
-        """Bytes of all senders."""
+        """Received bytes of the incomplete large messages of all connections."""
 
     def note(self, sender: T, size: int) -> T | None:
         """Record the received bytes of an incomplete message. Above the limit, returns the connection to disconnect."""

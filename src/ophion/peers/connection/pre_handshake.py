@@ -57,7 +57,7 @@ class PreHandshake:
             self._host.went(self)
 
     def disconnect(self, reason: DisconnectReason, text: str = "") -> None:
-        """Close an evicted socket like `leave`. A Disconnect cannot be sent without keys."""
+        """Close an evicted socket. No Disconnect is possible, because no keys are agreed yet."""
         self.leave()
 
     def _unwatch(self, accepted: socket.socket) -> None:

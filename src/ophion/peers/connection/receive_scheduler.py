@@ -2,7 +2,8 @@
 
 asyncio runs all ready callbacks before it polls timers and sockets again, so peers that send thousands of small
 messages could block the loop. The scheduler runs short steps round robin, and stops after a few milliseconds until the
-next iteration of the loop. Members take every second step, so the number of unknown peers does not delay them.
+next iteration of the loop. Network members (validators, static and permitted nodes) get every second step, so any
+number of unknown peers cannot delay members.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ SLICE_S: Final = 0.004
 
 
 class ReceiveScheduler:
-    """Runs pending receive steps from two round-robin queues: one for members, one for unknown peers."""
+    """Runs pending receive steps from two round-robin queues: one for network members (validators, static and permitted
+    nodes), one for unknown peers.
+    """
 
     __slots__ = ("_clock", "_is_members_turn", "_is_scheduled", "_loop", "_members", "_slice", "_unknown")
 
@@ -33,7 +36,7 @@ class ReceiveScheduler:
         self._is_scheduled = False
 
     def __len__(self) -> int:
-        """Number of queued steps."""
+        """Number of queued receive steps."""
         return len(self._members) + len(self._unknown)
 
     def add(self, step: Callable[[], bool], is_member: bool = False) -> None:

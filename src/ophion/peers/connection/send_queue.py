@@ -1,7 +1,7 @@
 """`Outbox`: the send queue of one peer, bounded in bytes.
 
-Messages stay unencrypted until the socket can send them. So all queues share one copy of a block, and closing a
-connection wastes no encryption.
+Messages stay unencrypted until the socket can send them. So all queues share one copy of a block, and the messages of a
+closed connection are never encrypted.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Final
 SOFT_LIMIT: Final = 2 * 1024 * 1024
 """Queued bytes above which gossip is dropped."""
 HARD_LIMIT: Final = 16 * 1024 * 1024
-"""Queued bytes above which a slow reader is disconnected. A single message may be larger."""
+"""Queued bytes above which a slow reader is disconnected. A queue with one single message may exceed this limit."""
 BATCH: Final = 128 * 1024
-"""Bytes encrypted per write."""
+"""Number of bytes that are encrypted per write."""
 _OVERHEAD: Final = 64
 """Bytes counted per message in addition to its payload, so that empty messages count too."""
 
 
 class Outbox:
-    """FIFO queue of messages."""
+    """FIFO queue of messages to one peer."""
 
     __slots__ = ("_messages", "size")
 

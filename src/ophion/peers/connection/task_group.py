@@ -24,22 +24,22 @@ class ConnectionTasks:
         return self._group is not None
 
     def start(self, group: asyncio.TaskGroup) -> None:
-        """Create tasks in this group from now on."""
+        """Set the task group in which `spawn` creates tasks."""
         self._group = group
 
     def stop(self) -> None:
-        """Create no more tasks."""
+        """Make `spawn` refuse new tasks."""
         self._group = None
 
     def spawn(self, work: Coroutine[Any, Any, None], fail: Callable[[Exception], None]) -> bool:
-        """Start a task; see `Peer.spawn`. `fail` gets its error."""
+        """Start a task, and call `fail` with its exception. Returns False if the peer has too many tasks."""
         if self._group is None or len(self._children) >= MAX_TASKS:
             work.close()
             return False
         task = self._group.create_task(_guarded(work, fail))
         self._children.add(task)
         task.add_done_callback(self._children.discard)
-        # closes a coroutine that never started, because its task was cancelled before the first step
+        # close a coroutine that never started, because its task was cancelled before the first step
         task.add_done_callback(lambda _: work.close())
         return True
 
@@ -52,5 +52,5 @@ class ConnectionTasks:
 async def _guarded(work: Coroutine[Any, Any, None], fail: Callable[[Exception], None]) -> None:
     try:
         await work
-    except Exception as error:  # noqa: BLE001  # the boundary: no error leaves a connection
+    except Exception as error:  # noqa: BLE001  # no error may leave a connection
         fail(error)

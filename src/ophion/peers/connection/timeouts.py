@@ -12,23 +12,23 @@ class Timing(Struct, frozen=True):
     """Timeouts in seconds; tests shorten them."""
 
     connect: float = 10.0
-    """TCP connect."""
+    """Timeout of the TCP connection attempt."""
     handshake: float = 5.0
-    """RLPx auth and ack."""
+    """Timeout of the RLPx auth and ack messages."""
     hello: float = 5.0
-    """From the end of the handshake to the remote Hello."""
+    """Timeout from the end of the handshake to the Hello of the remote node."""
     idle: float = 15.0
     """Seconds of silence before this node sends a Ping. After the same time without a Pong the peer times out."""
     message: float = 60.0
-    """From the first to the last byte of one message."""
+    """Timeout from the first to the last byte of one message."""
     closing: float = 2.0
-    """From our Disconnect to the close by the remote node."""
+    """Timeout from our Disconnect until the remote node closes the connection."""
     probe: float = 2.0
     """Time to answer the Ping that this node sends when a second connection proves the same key."""
 
 
 class StageTimer:
-    """The one timer of a connection."""
+    """The timer for the current stage of a connection."""
 
     __slots__ = ("_handle", "due_at")
 

@@ -11,7 +11,7 @@ _P2P_NAMES = ("Hello", "Disconnect", "Ping", "Pong")
 
 
 class Traffic:
-    """Counters since the node started."""
+    """Counters of messages and connections since the node started."""
 
     __slots__ = (
         "bytes_received",
@@ -27,20 +27,20 @@ class Traffic:
 
     def __init__(self) -> None:
         self.bytes_received = 0
-        """Encrypted bytes, as read from sockets."""
+        """Number of received bytes, before decryption."""
         self.bytes_sent = 0
         self.received: Counter[tuple[str, str, int]] = Counter()
-        """Messages by capability, name and code."""
+        """Received messages by capability, message name and code."""
         self.sent: Counter[tuple[str, str, int]] = Counter()
         self.payload_received: Counter[str] = Counter()
-        """Bytes by capability, after decompression."""
+        """Received bytes by capability, after decompression."""
         self.payload_sent: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
         """Gossip messages dropped at a full send queue, by capability."""
         self.connected: Counter[str] = Counter()
-        """Accepted peers, by `inbound` and `outbound`."""
+        """Number of accepted peers, by direction: `inbound` or `outbound`."""
         self.disconnected: Counter[tuple[str, str]] = Counter()
-        """Ended connections by the side that ended them (`local`, `remote`) and reason."""
+        """Ended connections by the node that ended them (`local`, `remote`) and reason."""
 
     def note_received(self, shared: Shared, code: int, size: int) -> None:
         """Count one received message."""

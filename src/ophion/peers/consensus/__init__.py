@@ -3,6 +3,6 @@
     Validators          sends messages of the driver to validator peers, and passes received messages to the driver
     ConsensusProtocol   the subprotocol of one protocol variant; every node offers it, validator or not
 
-This package limits the rate and size of messages per peer. The driver decodes them, and the state machine validates
-them.
+This package limits the rate and size of messages per peer. The driver decodes the messages, and the state machine
+validates them.
 """

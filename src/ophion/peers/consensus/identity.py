@@ -1,4 +1,4 @@
-"""`IdentityProtocol`: a node proves for which validator it acts, if the validator has a key of its own.
+"""`IdentityProtocol`: a node with a separate validator key proves for which validator it acts.
 
 Other clients find a validator by its node id. Nodes that share a validator key have different node ids, so each signs
 its node id with the validator key and sends the signature after Hello. The RLPx handshake proves the node id, so
@@ -31,7 +31,7 @@ NAME: Final = "vid"
 _PROOF: Final = 0
 _LINKS: Final = 1
 _MAX_PROOF_BYTES: Final = 69
-"""A list with a signature of 65 bytes."""
+"""Size limit of a proof in bytes. A proof is an RLP list with one signature of 65 bytes."""
 _LINKS_VERSION: Final = 2
 """The first version with reports of connections."""
 _DOMAIN: Final = b"ophion validator node"
@@ -69,7 +69,7 @@ class IdentityProtocol:
 
 
 class IdentityPeer:
-    """The protocol on one connection."""
+    """The sub-protocol vid/1 on one connection."""
 
     def __init__(self, peer: Peer, protocol: IdentityProtocol) -> None:
         self._peer = peer
@@ -83,7 +83,7 @@ class IdentityPeer:
             protocol.validators.links.received(peer, payload)
             return
         if self._has_proof:
-            # each proof costs a signature recovery on the event loop
+            # accept one proof per connection, because each proof costs a signature recovery on the event loop
             raise PeerMisbehaved(DisconnectReason.BREACH, "second proof of a validator key")
         self._has_proof = True
         items = rlp.decode_list(payload)
@@ -101,6 +101,6 @@ class IdentityPeer:
         raise PeerMisbehaved(DisconnectReason.BREACH, f"{NAME} message {code} of {size} bytes")
 
     def closed(self) -> None:
-        """Free the place of the node. The consensus protocol removes the peer."""
+        """Free the slot that the node occupied among the nodes of its validator."""
         self._protocol.validators.links.detach(self._peer)
         self._protocol.validators.released(self._peer)

@@ -22,17 +22,19 @@ proportion, because a validator of another client relays two votes of every vali
 _SMALL_SET: Final = 25
 _MAX_BYTES: Final = 64 * 1024 * 1024
 _BYTES_A_SECOND: Final = 16 * 1024 * 1024
-"""Rate limit of a validator: one block of the maximum size per second."""
+"""Limit of bytes per second from a validator: one block of the maximum size."""
 _MAX_VOTE_BYTES: Final = 1024
 """Size limit of a prepare or a commit, which has about 200 bytes."""
 _MAX_UNKNOWN_MESSAGE_BYTES: Final = 16 * 1024
 """Size limit of a message from a peer that is not a validator."""
 _MAX_UNKNOWN_MESSAGES: Final = 50
 _UNKNOWN_MESSAGES_A_SECOND: Final = 5
-"""Rate limit of a peer that is not a known validator. It may be a validator of a height above our head."""
+"""Limit of messages per second from a peer that is not a known validator. The peer may be a validator of a later
+height.
+"""
 _MAX_UNKNOWN_BYTES: Final = 64 * 1024
 _UNKNOWN_BYTES_A_SECOND: Final = 16 * 1024
-"""Byte rate limit of such a peer. Enough for votes, which are small."""
+"""Limit of bytes per second from a peer that is not a known validator. The limit is enough for votes."""
 
 
 def message_cost(validators: int) -> float:
@@ -41,7 +43,7 @@ def message_cost(validators: int) -> float:
 
 
 class ConsensusProtocol:
-    """The subprotocol of one protocol variant."""
+    """The subprotocol of IBFT 2.0 or QBFT."""
 
     def __init__(self, variant: BftProtocol, validators: Validators) -> None:
         name, version, length = variant.subprotocol
@@ -63,7 +65,7 @@ class ConsensusProtocol:
 
 
 class ConsensusPeer:
-    """The protocol on one connection."""
+    """The consensus sub-protocol on one connection."""
 
     def __init__(self, peer: Peer, protocol: ConsensusProtocol) -> None:
         self._peer = peer

@@ -1,7 +1,7 @@
-"""`ValidatorNodes`: which nodes have proved that they act for a validator with a key of its own.
+"""`ValidatorNodes`: the nodes that have proved for which validator they act.
 
-A validator can sign proofs for any number of node ids. So only `MAX_NODES` of them count, and the others stay unknown
-peers. Nodes of current validators are remembered after they disconnect, because they have reserved slots.
+A validator can sign proofs for any number of node ids. So only `MAX_NODES` nodes per validator count, and further nodes
+stay unknown peers. Nodes of current validators are remembered after they disconnect, because they have reserved slots.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import Final
 from ophion.primitives.types import Address
 
 MAX_NODES: Final = 8
-"""Nodes of one validator with the limits of validators."""
+"""Limit of nodes per validator that get the rate limits of validators."""
 
 
 class ValidatorNodes:
-    """Nodes by the address of their node key."""
+    """Nodes that act for validators, by the address of the node key."""
 
     def __init__(self) -> None:
         self._validators: dict[Address, Address] = {}
         self._nodes: dict[Address, dict[Address, bool]] = {}
-        """For each validator its nodes, and whether each is connected."""
+        """Nodes by validator, each with whether the node is connected."""
 
     def validator_of(self, node: Address) -> Address:
-        """Return the validator of a node. A node without a proof can only act for its own address."""
+        """Return the validator for which a node acts. Without a proof, this is the node's own address."""
         return self._validators.get(node, node)
 
     def has_nodes(self, validator: Address) -> bool:
@@ -31,7 +31,7 @@ class ValidatorNodes:
         return validator in self._nodes
 
     def connected(self, node: Address, validator: Address) -> bool:
-        """Add a connected node. Returns False if the validator has enough connected nodes."""
+        """Add a connected node. Returns False if the validator has `MAX_NODES` connected nodes."""
         self._forget(node)
         nodes = self._nodes.setdefault(validator, {})
         if len(nodes) >= MAX_NODES:
@@ -45,7 +45,7 @@ class ValidatorNodes:
         return True
 
     def disconnected(self, node: Address, is_kept: bool) -> None:
-        """Mark a node as disconnected, or forget it."""
+        """Mark a node as disconnected if `is_kept` is set; otherwise forget the node."""
         validator = self._validators.get(node)
         if validator is None:
             return

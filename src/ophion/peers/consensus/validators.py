@@ -29,7 +29,7 @@ from ophion.runtime.clock import Clock
 log = logging.getLogger(__name__)
 
 _MIN_DELAYED_BYTES: Final = 4096
-"""Bytes. A larger proposal is relayed after `_RELAY_DELAY_S`."""
+"""Size in bytes above which a proposal is relayed after `_RELAY_DELAY_S`."""
 _MAX_KEPT: Final = 4
 """Messages of one validator that are kept for peers that lose their connection to it."""
 _RELAY_DELAY_S: Final = 0.25
@@ -54,7 +54,7 @@ class Validators:
         self.dropped = 0
         """Messages dropped by a size or rate limit."""
         self.nodes = ValidatorNodes()
-        """Nodes that have proved to act for a validator."""
+        """Nodes that have proved for which validator they act."""
         self.links = ValidatorLinks(clock, self._linked_nodes, self._forget_targets, self._on_lost_links)
         """Connections between validators."""
         self._driver = driver
@@ -64,7 +64,7 @@ class Validators:
         self._connections: dict[tuple[str, Address], list[_ValidatorPeer]] = {}
         """Connections by protocol variant and validator. Several nodes may act for one validator."""
         self._voted: OrderedDict[Hash32, set[Address]] = OrderedDict()
-        """The voters by the digest of a proposal. A voter has the proposal."""
+        """Validators that voted on a proposal, by the digest of the proposal. These validators need no relayed copy."""
         self._relayed: dict[Address, deque[BftMessage]] = {}
         """The latest small messages by author."""
         self._targets: dict[Address, list[_ValidatorPeer]] = {}
@@ -75,7 +75,7 @@ class Validators:
     # --- connections ----------------------------------------------------------------------------
 
     def now(self) -> float:
-        """Monotonic seconds, for rate limits."""
+        """Monotonic time in seconds, for rate limits."""
         return self._clock.monotonic()
 
     def is_validator(self, address: Address) -> bool:
@@ -110,7 +110,7 @@ class Validators:
                 self._driver.disconnected(address)
 
     def identified(self, peer: Peer, validator: Address) -> None:
-        """Assign a peer to the validator that it has proved to act for, unless that has enough nodes."""
+        """Assign a peer to the validator for which it acts, unless this validator has `MAX_NODES` connected nodes."""
         if validator == peer.validator_address:
             return
         if not self.nodes.connected(peer.address, validator):
@@ -130,7 +130,7 @@ class Validators:
             self.came(peer, variant, capability)
 
     def released(self, peer: Peer) -> None:
-        """Free the place of a disconnected peer among the nodes of its validator."""
+        """Free the slot of a disconnected peer among the nodes of its validator."""
         self.nodes.disconnected(peer.address, is_kept=self.is_validator(peer.validator_address))
 
     def received(self, variant: str, raw: RawMessage, peer: Address) -> None:

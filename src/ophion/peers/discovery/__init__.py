@@ -7,6 +7,7 @@
                                       ├─> neighbor_filter  validates addresses in Neighbors
                                       └─> record           node records (ENR), local and remote
 
-Until a node has proven its endpoint, no response to it is larger than its request. So an attacker cannot use this node
-to amplify traffic. Discovery offers live nodes to the peer service, unless their record names another chain.
+Until a node has proven its endpoint, this node sends it no response that is larger than the request. So an attacker
+cannot use this node to amplify traffic. Discovery offers live nodes to the peer service, unless their record names
+another chain.
 """

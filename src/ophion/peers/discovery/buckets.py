@@ -23,7 +23,7 @@ BUCKET_SIZE: Final = 16
 _MAX_REPLACEMENTS: Final = 10
 _MAX_IN_BUCKET: Final = 2
 _MAX_PER_SUBNET: Final = 10
-"""Limit of nodes from one public subnet, per bucket and in the table."""
+"""Limit of nodes from one public subnet, per bucket and in the whole routing table."""
 _SUBNET_BITS: Final = {4: 24, 6: 64}
 
 
@@ -82,7 +82,7 @@ class Buckets:
             return
         for waiting_id in reversed(tuple(bucket.waiting)):
             if self._is_rare(bucket.waiting[waiting_id], bucket):
-                # the most recently seen node is most likely alive; at the front of the bucket, it is checked first
+                # the most recently seen waiting node fills the gap and is checked before the other nodes of the bucket
                 bucket.nodes[waiting_id] = bucket.waiting.pop(waiting_id)
                 bucket.nodes.move_to_end(waiting_id, last=False)
                 return

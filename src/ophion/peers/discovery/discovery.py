@@ -52,17 +52,19 @@ _EXPIRY_S: Final = 60
 _MAX_EXPIRATION: Final = 2**63 - 1
 _RESPONSE_TIMEOUT_S: Final = 0.8
 _PING_BACK_S: Final = 0.5
-"""Delay before a request. Meanwhile the other node can ping this node and get a proof of its endpoint."""
+"""Delay before a request. Meanwhile the other node can ping this node, and the Pong proves this node's endpoint."""
 _MAX_NEIGHBORS: Final = 12
 _MAX_OPEN: Final = 256
-"""Concurrent requests that this node started itself."""
+"""Limit of concurrent requests that this node starts itself."""
 _MAX_RETURNED: Final = 128
-"""Concurrent Pings that answer Pings of unproven nodes. They do not count against `_MAX_OPEN`."""
+"""Limit of concurrent Pings to unproven nodes that pinged this node first. These Pings do not count against
+`_MAX_OPEN`.
+"""
 _MAX_LEARNING: Final = 16
-"""Concurrent record requests to nodes without a reserved slot."""
+"""Limit of concurrent record requests to nodes without a reserved slot."""
 _MAX_SUITABLE: Final = 1024
 _MAX_FAILURES: Final = 5
-"""Consecutive requests without a response before a node is removed."""
+"""Number of consecutive requests without a response after which a node is removed."""
 _FIRST_INTERVALS_S: Final = (2.0, 5.0, 10.0)
 _LOOKUP_INTERVAL_S: Final = 30.0
 _IDLE_INTERVAL_S: Final = 1800.0
@@ -71,14 +73,16 @@ _CHECK_INTERVAL_S: Final = (5.0, 10.0)
 
 Address = tuple[str, int]
 _Key = tuple[bytes, str, Kind]
-"""Node id, IP and type of the expected response. With the IP, because Neighbors may name a wrong address."""
+"""Key of an open request: node id, IP and expected response type. The IP matters, because Neighbors may name a wrong
+address.
+"""
 
 
 class ChainMark(Struct, frozen=True):
     """Reads and writes the `eth` entry of node records, which identifies the chain before a connection."""
 
     entry: Callable[[], bytes | None] = lambda: None
-    """Returns the RLP of the local entry."""
+    """Returns the RLP of this node's `eth` entry."""
     is_ours: Callable[[rlp.Item], bool] = lambda fork_id: True
     """Whether a remote fork identifier is compatible with our chain."""
 
@@ -92,7 +96,7 @@ class DiscoveryContext(Struct, frozen=True):
     wants_more: Callable[[], bool]
     """Whether the peer limit allows more peers."""
     may: Callable[[Enode, Action], bool] = lambda enode, action: True
-    """Whether an action is allowed for a node: subnets, banned ids, permissions."""
+    """Whether subnets, bans and permissions allow an action for a node."""
     is_reserved: Callable[[bytes], bool] = lambda node_id: False
     """Whether a node has a reserved slot: a static peer, a bootnode or a validator."""
     chain: ChainMark = field(default_factory=ChainMark)
@@ -143,12 +147,12 @@ class Discovery:
         self.buckets = Buckets(self._own_id)
         self.set_bootnodes(bootnodes)
         self.received_count: Counter[str] = Counter()
-        """Packets by type; `bad` counts undecodable and expired ones."""
+        """Received packets by type. The type `bad` counts undecodable and expired packets."""
         self.sent_count: Counter[str] = Counter()
         self.asked_count: Counter[str] = Counter()
-        """Requests by type."""
+        """Sent requests by type."""
         self.repeated_count: Counter[str] = Counter()
-        """Requests to a node that did not respond to the previous one of this type."""
+        """Requests that repeat an unanswered request of the same type to the same node."""
         self._silent: dict[_Key, None] = {}
         """Recent requests without a response."""
 
@@ -157,13 +161,13 @@ class Discovery:
         return len(self._open)
 
     def settle(self, tcp_port: int, udp_port: int, host: str | None = None) -> None:
-        """Set the local endpoint and update the record."""
+        """Set the local endpoint and update the local node record."""
         self._tcp_port, self._udp_port = tcp_port, udp_port
         self._host = host or self._host
         self._update_record()
 
     def forget(self, node_id: bytes) -> None:
-        """Remove a node from the table; it is added again when it answers."""
+        """Remove a node from the table. The node is added again when it answers."""
         self.buckets.remove(node_id)
         self._suitable.pop(node_id, None)
         self._failures.pop(node_id, None)
@@ -188,12 +192,13 @@ class Discovery:
     async def _lookup_loop(self) -> None:
         for wait in chain(_FIRST_INTERVALS_S, repeat(None)):
             self._update_record()
-            # ping each bootnode that is not in the table, even if its endpoint proof is valid: it may be online again
+            # ping bootnodes outside the table even while their endpoint proofs are valid, because they may be online
+            # again
             absent = [node for node in self._bootnodes if self.buckets.get(node.node_id) is None]
             await asyncio.gather(*(self.ping(node) for node in absent))
             await self.lookup(self._own_id)
             if wait is None:
-                # a random target fills the other buckets
+                # a lookup of a random target fills buckets that are far from this node's own id
                 await self.lookup(self._random.randbytes(NODE_ID_LENGTH))
             interval = _LOOKUP_INTERVAL_S if self._context.wants_more() else _IDLE_INTERVAL_S
             await asyncio.sleep(interval if wait is None else wait)
@@ -226,16 +231,12 @@ class Discovery:
         request = self._ask_for_pong(enode)
         if request is None:
             return False
-        # the open Ping may be a reply to the node's own Ping; from now on it counts against `_MAX_OPEN`
+        # the open Ping may be an answer to a Ping of the remote node; from now on it counts against `_MAX_OPEN`
         self._returned.leave((enode.node_id, enode.ip, Kind.PONG))
         return await asyncio.shield(request.answer)
 
     def recheck(self) -> None:
-        """Remove nodes that the rules no longer permit.
-
-        Also drops all endpoint proofs, but only if a node was removed: a permissioning contract causes a recheck every
-        block.
-        """
+        """Remove nodes that the rules no longer permit. After a removal, also drop all endpoint proofs."""
         dropped = [enode for enode in self.buckets if not self._context.may(enode, Action.KEEP_IN_TABLE)]
         for enode in dropped:
             self.forget(enode.node_id)
@@ -269,7 +270,7 @@ class Discovery:
         return request.found if has_answered else None
 
     async def request_record(self, enode: Enode) -> Record | None:
-        """Request the record of a node. Returns None without a response: old clients have no records."""
+        """Request the record of a node. Returns None if the node does not respond."""
         if not await self._ensure_bond(enode):
             return None
         request = self._ask(enode, RecordRequest(self._expiry()), Kind.RECORD_RESPONSE)
@@ -285,7 +286,7 @@ class Discovery:
             return
         walk.failed(enode.node_id)
         known = self.buckets.get(enode.node_id)
-        # count failures only at the known address: a Neighbors packet may have named a wrong one
+        # count a failure only at the known address, because a Neighbors packet may contain a wrong address
         if known is not None and (known.ip, known.udp_port) == (enode.ip, enode.udp_port):
             self._failures[enode.node_id] += 1
             if self._failures[enode.node_id] >= _MAX_FAILURES:
@@ -303,9 +304,7 @@ class Discovery:
         return self._proven(enode.node_id, enode.ip) is not None
 
     def _proven(self, node_id: bytes, ip: str) -> Enode | None:
-        """Return the node with a proven endpoint. A node in the table counts as proven even if its proof was
-        evicted.
-        """
+        """Return the node if it has proven this endpoint, otherwise None. A node in the table needs no proof."""
         known = self._bonds.proven(node_id, ip, self._clock.monotonic()) or self.buckets.get(node_id)
         return known if known is not None and known.ip == ip else None
 
@@ -409,8 +408,8 @@ class Discovery:
             self._keep(enode)
 
     def _return_ping(self, enode: Enode) -> None:
-        """Ping an unproven node that has pinged us. If too many Pings are open, drop a Ping to the IP that has
-        the most of them.
+        """Ping an unproven node that has pinged us. If too many Pings are open, drop a Ping to the IP with the most
+        open Pings.
         """
         key = (enode.node_id, enode.ip, Kind.PONG)
         if key in self._open or self._ask_for_pong(enode) is None:
@@ -481,7 +480,7 @@ class Discovery:
     def _learn_about(self, enode: Enode) -> None:
         """Start a task that requests the record of a newly proven node and offers the node.
 
-        Nodes with a reserved slot do not count against the limit, so that unknown nodes cannot keep them out.
+        The limit of concurrent record requests does not apply to nodes with a reserved slot.
         """
         is_reserved = self._context.is_reserved(enode.node_id)
         learning = self._learning_reserved if is_reserved else self._learning
@@ -492,7 +491,7 @@ class Discovery:
 
     async def _learn(self, enode: Enode, learning: set[bytes]) -> None:
         try:
-            # let the node finish its own requests first
+            # wait, so that the remote node can finish its own requests first
             await asyncio.sleep(_PING_BACK_S)
             record = await self.request_record(enode)
             if record is not None and record.chain is not None and not self._context.chain.is_ours(record.chain):

@@ -15,9 +15,7 @@ _MOST: Final = 4096
 
 
 class EndpointProofs:
-    """Endpoint proofs by node id and IP. Bounded: evicts the oldest proof, and the node must prove its endpoint
-    again.
-    """
+    """Endpoint proofs by node id and IP. Above the limit, evicts the oldest proof."""
 
     __slots__ = ("_proven", "_seen")
 

@@ -14,7 +14,7 @@ from ophion.primitives.enode import Enode
 
 AT_A_TIME: Final = 3
 MAX_ASKED: Final = 64
-"""Limit of nodes asked in one lookup. A lookup among a thousand honest nodes asks half as many."""
+"""Limit of nodes asked in one lookup. A lookup among a thousand honest nodes asks half of this number."""
 
 
 class Lookup:

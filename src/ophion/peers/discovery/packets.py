@@ -20,11 +20,11 @@ VERSION: Final = 4
 _HASH_LENGTH: Final = 32
 _MAX_NUMBER_BYTES: Final = 8
 _MAX_ITEMS: Final = 256
-"""Limit of RLP items in a packet, at all levels. 16 neighbours have 81 items, and later versions may append some."""
+"""Limit of RLP items in a packet, at all levels. A packet with 16 neighbours has 81 items."""
 
 
 class Kind(IntEnum):
-    """Packet type byte."""
+    """Type byte of a discovery packet."""
 
     PING = 1
     PONG = 2
@@ -38,13 +38,13 @@ class Endpoint(Struct, frozen=True):
     """Address and ports that a node claims."""
 
     ip: str
-    """Canonical text; empty if omitted."""
+    """IP address in canonical form; empty if omitted."""
     udp_port: int
     tcp_port: int
 
 
 class Ping(Struct, frozen=True):
-    """Liveness check."""
+    """A discovery packet that checks whether a node is alive."""
 
     sender: Endpoint
     receiver: Endpoint

@@ -37,7 +37,7 @@ class Record(Struct, frozen=True):
     node_id: bytes
     seq: int
     pairs: Mapping[bytes, bytes]
-    """Values are RLP-encoded."""
+    """Keys of the record, with RLP-encoded values."""
 
     @classmethod
     def read(cls, encoded: bytes) -> Record:
@@ -79,11 +79,11 @@ class LocalRecord:
 
     @property
     def text(self) -> str:
-        """Text form, `enr:…`."""
+        """The record as text that begins with `enr:`."""
         return _PREFIX + base64.urlsafe_b64encode(self.encoded).rstrip(b"=").decode()
 
     def update(self, ip: str, tcp_port: int, udp_port: int, chain: bytes | None) -> None:
-        """Set the contents; `chain` is the RLP of the `eth` entry."""
+        """Set the contents of the record. `chain` is the RLP of the `eth` entry."""
         address = ipaddress.ip_address(ip)
         pairs = {b"tcp": rlp.encode_int(tcp_port), b"udp": rlp.encode_int(udp_port)}
         if not address.is_unspecified:
@@ -105,7 +105,7 @@ class LocalRecord:
             encoded = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
             record = Record.read(encoded)
         except (OSError, ValueError, binascii.Error, WireError):
-            return  # no usable file: the next number comes from the clock
+            return  # without a readable record file, the next sequence number comes from the clock
         if record.node_id == self._key.public_key:
             self.encoded, self.seq = encoded, record.seq
             self._pairs = {name: value for name, value in record.pairs.items() if name not in _IDENTITY}

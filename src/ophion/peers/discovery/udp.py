@@ -1,8 +1,8 @@
 """The UDP socket of discovery, with a bounded receive queue and rate limits per source.
 
 Verifying and answering a packet costs up to half a millisecond of signatures. So each pair of IP and port (one node)
-has a rate limit, and each IP, which many nodes may share, has another. Responses have limits of their own: a flood of
-requests cannot suppress the responses to our own requests, even from the same address.
+has a rate limit, and each IP, which many nodes may share, has another rate limit. Responses have limits of their own: a
+flood of requests cannot suppress the responses to our own requests, even from the same address.
 
 Source addresses can be forged, so a flood may come from any number of addresses. Packets from the addresses of known
 nodes have a queue of their own.
@@ -25,7 +25,7 @@ from ophion.runtime.clock import Clock
 log = logging.getLogger(__name__)
 
 MAX_WAITING: Final = 512
-"""Waiting packets of unknown addresses, and again of known ones."""
+"""Limit of queued packets from unknown addresses. The queue for known addresses has the same limit."""
 MAX_PER_SOURCE: Final = 64
 PORT_BURST: Final = 50
 _PORT_PER_S: Final = 15
@@ -48,7 +48,9 @@ class UdpSocket(asyncio.DatagramProtocol):
         receive: Callable[[bytes, str, int], None],
         is_known: Callable[[str], bool] = lambda ip: False,
     ) -> None:
-        """`is_known` returns whether an IP belongs to a static node, a bootnode or a connected member."""
+        """Create the UDP socket. `is_known` returns whether an IP belongs to a static node, a bootnode or a connected
+        network member.
+        """
         self._scheduler = scheduler
         self._clock = clock
         self._receive = receive
@@ -86,7 +88,7 @@ class UdpSocket(asyncio.DatagramProtocol):
             try:
                 self._transport.sendto(data, address)
             except (OSError, ValueError) as error:
-                # no route, or the wrong address family
+                # the host has no route to the address, or the address has the wrong family
                 log.debug("cannot send packet address=%s error=%s", address, error)
 
     def close(self) -> None:
@@ -99,7 +101,7 @@ class UdpSocket(asyncio.DatagramProtocol):
     def _allows(self, ip: str, port: int, data: bytes) -> bool:
         is_response = len(data) > _KIND_OFFSET and data[_KIND_OFFSET] in _RESPONSES
         now = self._clock.monotonic()
-        # check the port first: packets above the limit of one port must not use up the limit of the IP
+        # take from the port's limit first, because packets above this limit must not use up the limit of the IP address
         return self._rate_limit((ip, port, is_response), PORT_BURST, _PORT_PER_S).take(1, now) and self._rate_limit(
             (ip, None, is_response), ADDRESS_BURST, ADDRESS_PER_S
         ).take(1, now)

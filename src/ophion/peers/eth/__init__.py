@@ -13,6 +13,6 @@
     held_blocks          limits of received blocks that are not imported yet
     transaction_gossip   announces transactions; transaction_fetcher, transaction_intake: receive those of peers
 
-Messages are dispatched in order on the event loop. Long work, such as decoding large messages, runs in the lane
-`peers`. The number and the size of a peer's messages in progress are bounded.
+Messages are dispatched in order on the event loop. Long work, such as decoding large messages, runs in the lane `peers`
+(worker threads). The number and the size of a peer's messages in progress are bounded.
 """

@@ -1,7 +1,8 @@
 """Fetches blocks that peers announce by hash (networking.md 3.9).
 
 The fetcher waits half a second, because most blocks also arrive as NewBlock. Then it requests the header and the body
-from one announcing peer after another, members first. It requests a missing parent at once.
+from one announcing peer after another, network members (validators, static and permitted nodes) first. It requests a
+missing parent at once.
 
 Announcements and fetches are bounded per peer. A fetch runs as a task of the peer's connection, so a peer that
 announces blocks and does not deliver them delays only its own announcements.
@@ -27,9 +28,9 @@ from ophion.primitives.types import Hash32
 
 WAIT_S: Final = 0.5
 MAX_TRACKED: Final = 256
-"""Tracked announcements per peer."""
+"""Limit of tracked announcements per peer."""
 MAX_PASSED_OVER: Final = 1024
-"""Announcements over `MAX_TRACKED` before the peer is disconnected. Each announcement costs a database lookup."""
+"""Limit of announcements above `MAX_TRACKED` before the peer is disconnected. Each of them costs a database lookup."""
 MAX_FETCHES: Final = 3
 """Limit of concurrent fetches per peer. A peer has five request slots; two stay free for other requests."""
 _MAX_ANNOUNCERS: Final = 8
@@ -47,7 +48,7 @@ class _PendingBlock(Struct):
 
 
 class _Announcer(Struct):
-    """The announcements of one peer."""
+    """The block announcements of one peer."""
 
     tracked: int = 0
     passed_over: int = 0
@@ -66,8 +67,8 @@ class BlockFetcher:
         is_coming: Callable[[Hash32], bool],
         is_member: Callable[[EthPeer], bool],
     ) -> None:
-        """`is_here` returns whether a block needs no fetch. `is_coming` returns whether a copy of the block is being
-        verified or imported.
+        """Create the block fetcher. `is_here` returns whether a block needs no fetch. `is_coming` returns whether a
+        copy of the block is being verified or imported.
         """
         self._deliver = deliver
         self._is_here = is_here
@@ -104,7 +105,8 @@ class BlockFetcher:
         pending.announcers.insert(0 if is_member else len(pending.announcers), peer)
         announcer.tracked += 1
         if is_member and pending.timer is None and not any(map(self._is_member, pending.asked)):
-            self._ask_next(hash)  # the asked peers are unknown and may never respond
+            # a member peer announces the block: ask it too, because the unknown peers asked so far may never respond
+            self._ask_next(hash)
 
     def came(self, hash: Hash32) -> None:
         """Stop tracking a block, because it has arrived or no peer is left to ask."""
@@ -143,12 +145,15 @@ class BlockFetcher:
         if self._is_here(hash):
             self.came(hash)
         elif self._is_coming(hash):
-            self._arm(hash, pending, WAIT_S)  # a copy is being verified, and may be invalid: check again later
+            # a copy of the block is being verified and may be invalid, so check again later
+            self._arm(hash, pending, WAIT_S)
         else:
             self._ask_next(hash)
 
     def _ask_next(self, hash: Hash32) -> None:
-        """Fetch from the first announcer with a free fetch slot. If all are busy, queue the block at each of them."""
+        """Fetch from the first announcer with a free fetch slot. If all announcers are busy, queue the block at each of
+        them.
+        """
         pending = self._pending[hash]
         for peer in pending.announcers:
             announcer = self._announcers[peer]
@@ -172,7 +177,7 @@ class BlockFetcher:
             if block is not None and hash in self._pending:
                 self.came(hash)
                 self._deliver(peer, block)
-        except GeneratorExit:  # the event loop has ended: start no other fetch
+        except GeneratorExit:  # the event loop has ended, so start no further fetch
             raise
         except BaseException:
             self._ended(peer, hash)

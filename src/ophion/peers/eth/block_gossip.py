@@ -54,11 +54,11 @@ from ophion.runtime.clock import Clock
 log = logging.getLogger(__name__)
 
 OLDEST: Final = 10
-"""Accepted distance below the head, in blocks."""
+"""Maximum distance of an accepted block below the head, in blocks."""
 NEWEST: Final = 30
-"""Accepted distance above the head, in blocks."""
+"""Maximum distance of an accepted block above the head, in blocks."""
 _MAX_FULL_RECIPIENTS: Final = 25
-"""With more peers than this, only a random sample gets a block in full."""
+"""Maximum number of peers that all get a block in full. With more peers, only a random sample gets it."""
 _MAX_LEAD_S: Final = 30.0
 """Seconds that a timestamp may be in the future. Blocks further in the future are dropped."""
 _DIFFICULTY_BITS: Final = 80
@@ -79,8 +79,8 @@ class BlockGossip:
         random: Random,
         is_member: Callable[[EthPeer], bool],
     ) -> None:
-        """`is_member` returns whether a peer is a validator, a static node or a permitted node. Members have quotas of
-        their own.
+        """Create the block gossip. `is_member` returns whether a peer is a validator, a static node or a permitted
+        node. Members have quotas of their own.
         """
         self.sent = 0
         """Blocks sent in full, for metrics."""
@@ -94,13 +94,13 @@ class BlockGossip:
         self._clock = clock
         self._random = random
         self._is_final = chain.engine.finality is Finality.IMMEDIATE
-        # after the merge, nodes disconnect peers that announce blocks: only the consensus layer announces them
+        # a network with a merge announces no blocks, because merged nodes disconnect peers that announce blocks
         self._is_open = chain.spec.terminal_total_difficulty is None
         self._held = HeldBlocks(is_member)
         self._orphans: dict[Hash32, list[ChainBlock]] = {}
-        """Held blocks by the missing parent."""
+        """Held blocks, by the hash of their missing parent."""
         self._foreign = RecentHashes(_FOREIGN)
-        """Blocks from peers. They are not announced as own blocks."""
+        """Hashes of blocks from peers. This node does not announce them as own blocks."""
         self.refused: Callable[[Sequence[Header]], None] = lambda headers: None
         """Called for announced headers that do not follow the rules of this node."""
         self._fetcher = BlockFetcher(self._fetched, self._is_settled, self._held.__contains__, is_member)
@@ -108,7 +108,7 @@ class BlockGossip:
     # --- announcements of peers -----------------------------------------------------------------
 
     def received(self, peer: EthPeer, payload: bytes) -> None:
-        """Handle NewBlock: a block in full."""
+        """Handle a NewBlock message, which has a block in full."""
         if not self._is_open:
             return
         encoded, total_difficulty = decode_new_block(payload)
@@ -117,25 +117,25 @@ class BlockGossip:
         peer.known_blocks.add(header.hash)
         weight = total_difficulty if peer.version.has_total_difficulty else None
         if block.number > 0:
-            # the peer may not have imported the block yet, but it has the parent
+            # a peer that sends a block has imported the parent, but possibly not yet the block itself
             before = None if weight is None else weight - block.difficulty
             peer.raise_head(PeerHead(block.parent_hash, before, block.number - 1))
         if not self._is_near(block.number) or self._is_settled(header.hash):
             return
         if header.hash in self._held:
-            # the copy in progress may have a wrong body; then the fetcher asks this peer
+            # another copy of the block is being verified; if the body of that copy is wrong, the fetcher asks this peer
             self._fetcher.want(header.hash, block.number, peer)
             return
         if self._held.add(peer, header.hash, encoded.size):
             if self._tasks.spawn(self._take_full(peer, encoded, header), peer):
                 return
             self._held.remove(header.hash)
-        # the peer does not send a dropped block again, so synchronisation must fetch it
+        # the peer does not send this block again, so synchronisation must fetch the dropped block
         self.dropped += 1
         peer.raise_head(PeerHead(header.hash, weight, block.number))
 
     def announced(self, peer: EthPeer, payload: bytes) -> None:
-        """Handle NewBlockHashes."""
+        """Handle a NewBlockHashes message."""
         if not self._is_open:
             return
         for hash, number in decode_new_hashes(payload):
@@ -171,14 +171,15 @@ class BlockGossip:
     def joined(self, peer: EthPeer) -> None:
         """Announce the head to a new peer if the head has changed since this node sent its Status.
 
-        Otherwise two Clique signers that seal the same height while they connect would wait for each other forever.
+        Without this announcement, two Clique signers that seal the same height while they connect would wait for each
+        other forever.
         """
         head = self._chain.head
         if self._is_open and head.hash not in peer.known_blocks:
             self._send_hash(peer, head, encode_new_hashes([(head.hash, head.number)]))
 
     def left(self, peer: EthPeer) -> None:
-        """Drop a peer's blocks that wait for a parent. Blocks being imported continue."""
+        """Drop a peer's blocks that wait for a parent. Blocks whose import has started are not dropped."""
         self._fetcher.left(peer)
         for parent, waiting in tuple(self._orphans.items()):
             for block in tuple(waiting):
@@ -194,14 +195,14 @@ class BlockGossip:
     async def _take_full(self, peer: EthPeer, encoded: EncodedBlock, header: HashedHeader) -> None:
         self._fetcher.came(header.hash)
         parent = self._chain.header(header.parent_hash)
-        # verify the seal before the body: an unknown peer can invent a body, but not a seal
+        # verify the seal before the body, because an unknown peer can invent a body but not a seal
         if parent is not None and not await self._is_good(peer, header, parent):
             self._held.remove(header.hash)
             return
         try:
             block = await self._lane.run(peer.peer, lambda: self._decoded(encoded))
         except OphionError as error:
-            # only this body is wrong: another peer may send the right one
+            # the header is valid and only the body is wrong, so another peer may send the right body
             log.warning("announced block ignored peer=%r block=%s error=%s", peer, header, error)
             self._held.remove(header.hash)
             return
@@ -225,7 +226,8 @@ class BlockGossip:
         header = block.header
         parent = self._chain.header(header.parent_hash)
         if parent is None and not peer.peer.is_open:
-            self._held.remove(header.hash)  # the peer has left, and `left` has already run, so remove the orphan here
+            # the peer has disconnected and `left` has already run, so remove the block here
+            self._held.remove(header.hash)
             return
         if parent is None:
             self._orphans.setdefault(header.parent_hash, []).append(block)
@@ -267,7 +269,7 @@ class BlockGossip:
         try:
             imported = await self._importer.import_block(block)
         except (InvalidBlock, UnknownParent) as error:
-            # not the peer's fault: peers verify only the header before they relay
+            # do not blame the peer, because peers relay a block after verifying only its header
             log.warning("announced block not imported block=%s error=%s", header, error)
             return
         if imported.outcome is not Outcome.KNOWN:

@@ -1,7 +1,8 @@
 """`DetachedTasks`: tasks that outlive the connection that started them, with a quota per peer.
 
 For example, the import of a block continues when its sender disconnects. Unknown peers also share a common quota.
-Members have quotas of their own, so unknown peers cannot use up the capacity for members.
+Validators, static nodes and permitted nodes have quotas of their own, so unknown peers cannot use up the capacity for
+members.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class DetachedTasks(Generic[Owner]):
                     for task in tuple(self._running):
                         task.cancel()
         except BaseExceptionGroup as failures:
-            # raise only the first: several tasks may fail for one reason, for example a full disk
+            # raise only the first error, because several tasks may fail for the same reason, for example a full disk
             raise failures.exceptions[0] from None
 
     def spawn(self, work: Coroutine[Any, Any, None], owner: Owner | None = None) -> bool:

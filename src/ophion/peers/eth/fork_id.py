@@ -20,7 +20,7 @@ from ophion.primitives.types import Hash32
 _HASH_LENGTH: Final = 4
 _NUMBER_LENGTH: Final = 8
 _FIRST_TIME: Final = 1_438_269_973
-"""Mainnet genesis time. A fork value above it is a timestamp, a value below it a block number."""
+"""Mainnet genesis time. A fork value above this time is a timestamp; a lower value is a block number."""
 
 
 class ForkId(Struct, frozen=True):
@@ -29,7 +29,7 @@ class ForkId(Struct, frozen=True):
     hash: bytes
     """Four bytes: CRC-32 of the genesis hash and the passed forks."""
     next: int
-    """Block number or timestamp of the next known fork; 0 for none."""
+    """Block number or timestamp of the next known fork; 0 if no fork follows."""
 
     def items(self) -> tuple[bytes, int]:
         """The fields as a tuple that `rlp.encode` accepts."""
@@ -61,12 +61,13 @@ class ForkIds:
             checksum = zlib.crc32(fork.to_bytes(_NUMBER_LENGTH, "big"), checksum)
             sums.append(checksum)
         self._sums = tuple(value.to_bytes(_HASH_LENGTH, "big") for value in sums)
-        """The hash by the number of passed forks."""
+        """Fork hashes, by the number of passed forks."""
 
     @classmethod
     def of(cls, spec: ChainSpec, genesis: Hash32, genesis_time: int) -> ForkIds:
         """The fork identifiers of a chain specification."""
-        # only Ophion moves from Clique to QBFT, so it can announce that block; Besu leaves out IBFT 2.0 to QBFT
+        # Announce the fork from Clique to QBFT, which only Ophion has, but not the fork from IBFT 2.0, which Besu does
+        # not announce.
         migration = (spec.migration_block or 0,) if spec.migrates_from_clique else ()
         return cls(genesis, genesis_time, (*spec.fork_blocks, *migration), spec.fork_times)
 
@@ -92,9 +93,9 @@ class ForkIds:
         return f"its fork hash 0x{remote.hash.hex()} does not match this network"
 
     def first_unknown(self, remote: ForkId, number: int, timestamp: int) -> int | None:
-        """Return the first block of remote rules that this network does not have. None if there is no such block.
+        """Return the block of the first remote fork that this network does not have, or None without such a fork.
 
-        0: the remote node is past it. Forks at a time are left out, because their block is unknown.
+        Returns 0 if the remote head is past that fork. Ignores forks at a timestamp, because their block is unknown.
         """
         if remote.hash not in self._sums:
             return 0

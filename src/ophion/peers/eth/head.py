@@ -12,6 +12,6 @@ class PeerHead(Struct, frozen=True):
 
     hash: Hash32
     total_difficulty: int | None
-    """Total difficulty including this block. None where the protocol does not send it."""
+    """Total difficulty including this block. None if the eth version does not send the total difficulty."""
     height: int | None
     """Block number. None until this node has seen the header."""

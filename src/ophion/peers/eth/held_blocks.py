@@ -14,7 +14,9 @@ MAX_HELD: Final = 64
 """Limit of held blocks per peer. Held blocks wait for their parent, their timestamp or the import of other blocks."""
 MAX_HELD_BYTES: Final = 16 * 1024 * 1024
 MAX_UNKNOWN_BYTES: Final = 32 * 1024 * 1024
-"""Limit of held bytes of all unknown peers together. Blocks from members do not count."""
+"""Limit of held bytes of all unknown peers together. Blocks from validators, static nodes and permitted nodes do not
+count.
+"""
 
 
 class _Block(Struct, frozen=True):
@@ -78,7 +80,8 @@ class HeldBlocks:
             quota.blocks -= 1
             quota.size -= block.size
             if not quota.blocks:
-                del self._quotas[block.peer]  # the peer may have left before the block arrived
+                # delete the empty quota, because a block may arrive after `left` has run for its peer
+                del self._quotas[block.peer]
 
     def left(self, peer: EthPeer) -> None:
         """Forget the quota of a peer that has left."""

@@ -1,6 +1,7 @@
 """A bounded set of recent hashes, in two generations.
 
-When the younger generation is full, the set drops the older generation, and the younger one becomes the older one.
+When the younger generation is full, the set drops the older generation, and the younger generation becomes the older
+generation.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ class RecentHashes:
             self._older, self._younger = self._younger, set()
 
     def update(self, hashes: Iterable[Hash32]) -> None:
-        """Add several hashes."""
+        """Add several hashes to the set."""
         for hash in hashes:
             self.add(hash)
 
     def discard(self, hash: Hash32) -> None:
-        """Remove a hash."""
+        """Remove a hash from the set."""
         self._younger.discard(hash)
         self._older.discard(hash)
 
     def clear(self) -> None:
-        """Remove all hashes."""
+        """Remove all hashes from the set."""
         self._younger.clear()
         self._older.clear()

@@ -59,7 +59,7 @@ class Code(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name in the specification, logs and metrics."""
+        """Name of the message in the specification, logs and metrics."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
@@ -81,11 +81,13 @@ MAX_BYTES: Final = {
     Code.RECEIPTS: KIB,
     Code.BLOCK_RANGE_UPDATE: KIB,
 }
-"""Size limits in bytes. Low for `NODE_DATA` and `RECEIPTS`, which this node never requests."""
+"""Size limits in bytes, by message code. The limits of `NODE_DATA` and `RECEIPTS` are low, because this node never
+requests them.
+"""
 MAX_ANNOUNCED_BLOCKS: Final = 1536
-"""Hashes in one NewBlockHashes."""
+"""Limit of hashes in one NewBlockHashes."""
 _MAX_ANNOUNCED_TRANSACTIONS: Final = 6144
-"""Hashes in one NewPooledTransactionHashes. Other clients send up to 4096."""
+"""Limit of hashes in one NewPooledTransactionHashes. Other clients send up to 4096."""
 _MAX_FIELDS: Final = 32
 """Limit of RLP items in a message without lists. Includes fields that later versions may append."""
 _GAS_PER_BYTE: Final = 4
@@ -179,7 +181,7 @@ class TransactionHashes(Struct, frozen=True):
 
     types: bytes
     sizes: Sequence[int]
-    """0 where the announcement has no sizes (eth/66)."""
+    """Announced sizes in bytes. In eth/66, which announces no sizes, all are 0."""
     hashes: list[Hash32]
 
     def encode(self) -> bytes:

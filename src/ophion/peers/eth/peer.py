@@ -40,14 +40,14 @@ from ophion.primitives.types import ZERO_HASH, Hash32
 
 STATUS_S: Final = 5.0
 MAX_TIMEOUTS: Final = 5
-"""Consecutive request timeouts before the peer is disconnected."""
+"""Number of consecutive request timeouts after which the peer is disconnected."""
 MAX_USELESS: Final = 5
-"""Useless responses within `_USELESS_S` seconds before the peer is disconnected."""
+"""Limit of useless responses within `_USELESS_S` seconds before the peer is disconnected."""
 _USELESS_S: Final = 60.0
 _KNOWN_BLOCKS: Final = 1024
 _KNOWN_TRANSACTIONS: Final = 32_768
 _SMALL: Final = 4096
-"""Responses below this size in bytes are decoded on the event loop, larger ones in a lane."""
+"""Responses below this size in bytes are decoded on the event loop, larger responses in a worker thread."""
 _HEAD_ATTEMPTS: Final = 2
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class Host(Protocol):
 
     @property
     def lane(self) -> PeerLane[Peer]:
-        """The lane that decodes responses."""
+        """The lane (worker threads) that decodes responses."""
 
     @property
     def max_block_bytes(self) -> int:
@@ -75,21 +75,21 @@ class Host(Protocol):
         """Explain why a peer with this Status is incompatible. Returns None when it is compatible."""
 
     def note_rules(self, peer: EthPeer, status: Status) -> None:
-        """Remember the rules that a peer announces and that this node does not know."""
+        """Remember the fork rules that a peer announces and this node does not know."""
 
     def refused(self, headers: Sequence[Header]) -> None:
-        """Look at headers that do not follow the rules of this node. May run in any thread."""
+        """Check whether refused headers prove that the network has moved to QBFT. May run in any thread."""
 
     def became_ready(self, peer: EthPeer) -> None: ...
 
     def raised(self, peer: EthPeer) -> None:
-        """Called when the known head or height of the peer has risen."""
+        """Called when the known head or the estimated height of the peer has risen."""
 
     def left(self, peer: EthPeer) -> None: ...
 
 
 class EthPeer:
-    """A peer that speaks eth."""
+    """A peer that speaks the eth protocol."""
 
     def __init__(
         self, peer: Peer, version: EthVersion, host: Host, requests: RequestHandler, handlers: Mapping[Code, Handler]
@@ -132,7 +132,7 @@ class EthPeer:
     # --- Attached -------------------------------------------------------------------------------
 
     def received(self, code: int, payload: bytes) -> None:
-        """Check and dispatch one message."""
+        """Check one received message and pass it to its handler."""
         if code not in self.version.codes:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"eth/{self.version.number} has no message {code:#04x}")
         kind = Code(code)
@@ -245,14 +245,16 @@ class EthPeer:
     # --- requests -------------------------------------------------------------------------------
 
     async def headers(self, request: GetHeaders) -> list[HashedHeader]:
-        """Request headers. Returns them validated and in order; the list may be short or empty."""
+        """Request headers. Returns the validated headers in order; the list may be short or empty."""
         engine, refused = self._host.chain.engine, self._host.refused
         return await self._exchange(
             Code.GET_BLOCK_HEADERS, request.encode, lambda body: read_headers(body, request, engine, refused)
         )
 
     async def bodies(self, headers: Sequence[HashedHeader]) -> list[SizedBody]:
-        """Request bodies. Returns them in order, with recovered senders; the list may be shorter than the request."""
+        """Request bodies. Returns the bodies in order, with recovered senders; the list may be shorter than the
+        request.
+        """
         hashes = [header.hash for header in headers]
         return await self._exchange(
             Code.GET_BLOCK_BODIES,
@@ -277,7 +279,7 @@ class EthPeer:
         try:
             value = read(body) if len(body) <= _SMALL else await self._host.lane.run(self.peer, lambda: read(body))
         except (DecodeError, NativeError, PeerMisbehaved) as error:
-            # the caller may not be a task of this connection, so disconnect here
+            # disconnect here, because the caller may be a task of another connection
             self.peer.disconnect(DisconnectReason.BREACH, f"{ANSWERS[code].label}: {error}")
             raise RequestFailed(code.label, str(error)) from error
         self._timeouts = 0
@@ -285,7 +287,7 @@ class EthPeer:
         return value
 
     def useless(self, why: str) -> None:
-        """Count a response that is useless but breaks no rule. Disconnects the peer after too many of them."""
+        """Count a response that is useless but breaks no rule. Disconnects the peer after too many such responses."""
         self.peer.blame()
         now = asyncio.get_running_loop().time()
         self._useless.append(now)

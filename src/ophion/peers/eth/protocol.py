@@ -63,14 +63,14 @@ class EthProtocol:
     ) -> None:
         self.chain = chain
         self.lane = PeerLane(lanes.peers, self.is_member_node)
-        """Reads and decoding for peers, members first."""
+        """Worker threads for database reads and decoding on behalf of peers. Jobs of network members run first."""
         self.peers = EthPeers()
         self.network_id = network_id
         self.versions = offered(chain.engine.finality is Finality.IMMEDIATE)
         self.capabilities: Sequence[Capability] = tuple(version.capability for version in self.versions)
         self.fork_ids = ForkIds.of(chain.spec, chain.genesis.hash, chain.genesis.timestamp)
         self.announced_rules: dict[Address, int] = {}
-        """First block of the rules that a peer announced and that this node does not know, by the peer's address."""
+        """By block producer: first block of the fork rules that it announced and this node does not know."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self.is_accepting: Callable[[], bool] = lambda: True
         """Whether to process transactions of peers. Set by the synchroniser."""
@@ -80,7 +80,7 @@ class EthProtocol:
         self.blocks = BlockGossip(chain, importer, self.peers, self._tasks, self.lane, clock, random, self.is_member)
         self.blocks.refused = self.refused
         self.makers = BlockProducers(chain)
-        """Producers of the next blocks."""
+        """Addresses of the producers of the next blocks."""
         self.transactions = TransactionGossip(
             pool, self.peers, self.makers, self.lane, random, lambda: self.is_accepting(), self.is_member
         )
@@ -134,7 +134,7 @@ class EthProtocol:
         return self.is_member_node(peer.peer)
 
     def is_member_node(self, peer: Peer) -> bool:
-        """Whether a peer of any sub-protocol is a member, in the sense of `is_member`."""
+        """Whether a peer is a member: a block producer, a static node or a permitted node."""
         return peer.is_static or peer.is_permitted or peer.validator_address in self.makers
 
     def status(self, version: EthVersion) -> Status:
@@ -162,7 +162,9 @@ class EthProtocol:
         return self.fork_ids.problem(status.fork_id, head.number, head.timestamp)
 
     def note_rules(self, peer: EthPeer, status: Status) -> None:
-        """Remember which members announce rules that this node does not know. Called before the status is checked."""
+        """Remember the block producers that announce fork rules which this node does not know. Called before the Status
+        is checked.
+        """
         address = peer.peer.address
         if status.genesis != self.chain.genesis.hash or status.network_id != self.network_id:
             return
@@ -178,7 +180,7 @@ class EthProtocol:
             self._check_announced(head)
 
     def _check_announced(self, head: HashedHeader) -> None:
-        """Stop the node if enough members announce rules for the next block that it does not know."""
+        """Stop the node if enough block producers announce rules for the next block that this node does not know."""
         if self.announced_rules:
             members = self.chain.engine.members(head, self.chain)
             error = unknown_rules(self.announced_rules.items(), members, head.number + 1)

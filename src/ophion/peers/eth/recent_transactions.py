@@ -13,11 +13,11 @@ from ophion.peers.eth.known_hashes import RecentHashes
 from ophion.primitives.types import Hash32
 
 AGAIN_S: Final = 60.0
-"""Seconds after which a rejected transaction is accepted again."""
+"""Seconds after which a transaction that the pool rejected may enter the pool again."""
 PASSING: Final = frozenset(
     {"base-fee", "gas-limit", "gas-price-too-low", "not-authorized", "syncing", "underpriced", "upfront-cost"}
 )
-"""Temporary reasons for a rejection."""
+"""Reasons for a rejection that may no longer apply later."""
 
 
 class RecentTransactions:

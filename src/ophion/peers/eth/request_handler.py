@@ -1,7 +1,7 @@
 """The request queue of one peer.
 
-Reads run in a lane, one at a time per peer, so a peer that floods requests delays only its own responses. After the
-deadline, an empty response is sent, because other clients treat a late response as unsolicited.
+Reads run in a worker thread, one at a time per peer, so a peer that floods requests delays only its own responses.
+After the deadline, an empty response is sent, because other clients treat a late response as unsolicited.
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ from ophion.primitives import rlp
 log = logging.getLogger(__name__)
 
 ANSWER_S: Final = 4.0
-"""Response deadline in seconds. Other clients time out after 5 s."""
+"""Deadline for a response of this node, in seconds. Other clients time out after 5 s."""
 MAX_WAITING: Final = 64
-"""Queued requests per peer. Other clients have at most five open."""
+"""Limit of queued requests per peer. Other clients have at most five open requests."""
 MAX_UNREAD_BYTES: Final = 2 * 1024 * 1024
-"""Queued bytes above which the next response waits until the peer has read some. A response has up to 2 MiB, so a slow
-reader makes this node hold twice as much at most."""
+"""Number of unsent bytes above which the next response waits until the peer has read some bytes."""
 _LOOK_S: Final = 0.01
 _FEW_HEADERS: Final = 4
-"""Up to this many headers are read on the event loop, because a thread switch costs more."""
+"""Maximum number of headers that are read on the event loop, because a thread switch costs more."""
 
 
 class _Request(Struct, frozen=True):
@@ -61,12 +60,12 @@ class RequestHandler:
         """Respond to a request at once, or queue it."""
         request_id, body = decode_get(payload, code)
         if code is Code.GET_POOLED_TRANSACTIONS:
-            # read here, because the event loop owns the pool
+            # answer here and not in a worker thread, because the event loop owns the transaction pool
             hashes = [] if self._peer.waiting_bytes > MAX_UNREAD_BYTES else list_of_hashes(body, code.label)
             self._send(code, request_id, self._answers.pooled(hashes))
             return
         if code is Code.GET_NODE_DATA:
-            # always empty, because this node does not store trie nodes by hash
+            # this node does not store trie nodes by hash, so its response is always empty
             self._send(code, request_id, rlp.EMPTY_LIST)
             return
         read, is_short = self._reader(code, body)
@@ -101,7 +100,7 @@ class RequestHandler:
 
     async def _answer(self, request: _Request) -> bytes:
         now = asyncio.get_running_loop().time
-        while self._peer.waiting_bytes > MAX_UNREAD_BYTES and now() < request.due:  # noqa: ASYNC110  # many readers
+        while self._peer.waiting_bytes > MAX_UNREAD_BYTES and now() < request.due:  # noqa: ASYNC110  # the peer gives no event
             await asyncio.sleep(_LOOK_S)
         left_s = request.due - now()
         if left_s <= 0:

@@ -59,7 +59,7 @@ class Requests:
         """Callers that wait for a free request slot."""
 
     def __len__(self) -> int:
-        """Number of open requests."""
+        """Number of open requests to the peer."""
         return len(self._open)
 
     async def ask(self, code: Code, encode: Callable[[int], bytes]) -> bytes:
@@ -111,7 +111,7 @@ class Requests:
             if not found.waiter.done():
                 found.waiter.set_exception(RequestFailed(found.answer.label, "the peer has disconnected"))
         self._open.clear()
-        # break the reference cycle with the peer, so that both are freed at once
+        # break the reference cycle with the peer, so that Python frees the peer at once
         self._send = _send_to_closed_peer
 
     def _expect_late(self, request_id: int, answer: Code) -> None:

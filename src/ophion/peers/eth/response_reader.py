@@ -1,8 +1,8 @@
 """Responses to requests for headers, bodies, receipts and pooled transactions (networking.md 3.8).
 
-The functions only read the database and run in a lane. The number of items in a response is bounded, and so is its size
-(about 2 MiB). Bodies and receipts stop at the first missing block, because the requester matches them with its list by
-position.
+The functions only read the database and run in a worker thread. The number of items in a response is bounded, and so is
+its size (about 2 MiB). Bodies and receipts stop at the first missing block, because the requester matches the items of
+a response with its request by position.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ResponseReader:
         while True:
             head = self._store.head()
             found = _bounded(self._headers(request, 0 if head is None else head[1]), min(request.limit, MAX_HEADERS))
-            # otherwise a reorganisation has happened and the headers may not be linked: read them again
+            # if a reorganisation replaced the head during the read, the headers may not be linked: read them again
             if head is None or self._store.canonical_hash(head[1]) == head[0]:
                 return found
 

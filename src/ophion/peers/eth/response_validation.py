@@ -1,6 +1,7 @@
-"""Decodes responses and checks them against their requests. The functions run in a lane.
+"""Decodes responses and checks them against their requests. The functions run in a worker thread.
 
-They raise `PeerMisbehaved` for responses that no honest node sends, such as unlinked headers or too many items.
+The functions raise `PeerMisbehaved` for responses that no honest node sends, such as unlinked headers or too many
+items.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def read_headers(
     engine: Engine,
     refused: Callable[[Sequence[Header]], None] = lambda headers: None,
 ) -> list[HashedHeader]:
-    """Decode headers and check them against the request. Calls `refused` for headers in the form of other rules."""
+    """Decode headers and check them against the request. Calls `refused` with headers that fail the checks."""
     with decoding("headers"):
         encoded = split_list(body, request.limit)
     longest = max(map(len, encoded), default=0)
@@ -90,7 +91,7 @@ def read_bodies(answer: bytes, headers: Sequence[HashedHeader]) -> list[SizedBod
             check_belongs(header.header, body)
         except InvalidBlock:
             break
-        # ignore an invalid signature here: execution reports it, after the header is verified
+        # ignore an invalid signature here, because execution reports it after the header is verified
         with suppress(InvalidBody):
             body.recover()
         bodies.append(SizedBody(body, size))
@@ -104,7 +105,7 @@ def read_transactions(answer: bytes) -> list[bytes]:
 
 
 def pooled_hash(raw: bytes) -> Hash32:
-    """Return the hash of a transaction from its network form. The blob sidecar is not hashed."""
+    """Return the hash of a transaction from its network form. The hash does not cover the blob sidecar."""
     if raw[0] != BLOB_TYPE:
         return keccak256(raw)
     _, start, _ = rlp.head(raw, 1)

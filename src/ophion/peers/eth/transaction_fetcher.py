@@ -2,7 +2,7 @@
 
 The fetcher waits half a second, because most transactions also arrive in full. Then it requests missing transactions in
 batches from one announcer. If that peer does not deliver, it asks the next announcer. Announcements are bounded per
-peer: the fetcher ignores the excess, and disconnects a peer that keeps sending it.
+peer. The fetcher ignores further announcements, and disconnects a peer that keeps sending them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MAX_ANNOUNCERS: Final = 4
 _MAX_AT_ONCE: Final = 65_536
 _PER_S: Final = 16_384.0
 _MAX_UNREAD: Final = 256
-"""Consecutive ignored messages before the peer is disconnected."""
+"""Number of consecutive ignored messages after which the peer is disconnected."""
 _SIZE_TOLERANCE: Final = 8
 _FIRST_OF_LISTS: Final = 0xC0
 _HIGHEST_TYPE: Final = 4
@@ -49,7 +49,7 @@ class _PendingTransaction(Struct):
 
 
 class _Announcer(Struct):
-    """The announcements of one peer."""
+    """The transaction announcements of one peer."""
 
     tracked: set[Hash32] = field(default_factory=set)
     allowance: TokenBucket = field(default_factory=lambda: TokenBucket(_MAX_AT_ONCE, _PER_S))
@@ -63,7 +63,7 @@ class TransactionFetcher:
     def __init__(
         self, is_new: Callable[[Hash32], bool], deliver: Callable[[EthPeer, list[tuple[Hash32, bytes]]], None]
     ) -> None:
-        """`is_new` returns whether a transaction is unknown to this node."""
+        """Create the transaction fetcher. `is_new` returns whether a transaction is unknown to this node."""
         self._is_new = is_new
         self._deliver = deliver
         self._pending: dict[Hash32, _PendingTransaction] = {}
@@ -76,7 +76,7 @@ class TransactionFetcher:
         return len(self._pending)
 
     def announced(self, peer: EthPeer, payload: bytes) -> None:
-        """Handle NewPooledTransactionHashes."""
+        """Handle a NewPooledTransactionHashes message."""
         now = asyncio.get_running_loop().time()
         announcer = self._announcers.setdefault(peer, _Announcer())
         if announcer.allowance.left(now) <= 0:
@@ -164,7 +164,7 @@ class TransactionFetcher:
                 continue
             batches.setdefault(peer, []).append(hash)
             sizes[peer] = sizes.get(peer, 0) + pending.size
-        # if all announcers are busy, `_done` retries after the next response
+        # all announcers of these transactions are busy, so `_done` tries again after the next response
         self._queue.extendleft(reversed(deferred))
         for peer, hashes in batches.items():
             self._ask(peer, hashes)
@@ -206,7 +206,7 @@ class TransactionFetcher:
         """
         pending = self._pending.get(hash)
         if pending is None or not pending.size or len(pending.announcers) > 1:
-            return  # no size was announced, or it is unclear which peer announced a wrong one
+            return  # no size was announced, or several peers announced different sizes
         kind = 0 if raw[0] >= _FIRST_OF_LISTS else raw[0]
         if pending.kind != kind:
             raise PeerMisbehaved(

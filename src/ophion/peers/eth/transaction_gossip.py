@@ -2,8 +2,8 @@
 
 New transactions are collected for a short time. A random sample of peers (the square root of their number) gets them in
 full, and the other peers get their hashes. Peers that already know a transaction are skipped. Block producers get a
-transaction in full until one of them is known to have it. Fetching it by hash would take half a second, and block sizes
-would alternate between large and small.
+transaction in full until one of them is known to have it. Fetching a transaction by hash takes half a second, which
+would make block sizes alternate between large and small.
 
 A peer that is busy or has a full pool drops transactions. So executable transactions that stay in the pool for long are
 announced again. A transaction that this pool evicted is accepted again.
@@ -45,7 +45,7 @@ MAX_MAKERS: Final = 8
 INTRODUCE_S: Final = 0.2
 """Seconds before the pool is announced to a new peer. Many inbound connections end earlier."""
 REMIND_S: Final = 10.0
-"""Seconds between repeated announcements."""
+"""Seconds between repeated announcements of old transactions."""
 MAX_REMINDED: Final = 1024
 LARGE: Final = 4096
 """Transactions above this size in bytes are announced by hash only."""
@@ -67,7 +67,7 @@ class TransactionGossip:
         is_accepting: Callable[[], bool],
         is_member: Callable[[EthPeer], bool],
     ) -> None:
-        """`makers` has the addresses of the next block producers.
+        """Create the transaction gossip. `makers` holds the addresses of the next block producers.
 
         `is_accepting` returns whether this node is close enough to the head to validate transactions.
         """
@@ -76,7 +76,7 @@ class TransactionGossip:
         self.announced_out = 0
         """Transactions sent by hash, for metrics."""
         self.skipped = 0
-        """Transactions messages that were ignored, for metrics."""
+        """Number of ignored Transactions messages, for metrics."""
         self._pool = pool
         self._peers = peers
         self._makers = makers
@@ -85,7 +85,7 @@ class TransactionGossip:
         self._is_accepting = is_accepting
         self._is_member = is_member
         self._unknown_share = IntakeShare()
-        """Shared by all unknown peers."""
+        """Intake limits that all unknown peers share."""
         self._seen = RecentTransactions(_SEEN)
         self._fetcher = TransactionFetcher(self._is_new, self._fetched)
         self._intakes: dict[EthPeer, TransactionIntake] = {}
@@ -107,12 +107,12 @@ class TransactionGossip:
     # --- from peers -----------------------------------------------------------------------------
 
     def received(self, peer: EthPeer, payload: bytes) -> None:
-        """Handle Transactions."""
+        """Handle a Transactions message."""
         if not (self._is_accepting() and self._intakes[peer].take_message(payload)):
             self.skipped += 1
 
     def announced(self, peer: EthPeer, payload: bytes) -> None:
-        """Handle NewPooledTransactionHashes."""
+        """Handle a NewPooledTransactionHashes message."""
         if self._is_accepting():
             self._fetcher.announced(peer, payload)
 
@@ -199,7 +199,7 @@ class TransactionGossip:
         peers = list(self._peers)
         if not peers or not fresh:
             return
-        # a new random sample each time, so that over time each peer gets transactions in full
+        # choose the peers that get whole transactions at random, so that over time every peer gets some
         self._random.shuffle(peers)
         in_full = max(1, isqrt(len(peers)))
         makers = [peer for peer in peers if peer.peer.validator_address in self._makers][:MAX_MAKERS]

@@ -1,8 +1,9 @@
 """Submits the transactions of one peer to the pool.
 
-It submits one batch at a time, so a peer that sends many transactions delays only itself. The waiting bytes and the
-rate of invalid transactions are bounded. Messages above these limits are dropped, and too many such messages disconnect
-the peer. Unknown peers also share a limit on bytes and on concurrent batches, so their number does not delay members.
+The intake submits one batch at a time, so a peer that sends many transactions delays only itself. The waiting bytes and
+the rate of invalid transactions are bounded. Messages above these limits are dropped, and too many such messages
+disconnect the peer. Unknown peers also share a limit on bytes and on concurrent batches, so their number does not delay
+validators, static nodes and permitted nodes.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ from ophion.pool.pool import TxPool
 from ophion.primitives.types import Hash32
 
 MAX_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of one peer's transactions that are not yet in the pool."""
+"""Limit of the bytes of one peer's transactions that are not yet in the pool."""
 MAX_UNKNOWN_BYTES: Final = 32 * 1024 * 1024
-"""The same of all unknown peers together."""
+"""Limit of the bytes of all unknown peers' transactions that are not yet in the pool."""
 MAX_UNKNOWN_BATCHES: Final = 2
-"""Batches of unknown peers in the pool at a time."""
+"""Limit of batches from unknown peers that the pool admits at a time."""
 _BATCH: Final = 512
 _ON_THE_LOOP: Final = 128 * 1024
 """Messages below this size in bytes are split and hashed on the event loop, in about a millisecond."""
 _MAX_INVALID: Final = 8_192
 _INVALID_PER_S: Final = 512.0
-"""Rate limit of invalid transactions per second. Rejecting one takes about 50 microseconds."""
+"""Rate limit of invalid transactions per second. Rejecting a transaction takes about 50 microseconds."""
 _HARMLESS: Final = frozenset({"known", "underpriced", "nonce-too-low", "not-authorized", "syncing"})
 """Rejections that are not the peer's fault: the transaction is late or a duplicate, or permissions differ."""
 _MAX_UNREAD: Final = 256
-"""Consecutive dropped messages before the peer is disconnected."""
+"""Number of consecutive dropped messages after which the peer is disconnected."""
 
 
 class IntakeShare:
@@ -52,14 +53,16 @@ class IntakeShare:
         self._free = max_batches
         self._waiting: dict[TransactionIntake, None] = {}
         self.held = 0
-        """Bytes that wait."""
+        """Bytes of the waiting transactions of all unknown peers."""
 
     def has_space(self, size: int) -> bool:
         """Whether a message of this size may wait. Always True if no other bytes wait."""
         return not self.held or self.held + size <= self._max_bytes
 
     def enter(self, intake: TransactionIntake) -> bool:
-        """Reserve a slot for one batch. Returns False if no slot is free; `leave` then calls `intake.submit` later."""
+        """Reserve a slot for one batch. Returns False if no slot is free; `leave` calls `intake.submit` when a slot is
+        free.
+        """
         if not self._free:
             self._waiting[intake] = None
             return False
@@ -87,10 +90,10 @@ class TransactionIntake:
         came: Callable[[Hash32], None],
         share: Callable[[], IntakeShare | None],
     ) -> None:
-        """`seen` is shared by all peers.
+        """Create the transaction intake. `seen` holds the recently submitted transactions of all peers.
 
-        `came` is called for each transaction that arrives, so that the fetcher stops tracking it.
-        `share` returns the limits that unknown peers share, or None for a member.
+        `came` is called for each transaction that arrives, so that the fetcher stops tracking it. `share` returns the
+        limits that unknown peers share, or None for a network member.
         """
         self._peer = peer
         self._pool = pool
@@ -101,7 +104,7 @@ class TransactionIntake:
         self._waiting: deque[bytes] = deque()
         self._bytes = 0
         self._shared_bytes: IntakeShare | None = None
-        """Where the waiting bytes are counted too."""
+        """Shared limit that also counts the waiting bytes of an unknown peer. None for a network member."""
         self._is_busy = False
         self._invalid = TokenBucket(_MAX_INVALID, _INVALID_PER_S)
         self._unread = 0
@@ -148,7 +151,7 @@ class TransactionIntake:
             known.add(hash)
             self._came(hash)
             if hash not in seen and pool.get(hash) is None:
-                # copies from other peers are ignored from here on
+                # copies of this transaction from other peers are ignored from now on
                 seen.add(hash)
                 self._waiting.append(raw)
                 self._hold(len(raw))
@@ -174,7 +177,7 @@ class TransactionIntake:
         if share is not None:
             share.leave()
         if answer.cancelled() or answer.exception() is not None:
-            # the pool is closing or failed to write: not this peer's fault
+            # the pool is closing, or the journal write failed, so do not blame the peer
             self._hold(-sum(map(len, self._waiting)))
             self._waiting.clear()
             return
@@ -187,7 +190,8 @@ class TransactionIntake:
             if admission.error.reason not in _HARMLESS:
                 self._invalid.spend(1, now)
                 if admission.error.reason == "malformed":
-                    # still submit the queued transactions, because copies from other peers were ignored
+                    # disconnect the peer, but still submit its other transactions, because copies of them from other
+                    # peers were ignored
                     self._peer.peer.disconnect(DisconnectReason.BREACH, f"transaction: {admission.error}")
         self.submit()
 

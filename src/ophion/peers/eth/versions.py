@@ -35,26 +35,26 @@ _MAX_ITEMS: Final = 32
 
 
 class EthVersion(Struct, frozen=True):
-    """One version of the protocol."""
+    """One version of the eth protocol."""
 
     number: int
     length: int
-    """Number of reserved message codes."""
+    """Number of message codes that this version reserves."""
     codes: frozenset[Code]
-    """Message codes in use."""
+    """Message codes that this version uses."""
     write_status: Callable[[Status], bytes]
     read_status: Callable[[bytes], Status]
     has_total_difficulty: bool
     """Whether Status and NewBlock carry the total difficulty."""
     write_hashes: Callable[[TransactionHashes], bytes]
-    """Encodes announcements of transactions."""
+    """Encodes announcements of transaction hashes."""
     read_hashes: Callable[[bytes], TransactionHashes]
     receipts_have_bloom: bool
-    """Whether receipts have a bloom filter. In receipts without it, the type is the first list item."""
+    """Whether receipts have a bloom filter. In receipts without a bloom filter, the type is the first list item."""
 
     @property
     def capability(self) -> Capability:
-        """The capability for Hello."""
+        """The capability that this node lists in Hello for this version."""
         known = {int(code): code.label for code in self.codes}
         names = tuple(known.get(code, f"{code:#04x}") for code in range(self.length))
         limits = {int(code): MAX_BYTES[code] for code in self.codes}
@@ -146,5 +146,5 @@ VERSIONS: Final = {version.number: version for version in (ETH_66, ETH_68, ETH_6
 
 
 def offered(is_final: bool) -> tuple[EthVersion, ...]:
-    """Return the offered versions, oldest first. `is_final`: the consensus has immediate finality."""
+    """Return the offered versions, oldest first. `is_final` says whether the consensus has immediate finality."""
     return tuple(VERSIONS[number] for number in offered_numbers(is_final))

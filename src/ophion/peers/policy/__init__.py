@@ -1,4 +1,4 @@
-"""Connection policy: which nodes to dial, accept and keep. No sockets and no waiting.
+"""Connection policy: which nodes to dial, accept and keep. Uses no sockets and never waits.
 
     dial_plan      which nodes to dial and when: static peers, validators, then discovered nodes
     admission      which nodes may become peers: bans, duplicate connections, peer limits

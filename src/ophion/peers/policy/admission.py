@@ -17,7 +17,7 @@ HasReservedSlot: TypeAlias = Callable[[bytes], bool]
 
 
 class PeerLimits(Struct, frozen=True):
-    """Peer limits. Nodes with a reserved slot do not count."""
+    """Peer limits. Nodes with a reserved slot do not count against the limits."""
 
     max_peers: int = 25
     max_inbound: int | None = None
@@ -49,7 +49,7 @@ class Admission:
         self._banned_ids = banned_ids
 
     def is_banned(self, node_id: bytes, now: float) -> bool:
-        """Whether the operator has banned the node, or it broke the protocol less than ten minutes ago."""
+        """Whether the operator has banned the node, or the node broke the protocol less than ten minutes ago."""
         return node_id in self._banned_ids or (
             not self._has_reserved_slot(node_id) and self._bans.is_barred(node_id, now)
         )
@@ -84,7 +84,7 @@ def keeps_newer(own_id: bytes, older: Peer, newer: Peer) -> bool:
     """Whether to keep the newer of two connections with the same node. Both nodes come to the same result.
 
     When two nodes dial each other at the same time, they keep the connection that the node with the lower id opened. Of
-    two connections in the same direction, they keep the older.
+    two connections in the same direction, they keep the older connection.
     """
     if older.is_inbound == newer.is_inbound:
         return False

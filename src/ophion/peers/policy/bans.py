@@ -1,4 +1,4 @@
-"""`Bans`: node ids that broke the protocol, banned for ten minutes.
+"""`Bans`: ids of nodes that broke the protocol, banned for ten minutes.
 
 No ban is permanent, because a private network with few nodes must recover without an operator. Callers exempt static
 peers.
@@ -14,7 +14,7 @@ _MAX_ENTRIES: Final = 1024
 
 
 class Bans:
-    """Banned node ids with the end time of each ban. Bounded: evicts the oldest entry first."""
+    """Banned node ids with the end time of each ban. Above the limit, evicts the oldest ban."""
 
     __slots__ = ("_until",)
 

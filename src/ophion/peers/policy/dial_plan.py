@@ -20,13 +20,15 @@ from ophion.primitives.enode import Enode
 STATIC_DELAYS: Final = (1.0, 5.0, 15.0, 30.0, 60.0)
 """Seconds before the next attempt to a static peer, by the number of consecutive failures."""
 NEAR_DELAY_S: Final = 3.0
-"""Upper bound of that delay for private addresses: validators must reconnect within one or two round timeouts."""
+"""Maximum delay before the next dial of a static peer with a private address. Validators must reconnect within two
+round timeouts.
+"""
 PAUSE_S: Final = 30.0
 """Minimum seconds between dials of a discovered node or of a public address. Other clients refuse faster attempts."""
 LASTING_S: Final = 30.0
 """A connection that one side ends on purpose within this many seconds counts as a failed attempt."""
 BRIEF_S: Final = 1.0
-"""A connection that breaks within this many seconds counts as a failed attempt. Short, to tolerate flapping links."""
+"""A connection that breaks within this many seconds counts as a failed attempt."""
 _MAX_PAUSE_S: Final = 600.0
 _MAX_FAILURES: Final = 5
 _MAX_CANDIDATES: Final = 512
@@ -107,7 +109,7 @@ class DialPlan:
         if aim is None:
             self._found[enode.node_id] = _Aim(enode, now)
             if len(self._found) > _MAX_CANDIDATES:
-                # evict the oldest node that is not a validator
+                # evict the oldest discovered node that is not a validator
                 others = (found_id for found_id in self._found if not self._is_member(found_id))
                 del self._found[next(others, enode.node_id)]
         else:
@@ -120,7 +122,7 @@ class DialPlan:
     # --- schedule ----------------------------------------------------------------------------------------
 
     def due(self, now: float, busy: Container[bytes], free: int) -> Iterator[Enode]:
-        """Yield the nodes to dial now: static peers and validators that are due, and up to `free` others."""
+        """Yield the nodes to dial now: static peers and validators that are due, and up to `free` other nodes."""
         chosen: set[bytes] = set()
         for aim in tuple(self._static.values()):
             if aim.due <= now and aim.enode.ip and aim.enode.node_id not in busy and aim.enode.node_id not in chosen:
@@ -154,7 +156,7 @@ class DialPlan:
             return
         found.failures = found.failures + 1 if outcome is Outcome.FAILED else 0
         if found.failures >= _MAX_FAILURES:
-            # discovery offers the node again when it answers
+            # forget the node, because discovery offers the node again once it responds
             del self._found[node_id]
         else:
             pause = min(PAUSE_S * 2 ** max(found.failures - 1, 0), _MAX_PAUSE_S)

@@ -1,10 +1,10 @@
 """`FloodGuard`: throttles inbound handshakes while the permission rules refuse many nodes (decision 133).
 
-The rules need the Hello, and a handshake up to Hello costs half a millisecond of key agreements and signatures. When
-the rules refuse many nodes, this node first decrypts only the auth message, which names the caller's node id. This
-costs a tenth of a handshake. Known nodes then continue with the handshake; unknown nodes continue only when they dial a
-second time. Honest nodes redial after one to three seconds. A flood that uses a new key for each attempt never redials
-with the same key, and a reused key is remembered as refused.
+The rules can only be checked after Hello, and a handshake up to Hello costs half a millisecond of key agreements and
+signatures. When the rules refuse many nodes, this node first decrypts only the auth message, which names the caller's
+node id. This costs a tenth of a handshake. Known nodes then continue with the handshake; unknown nodes continue only
+when they dial a second time. Honest nodes redial after one to three seconds. A flood that uses a new key for each
+attempt never redials with the same key, and a reused key is remembered as refused.
 
 The auth message does not prove the node id. An attacker with another node's id fails later in the handshake.
 """
@@ -17,17 +17,19 @@ from typing import Final, TypeVar
 from ophion.peers.token_bucket import TokenBucket
 
 ADDRESS_BURST: Final = 20
-"""Refusals from one address in a burst, after which its callers must show their node id first."""
+"""Burst of refusals from one address after which nodes at this address must send their node id first."""
 _ADDRESS_PER_S: Final = 2
 _BURST: Final = 100
-"""Refusals from all addresses in a burst, after which all callers must do so: an attacker may have many addresses."""
+"""Burst of refusals from all addresses after which every inbound node must send its node id first."""
 _PER_S: Final = 50
 _REDIALS_BURST: Final = 10
 _REDIALS_PER_S: Final = 10
-"""Handshakes per second with unknown nodes that redial. Refused nodes that redial have a limit of the same rate."""
+"""Limit of handshakes per second with unknown nodes that redial. Refused nodes that redial have a separate limit of the
+same rate.
+"""
 _AUTH_BURST: Final = 25
 _AUTH_PER_S: Final = 250
-"""Auth messages decrypted per second, at some percent of a core. Sockets above the limit are closed."""
+"""Limit of auth messages decrypted per second, which take a few percent of a core. Further sockets are closed."""
 _LASTING_S: Final = 1.0
 """Seconds after the last refusal for which the flood counts as active."""
 RETURN_S: Final = 0.5
@@ -36,7 +38,7 @@ REFUSED_S: Final = 30.0
 """Minimum seconds before a refused node may redial, unless the rules change."""
 _MAX_ADDRESSES: Final = 1024
 _MAX_CALLERS: Final = 8192
-"""Limit of remembered callers. Enough for all callers of a flood in the seconds until honest nodes redial."""
+"""Limit of remembered callers. The limit covers all callers of a flood until honest nodes redial."""
 _MAX_ACCEPTED: Final = 1024
 
 K = TypeVar("K")
@@ -67,9 +69,9 @@ class FloodGuard:
         self._redials = TokenBucket(_REDIALS_BURST, _REDIALS_PER_S)
         self._refused_redials = TokenBucket(_REDIALS_BURST, _REDIALS_PER_S)
         self._rules = 0
-        """Number of rule changes."""
+        """Number of rule changes so far."""
         self._refused: OrderedDict[bytes, tuple[float, int]] = OrderedDict()
-        """Node id to the end of the refusal, and the rule change it belongs to."""
+        """By node id: the time when the refusal ends, and the number of rule changes at the refusal."""
         self._unknown: OrderedDict[bytes, float] = OrderedDict()
         self._accepted: OrderedDict[bytes, None] = OrderedDict()
 
@@ -125,7 +127,7 @@ class FloodGuard:
         refusal = self._refused.get(node_id)
         if refusal is not None:
             until, rules = refusal
-            # a separate bucket: refused nodes must not delay unknown nodes
+            # refused nodes share one token bucket of their own, so that they do not delay unknown nodes
             return (until <= now or rules != self._rules) and _take(self._refused_redials, now)
         since = self._unknown.get(node_id)
         if since is None:

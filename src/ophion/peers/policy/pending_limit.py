@@ -2,8 +2,8 @@
 
 Pending connections are cheap to open and cost this node a socket each, so their number is bounded. Above the limit, the
 node evicts the oldest pending connection of the address that has most of them. Honest peers finish the handshake in a
-fraction of a second, so mostly the flood itself is evicted. Addresses of static peers are evicted last, unless one of
-them holds nearly all slots: other nodes may share that address.
+fraction of a second, so mostly the flood itself is evicted. Connections from the addresses of static peers are evicted
+last. An address that holds nearly all slots loses this protection, because other nodes may share the address.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ophion.peers.policy.addresses import Subnet, is_public, is_within
 
 MAX_PENDING: Final = 50
 _MAX_KNOWN: Final = 40
-"""Pending connections from a static peer's address before the address loses its protection from eviction."""
+"""Limit of pending connections from a static peer's address that are protected from eviction."""
 _MIN_INTERVAL_S: Final = 30.0
 _MAX_ADDRESSES: Final = 4096
 
@@ -32,10 +32,10 @@ class PendingLimit(Generic[T]):
         self._subnets = subnets
         self._max_pending = max_pending
         self._pending: OrderedDict[T, tuple[str, bool]] = OrderedDict()
-        """Address of each, and whether a static peer has it; oldest first."""
+        """Pending connections, oldest first: the address, and whether a static peer has this address."""
         self._last_seen: OrderedDict[str, float] = OrderedDict()
         self.refused = 0
-        """Connections refused or evicted."""
+        """Number of refused or evicted connections."""
 
     def __len__(self) -> int:
         return len(self._pending)

@@ -1,4 +1,4 @@
-"""Proof of enclave keys: the peer decrypts a random text that was boxed for the claimed key (privacy.md 15.2).
+"""Proof of enclave keys: the peer decrypts a random text that is encrypted for the claimed key (privacy.md 15.2).
 
 An attacker could relay a challenge to the real holder of the key. The text therefore names both nodes of the
 connection, and an honest node answers only challenges of its own peer.

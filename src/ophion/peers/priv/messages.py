@@ -15,20 +15,20 @@ from ophion.native.exceptions import NativeError
 from ophion.primitives import rlp
 
 MAX_LABELS: Final = 1024
-"""Limit of labels per message."""
+"""Limit of record labels per message."""
 MAX_PARCELS: Final = 1024
 MAX_REASON_BYTES: Final = 200
 NONCE_SIZE: Final = 24
 SECRET_SIZE: Final = 32
 MAX_PUSH_BYTES: Final = MAX_RECORD_BYTES + 1024 * 1024
-"""Size limit of a message with parcels: one parcel of the largest size, or many smaller ones."""
+"""Size limit of a message with parcels: one parcel of the largest size, or many smaller parcels."""
 _MAX_BOX_BYTES: Final = 512
 _MAX_ITEMS: Final = 4 * MAX_PARCELS
 """Limit of RLP items in a message, at all levels."""
 
 
 class Code(IntEnum):
-    """Message codes."""
+    """Message codes of priv/1."""
 
     ANNOUNCE = 0
     CHALLENGE = 1
@@ -67,14 +67,16 @@ class Challenge(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """Result of a pushed parcel. An empty reason means that the peer has stored the parcel durably."""
+    """Result of a pushed parcel (a payload or group record). An empty reason means that the peer has stored it
+    durably.
+    """
 
     label: Label
     reason: str
 
 
 class ListRequest(NamedTuple):
-    """Request for the labels of a key after a sequence number."""
+    """Request for the record labels of an enclave key after a sequence number."""
 
     request_id: int
     key: bytes

@@ -1,4 +1,4 @@
-"""`PrivPeer`: priv/1 on one connection, and a `Line` for the enclave."""
+"""`PrivPeer`: the sub-protocol priv/1 on one connection. Implements `Line`, the enclave's interface to a peer."""
 
 from __future__ import annotations
 
@@ -28,15 +28,17 @@ from ophion.runtime.clock import Clock, Entropy
 
 NAME: Final = "priv"
 _MAX_WAITING_BYTES: Final = 8 * 1024 * 1024
-"""Limit of unprocessed bytes. It exceeds the send window of an honest peer."""
+"""Limit of unprocessed bytes. The limit exceeds the send window of an honest peer."""
 _MAX_WAITING: Final = 512
 _BURST_BYTES: Final = 64 * 1024 * 1024
 _BYTES_A_SECOND: Final = 8 * 1024 * 1024
-"""Bytes per second that are validated and stored for one peer. Above it, acknowledgements are delayed."""
+"""Limit of bytes per second that are validated and stored for one peer. Above this rate, acknowledgements are
+delayed.
+"""
 _COST_BYTES: Final = 4096
-"""Bytes that each message counts in addition to its size, for a database read and a response."""
+"""Bytes added to the size of each message in the rate limit, for its database read and response."""
 _MEMBER_BYTES: Final = 4096
-"""Bytes that each member of an unknown group counts. Checking its key takes 0.1 ms."""
+"""Bytes added in the rate limit for each member of an unknown group. Checking a member's key takes 0.1 ms."""
 _MAX_INLINE_BYTES: Final = 32 * 1024
 _BATCH_BYTES: Final = 256 * 1024
 _TIMEOUT_S: Final = 20.0
@@ -84,7 +86,7 @@ class PrivPeer:
     # --- Line ------------------------------------------------------------------------------------
 
     def push(self, parcel: Parcel) -> Push:
-        """Queue a parcel. Parcels are sent in batches."""
+        """Queue a parcel (a payload or group record). Parcels are sent in batches."""
         return self._pushes.put(parcel)
 
     async def listing(self, key: bytes, after: int) -> Listing:
@@ -94,7 +96,9 @@ class PrivPeer:
         return cast(Listing, await self._ask(request_id, Code.LIST, request, Code.LISTED))
 
     async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
-        """Fetch parcels by label, without duplicates. The peer may return only some of them."""
+        """Fetch parcels (payload or group records) by label. The peer may return only some parcels. Duplicates are
+        dropped.
+        """
         request_id = self._next_id()
         request = messages.encode_request(request_id, labels[:MAX_LABELS])
         answer = cast(list[Parcel], await self._ask(request_id, Code.GET_PAYLOAD, request, Code.PAYLOAD))
@@ -118,7 +122,7 @@ class PrivPeer:
             self._pushes.acknowledged(messages.read_acks(payload))
         elif known in (Code.PAYLOAD, Code.LISTED):
             if not self._expects(known, messages.response_id(payload)):
-                return  # late or unsolicited: skip the decoding
+                return  # the response is late or unsolicited, so do not decode it
             read = messages.read_parcels if known is Code.PAYLOAD else messages.read_listing
             self._answered(*read(payload))
         else:
@@ -181,7 +185,7 @@ class PrivPeer:
                 match code:
                     case Code.PUSH_PAYLOAD:
                         parcels = await self._payloads(payload)
-                        # merge queued payloads into one database commit
+                        # take all queued payloads together, so that they share one database commit
                         size = len(payload)
                         while self._inbox and self._inbox[0][0] is code and size < _BATCH_BYTES:
                             _, payload = self._inbox.popleft()
@@ -207,7 +211,7 @@ class PrivPeer:
         return [parcel for parcel, _, _ in parcels]
 
     async def _read(self, read: Callable[[bytes], list[T]], payload: bytes) -> list[T]:
-        """Decode a message, in a lane if it is large."""
+        """Decode a message, in a worker thread if it is large."""
         if len(payload) <= _MAX_INLINE_BYTES:
             return read(payload)
         return await self._lane.run(self._peer, partial(read, payload))
@@ -220,7 +224,7 @@ class PrivPeer:
     async def _take(self, parcels: list[Parcel]) -> None:
         refusals = await self._enclave.take(parcels, self.keys)
         orphans = [one for one, refusal in zip(parcels, refusals, strict=True) if refusal == UNKNOWN_GROUP]
-        # a separate task, so that the peer's own requests, for example for groups, are answered meanwhile
+        # fetch the unknown groups in a separate task, so that this task still answers requests of the peer
         if orphans and self._peer.spawn(self._take_orphans(orphans)):
             settled = [
                 (one, refusal) for one, refusal in zip(parcels, refusals, strict=True) if refusal != UNKNOWN_GROUP

@@ -24,7 +24,9 @@ class PrivProtocol:
         entropy: Entropy,
         lane: PeerLane[Peer] | None = None,
     ) -> None:
-        """`lane` decodes large messages. None creates a lane that treats no peer as a member."""
+        """Create the sub-protocol. `lane` decodes large messages. None creates a lane (worker thread) that gives
+        priority to no peer.
+        """
         self.enclave = enclave
         self.node_id = node_id
         self.clock = clock

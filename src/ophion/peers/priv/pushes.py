@@ -1,4 +1,4 @@
-"""`Pushes`: sends parcels to one peer in batches, and tracks their acknowledgements.
+"""`Pushes`: sends parcels (payload and group records) to one peer in batches, and tracks acknowledgements.
 
 A window bounds the unacknowledged bytes. Further parcels wait in this queue. So the send buffer does not overflow, and
 a slow peer stays connected.
@@ -22,7 +22,7 @@ Push = asyncio.Future[str | None]
 
 
 class Pushes:
-    """Queued and unacknowledged parcels of one peer."""
+    """Queued and unacknowledged parcels (payload and group records) of one peer."""
 
     def __init__(self, send: Callable[[Kind, list[Parcel]], bool], now: Callable[[], float]) -> None:
         self._send = send
@@ -30,7 +30,7 @@ class Pushes:
         self._queue: deque[Parcel] = deque()
         self._waiting: dict[Label, list[Push]] = {}
         self._under_way: dict[Label, tuple[int, float]] = {}
-        """Size, and time of sending."""
+        """Size and send time of each unacknowledged parcel."""
         self._bytes = 0
         self._is_planned = False
         self._is_over = False
@@ -45,13 +45,13 @@ class Pushes:
             push.set_exception(LineLost())
             return push
         waiting = self._waiting.get(parcel.label)
-        if waiting is not None:  # the same parcel is queued already
+        if waiting is not None:  # the queue already holds this parcel
             waiting.append(push)
             return push
         self._waiting[parcel.label] = [push]
         self._queue.append(parcel)
         if not self._is_planned:
-            # deferred, so that parcels of the same event loop iteration share a batch
+            # send in the next loop iteration, so that all parcels of this iteration share one message
             self._is_planned = True
             loop.call_soon(self._flush)
         return push
@@ -81,7 +81,8 @@ class Pushes:
             for push in pushes:
                 if not push.done():
                     push.set_exception(LineLost())
-                    push.exception()  # mark the exception as retrieved, because the caller may have stopped waiting
+                    # mark the exception as retrieved, because the caller may no longer wait for the push
+                    push.exception()
         self._queue.clear()
         self._waiting.clear()
         self._under_way.clear()

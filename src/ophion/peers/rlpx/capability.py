@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 BASE: Final = 0x10
-"""First id for capabilities. Lower ids belong to the p2p base protocol."""
+"""First message id of capabilities. Lower ids belong to the p2p base protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +19,16 @@ class Capability:
     name: str
     version: int
     length: int
-    """Number of message codes."""
+    """Number of message codes that the sub-protocol uses."""
     messages: tuple[str, ...] = field(default=(), compare=False)
-    """Names of the codes for metrics and logs. May be shorter than `length`."""
+    """Message names by code, for metrics and logs. May be shorter than `length`."""
     max_bytes: Mapping[int, int] = field(default_factory=dict, compare=False)
     """Payload limit by code, after decompression. Codes without an entry have the general limit."""
 
     def __post_init__(self) -> None:
         if not self.name.isascii() or not 0 <= self.version <= 255 or self.length < 1:
-            raise ValueError(f"not a capability: {self!r}")  # other clients read the version as one byte
+            # the version must fit into one byte, because other clients read it as one byte
+            raise ValueError(f"not a capability: {self!r}")
 
     def message_name(self, code: int) -> str:
         """Return the name of a message code, for logs and metrics."""
@@ -50,7 +51,7 @@ class Shared(Struct, frozen=True):
 
 
 def negotiate(offered: Iterable[Capability], remote: Iterable[tuple[str, int]]) -> tuple[Shared, ...]:
-    """Return the highest common version of each shared capability. Sorted by name, with consecutive message ids."""
+    """Return the highest common version of each shared capability, sorted by name and with consecutive message ids."""
     theirs = frozenset(remote)
     best: dict[str, Capability] = {}
     for capability in offered:
@@ -60,7 +61,7 @@ def negotiate(offered: Iterable[Capability], remote: Iterable[tuple[str, int]]) 
         if known is None or known.version < capability.version:
             best[capability.name] = capability
     shared, offset = [], BASE
-    for name in sorted(best, key=str.encode):  # sorted by bytes, so IBF comes before eth
+    for name in sorted(best, key=str.encode):  # the order is by bytes, so the capability IBF comes before eth
         shared.append(Shared(best[name], offset))
         offset = shared[-1].end
     return tuple(shared)

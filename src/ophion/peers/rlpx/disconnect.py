@@ -19,7 +19,7 @@ _ZERO = 0x80
 
 
 def encode_reason(reason: DisconnectReason) -> bytes:
-    """Encode the payload, always as a list."""
+    """Encode the payload of a Disconnect, always as a list."""
     return rlp.encode([int(reason)])
 
 

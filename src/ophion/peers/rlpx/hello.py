@@ -30,7 +30,7 @@ class Hello(Struct, frozen=True):
     version: int
     client_id: str
     capabilities: tuple[tuple[str, int], ...]
-    """Names and versions in the order received."""
+    """Names and versions of the capabilities, in the order of the message."""
     listen_port: int
     node_id: bytes
 
@@ -42,22 +42,24 @@ class Hello(Struct, frozen=True):
 
     @property
     def is_compressing(self) -> bool:
-        """Whether this node compresses the messages after Hello."""
+        """Whether the sender of this Hello compresses the messages after Hello."""
         return self.version >= P2P_VERSION
 
     @property
     def caps(self) -> list[str]:
-        """Capabilities as text, `eth/68`."""
+        """Capabilities as text, such as `eth/68`."""
         return [f"{name}/{version}" for name, version in self.capabilities]
 
     def encode(self) -> bytes:
-        """Encode the payload."""
+        """Encode the payload of the Hello message."""
         offers: list[rlp.Encodable] = [[name.encode("ascii"), version] for name, version in self.capabilities]
         return rlp.encode([self.version, self.client_id.encode(), offers, self.listen_port, self.node_id])
 
     @classmethod
     def decode(cls, payload: bytes) -> Hello:
-        """Decode a payload. Raises `PeerMisbehaved` with the disconnect reason."""
+        """Decode the payload of a Hello message. For an invalid payload, raises `PeerMisbehaved` with the disconnect
+        reason.
+        """
         if len(payload) > MAX_SIZE:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"Hello of {len(payload)} bytes")
         try:
@@ -88,7 +90,8 @@ def _offers(item: rlp.Item) -> tuple[tuple[str, int], ...]:
             raise DecodeError("a capability is not a name and a version")
         name = _bytes(offer[0])
         if name.isascii() and (text := name.decode("ascii")).isprintable():
-            offers.append((text, _number(offer[1])))  # ignores other names, which cannot match ours
+            # names that are not printable ASCII are skipped, because no own capability has such a name
+            offers.append((text, _number(offer[1])))
     return tuple(offers)
 
 

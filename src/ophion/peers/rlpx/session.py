@@ -114,7 +114,9 @@ class Session:
     )
 
     def __init__(self, identity: Identity, entropy: Entropy, remote_id: bytes | None = None) -> None:
-        """`remote_id`: the key of the node to dial (`WireError` if invalid), or None for an inbound connection."""
+        """Create the session. `remote_id` is the key of the dialled node, or None for an inbound connection. Raises
+        `WireError` for an invalid key.
+        """
         self._identity = identity
         self._random = entropy.token(wire.HANDSHAKE_ENTROPY)
         self._handshake: wire.Handshake | None = None
@@ -124,7 +126,7 @@ class Session:
         self._output: list[bytes] = []
         self.stage = Stage.HANDSHAKE
         self.remote_id = remote_id
-        """The public key of the remote node: proven after the handshake, expected before it."""
+        """Public key of the remote node. The handshake proves this key."""
         self.shared: tuple[Shared, ...] = ()
         if remote_id is not None:
             self._handshake = wire.Handshake.initiate(identity.key.secret(), remote_id, self._random)
@@ -184,7 +186,7 @@ class Session:
             return
         ready.extend(frames.feed(data))
         if self.stage is Stage.HELLO and ready:
-            # handle Hello before the next message: later messages are compressed and may be larger
+            # handle Hello before the next message, because messages after Hello are compressed and may be larger
             first = self._first(*ready.popleft())
             yield first
             if isinstance(first, Left):
@@ -230,7 +232,7 @@ class Session:
         own, hello = self._identity.hello, Hello.decode(payload)
         frames = self._frames
         assert frames is not None
-        # all messages after both Hellos are compressed, even Disconnect
+        # after both nodes have sent Hello, all messages are compressed, Disconnect included
         frames.is_compressed = hello.is_compressing and own.is_compressing
         if hello.node_id != self.remote_id:
             raise PeerMisbehaved(DisconnectReason.UNEXPECTED_IDENTITY, "Hello and handshake have different node ids")
@@ -261,7 +263,8 @@ class Session:
             return self._leave(payload)
         if message_id == HELLO_ID:
             raise PeerMisbehaved(DisconnectReason.BREACH, "a second Hello")
-        return None  # no event for a Pong or a reserved id: any received message resets the idle timer
+        # a Pong or a reserved id needs no event, because any received message already resets the idle timer
+        return None
 
     def _leave(self, payload: bytes) -> Left:
         self.stage = Stage.ENDED

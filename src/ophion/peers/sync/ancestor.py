@@ -13,7 +13,7 @@ from ophion.peers.eth.requests import RequestFailed
 from ophion.primitives.block import HashedHeader
 
 NEAR: Final = 12
-"""Headers of the first request. Most reorganisations are shorter."""
+"""Number of headers in the first request. Most reorganisations are shorter."""
 FAR: Final = 192
 DEEPEST: Final = 90_000
 """Maximum reorganisation depth, in blocks."""
@@ -34,13 +34,14 @@ async def common_ancestor(peer: EthPeer, chain: Chain) -> HashedHeader:
         if shared is not None:
             return shared
         if is_final:
-            # blocks are final: a different block at this height means another chain
+            # blocks are final in this network, so a different block at this height means that the peer has another
+            # chain
             raise PeerMisbehaved(DisconnectReason.BREACH, f"it is on another chain: its block {found[0]} is not ours")
     return await _search(peer, chain, found[-1].number, head.number)
 
 
 async def _search(peer: EthPeer, chain: Chain, different: int, head: int) -> HashedHeader:
-    """Binary search between genesis and the lowest block known to differ."""
+    """Find the common ancestor by binary search between genesis and the lowest block known to differ."""
     shared = chain.genesis
     while different - shared.number > 1:
         middle = (shared.number + different) // 2

@@ -15,16 +15,16 @@ from ophion.peers.eth.response_validation import SizedBody
 from ophion.primitives.block import HashedHeader
 
 MAX_BODIES: Final = 128
-"""Bodies per request. All clients serve at least this many."""
+"""Number of bodies per request. All clients serve at least this many bodies."""
 REQUEST_BYTES: Final = 512 * 1024
-"""Expected size of a response in bytes. Small, so that execution starts while the next bodies download."""
+"""Expected size of a response in bytes. The size is small, so that execution starts while the next bodies download."""
 _TRANSACTION_GAS: Final = 21_000
 _TRANSACTION_BYTES: Final = 150
 _MIN_BYTES: Final = 64
 
 
 class Slot(Struct, eq=False):
-    """A block in the queue."""
+    """A block in the queue that waits for its body."""
 
     header: HashedHeader
     body: Body | None
@@ -80,7 +80,7 @@ class BodyQueue:
         missing = slots[len(bodies) :]
         if missing:
             self.held_bytes -= sum(slot.size for slot in missing)
-            # sorted, because the import waits for the oldest block
+            # sort the blocks, because the import waits for the oldest block
             self._missing = deque(sorted((*missing, *self._missing), key=lambda slot: slot.header.number))
 
     def take_ready(self, max_blocks: int, max_transactions: int) -> list[ChainBlock]:

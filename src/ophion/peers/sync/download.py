@@ -1,9 +1,9 @@
 """One cycle of synchronisation: from the common ancestor up to the target's best block.
 
 One loop starts the header requests, body requests and imports that are possible now, and waits until one of them ends.
-They run concurrently: headers and bodies download while blocks are executed.
+Headers and bodies download while blocks are executed.
 
-Only the target is blamed for an invalid chain. Other peers ("helpers") may lack headers or bodies.
+Only the target is blamed for an invalid chain. Other peers ("helpers") may lack headers or bodies without blame.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ MAX_HEADERS: Final = 2048
 MAX_BYTES: Final = 64 * 1024 * 1024
 """Limit of body bytes between download and import. Includes bodies that are requested."""
 SKELETON_FROM: Final = 2000
-"""Number of missing blocks from which the target sends a skeleton and all peers fill it."""
+"""Number of missing blocks from which the target sends a skeleton of headers and all peers fill the gaps."""
 _PER_PEER: Final = 2
-"""Concurrent requests of one kind per peer."""
+"""Limit of concurrent header requests per peer, and of concurrent body requests per peer."""
 _BATCH_BLOCKS: Final = 256
 _BATCH_TRANSACTIONS: Final = 4_000
 _MAX_FAILURES: Final = 5
-"""Consecutive failed requests before the cycle fails."""
+"""Number of consecutive failed requests after which the sync cycle fails."""
 _MAX_PIECES: Final = 8
-"""Limit of additional requests that a helper gets to complete a stretch."""
+"""Limit of additional requests that a helper gets to complete one range of headers."""
 _WHAT: Final = "synchronisation"
 
 
 class Download:
-    """Headers, bodies and imports of one cycle."""
+    """Headers, bodies and imports of one sync cycle."""
 
     def __init__(
         self,
@@ -54,7 +54,9 @@ class Download:
         look_ahead: Callable[[list[HashedHeader]], Coroutine[Any, Any, None]],
         figures: SyncFigures,
     ) -> None:
-        """`helpers`: all usable peers, including the target. `look_ahead` precomputes header data before import."""
+        """Create the download. `helpers` are all usable peers, including the target. `look_ahead` precomputes header
+        data before import.
+        """
         self.imported = 0
         """Number of imported blocks."""
         self._target = target
@@ -82,7 +84,7 @@ class Download:
 
     @property
     def goal(self) -> int:
-        """Number of the last block of this cycle."""
+        """Number of the last block of this sync cycle."""
         return self._plan.goal
 
     @property
@@ -179,7 +181,7 @@ class Download:
             self._has_none(peer, stretch)
             return
         if len(headers) < stretch.count and peer is not self._target:
-            # reject a partial range: only a complete one links to its known last header, which shows an honest helper
+            # reject a partial range: only a full range ends at a known header, which proves that the headers are right
             peer.useless("it sent only a part of the requested headers")
             self._plan.give_back(stretch)
             return
@@ -201,7 +203,7 @@ class Download:
             self._headers_ahead -= len(linked)
 
     async def _request_stretch(self, peer: EthPeer, stretch: Stretch) -> list[HashedHeader]:
-        """Request the headers of one range. A helper may send them in several responses."""
+        """Request one range of headers. A helper may send the headers in several responses."""
         headers = await peer.headers(GetHeaders(stretch.first, stretch.count))
         if peer is self._target:
             return headers
@@ -218,7 +220,7 @@ class Download:
     def _has_none(self, peer: EthPeer, stretch: Stretch) -> None:
         sure = self._target.head.height or 0
         if peer is self._target and stretch.first > sure and stretch.first == self._plan.last.number + 1:
-            # the estimated height of the target was too high
+            # the target peer has fewer blocks than its announcement suggests
             self._plan.end_here()
             peer.has_no_more_than(self._plan.last.number)
             return

@@ -16,7 +16,7 @@ from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Hash32
 
 STRETCH: Final = 192
-"""Headers per request. All clients serve at least this many."""
+"""Number of headers per request. All clients serve at least this many headers."""
 
 
 class Stretch(Struct, frozen=True):
@@ -25,7 +25,7 @@ class Stretch(Struct, frozen=True):
     first: int
     count: int
     last_hash: Hash32 | None = None
-    """Hash of the header at the end of the stretch. None without a skeleton."""
+    """Hash of the last header of the range. None without a skeleton."""
 
     @property
     def end(self) -> int:
@@ -51,7 +51,7 @@ class HeaderPlan:
         """The last linked header."""
         self._next = ancestor.number + 1
         self._failed: list[Stretch] = []
-        """Stretches whose request failed."""
+        """Header ranges whose request failed."""
         self._posts: list[HashedHeader] = []
         self._received: dict[int, tuple[Stretch, list[HashedHeader]]] = {}
 
@@ -87,7 +87,7 @@ class HeaderPlan:
         return stretch
 
     def give_back(self, stretch: Stretch) -> None:
-        """Queue a failed header range again, in front of all others."""
+        """Queue a failed header range again, in front of all other ranges."""
         self._failed.append(stretch)
         self._failed.sort(key=lambda one: one.first)
 
@@ -97,7 +97,7 @@ class HeaderPlan:
         Raises `DoesNotLink` when headers do not link to the previous headers or to the skeleton.
         """
         if len(headers) < stretch.count:
-            # a short response: request the rest again
+            # the response has fewer headers than requested, so request the missing headers again
             self.give_back(Stretch(stretch.first + len(headers), stretch.count - len(headers), stretch.last_hash))
             stretch = Stretch(stretch.first, len(headers))
         elif stretch.last_hash is not None and headers[-1].hash != stretch.last_hash:

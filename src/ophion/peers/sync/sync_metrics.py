@@ -14,11 +14,11 @@ TASKS: Final = ("ancestor", "posts", "headers", "bodies", "import")
 
 
 class SyncFigures:
-    """Figures since the node started."""
+    """Figures of synchronisation since the node started."""
 
     def __init__(self) -> None:
         self.tasks = {name: Durations() for name in TASKS}
-        """Durations of requests and imports, including failed ones."""
+        """Durations of requests and imports, including failed requests and imports."""
         self.processed: Counter[tuple[str, ...]] = Counter()
         """Headers, bodies and blocks `added` to and `removed` from the queue between download and import."""
         self.restarts: Counter[str] = Counter()

@@ -45,21 +45,23 @@ log = logging.getLogger(__name__)
 TOLERANCE: Final = 5
 """A node at most this many blocks behind counts as in sync."""
 PAUSE_S: Final = 2.0
-"""Seconds for which a peer is paused after a failed cycle. Doubles with each consecutive failure."""
+"""Seconds for which a peer is paused after a failed sync cycle. The pause doubles with each consecutive failure."""
 LONGEST_PAUSE_S: Final = 60.0
 PATIENCE_S: Final = 0.75
 """Seconds for which a small gap is left to gossip. Gossip fetches announced blocks after half a second."""
 _MAX_STRIKES: Final = 2
-"""Consecutive cycles with unlinked headers before a disconnect. A single one may be a reorganisation."""
+"""Number of consecutive sync cycles with unlinked headers after which a peer is disconnected. A single reorganisation
+can cause one.
+"""
 
 
 class _TargetHistory(Struct):
     """The history of a peer as sync target."""
 
     strikes: int = 0
-    """Consecutive cycles with unlinked headers."""
+    """Consecutive sync cycles with unlinked headers."""
     failures: int = 0
-    """Consecutive cycles without an imported block."""
+    """Consecutive sync cycles without an imported block."""
     not_before: float = 0.0
     """Event loop time before which the peer is not chosen again."""
 
@@ -113,7 +115,7 @@ class Synchroniser:
 
     @property
     def best_height(self) -> int:
-        """Return the highest height of the usable peers, or 0 without any.
+        """Return the highest height of the usable peers, or 0 without usable peers.
 
         Ignores peers whose last cycle failed.
         """
@@ -167,7 +169,9 @@ class Synchroniser:
     # --- target selection -----------------------------------------------------------------------
 
     def _choose(self) -> tuple[EthPeer | None, float | None]:
-        """Return the target of the next cycle (or None) and the seconds to wait before the next choice (or None)."""
+        """Return the target of the next sync cycle (or None) and the seconds to wait before the next choice (or
+        None).
+        """
         now = asyncio.get_running_loop().time()
         better = [peer for peer in self._eth.peers if peer.is_usable and self._is_better(peer)]
         if not better:
@@ -177,10 +181,11 @@ class Synchroniser:
         allowed = [peer for peer in better if self._not_before(peer) <= now]
         if not allowed:
             return None, min(self._not_before(peer) for peer in better) - now
-        # prefer members, because unknown peers can claim any height
+        # prefer member peers, because unknown peers can claim any height
         allowed = [peer for peer in allowed if self._eth.is_member(peer)] or allowed
         if self._ignores_claims:
-            target = min(allowed, key=self._failures)  # the oldest connection wins a tie
+            # of several peers with the same number of failures, the oldest connection is chosen
+            target = min(allowed, key=self._failures)
         else:
             target = max(allowed, key=lambda peer: (peer.head.total_difficulty or 0, peer.height, peer.peer.score))
         if self._is_urgent or target.height - self._chain.head.number > NEWEST:
@@ -201,7 +206,7 @@ class Synchroniser:
             return peer.height > tip.header.number
         if peer.head.total_difficulty > tip.total_difficulty:
             return True
-        # the peer's total difficulty is outdated, so compare heights
+        # the total difficulty that the peer announced may be outdated, so compare heights too
         return peer.height > max(peer.head.height or 0, tip.header.number + NEWEST)
 
     def _not_before(self, peer: EthPeer) -> float:
@@ -242,7 +247,7 @@ class Synchroniser:
             self._end(target, history, line if is_long else None)
 
     def _end(self, target: EthPeer, history: _TargetHistory, line: ProgressLine | None) -> None:
-        """End a cycle. A success resets the failure count of the target; a failure increases it."""
+        """End a sync cycle. A success resets the failure count of the target; a failure increases it."""
         now = asyncio.get_running_loop().time()
         has_proof, self._has_proof = self._has_proof, False
         self._download = None

@@ -50,17 +50,17 @@ class AuthSetup:
         )
 
     def login(self, request: Request) -> Result:
-        """Answer `POST /login`; 400 if an external issuer makes the tokens."""
+        """Answer `POST /login`. The status is 400 if an external issuer makes the tokens."""
         return _NO_LOGIN if self._login is None else self._login.respond(request.body, request.address)
 
     def close(self) -> None:
-        """Stop the login thread. Each service that uses this setup calls it."""
+        """Stop the login thread. Called by each service that uses this setup."""
         if self._login is not None:
             self._login.close()
 
 
 class LoginApplication:
-    """Answers plain HTTP on the WebSocket port: logins only."""
+    """Answers plain HTTP requests on the WebSocket port. Accepts only logins."""
 
     plain: Callable[..., Result] | None = None
 
@@ -74,7 +74,7 @@ class LoginApplication:
         return _NOT_HTTP
 
     def close(self) -> None:
-        """Do nothing: the service closes the `AuthSetup` itself."""
+        """Do nothing, because the service closes the `AuthSetup`."""
 
 
 def check(settings: AuthSettings) -> None:

@@ -1,9 +1,9 @@
 """Turns an `Authorization` header into a session, for the transports and for GraphQL.
 
-A session holds the dispatcher of its permissions and the request heads that carry its token. The connection compares
-the next request with these heads (`PlainHeads`) and calls the dispatcher directly. The authenticator caches sessions of
-valid tokens, since checking a signature takes longer than most requests. The session knows whether its token is still
-valid (session.py).
+A session holds the dispatcher of its permissions and the HTTP request heads that carry its token. The connection
+compares the next request with these heads (`PlainHeads`) and calls the dispatcher directly. The authenticator caches
+sessions of valid tokens, since checking a signature takes longer than most requests. The session knows whether its
+token is still valid (session.py).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Authenticator:
         handle = named(claims.username, self._dispatcher(claims.permissions).handle, claims.tenant)
         session = Session(claims, self._left_s, handle, self._refusing.handle, self._loop)
         if not session.is_trusted:
-            return self._invalid_token  # the token ended while its signature was checked
+            return self._invalid_token  # the token expired while the node checked its signature
         if len(self._sessions) >= _MAX_SESSIONS:
             self._evict()
         self._sessions[authorization] = session
@@ -101,7 +101,7 @@ class Authenticator:
         known = self._dispatchers.get(permissions)
         if known is None:
             if len(self._dispatchers) >= _MAX_TABLES:
-                # sessions in use hold their own reference to the dispatcher
+                # evict the oldest dispatcher; sessions that use it keep their own reference
                 del self._dispatchers[next(iter(self._dispatchers))]
             table = permitted_table(self._table, permissions, self._exempt)
             known = self._dispatchers[permissions] = Dispatcher(table, self._loop, self._limits)
@@ -117,8 +117,8 @@ class Authenticator:
             session.look()
 
     def _evict(self) -> None:
-        """Evict the ended sessions from the cache. If there are none, evict the oldest session; its connections stay
-        open.
+        """Evict the ended sessions from the cache. If no session has ended, evict the oldest session; its connections
+        stay open.
         """
         for header in [header for header, session in self._sessions.items() if not session.look()]:
             del self._sessions[header]

@@ -22,12 +22,12 @@ from ophion.errors import OphionError
 from ophion.runtime.operator_files import table_of
 
 _MAX_PASSWORD_BYTES: Final = 72
-"""bcrypt uses this many bytes of a password and ignores the rest."""
+"""Number of bytes of a password that bcrypt uses. It ignores further bytes."""
 _DEFAULT_COST: Final = 10
 
 
 class CredentialsError(OphionError):
-    """The credentials file cannot be used."""
+    """Raised when the credentials file cannot be used."""
 
 
 class User(Struct, frozen=True):

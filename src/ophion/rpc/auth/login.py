@@ -117,7 +117,7 @@ class Login:
             return
         error = done.exception()
         if error is not None:
-            # tokens stay valid, because the file may be half written at this moment
+            # keep the tokens valid, because the credentials file may be half written at this moment
             logger.warning("cannot read credentials error=%s", error)
             return
         users = done.result()

@@ -1,8 +1,8 @@
 """Login throttle: delays further logins after repeated failures.
 
 It counts failed logins per pair of client address and user name. After some failures the pair must wait, and each
-further failure doubles the wait. This slows down guessing. It does not lock out the same user at another address, nor
-other users at the same address. A login counts when it starts, so that parallel attempts do not avoid the wait.
+further failure doubles the wait. This slows down guessing. The wait does not affect the same user at another address,
+or other users at the same address. A login counts when it starts, so that parallel attempts do not avoid the wait.
 
 Queued logins (login.py) are ordered: pairs that have logged in before come first, then addresses with few attempts
 under any name.
@@ -20,13 +20,15 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 FREE: Final = 10
-"""Attempts that a pair may make without a wait, because people mistype and programs start in parallel."""
+"""Number of login attempts without a wait, per address and user name. People mistype, and programs start in
+parallel.
+"""
 LONGEST_S: Final = 64.0
 _EXPIRY_S: Final = 900.0
-"""A record without attempts expires after this time."""
+"""Seconds without attempts after which a record expires."""
 _MAX_RECORDS: Final = 8192
 _MAX_NAME_LENGTH: Final = 64
-"""Only this many characters of a name are compared."""
+"""Number of characters of a user name that are compared."""
 
 _Key: TypeAlias = tuple[str, str | None]
 
@@ -35,7 +37,7 @@ class _Record(Struct):
     """The login attempts of one pair of address and user name, or of one address (name None)."""
 
     count: int
-    """Attempts since the last success."""
+    """Login attempts since the last success."""
     last_s: float
     is_known: bool = False
     """Whether a login has ever succeeded."""
@@ -49,7 +51,7 @@ class LoginThrottle:
         self._records: dict[_Key, _Record] = {}
 
     def __len__(self) -> int:
-        """Number of records."""
+        """Number of login records."""
         return len(self._records)
 
     def pause_s(self, address: str, name: str) -> float:

@@ -45,13 +45,13 @@ class RefusingTable(dict[str, BoundMethod]):
 
 
 def refusing_table(table: MethodTable, exempt: Iterable[str]) -> RefusingTable:
-    """Return the exempt methods, and `Unauthorized` for any other name."""
+    """Return a table with the exempt methods. Every other name gets the error `Unauthorized`."""
     return RefusingTable({name: table[name] for name in exempt if name in table.names})
 
 
 def _is_open(name: str, bound: BoundMethod, permissions: Collection[str], exempt: frozenset[str]) -> bool:
     if not bound.name:
-        return True  # a method that is not enabled keeps its own error
+        return True  # permit a disabled method, because it returns its own error
     return name in exempt or allows(permissions, name) or allows(permissions, bound.name)
 
 

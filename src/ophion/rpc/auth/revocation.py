@@ -24,7 +24,7 @@ class UserRevocations:
         before, self._users = self._users, dict(users)
         changed = {name for name in before if users.get(name) != before[name]}
         new = changed.union(users.keys() - before.keys())
-        # token times are whole seconds: a token issued in the second of the change counts as older
+        # token times are whole seconds, so round up: a token of the same second counts as issued before the change
         self._since = {name: math.ceil(now) if name in new else self._since[name] for name in users}
         return bool(changed)
 

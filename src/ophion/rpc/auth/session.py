@@ -44,8 +44,8 @@ class Bearer(HttpSession, Protocol):
 
 
 class UnauthenticatedSession:
-    """The session of a request without a valid token. It stores no request heads, because the token may become valid
-    later.
+    """The session of a request without a valid token. It stores no HTTP request heads, because the token may become
+    valid later.
     """
 
     __slots__ = ("handle", "heads", "may_call")

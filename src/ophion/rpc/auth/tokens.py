@@ -36,7 +36,7 @@ class Claims(Struct, frozen=True):
     username: str
     permissions: frozenset[str]
     expires_at: float
-    """Wall time in seconds."""
+    """Expiry as wall time in seconds."""
     issued_at: float = 0.0
     tenant: str | None = None
     """The user's enclave key on a node with several tenants."""
@@ -76,7 +76,7 @@ class TokenReader:
         )
 
     def admits(self, claims: Claims) -> bool:
-        """Return whether these claims are still accepted, that is, not revoked. Does not check their expiry."""
+        """Return whether these claims are not revoked. Does not check their expiry."""
         return True
 
 
@@ -129,7 +129,7 @@ def reader_from_file(path: Path, algorithm: JwtAlgorithm) -> TokenReader:
     try:
         key = jwt.get_algorithm_by_name(algorithm.value).prepare_key(content)
     except (jwt.PyJWTError, ValueError, TypeError) as error:
-        # for a key of another type, the library's message only names a generator object
+        # for a key of another type, PyJWT's message names only a generator object, so use a clearer reason
         reason = "it is a key of another type" if "<generator" in str(error) else error
         raise ConfigError(f"The JWT public key file {path} holds no key for {algorithm.value}: {reason}") from None
     return TokenReader(key, algorithm)

@@ -1,8 +1,8 @@
 """Batches: many requests in one message, run in order, in time slices.
 
 A batch starts at once. After a few milliseconds, or some answers, it waits for its time slice (fair_scheduler). Started
-batches finish one after the other, oldest first. If they shared the slices, the node would hold the answers of all of
-them in memory. Answers within a batch are not streamed: each is rendered whole, within the memory budget.
+batches finish one after the other, oldest first. If batches shared the slices, the node would hold the answers of all
+batches in memory. Answers within a batch are not streamed: each is rendered whole, within the memory budget.
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ from ophion.runtime.fair_scheduler import FairScheduler
 from ophion.runtime.slots import WAITS_FOR_SLOT
 
 _BATCH_TASKS: Final = 16
-"""Maximum number of requests of one batch that wait in lanes at the same time; other clients use the lanes too."""
+"""Maximum number of requests of one batch that wait for worker threads at the same time; other clients use these
+threads too.
+"""
 _SMALL_BATCH: Final = 16
 """A batch of up to this size starts at once. A larger batch waits for a time slice while other batches run."""
 _SLICE_S: Final = 0.002
-"""Length of a time slice."""
+"""Length of a time slice in seconds."""
 _SLICE_BYTES: Final = 256 * 1024
-"""A time slice ends when its answers reach this size."""
+"""Size in bytes of the answers at which a time slice ends."""
 
 
 class Batch:
-    """Runs the members of one batch; answers keep the order of the requests."""
+    """Runs the requests of one JSON-RPC batch; responses keep the order of the requests."""
 
     def __init__(
         self,
@@ -45,7 +47,8 @@ class Batch:
         notification.
         """
         self._request = request
-        # the requests run as the client's principal (runtime/principal.py), also after waiting for a lane
+        # all requests of the batch run as the client's principal (runtime/principal.py), even after a wait for a worker
+        # thread
         self._context = copy_context()
         self._context.run(WAITS_FOR_SLOT.set, True)
         self._id_text = id_text
@@ -64,7 +67,7 @@ class Batch:
         self._has_begun = False
 
     def start(self) -> Reply:
-        """Run until a member waits or the time slice ends; return the array of answers or a pending reply."""
+        """Run requests until a request waits or the time slice ends; return the array of answers or a pending reply."""
         if self._scheduler.is_over or (len(self._scheduler) and len(self._answers) > _SMALL_BATCH):
             self._schedule()
         else:
@@ -183,7 +186,7 @@ class Batch:
         answers, self._answers = [answer for answer in self._answers if answer], []
         if self._bytes < LARGE:
             return b"[" + b",".join(answers) + b"]"
-        # parts are not joined, because that would double the memory
+        # return the parts without joining them, because joining would double the memory
         parts: list[bytes] = []
         for number, answer in enumerate(answers):
             parts += (b"," if number else b"[", answer)

@@ -1,4 +1,4 @@
-"""Request timeouts. One timer serves all requests of a dispatcher, because they share one timeout."""
+"""Request timeouts. One timer serves all requests of a dispatcher, because all requests have the same timeout."""
 
 from __future__ import annotations
 

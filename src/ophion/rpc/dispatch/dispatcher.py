@@ -11,7 +11,7 @@ its first wait; only then the coroutine becomes a task. For an unfinished reques
 back once (transport/replies.py).
 
 A long message is outlined before it is parsed (native/messages.py): the outline counts its values and finds its id and
-parameters. Only the parameters are parsed, in a batch one member at a time. Very long messages are parsed and decoded
+parameters. Only the parameters are parsed, in a batch one request at a time. Very long messages are parsed and decoded
 in a lane.
 
 The dispatcher catches every exception of a handler and answers with an error, so that a handler cannot stop the node.
@@ -78,7 +78,7 @@ _NO_REQUEST: Final = failure(NULL, INVALID_REQUEST())
 _MAX_SHORT_BYTES: Final = 4 * 1024
 """A message of up to this size is parsed as a whole, which takes microseconds."""
 _MAX_LOOP_BYTES: Final = 64 * 1024
-"""A longer message is outlined in a lane, not on the event loop."""
+"""Size in bytes above which a message is outlined in a worker thread instead of on the event loop."""
 _MAX_LOOP_VALUES: Final = 2048
 """Maximum values to parse and decode on the event loop, which takes about a millisecond."""
 _BYTES_OF_A_VALUE: Final = 72
@@ -90,7 +90,7 @@ T = TypeVar("T")
 
 
 class Dispatcher:
-    """Dispatches messages to the methods of one table."""
+    """Dispatches JSON-RPC messages to the methods of one method table."""
 
     def __init__(
         self, table: Mapping[str, BoundMethod], loop: asyncio.AbstractEventLoop, limits: DispatchLimits | None = None
@@ -137,7 +137,7 @@ class Dispatcher:
         sent = RawTransactionReply(raws=(raw,), name=bound.name, id_text=id_text, failed=self._failed)
         try:
             bound.submit(sent)
-        except Exception as error:  # noqa: BLE001  # a failure is an answer
+        except Exception as error:  # noqa: BLE001  # the client gets the error
             return self._failed(error, bound.name, id_text)
         return sent
 
@@ -159,7 +159,7 @@ class Dispatcher:
             result = encode(value)
         except STOPS:
             raise
-        except BaseException as error:  # noqa: BLE001  # a failure is an answer
+        except BaseException as error:  # noqa: BLE001  # the client gets the error
             return self._failed(error, bound.name, id_text)
         if len(result) < LARGE:
             return SUCCESS % (id_text, result)
@@ -180,7 +180,8 @@ class Dispatcher:
         try:
             message = orjson.loads(body)
         except orjson.JSONDecodeError:
-            # orjson rejects integers beyond 64 bits, but an id may be one
+            # take the slow path, because orjson rejects integers beyond 64 bits, and a request id may be such an
+            # integer
             return self._outlined(body, json_outline(body, self._limits.max_batch), caller)
         if type(message) is dict:
             return self._request(message, caller, body)
@@ -236,7 +237,7 @@ class Dispatcher:
         try:
             method = orjson.loads(name)
         except orjson.JSONDecodeError:
-            return _NOT_JSON  # the text contains a lone surrogate, which the outline does not detect
+            return _NOT_JSON  # the method name contains a lone surrogate, which `json_outline` does not detect
         bound = self._table.get(method)
         if bound is None:
             return self._failed(METHOD_NOT_FOUND(reason_declined(method)), method, written)
@@ -268,17 +269,17 @@ class Dispatcher:
             if isinstance(reply, Pending):
                 pending.follow(reply, heavy.leave)
             else:
-                # call later, because the caller has not set `deliver` yet
+                # deliver the reply in the next loop iteration, because the caller has not set `deliver` yet
                 self._loop.call_soon(heavy.leave)
                 self._loop.call_soon(pending.resolve, reply)
 
-        # the request runs as the same principal when it starts later (runtime/principal.py)
+        # a request that starts later runs as the same principal (runtime/principal.py)
         begin_later = partial(copy_context().run, begin)
         heavy.enter(begin_later)
         return pending
 
     def _in_lane(self, job: Callable[[], T], then: Callable[[T], Reply], id_text: bytes, weight: int) -> Reply:
-        """Run a job in the lane. Then call `then` with its result on the event loop."""
+        """Run a job in a worker thread. Then call `then` with its result on the event loop."""
         try:
             future = self._limits.lane.submit(job)
         except LaneFull as error:
@@ -314,7 +315,7 @@ class Dispatcher:
             result = bound.encode(done.result())
         except STOPS:
             raise
-        except BaseException as error:  # noqa: BLE001  # a failure is an answer
+        except BaseException as error:  # noqa: BLE001  # the client gets the error
             pending.resolve(self._failed(error, bound.name, id_text))
         else:
             pending.resolve(SUCCESS % (id_text, result) if len(result) < LARGE else self._large(id_text, result))
@@ -351,7 +352,7 @@ class Dispatcher:
         return self._started(len(messages), request, id_text, len(body) * _WEIGHT_OF_A_BYTE)
 
     def _long_batch(self, text: bytes, outline: JsonOutline, caller: Caller | None) -> Reply:
-        """Handle a batch whose members are parsed one by one."""
+        """Handle a JSON-RPC batch whose requests are parsed one by one."""
 
         def request(position: int) -> Reply:
             start, end, values = outline.member(position)

@@ -9,8 +9,8 @@ class ErrorWording(Enum):
     """Values of `--rpc-error-wording`."""
 
     ORIGINAL = "original"
-    """The texts of json-rpc.md 2."""
+    """The error texts of json-rpc.md 2."""
     MODERN = "modern"
     """The texts of go-ethereum where client libraries match on them (geth_error_messages)."""
     GETH = "geth"
-    """Those texts, with go-ethereum's code -32000 in place of the codes of Pantheon and Besu."""
+    """The texts of `MODERN`, with go-ethereum's code -32000 in place of the codes of Pantheon and Besu."""

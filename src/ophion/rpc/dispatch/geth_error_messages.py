@@ -1,7 +1,7 @@
 """Error texts of go-ethereum, which client libraries match on (`--rpc-error-wording=modern`).
 
 Libraries recognise some errors by the text of go-ethereum and raise a specific exception for each. This module replaces
-those texts; other errors keep theirs. Error codes change with `--rpc-error-wording=geth` only.
+the texts of these errors; other errors keep their texts. Error codes change with `--rpc-error-wording=geth` only.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _REFUSALS: Final[Mapping[str, str]] = {
     "upfront-cost": "insufficient funds for gas * price + value",
     "wrong-chain-id": "invalid chain id for signer",
 }
-"""Texts by the reason for which the pool rejects a transaction."""
+"""Error texts, by the pool's reason for rejecting a transaction."""
 
 _FAULTS: Final[Mapping[str, str]] = {
     fault.message: _REFUSALS[reason] for reason, fault in errors.POOL_REASONS.items() if reason in _REFUSALS
@@ -42,7 +42,7 @@ _FAULTS: Final[Mapping[str, str]] = {
 _GETH_FAULTS: Final[Mapping[str, str]] = dict.fromkeys(
     (errors.FILTER_NOT_FOUND.message, errors.LOGS_FILTER_NOT_FOUND.message), "filter not found"
 )
-"""Further texts that come with go-ethereum's codes."""
+"""Further error texts of go-ethereum, used only together with its codes."""
 
 
 def modern(error: BaseException, known: RpcError, method: str, *, geth_codes: bool = False) -> RpcError:

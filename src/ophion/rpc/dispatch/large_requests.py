@@ -1,7 +1,7 @@
 """Limits how many large requests run at the same time. Other large requests wait as unparsed text.
 
-A parsed and decoded request takes several times the memory of its text until it is answered. So only a few are parsed
-at the same time, in the order of arrival.
+A parsed and decoded request takes several times the memory of its text until it is answered. So only a few large
+requests are parsed at the same time, in the order of arrival.
 """
 
 from __future__ import annotations

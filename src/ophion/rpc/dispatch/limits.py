@@ -22,10 +22,10 @@ class DispatchLimits(Struct, frozen=True):
     max_response_bytes: int = 64 * 1024 * 1024
     """Maximum size of a batch answer, or of a single answer that is not streamed."""
     max_values: int = 262_144
-    """Maximal number of JSON values in one request; each takes up to 72 bytes of memory."""
+    """Maximum number of JSON values in one request. Each value takes up to 72 bytes of memory."""
     scheduler: FairScheduler = field(default_factory=FairScheduler)
     """Divides the event loop between batches."""
     lane: Lane = field(default_factory=lambda: InlineLane("parse"))
-    """The lane that parses large requests."""
+    """The lane (worker thread) that parses large requests."""
     heavy: LargeRequests = field(default_factory=LargeRequests)
     """Limits the large requests that run at the same time."""

@@ -16,7 +16,7 @@ class Health(Struct, frozen=True):
     peer_count: Callable[[], int] | None = None
     """Returns the number of peers; None if the node has no peer-to-peer network."""
     vote_store_problem: Callable[[], str | None] = lambda: None
-    """Returns why a validator cannot sign; None if it can, or if the node has no shared vote store."""
+    """Returns why a validator cannot sign; None if it can sign or uses no shared vote store."""
 
     def is_ready(self, min_peers: int, max_blocks_behind: int, checks_vote_store: bool = True) -> bool:
         """Whether the node has enough peers, is close to the best known block and can store votes."""

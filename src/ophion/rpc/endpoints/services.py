@@ -174,14 +174,14 @@ def method_table(
 
     @cache
     def discover() -> bytes:
-        from ophion.rpc.schema import openrpc  # imported at the first `rpc.discover`
+        from ophion.rpc.schema import openrpc  # lazy import: only `rpc.discover` needs this module
 
         specs = [spec for spec in registry.specs if is_enabled(spec, context, enabled, transport)]
         return openrpc.document(specs, context.node.client_version, context.node.compat)
 
     table = registry.bind(replace(context, groups=tuple(groups), discover=discover), enabled, transport)
     if context.dev is not None:
-        # imported on use: few nodes fork another chain
+        # lazy import: few nodes fork another chain
         from ophion.rpc.services.fork_requests import forkable
 
         table = forkable(table, context)

@@ -21,7 +21,7 @@ class RpcConversations:
         self.close = guarded.close
         self.login: Application | None = None
         if guarded.auth is not None:
-            # already imported if tokens are required
+            # lazy import: a node without tokens does not need this module
             from ophion.rpc.auth.auth_setup import LoginApplication
 
             self.login = LoginApplication(guarded.auth)

@@ -67,7 +67,7 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def method_files() -> list[MethodFile]:
-    """Return the method files."""
+    """Return the files that declare methods."""
     return [MethodFile(f"{__name__}.{name}", groups) for name, groups in _GROUPS.items()]
 
 

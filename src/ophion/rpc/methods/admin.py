@@ -33,11 +33,11 @@ NamesParam = Annotated[list[str], Wire("names", "names", {"type": "array", "item
 
 @method("admin_addPeer", exact_count=True)
 def add_peer(ctx: RpcContext, enode: TextParam) -> Boolean:
-    """Adds a peer and keeps a connection to it; false if it was added before."""
+    """Adds a peer and keeps a connection to it. Returns false if the peer was added before."""
     peers = require_p2p(ctx)
     remote = _remote(enode, peers)
     rules = ctx.permissions.node_rules
-    # a host name that is not resolved yet is checked later, before each dial
+    # the rules check an unresolved host name later, before each dial
     is_known = bool(rules.resolve(remote).ip)
     refusal = rules.refusal_of(remote, Action.DIAL) if is_known else None
     if refusal is not None:
@@ -47,7 +47,7 @@ def add_peer(ctx: RpcContext, enode: TextParam) -> Boolean:
 
 @method("admin_removePeer", exact_count=True)
 def remove_peer(ctx: RpcContext, enode: TextParam) -> Boolean:
-    """Disconnects a peer and stops reconnecting to it; false if it was not added before."""
+    """Disconnects a peer and stops reconnecting to it. Returns false if the peer was not added before."""
     peers = require_p2p(ctx)
     return peers.remove_static(_remote(enode, peers))
 
@@ -102,7 +102,7 @@ def node_info(ctx: RpcContext) -> NodeInfoResult:
     """Returns the identity of this node and its chain."""
     queries = ctx.queries
     if ctx.peers is None and ctx.dev is not None:
-        # development nodes have no peers and no address, but tools call this method on them too
+        # a development node has no peers and no address, but tools call this method on it too
         service, enode = None, Enode(ctx.node.node_id, "127.0.0.1", 0, 0)
     else:
         service = require_p2p(ctx)
@@ -131,7 +131,7 @@ def node_info(ctx: RpcContext) -> NodeInfoResult:
 
 @method("admin_changeLogLevel", examples=[Example(["INFO"], "Success")])
 def change_log_level(ctx: RpcContext, level: TextParam, loggers: NamesParam | None = None) -> Text:
-    """Sets the level OFF, FATAL, ERROR, WARN, INFO, DEBUG, TRACE or ALL, for the given loggers or for all."""
+    """Sets the level (OFF, FATAL, ERROR, WARN, INFO, DEBUG, TRACE or ALL) of the given loggers, or of all loggers."""
     log_level = LogLevel.named(level)
     if log_level is None:
         raise invalid_params("level: one of OFF, FATAL, ERROR, WARN, INFO, DEBUG, TRACE and ALL is expected")

@@ -33,7 +33,7 @@ async def ibft_validators(ctx: RpcContext, block: BlockNumberParam) -> AddressLi
 
 @method("qbft_getValidatorsByBlockNumber", needs={"chain", "qbft"})
 async def qbft_validators(ctx: RpcContext, block: BlockNumberParam) -> AddressList | None:
-    """Returns the validators of a block; for `pending`, those of the next block.
+    """Returns the validators of a block; for `pending`, the validators of the next block.
 
     On networks with a validator contract, reads the contract at that block. Null if the block is unknown.
     """
@@ -52,7 +52,7 @@ async def validators_by_hash(ctx: RpcContext, block_hash: HashParam) -> AddressL
 @method("ibft_proposeValidatorVote", needs={"ibft"})
 @method("qbft_proposeValidatorVote", needs={"qbft"})
 def propose(ctx: RpcContext, address: AddressParam, adds: BooleanParam) -> Boolean:
-    """Votes to add (true) or remove (false) a validator, in blocks of this node, until discarded.
+    """Votes to add (true) or remove (false) a validator, in the blocks of this node, until the vote is discarded.
 
     Not enabled on networks with a validator contract.
     """
@@ -106,8 +106,8 @@ async def _validators(ctx: RpcContext, header: HashedHeader | None) -> list[str]
 
 
 async def _addresses(ctx: RpcContext, find: Callable[[], Sequence[Address]]) -> list[str]:
-    """Return the addresses that `find` finds. It runs in a lane, because it may call a contract or read many
-    headers.
+    """Return the addresses that `find` finds. Runs `find` in a worker thread, because it may call a contract or read
+    many headers.
     """
     return [data(address) for address in await ctx.lanes.read.run(find)]
 

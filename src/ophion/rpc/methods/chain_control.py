@@ -70,7 +70,7 @@ def _replay(ctx: RpcContext, header: HashedHeader) -> None:
 
 @method("debug_resyncWorldState", aliases=["debug_resyncWorldstate"])
 def resync_state(ctx: RpcContext) -> Text:
-    """Always refused: this node computes the state itself and never downloads it from peers."""
+    """Always fails, because this node computes the state itself and never downloads it from peers."""
     raise METHOD_NOT_ENABLED(
         "the state is computed from blocks. To check it use `ophion storage check`; to compute it again, export the"
         " blocks and import them into a new data path."

@@ -29,7 +29,7 @@ async def get_signers_at_hash(ctx: RpcContext, block_hash: HashParam) -> Address
 async def _signers(ctx: RpcContext, header: HashedHeader | None) -> list[str]:
     if header is None:
         raise INTERNAL_ERROR("there is no such block")
-    # signers of an old block are computed from earlier headers, which is too slow for the event loop
+    # use a worker thread, because the signers of an old block need many earlier headers
     queries = ctx.queries
     found = await ctx.lanes.read.run(lambda: queries.engine.members(header, queries.chain))
     return [data(signer) for signer in found]
@@ -37,7 +37,7 @@ async def _signers(ctx: RpcContext, header: HashedHeader | None) -> list[str]:
 
 @method("clique_propose", needs={"clique"})
 def propose(ctx: RpcContext, address: AddressParam, adds: BooleanParam) -> Boolean:
-    """Votes to add (true) or remove (false) a signer, in blocks of this node, until discarded."""
+    """Votes to add (true) or remove (false) a signer, in the blocks of this node, until the vote is discarded."""
     if address == ZERO_ADDRESS:
         raise INVALID_REQUEST("the zero address cannot be voted on")
     assert ctx.clique is not None
@@ -68,7 +68,7 @@ async def get_signer_metrics(
 ) -> SignerMetricsResult:
     """Returns the number of blocks of each proposer, from block `first` to the block before `last`.
 
-    Validators without blocks are listed with 0. The default range is the hundred blocks before the newest.
+    Validators without blocks are listed with 0. The default range is the hundred blocks before the newest block.
     """
     queries = ctx.queries
     start, end = _number(ctx, first), _number(ctx, last)

@@ -199,7 +199,7 @@ async def account_range(
 
     accounts, following = await ctx.lanes.trace.run(read)
     return {
-        # the response shows the zero address for a hash whose address is unknown
+        # if the node knows only the hash of an address, the response shows the zero address
         "addressMap": {data(row[0]): data(ZERO_ADDRESS if row[1] is None else row[1]) for row in accounts},
         "nextKey": data(_NO_KEY if following is None else following),
     }

@@ -67,7 +67,7 @@ async def trace_by_hash(
 async def trace_raw_block(
     ctx: RpcContext, block: DataParam, options: TraceOptionsParam | None = None
 ) -> TraceResult | None:
-    """Traces all transactions of a block given as RLP. Only its parent must be known."""
+    """Traces all transactions of a block given as RLP. Only the parent of the block must be known."""
     try:
         decoded = decode_block(block, ctx.queries.engine)
     except DecodeError as error:
@@ -94,15 +94,16 @@ async def _trace_block(
 ) -> TraceResult | None:
     options = trace_options or PLAIN
     if header is not None and header.number == 0 and ctx.dev is not None:
-        return b"[]"  # an empty list, because indexers that start at genesis would retry forever on an error
-    # a named tracer gives an error, as in current clients; without one the result is null, as in Pantheon 1.2
+        return b"[]"  # return an empty list, because indexers that start at genesis retry forever after an error
+    # a named tracer refuses genesis, as in current clients. Without a tracer name the result is null, as in Pantheon
+    # 1.2.
     if options.is_named and header is not None and header.number == 0:
         raise GENESIS_NOT_TRACEABLE()
 
     def start(kind: TraceKind) -> TraceStream:
         return trace_block(traced_block(ctx, header, body), kind, options.is_named, ctx.limits.timeout_s)
 
-    # a body that the client sent may belong to another block, so its trace is not stored
+    # do not cache this trace, because the client sent the body, and the body may belong to another block
     key = None if body is not None else recent_key(ctx, header, options.cache_kind)
     return await traced(ctx, options, start, is_list=True, key=key)
 

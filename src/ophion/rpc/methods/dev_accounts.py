@@ -71,7 +71,7 @@ def request_accounts(ctx: RpcContext) -> Json:
 
 @method("eth_networkId", needs={"dev"})
 def network_id(ctx: RpcContext) -> Json:
-    """Same as `net_version`."""
+    """Returns the chain id as a decimal number, like `net_version`."""
     return str(ctx.queries.spec.chain_id)
 
 
@@ -109,18 +109,18 @@ def account(ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag
 
 @method("eth_sendTransactionSync", needs={"dev", "accounts"})
 async def send_transaction_sync(ctx: RpcContext, transaction: UnreadRequestParam) -> ReceiptJson:
-    """Same as `eth_sendTransaction`, but waits for the receipt."""
+    """Sends a transaction like `eth_sendTransaction` and waits for the receipt."""
     return await receipt_of(ctx, await send_transaction(ctx, transaction), None)
 
 
 @cheat_code("anvil_getBlobByHash")
 def blob_by_hash(ctx: RpcContext, hash: HashParam) -> Nothing:
-    """Always null: this node checks blobs and does not keep them."""
+    """Returns null, because this node checks blobs and does not store them."""
 
 
 @cheat_code("anvil_getBlobsByTransactionHash")
 def blobs_of_transaction(ctx: RpcContext, hash: HashParam) -> Nothing:
-    """Always null: this node checks blobs and does not keep them."""
+    """Returns null, because this node checks blobs and does not store them."""
 
 
 # --- pool ----------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def enable_traces(ctx: RpcContext) -> Nothing:
 
 @cheat_code("anvil_setRpcUrl")
 def set_rpc_url(ctx: RpcContext, url: TextParam) -> Nothing:
-    """Fetches the forked chain from another node from now on."""
+    """Sets the node from which this node fetches the forked chain."""
     dev = dev_of(ctx)
     if dev.fork is None:
         raise RpcError(SERVER_ERROR_CODE, "anvil_setRpcUrl: this node does not fork another chain")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _INVALID_PARAMS_CODE = -32602
 _MAX_BLOCKS = 10_000_000
 _MAX_TIME_BITS = 40
-"""Limit on one time value: values add up over blocks, and a timestamp has 64 bits."""
+"""Limit of one time value in bits. The sum of all values must fit a timestamp of 64 bits."""
 
 
 # --- mining --------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ _MAX_TIME_BITS = 40
 
 @cheat_code("evm_mine")
 async def mine_one(ctx: RpcContext, options: AnyParam | None = None) -> Text:
-    """Mines one block, or `blocks` many. A number, or the member `timestamp`, sets the block timestamp."""
+    """Mines one block, or as many as `blocks` says. A number, or the key `timestamp`, sets the block timestamp."""
     first, *others = _timestamps(options) or (None,)
     await _mine_at(dev_of(ctx), first)
     if others:
@@ -52,7 +52,7 @@ async def mine_one(ctx: RpcContext, options: AnyParam | None = None) -> Text:
 
 @cheat_code("evm_mine_detailed", "anvil_mine_detailed")
 async def mine_detailed(ctx: RpcContext, options: AnyParam | None = None) -> Json:
-    """Same as `evm_mine`, but returns the blocks with their transactions."""
+    """Mines blocks like `evm_mine`, and returns the blocks with their transactions."""
     mined = []
     for timestamp in _timestamps(options):
         await _mine_at(dev_of(ctx), timestamp)
@@ -100,13 +100,13 @@ def get_automine(ctx: RpcContext) -> Boolean:
 
 @cheat_code("evm_setAutomine", "anvil_setAutomine")
 def set_automine(ctx: RpcContext, is_on: FlagParam) -> Nothing:
-    """Enables or disables automine. Without it, blocks are mined by interval or on demand only."""
+    """Enables or disables automine. Without automine, blocks are mined only at an interval or on demand."""
     dev_of(ctx).set_automine(is_on)
 
 
 @cheat_code("evm_setIntervalMining", "anvil_setIntervalMining")
 def set_interval_mining(ctx: RpcContext, interval: AnyParam) -> Nothing:
-    """Mines a block at this interval in seconds (milliseconds with the preset `hardhat`); 0 turns it off."""
+    """Mines a block at this interval in seconds (milliseconds with the preset `hardhat`). 0 ends interval mining."""
     dev = dev_of(ctx)
     is_hardhat = dev.identity.preset == "hardhat"
     if isinstance(interval, list) and len(interval) == 2:
@@ -139,7 +139,7 @@ def increase_time(ctx: RpcContext, seconds: AnyParam) -> Json:
 
 @cheat_code("evm_setNextBlockTimestamp", "anvil_setNextBlockTimestamp")
 def set_next_timestamp(ctx: RpcContext, timestamp: NumberParam) -> Json:
-    """Sets the timestamp of the next block; later blocks continue from it."""
+    """Sets the timestamp of the next block. The timestamps of later blocks continue from this time."""
     dev = dev_of(ctx)
     try:
         dev.set_next_timestamp(_time(timestamp), allow_equal=dev.identity.preset != "hardhat")
@@ -172,7 +172,7 @@ def set_timestamp_interval(ctx: RpcContext, seconds: NumberParam) -> Nothing:
 
 @cheat_code("anvil_removeBlockTimestampInterval")
 def remove_timestamp_interval(ctx: RpcContext) -> Boolean:
-    """Removes the fixed interval, so that timestamps follow the clock; false if no interval was set."""
+    """Removes the fixed interval, so that timestamps follow the clock. Returns false if no interval was set."""
     dev = dev_of(ctx)
     had_one, dev.clock.interval = dev.clock.interval is not None, None
     dev.announce()

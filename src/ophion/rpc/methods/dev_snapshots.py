@@ -15,5 +15,5 @@ async def snapshot(ctx: RpcContext) -> Quantity:
 
 @cheat_code("evm_revert", "anvil_revert")
 async def revert(ctx: RpcContext, snapshot: NumberParam) -> Boolean:
-    """Reverts to a snapshot and deletes this snapshot and all later snapshots; false if the id is unknown."""
+    """Reverts to a snapshot and deletes this snapshot and all later snapshots. Returns false for an unknown id."""
     return await dev_of(ctx).revert(snapshot)

@@ -104,13 +104,13 @@ async def set_chain_id(ctx: RpcContext, chain_id: NumberParam) -> Nothing:
 
 @cheat_code("anvil_setCoinbase", "hardhat_setCoinbase")
 def set_coinbase(ctx: RpcContext, address: AddressParam) -> Nothing:
-    """Sets the account that is rewarded, from the next block on."""
+    """Sets the account that receives the rewards, from the next block on."""
     dev_of(ctx).set_coinbase(address)
 
 
 @cheat_code("anvil_setNextBlockBaseFeePerGas", "hardhat_setNextBlockBaseFeePerGas")
 def set_next_base_fee(ctx: RpcContext, fee: NumberParam) -> Nothing:
-    """Sets the base fee of the next block; later base fees are computed from it."""
+    """Sets the base fee of the next block. Later base fees are computed from this base fee."""
     if fee >= 2**64:
         raise invalid_params("base fee: not within 64 bits")
     dev = dev_of(ctx)
@@ -140,7 +140,7 @@ def set_block_gas_limit(ctx: RpcContext, gas_limit: NumberParam) -> Boolean:
 
 @cheat_code("anvil_setMinGasPrice", "hardhat_setMinGasPrice")
 def set_min_gas_price(ctx: RpcContext, price: AnyParam) -> Json:
-    """Sets the minimum gas price; an error from London on, as in Anvil."""
+    """Sets the minimum gas price. From London on, returns an error like Anvil."""
     decode_number(price)
     if ctx.queries.next_base_fee() is not None:
         raise RpcError(-32602, "anvil_setMinGasPrice is not supported when EIP-1559 is active")

@@ -29,7 +29,7 @@ from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.private_logs import MAX_LOGS
 
 if TYPE_CHECKING:
-    from ophion.privacy.service import Privacy  # imported only when private transactions are used
+    from ophion.privacy.service import Privacy  # only nodes with private transactions import this module
 
 _CREATE = "Error creating privacy group"
 _DELETE = "Error deleting privacy group"
@@ -110,7 +110,7 @@ async def get_private_transaction(ctx: RpcContext, hash: HashParam) -> PrivateTr
 
 @method("priv_getTransactionCount", needs={"privacy"}, exact_count=True, without=PRIVACY_OFF)
 async def get_transaction_count(ctx: RpcContext, address: AddressParam, group: GroupIdParam) -> Quantity:
-    """Return how many private transactions of an account were executed in a group; 0 if either is unknown."""
+    """Return the number of an account's executed private transactions in a group; 0 for an unknown group."""
     try:
         return await private(ctx).nonce(group, address)
     except EnclaveError as error:
@@ -122,7 +122,7 @@ async def get_transaction_count(ctx: RpcContext, address: AddressParam, group: G
 async def get_eea_transaction_count(
     ctx: RpcContext, address: AddressParam, private_from: KeyParam, private_for: KeysParam
 ) -> Quantity:
-    """Same as `priv_getTransactionCount`, for the group of a sender and its recipients."""
+    """Return the number of an account's executed private transactions in the group of a sender and its recipients."""
     privacy, members = private(ctx), [private_from, *private_for]
     try:
         return await privacy.nonce(legacy_id(members), address, members)
@@ -143,7 +143,7 @@ def get_privacy_precompile_address(ctx: RpcContext) -> AddressResult:
 async def create_privacy_group(
     ctx: RpcContext, group: GroupWishParam, name: TextParam = "", description: TextParam = ""
 ) -> Text:
-    """Create a group of these members, which must include this node, and send it to them. Returns the group's id."""
+    """Create a group and send it to its members, which must include this node. Returns the group's id."""
     wanted = (group.name if group.name is not None else name, group.description or description)
     try:
         return base64_text((await private(ctx).create_group(group.addresses, *wanted)).id)
@@ -178,7 +178,7 @@ async def find_flexible_privacy_group(ctx: RpcContext, addresses: KeysParam) -> 
 @method("privx_findOnchainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 @method("privx_findOnChainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 async def find_onchain_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
-    """Same as `priv_findFlexiblePrivacyGroup`, but the type is ONCHAIN, the older name of FLEXIBLE."""
+    """Return the result of `priv_findFlexiblePrivacyGroup` with the type ONCHAIN, the older name of FLEXIBLE."""
     groups = await private(ctx).find_flexible_groups(addresses)
     return [group_object(group) | {"type": _ONCHAIN} for group in groups]
 
@@ -190,8 +190,8 @@ async def find_onchain_privacy_group(ctx: RpcContext, addresses: KeysParam) -> G
 async def explain(ctx: RpcContext, hash: HashParam) -> ExplanationJson:
     """Explain what this node knows of a private transaction, by the hash of its marker.
 
-    `state` is `executed`, `failed`, `invalid`, `pending` (the marker is not mined), `waiting`, `suspended`,
-    `no payload` (this node is no participant, or the payload has not arrived: `askFrom` lists connected members),
+    `state` is `executed`, `failed`, `invalid`, `pending` (the marker is not mined), `waiting`, `suspended`, `no
+    payload` (this node is no participant, or the payload has not arrived: `askFrom` lists connected group members),
     `not ours`, `not a marker` or `unknown`.
     """
     return {"marker": data(hash)} | await private(ctx).explain(hash)
@@ -201,8 +201,8 @@ async def explain(ctx: RpcContext, hash: HashParam) -> ExplanationJson:
 async def catch_up(ctx: RpcContext, group: GroupIdParam | None = None) -> Quantity:
     """Request missing payloads of one group, or of all groups, from the other members.
 
-    Returns how many payloads arrived. Each is executed at the position of its marker; later transactions of its group
-    are executed again.
+    Returns how many payloads arrived. Each payload is executed at the position of its marker; later transactions of its
+    group are executed again.
     """
     return await private(ctx).catch_up(group)
 

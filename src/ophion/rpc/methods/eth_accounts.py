@@ -36,7 +36,7 @@ from ophion.wallet.unsigned import BLOB
 
 @method("eth_accounts", examples=[Example([], [])])
 def accounts(ctx: RpcContext) -> AddressList:
-    """Returns the accounts that this node signs for: those of a development network, if enabled; otherwise none."""
+    """Returns the accounts that this node signs for. Only a development network can have such accounts."""
     if ctx.accounts is None:
         return []
     impersonated = () if ctx.dev is None else sorted(ctx.dev.impersonated.difference(ctx.accounts.addresses))
@@ -102,7 +102,7 @@ def sign(ctx: RpcContext, address: AddressParam, message: DataParam) -> Data:
 def personal_sign(
     ctx: RpcContext, message: DataParam, address: AddressParam, password: TextParam | None = None
 ) -> Data:
-    """Same as `eth_sign`, with the parameter order that wallets use; the password is ignored."""
+    """Signs a message like `eth_sign`, with the parameter order that wallets use; the password is ignored."""
     return sign_hash(_key(ctx, address), message_hash(message))
 
 
@@ -130,7 +130,7 @@ TypedDataParam = Annotated[
 @method("eth_signTypedData_v4", aliases=["eth_signTypedData", "eth_signTypedData_v3"], needs={"accounts"})
 def sign_typed_data(ctx: RpcContext, address: AddressParam, typed_data: TypedDataParam) -> Awaitable[Data]:
     """Signs typed data (EIP-712)."""
-    # imported here: only development networks sign
+    # lazy import: only development networks sign data
     from ophion.wallet.typed_data import TypedDataError, typed_data_hash
 
     key = _key(ctx, address)

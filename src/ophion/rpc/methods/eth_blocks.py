@@ -45,7 +45,7 @@ def get_block_by_number(
 def get_block_by_hash(
     ctx: RpcContext, block_hash: HashParam, full: BooleanParam = False
 ) -> BlockJson | Awaitable[BlockJson | None] | None:
-    """Returns a block by hash, also off the canonical chain; null if it is unknown."""
+    """Returns a block by hash, even if the block is not canonical; null if the block is unknown."""
     header = ctx.queries.header(block_hash)
     return None if header is None else _block(ctx, header, full)
 
@@ -121,13 +121,13 @@ def get_uncle_count_by_block_hash(ctx: RpcContext, block_hash: HashParam) -> Qua
 def get_uncle_by_block_number_and_index(
     ctx: RpcContext, block: BlockNumberParam, index: IndexParam
 ) -> BlockJson | None:
-    """Returns an uncle of a block, as a block without transactions; null if there is none."""
+    """Returns an uncle of a block, as a block without transactions; null if the uncle does not exist."""
     return _uncle(ctx, header_at(ctx, block), index)
 
 
 @method("eth_getUncleByBlockHashAndIndex", needs={"chain"})
 def get_uncle_by_block_hash_and_index(ctx: RpcContext, block_hash: HashParam, index: IndexParam) -> BlockJson | None:
-    """Returns an uncle of a block, as a block without transactions; null if there is none."""
+    """Returns an uncle of a block, as a block without transactions; null if the uncle does not exist."""
     return _uncle(ctx, ctx.queries.header(block_hash), index)
 
 
@@ -181,7 +181,9 @@ def _uncle(ctx: RpcContext, header: HashedHeader | None, index: int) -> bytes | 
     ],
 )
 def get_transaction_by_hash(ctx: RpcContext, transaction_hash: HashParam) -> TransactionJson | None:
-    """Returns a transaction from pool or chain; null if it is unknown. A pooled transaction has no block members."""
+    """Returns a transaction from pool or chain; null if it is unknown. A pooled transaction has null in the keys that
+    name its block.
+    """
     pooled = ctx.pool.get(transaction_hash)
     return ctx.queries.transaction_json(transaction_hash) if pooled is None else pooled.transaction.json()
 
@@ -190,7 +192,7 @@ def get_transaction_by_hash(ctx: RpcContext, transaction_hash: HashParam) -> Tra
 async def get_transaction_by_sender_and_nonce(
     ctx: RpcContext, sender: AddressParam, nonce: QuantityParam
 ) -> TransactionJson | None:
-    """Returns a transaction by sender and nonce, from pool or chain; null if there is none."""
+    """Returns a transaction by sender and nonce, from pool or chain; null if the transaction does not exist."""
     pooled = ctx.pool.by_sender_nonce(sender, nonce)
     if pooled is not None:
         return pooled.transaction.json()

@@ -44,7 +44,7 @@ from ophion.rpc.services.subscriptions import AnyParam, OptionsParam, Subscriber
 async def get_logs(ctx: RpcContext, filter: LogSearchParam) -> LogsJson:
     """Returns the logs of a block range, or of one block by hash, that match addresses and topics.
 
-    A range beyond the newest block ends there. A reversed range and an unknown hash are errors.
+    A range that exceeds the newest block ends at this block. A reversed range and an unknown hash are errors.
     """
     return await log_search.search(ctx, filter)
 
@@ -97,7 +97,7 @@ async def _private_group(ctx: RpcContext, filter_id: str) -> bytes | None:
 def get_filter_changes(ctx: RpcContext, filter_id: TextParam) -> FilterChangesJson | Awaitable[FilterChangesJson]:
     """Returns what a filter has found since the last call. A filter not polled for ten minutes is removed.
 
-    For an id of `priv_newFilter`, returns the private logs of its group, as Besu does.
+    For an id of `priv_newFilter`, returns the private logs of its group.
     """
     if ctx.private_filters is not None and ctx.private_filters.group_of(filter_id) is not None:
         return _private_changes(ctx, filter_id)
@@ -134,7 +134,7 @@ async def get_filter_logs(ctx: RpcContext, filter_id: TextParam) -> LogsJson:
         group = await _private_group(ctx, filter_id)
         if group is None:
             raise LOGS_FILTER_NOT_FOUND()
-        # imported on nodes with privacy only
+        # lazy import: only nodes with private transactions need this module
         from ophion.rpc.services import private_logs
 
         return encode_json(await private_logs.search(ctx, ctx.private_filters.query(group, filter_id)))

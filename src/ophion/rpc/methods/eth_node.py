@@ -144,8 +144,8 @@ async def get_fee_history(
 ) -> FeeHistoryResult:
     """Returns base fees and gas used ratios of a block range and, for given percentiles, the priority fees paid.
 
-    The last base fee is that of the block after the range. Percentiles are weighted by gas used and must be ascending.
-    At most 1024 blocks are returned, the newest of the range.
+    The last base fee belongs to the block after the range. Percentiles are weighted by gas used and must be ascending.
+    The result has at most 1024 blocks, the newest blocks of the range.
     """
     if block_count < 1:
         raise invalid_params("blockCount: a number above 0 is expected")

@@ -91,7 +91,8 @@ def eth_call(
             if not newest.has_terms:
                 cap, tried = ctx.limits.gas_cap or gas_limit, ctx.light_calls.tried
                 newest.set_terms(queries.latest.free_env, gas_limit, cap, INLINE_S, tried)
-            # fast path; None means that the call has a gas price or a chain id and takes the slow path below
+            # The fast path returns None if the call has a gas price or a chain id. The slow path below handles such
+            # calls.
             output = newest.call(call)
             if output is not None:
                 return output

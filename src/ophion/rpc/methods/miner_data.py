@@ -62,7 +62,7 @@ def _read(ctx: RpcContext, header: HashedHeader) -> dict[str, Any] | None:
     if body is None or receipts is None:
         return None
     ommers = ommers_of(body)
-    # genesis pays no reward; with proof of work, each ommer adds 1/32 to the reward of the block
+    # genesis pays no reward, and with proof of work each ommer adds 1/32 to the reward of the block
     rewards = engine.rewards(header, ()) if header.number else []
     static = rewards[0][1] if rewards else 0
     inclusion = static * len(ommers) // 32

@@ -25,7 +25,7 @@ _MAX_FEE_BITS = 96
 
 @method("eth_coinbase", needs={"mining"})
 def coinbase(ctx: RpcContext) -> AddressResult:
-    """Returns the account that is rewarded for blocks of this node; under proof of authority, the node's address."""
+    """Returns the account that receives the rewards of this node; under proof of authority, the node's address."""
     address = ctx.mining.coinbase
     if address is None:
         raise COINBASE_UNKNOWN()
@@ -44,7 +44,7 @@ def mining(ctx: RpcContext) -> Boolean:
 
 @method("eth_hashrate", needs={"mining"}, examples=[Example([], "0x0")])
 def hashrate(ctx: RpcContext) -> Quantity:
-    """Returns the hashes per second of this node and of external miners that report theirs."""
+    """Returns the hashes per second of this node, plus the rates that external miners report."""
     return ctx.mining.hashrate
 
 
@@ -59,7 +59,7 @@ async def get_work(ctx: RpcContext) -> WorkResult:
 
 @method("eth_submitWork", needs={"mining"})
 async def submit_work(ctx: RpcContext, nonce: DataParam, seal_hash: HashParam, mix_hash: HashParam) -> Boolean:
-    """Submits a nonce of an external miner; true if it is valid and sealed a block."""
+    """Submits a nonce of an external miner. Returns true if the nonce is valid and sealed a block."""
     if len(nonce) != _NONCE_BYTES:
         raise invalid_params("nonce: exactly 8 bytes are expected")
     return await ctx.mining.submit_work(int.from_bytes(nonce, "big"), seal_hash, mix_hash)
@@ -73,7 +73,7 @@ def submit_hashrate(ctx: RpcContext, rate: QuantityParam, miner: HashParam) -> B
 
 @method("miner_start", needs={"mining"})
 def start(ctx: RpcContext) -> Boolean:
-    """Starts block production; true also if it was running."""
+    """Starts block production. Returns true, even if block production was running."""
     try:
         ctx.mining.start()
     except CoinbaseNotSet:
@@ -83,14 +83,14 @@ def start(ctx: RpcContext) -> Boolean:
 
 @method("miner_stop", needs={"mining"}, examples=[Example([], True)])
 def stop(ctx: RpcContext) -> Boolean:
-    """Stops block production; true also if it was stopped."""
+    """Stops block production. Returns true, even if block production was stopped."""
     ctx.mining.stop()
     return True
 
 
 @method("miner_setCoinbase", aliases=["miner_setEtherbase"], needs={"mining"})
 def set_coinbase(ctx: RpcContext, address: AddressParam) -> Boolean:
-    """Sets the account that is rewarded, from the next block on; not under proof of authority."""
+    """Sets the account that receives the rewards, from the next block on. Refused under proof of authority."""
     try:
         ctx.mining.set_coinbase(address)
     except CoinbaseFixed as error:
@@ -100,7 +100,7 @@ def set_coinbase(ctx: RpcContext, address: AddressParam) -> Boolean:
 
 @method("miner_changeTargetGasLimit", needs={"mining"})
 def change_target_gas_limit(ctx: RpcContext, gas_limit: QuantityParam) -> Boolean:
-    """Sets the target gas limit of this node's blocks. They approach it as fast as the rules allow."""
+    """Sets the target gas limit of this node's blocks. The gas limit approaches the target within the rules."""
     if not 5000 <= gas_limit < 2**63:
         raise invalid_params("gasLimit: a value from 5000 on is expected")
     ctx.mining.set_target_gas_limit(gas_limit)

@@ -131,7 +131,7 @@ def _frames(top: dict[str, Any], with_failed: bool) -> Iterator[tuple[int, dict[
 async def get_transaction_hash_by_sender_and_nonce(
     ctx: RpcContext, sender: AddressParam, nonce: IntegerParam
 ) -> Text | None:
-    """Returns the hash of a transaction by sender and nonce; null if there is none."""
+    """Returns the hash of a transaction by sender and nonce; null if the transaction does not exist."""
     found = await get_transaction_by_sender_and_nonce(ctx, sender, nonce)
     return None if found is None else orjson.loads(found)["hash"]
 
@@ -155,7 +155,7 @@ async def get_block_details(ctx: RpcContext, block: BlockNumberParam) -> JsonObj
 
 @method("ots_getBlockDetailsByHash", needs={"chain"})
 async def get_block_details_by_hash(ctx: RpcContext, hash: HashParam) -> JsonObject | None:
-    """Returns what `ots_getBlockDetails` returns, for a block by hash."""
+    """Returns a block by hash with the number of its transactions, rewards and fees; null if the block is unknown."""
     header = ctx.queries.header(hash)
     return None if header is None else await _details(ctx, header)
 
@@ -252,7 +252,7 @@ async def _page(ctx: RpcContext, page: AddressPage) -> dict[str, Any]:
             receipt = ctx.queries.receipt_json(hash, ctx.limits.shows_revert_reason)
             position = ctx.queries.transaction_position(hash)
             if transaction is None or receipt is None or position is None:
-                continue  # the chain was reorganised
+                continue  # the chain was reorganised during the read
             header = ctx.queries.header(position[0])
             transactions.append(orjson.loads(transaction))
             receipts.append({**orjson.loads(receipt), "timestamp": hex(header.header.timestamp if header else 0)})

@@ -1,7 +1,7 @@
 """perm_*: local allowlists of accounts and nodes (json-rpc.md 5.11, operations.md 10.3).
 
 Later Besu releases renamed the methods from whitelist to allowlist and changed their error messages. A request gets the
-messages that belong to the name it used (json-rpc.md 7.1).
+error messages that belong to its method name (json-rpc.md 7.1).
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def _later(error: OphionError) -> OphionError:
 
 @method("perm_addAccountsToWhitelist", aliases=["perm_addAccountsToAllowlist"], alias_error=_later)
 async def add_accounts(ctx: RpcContext, accounts: TextsParam) -> Text:
-    """Adds accounts to the allowlist, all or none; they may then send transactions."""
+    """Adds accounts to the allowlist, all or none. Accounts of the allowlist may send transactions."""
     permitted = ctx.permissions.accounts
     return await _changed(ctx, lambda: permitted.prepare(requested_accounts(accounts), ()))
 
 
 @method("perm_removeAccountsFromWhitelist", aliases=["perm_removeAccountsFromAllowlist"], alias_error=_later)
 async def remove_accounts(ctx: RpcContext, accounts: TextsParam) -> Text:
-    """Removes accounts from the allowlist, all or none; they may then no longer send transactions."""
+    """Removes accounts from the allowlist, all or none. Removed accounts may no longer send transactions."""
     permitted = ctx.permissions.accounts
     return await _changed(ctx, lambda: permitted.prepare((), requested_accounts(accounts)))
 
@@ -65,7 +65,7 @@ def get_accounts(ctx: RpcContext) -> Texts:
 
 @method("perm_addNodesToWhitelist", aliases=["perm_addNodesToAllowlist"], alias_error=_later)
 async def add_nodes(ctx: RpcContext, nodes: TextsParam) -> Text:
-    """Adds nodes to the allowlist, all or none; they may then connect."""
+    """Adds nodes to the allowlist, all or none. Nodes of the allowlist may connect."""
     permitted = _nodes(ctx)
     return await _changed(ctx, lambda: permitted.prepare(requested_nodes(nodes, permitted.file.vocabulary), ()))
 
@@ -95,7 +95,7 @@ def _nodes(ctx: RpcContext) -> AllowList[Enode]:
 
 @method("perm_reloadPermissionsFromFile")
 async def reload(ctx: RpcContext) -> Text:
-    """Reloads the allowlists from their files. They stay unchanged if a file is invalid."""
+    """Reloads the allowlists from their files. If a file is invalid, the allowlists stay unchanged."""
     return await _changed(ctx, ctx.permissions.reloading)
 
 

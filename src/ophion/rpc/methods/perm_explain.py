@@ -275,11 +275,11 @@ DryRunResult = Annotated[dict[str, Any], object_result("dry run", "what would ch
 
 @method("perm_dryRun", aliases=["perm_rehearse"], needs={"chain", "pool"})
 async def dry_run_change(ctx: RpcContext, change: ChangeParam) -> DryRunResult:
-    """Dry run of a permission change: returns its effects without changing anything.
+    """Returns the effects of a permission change without making the change.
 
     Shows which connections would close, whether this node would still reach a quorum of validators, and which senders
-    with pooled transactions would be rejected. Applies to the allowlists of this node if it has any, else to the
-    contracts of the network. `problem` says why the whole change would be rejected.
+    with pooled transactions would be rejected. The change applies to the allowlists of this node if the node has
+    allowlists, otherwise to the contracts of the network. `problem` says why the whole change would be rejected.
     """
     queries, peers = ctx.queries, ctx.peers
     connections = [PeerConnection(one.enode, one.address, one.is_inbound) for one in peers.peers] if peers else []

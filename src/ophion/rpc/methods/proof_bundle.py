@@ -70,7 +70,9 @@ async def get_proof_bundle(
 
 
 async def _built(ctx: RpcContext, build: Callable[[Callable[[], bool]], ProofBundle]) -> dict[str, Any]:
-    """Build in the read lane, because headers of many epochs may be read. Stops with the request."""
+    """Build the proof in the read lane (worker threads), because it may read the headers of many epochs. Stops when the
+    request ends.
+    """
     is_over = Event()
     try:
         bundle = await ctx.lanes.read.run(lambda: build(is_over.is_set))

@@ -39,7 +39,7 @@ SimulatedBlocks = Annotated[
 async def simulate(
     ctx: RpcContext, simulation: SimulationParam, block: BlockParam = BlockTag.LATEST
 ) -> SimulatedBlocks:
-    """Executes blocks of calls on top of a block, each on the state of the previous, without storing anything."""
+    """Executes blocks of calls on top of a block, each on the state after the previous block. Stores nothing."""
     view = await ctx.queries.pending() if block is BlockTag.PENDING else view_at(ctx, block)
     if view is None:
         raise BLOCK_NOT_FOUND()

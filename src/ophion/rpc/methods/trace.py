@@ -48,7 +48,7 @@ from ophion.rpc.transport.streaming import whole_of
 _EVERYTHING: Final = (1 << 64) - 1
 _EMPTY: Final = b"[]"
 _FLAT: Final = b"flat"
-"""Kind of `trace_block` in the trace cache."""
+"""Name under which the trace cache stores results of `trace_block`."""
 
 TraceEntry = Annotated[bytes, spliced_result("trace entry", "one entry of a flat trace", {"type": "object"})]
 
@@ -189,7 +189,7 @@ async def trace_mined(ctx: RpcContext, hash: HashParam) -> TraceResult:
 
 @method("trace_get", needs={"state"})
 async def get(ctx: RpcContext, hash: HashParam, address: TraceAddressParam) -> TraceEntry | None:
-    """Returns one entry of a mined transaction by its trace address; null if there is none."""
+    """Returns one entry of a mined transaction by its trace address; null if the entry does not exist."""
 
     def start() -> TraceStream:
         block, index = transaction_at(ctx, hash)
@@ -206,8 +206,8 @@ async def get(ctx: RpcContext, hash: HashParam, address: TraceAddressParam) -> T
 async def filter_traces(ctx: RpcContext, filter: FilterParam) -> TraceResult:
     """Returns trace entries of a block range by sender and recipient, in order.
 
-    A range beyond the newest block ends there. A reversed range is an error. So is a range with pruned states, because
-    an incomplete result would look complete.
+    A range that exceeds the newest block ends at this block. A reversed range is an error. A range with pruned states
+    is an error too, because an incomplete result would look complete.
     """
     numbers = block_range(ctx, filter.first, filter.last)
     most = ctx.limits.max_trace_range

@@ -26,14 +26,14 @@ from ophion.rpc.transport.streaming import whole_of
 
 FOLDER: Final = "traces"
 MAX_FOLDER_BYTES: Final = 1 << 30
-"""Bound of the folder, so that requests do not fill the disk."""
+"""Limit of the trace folder in bytes, so that requests do not fill the disk."""
 
 
 class FileTraceOptions(Struct, frozen=True):
     """Options of a trace file."""
 
     only: Hash32 | None = None
-    """The transaction to trace; None: all."""
+    """The transaction to trace. None traces all transactions."""
     memory: bool = True
     stack: bool = True
     storage: bool = False
@@ -94,7 +94,7 @@ async def trace_to_files(ctx: RpcContext, hash: HashParam, options: FileTraceOpt
 async def trace_bad_block_to_files(
     ctx: RpcContext, hash: HashParam, options: FileTraceOptionsParam | None = None
 ) -> PathsResult:
-    """Like `debug_standardTraceBlockToFile`, for an invalid block that this node has seen."""
+    """Writes the trace of each transaction of an invalid block to a file (EIP-3155); returns the paths."""
     assert ctx.bad_blocks is not None
     bad = ctx.bad_blocks.get(hash)
     if bad is None:

@@ -53,7 +53,7 @@ async def transactions(ctx: RpcContext) -> PoolEntriesResult:
 
 @method("txpool_status", needs={"pool"}, examples=[Example([], {"pending": "0x0", "queued": "0x0"})])
 def status(ctx: RpcContext) -> PoolStatusResult:
-    """Returns the number of executable transactions, and the number queued behind a missing nonce."""
+    """Returns the number of executable transactions, and the number of transactions queued behind a missing nonce."""
     pending, queued = ctx.pool.counts()
     return {"pending": quantity(pending), "queued": quantity(queued)}
 
@@ -120,7 +120,7 @@ _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
 
 
 def _decode_conditions(value: object) -> list[Condition]:
-    """Decode `{"from": {"eq": ...}, "gas": {"gt": ...}}`: one comparison per member; all must hold."""
+    """Decode `{"from": {"eq": ...}, "gas": {"gt": ...}}`: one comparison per key; all must hold."""
     if type(value) is not dict:
         raise invalid_params("filter: an object is expected")
     return [_condition(name, comparison) for name, comparison in value.items()]
@@ -157,6 +157,6 @@ ConditionsParam = Annotated[
 async def pending_transactions(
     ctx: RpcContext, limit: IntegerParam | None = None, filter: ConditionsParam | None = None
 ) -> Annotated[bytes | Streamed, PENDING_LIST]:
-    """Returns pooled transactions that match a filter, all or the first `limit`."""
+    """Returns the pooled transactions that match a filter, or the first `limit` of them."""
     found = [item for item in ctx.pool.transactions() if all(holds(item) for holds in filter or ())]
     return await listed(ctx, found if limit is None else found[: max(0, limit)])

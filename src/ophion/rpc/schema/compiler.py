@@ -20,7 +20,7 @@ def compile_invoke(spec: MethodSpec, context: Any) -> Invoke:
 
     `null` selects a parameter's default, if there is one. Signatures with up to two parameters have a specialised
     function, because a loop over decoders costs about a microsecond. tests/unit/rpc/schema/test_compiler.py compares
-    them with the general function, `compile_steps`.
+    the specialised functions with the general function, `compile_steps`.
     """
     function, parameters = spec.function, spec.signature.parameters
     if spec.signature.takes_caller or spec.exact_count:
@@ -71,7 +71,7 @@ def _compile_one(function: Handler, context: Any, first: Parameter) -> Invoke:
 
 def _compile_more(function: Handler, context: Any, parameters: tuple[Parameter, ...]) -> Invoke:
     decode_first, decode_second = _decoder(parameters[0]), _decoder(parameters[1])
-    # for a request with two parameters, the handler's defaults fill the rest, unless the third is required
+    # the handler's own defaults fill the parameters after the second, unless the third parameter is required
     needs_more = len(parameters) > 2 and parameters[2].default is REQUIRED
     max_count = 2 if len(parameters) > 2 else sys.maxsize
 

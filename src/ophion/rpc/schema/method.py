@@ -41,7 +41,7 @@ def client_of(caller: Caller | None) -> str:
 
 
 class Example(Struct, frozen=True):
-    """A literal request and its result. The documentation shows it and a test runs it on the sample chain."""
+    """A literal request and its result. The documentation shows the example, and a test runs it on the sample chain."""
 
     params: Sequence[Any]
     result: Any
@@ -58,13 +58,15 @@ class MethodSpec(Struct, frozen=True, dict=True):
     transports: frozenset[str]
     examples: tuple[Example, ...]
     without: Callable[[], Exception] | None = None
-    """Makes the error for a missing service. With None, the method counts as not enabled."""
+    """Creates the error for a missing service. If None, a missing service disables the method."""
     alias_error: Callable[[OphionError], OphionError] | None = None
-    """Rewords an error for calls by an alias."""
+    """Rewords an error if the client has called the method by an alias."""
     latest_read: str | None = None
-    """Name of the native read that may answer plain requests at the latest block (rpc/dispatch/fast_path.py)."""
+    """Name of the Rust function that may answer plain requests at the latest block (rpc/dispatch/fast_path.py)."""
     sends_raw_transaction: bool = False
-    """The only parameter is a raw transaction for the pool; the result is its hash (rpc/dispatch/fast_path.py)."""
+    """Whether the only parameter is a raw transaction for the pool and the result is its hash
+    (rpc/dispatch/fast_path.py).
+    """
     has_timeout: bool = True
     """Whether the request timeout applies; cheat codes that mine many blocks may take longer."""
     also: tuple[MethodSpec, ...] = ()
@@ -114,8 +116,8 @@ def method(
 
     Stacked decorators declare the same handler under several names, each in its own group. `needs` names services of
     the context. If a service is missing, the method is not enabled, or fails with `without`. `exact_count` rejects
-    surplus parameters, which are ignored otherwise (json-rpc.md 1.2). `alias_error`, `latest_read`,
-    `sends_raw_transaction` and `has_timeout`: see `MethodSpec`.
+    surplus parameters, which are ignored otherwise (json-rpc.md 1.2). `MethodSpec` explains `alias_error`,
+    `latest_read`, `sends_raw_transaction` and `has_timeout`.
     """
 
     def declare(function: F) -> F:

@@ -21,7 +21,7 @@ from ophion.rpc.schema.method import WEBSOCKET, MethodSpec
 from ophion.rpc.schema.wire_types import optional
 
 SubmitTransaction: TypeAlias = Callable[[Arrival[list[Admission]]], None]
-"""Passes a raw transaction to the pool, which resolves the arrival later."""
+"""Passes an `Arrival` with a raw transaction to the pool. The pool resolves the arrival later."""
 
 
 class ServiceContext(Protocol):
@@ -109,7 +109,7 @@ def is_enabled(spec: MethodSpec, context: ServiceContext, groups: Collection[str
 
 
 def is_offered(spec: MethodSpec, groups: Collection[str], transport: str) -> bool:
-    """Same as `is_enabled`, but without checking that the needed services exist."""
+    """Whether a transport offers a method, without checking that the needed services exist."""
     if transport not in spec.transports:
         return False
     if spec.transports == {WEBSOCKET} and spec.group == "eth":

@@ -16,7 +16,7 @@ _KEY_SCHEMA: Final = {"type": "string", "pattern": "^[A-Za-z0-9+/]{43}=$"}
 
 
 def decode_key(value: object) -> bytes:
-    """Decode 32 bytes in base64."""
+    """Decode a 32-byte key or group id from base64."""
     try:
         return read_key(value)
     except ValueError:
@@ -24,7 +24,7 @@ def decode_key(value: object) -> bytes:
 
 
 def decode_keys(value: object) -> tuple[bytes, ...]:
-    """Decode an array of keys."""
+    """Decode an array of enclave keys."""
     if not isinstance(value, list) or len(value) > MAX_MEMBERS:
         raise invalid_params(f"an array of at most {MAX_MEMBERS} keys is expected")
     return tuple(decode_key(member) for member in value)

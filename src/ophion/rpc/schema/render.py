@@ -122,7 +122,7 @@ def access_list(entries: Iterable[tuple[Address, Iterable[Hash32]]]) -> list[dic
 def unsigned_transaction(
     transaction: UnsignedTransaction, sender: Address | None, hash: Hash32, signature: Signature
 ) -> dict[str, Any]:
-    """Return the object of an unsigned transaction. Fee members that its type does not have are null."""
+    """Return the object of an unsigned transaction. Fee keys that its type does not have are null."""
     kind = transaction.type
     price, has_fees = transaction.gas_price, kind >= DYNAMIC_FEE
     parity, chain_id = signature[64], transaction.chain_id
@@ -237,7 +237,7 @@ _FORK_MEMBERS = (
 
 
 def chain_config(spec: ChainSpec) -> dict[str, Any]:
-    """Return the fork settings of the genesis file, with its consensus member (json-rpc.md 5.1)."""
+    """Return the fork settings of the genesis file, with the section of its consensus engine (json-rpc.md 5.1)."""
     given: Mapping[str, Any] = {name.lower(): value for name, value in spec.config.items()}
     config: dict[str, Any] = {}
     for name in _FORK_MEMBERS:

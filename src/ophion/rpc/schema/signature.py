@@ -13,7 +13,7 @@ from ophion.rpc.schema.wire_types import Wire
 from ophion.runtime.inspections import CO_VARARGS, iscoroutinefunction
 
 REQUIRED: Final = object()
-"""Default of a parameter that has none."""
+"""Marks a parameter without a default."""
 
 
 class Parameter(Struct, frozen=True):
@@ -23,11 +23,11 @@ class Parameter(Struct, frozen=True):
     wire: Wire
     default: Any = REQUIRED
     is_repeated: bool = False
-    """Accepts any number of parameters (`*name` in the signature)."""
+    """Whether the parameter accepts any number of values (`*name` in the signature)."""
 
 
 class Signature(Struct, frozen=True):
-    """The types of a handler."""
+    """Wire types of a handler's parameters and result."""
 
     parameters: tuple[Parameter, ...]
     takes_caller: bool
@@ -76,7 +76,7 @@ def _result(name: str, hints: Mapping[str, Any]) -> tuple[Wire, bool]:
 
 
 def _alternatives(hint: Any) -> list[Any]:
-    """List the members of a union, also inside awaitables: `X | None | Awaitable[X | None]` gives X and None."""
+    """List the types of a union, also inside awaitables: `X | None | Awaitable[X | None]` gives X and None."""
     if get_origin(hint) in (Union, UnionType):
         return [member for argument in get_args(hint) for member in _alternatives(argument)]
     if get_origin(hint) is Awaitable:

@@ -69,7 +69,7 @@ def _bytes_of(digits: str, what: str) -> bytes:
 
 def decode_address(value: object) -> Address:
     """Decode 20 bytes. Shorter input is padded on the left. The EIP-55 checksum is not verified."""
-    if type(value) is str and len(value) == 42 and value[:2] == "0x":  # common case
+    if type(value) is str and len(value) == 42 and value[:2] == "0x":  # this fast path decodes 20 bytes with a prefix
         return _bytes_of(value[2:], "address")
     digits = _digits(value, "address")
     if len(digits) > 40:
@@ -218,7 +218,7 @@ def encode_data(value: bytes) -> bytes:
 
 
 def encode_spliced(value: bytes) -> bytes:
-    """Return JSON text of the extension unchanged."""
+    """Return JSON text that the extension has rendered, unchanged."""
     return value
 
 

@@ -1,6 +1,6 @@
 """Finds the transactions that touch an address, and the creation of a contract, by re-executing blocks.
 
-There is no index of addresses. A search traces blocks in ranges until a page is full; the request timeout bounds it.
+The node has no index of addresses. A search traces ranges of blocks until a page is full or the request times out.
 """
 
 from __future__ import annotations
@@ -37,14 +37,18 @@ class AddressPage(Struct, frozen=True):
 
 
 async def transactions_before(ctx: RpcContext, address: Address, block: int, size: int) -> AddressPage:
-    """Search down from below `block` (0: from the head), in whole blocks, for at least `size` transactions."""
+    """Search the blocks below `block` (0: all blocks), newest first, until whole blocks give at least `size`
+    transactions.
+    """
     above = ctx.queries.head_number + 1
     found, is_end = await _search(ctx, address, range(min(block or above, above) - 1, 0, -1), size)
     return AddressPage([one for _, hashes in found for one in reversed(hashes)], block == 0, is_end)
 
 
 async def transactions_after(ctx: RpcContext, address: Address, block: int, size: int) -> AddressPage:
-    """Search up from above `block` (0: from the first block), in whole blocks, for at least `size` transactions."""
+    """Search the blocks above `block` (0: all blocks), oldest first, until whole blocks give at least `size`
+    transactions.
+    """
     found, is_end = await _search(ctx, address, range(block + 1, ctx.queries.head_number + 1), size)
     newest_first = [one for _, hashes in reversed(found) for one in reversed(hashes)]
     return AddressPage(newest_first, is_end, block == 0)
@@ -53,7 +57,7 @@ async def transactions_after(ctx: RpcContext, address: Address, block: int, size
 async def creation_of(ctx: RpcContext, contract: Address) -> tuple[str, str] | None:
     """Return transaction hash and creator of a contract; None for an account without code and for genesis contracts.
 
-    The block of the creation is the first with the code, found by bisection.
+    Finds the creation block, which is the first block with the code, by bisection.
     """
     number = await ctx.lanes.read.run(lambda: _first_with_code(ctx, contract))
     if not number:
@@ -88,7 +92,7 @@ async def _search(
     deadline = time.monotonic() + ctx.limits.timeout_s
     found: list[tuple[int, list[str]]] = []
     total = 0
-    # a search by recipient does not find the creation of a contract, because its trace entry has no recipient
+    # add the creation of the contract, because a search by recipient does not find it
     creation = await creation_of(ctx, address)
     created = None if creation is None else ctx.queries.transaction_position(Hash32(bytes.fromhex(creation[0][2:])))
     left = iter(numbers)

@@ -18,7 +18,7 @@ _MAX_BYTES: Final = 16 * 1024 * 1024
 
 
 class BlockJsonCache:
-    """Cache of JSON block objects by hash. Thread-safe, because the event loop and lanes use it."""
+    """Cache of JSON block objects by hash. Thread-safe, because the event loop and worker threads use it."""
 
     def __init__(self, store: Store, with_total_difficulty: bool, max_bytes: int = _MAX_BYTES) -> None:
         self._store = store
@@ -47,7 +47,7 @@ class BlockJsonCache:
 
     def _keep(self, key: tuple[Hash32, bool], text: bytes) -> None:
         with self._lock:
-            if key not in self._texts:  # another thread may have added it meanwhile
+            if key not in self._texts:  # another thread may have added the same block in the meantime
                 self._bytes += len(text)
             self._texts[key] = text
             while self._bytes > self._max_bytes:

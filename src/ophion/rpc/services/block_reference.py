@@ -55,7 +55,9 @@ def read_at(ctx: RpcContext, block: BlockId, read: Callable[[BlockView], T]) -> 
 
 
 async def read_in_lane(ctx: RpcContext, block: BlockId, read: Callable[[BlockView], T]) -> T | None:
-    """Same as `read_at`, but in the read lane, for reads that take too long for the event loop."""
+    """Call `read` with a block in the read lane (worker threads), because the read takes too long for the event
+    loop.
+    """
     view = await ctx.queries.pending() if block is BlockTag.PENDING else view_at(ctx, block)
     return None if view is None else await ctx.lanes.read.run(lambda: _read(view, read))
 
@@ -78,7 +80,8 @@ def block_range(ctx: RpcContext, first: BlockTag | int, last: BlockTag | int) ->
     """
     start, end = _number(ctx, first), _number(ctx, last)
     head = ctx.queries.head_number
-    is_ahead = start > head and not isinstance(last, int)  # a range from a future block to a tag is empty
+    # a range from a future block to a tag is empty and not an error
+    is_ahead = start > head and not isinstance(last, int)
     if start > end and not is_ahead:
         raise invalid_params("Invalid block range params: fromBlock is above toBlock")
     return range(start, min(end, head) + 1) if start >= 0 else range(0)

@@ -14,9 +14,9 @@ class CallCosts:
     """Cost of recent calls by contract and function.
 
     A plain call runs on the event loop with a deadline of two milliseconds, unless its function is known to be slow. A
-    call with optional members (such as fees or an access list) runs in a lane until its function is known to be quick.
-    Missed deadlines use up a budget (`CallCostCache`). When the budget is empty, unknown functions run in a lane.
-    Contract creations always run in a lane.
+    call with optional keys (such as fees or an access list) runs in a worker thread until its function is known to be
+    quick. Missed deadlines use up a budget (`CallCostCache`). When the budget is empty, unknown functions run in a
+    worker thread. Contract creations always run in a worker thread.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Call objects and overrides of `eth_call`, `eth_estimateGas` and `eth_createAccessList`.
 
 `Call` is the decoded object of json-rpc.md 3.4. Its gas is set later, when the block is known. Overrides replace parts
-of accounts and of the block for one call (json-rpc.md 7.1). Unknown members are ignored.
+of accounts and of the block for one call (json-rpc.md 7.1). Unknown keys are ignored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ophion.rpc.schema.wire_types import (
 
 @dataclass
 class Call:
-    """A call object. Neither frozen nor slotted, because the decoder sets only the members that are given."""
+    """A call object. Neither frozen nor slotted, because the decoder sets only the fields that are given."""
 
     sender: Address | None = None
     to: Address | None = None
@@ -53,8 +53,8 @@ class Call:
     def request(self, gas: int, strict: bool = True) -> CallRequest:
         """Return the call in the form of the extension, with this gas limit.
 
-        The balance is checked only if the call names a sender. `strict` applies to calls without a `strict` member. If
-        a call has both a gas price and EIP-1559 fees, the EIP-1559 fees apply.
+        The balance is checked only if the call names a sender. `strict` applies to calls without a `strict` key. If a
+        call has both a gas price and EIP-1559 fees, the EIP-1559 fees apply.
         """
         sender = self.sender
         is_strict = strict if self.is_strict is None else self.is_strict
@@ -86,7 +86,7 @@ class Call:
 
 
 _PLAIN: Final = frozenset({"sender", "to", "gas", "value", "input"})
-"""Members of a plain call."""
+"""Names of the JSON keys that a plain call may have."""
 
 
 def _narrow(bits: int) -> Callable[[Any], int]:

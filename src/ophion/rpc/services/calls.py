@@ -45,7 +45,7 @@ from ophion.rpc.services.call_object import Call
 from ophion.rpc.services.context import RpcContext
 
 INLINE_S: Final = 0.002
-"""Deadline of a call on the event loop."""
+"""Deadline in seconds of a call on the event loop."""
 
 _MIN_GAS: Final = 21_000
 _OUT_OF_GAS: Final = "out of gas"
@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 def gas_for(ctx: RpcContext, requested: Call, block_gas_limit: int) -> int:
-    """Return the gas limit of a call: the limit of the call, else that of the block, but at most the cap of this
+    """Return the gas limit of a call: the limit of the call, else the limit of the block, but at most the cap of this
     node.
     """
     gas = requested.gas
@@ -66,7 +66,7 @@ def gas_for(ctx: RpcContext, requested: Call, block_gas_limit: int) -> int:
 
 
 def check_chain(ctx: RpcContext, requested: Call) -> None:
-    """Reject a call whose chain id is not that of this network."""
+    """Reject a call with the chain id of another network."""
     if requested.chain_id is not None and requested.chain_id != ctx.queries.spec.chain_id:
         raise WRONG_CHAIN_ID()
 
@@ -129,7 +129,7 @@ def _observe(
     request: CallRequest,
     overrides: Overrides,
 ) -> None:
-    """Report a failed call, or one that may have written to the console since `seen`, to a development node."""
+    """Report a call to a development node if the call failed, or may have written to the console since `seen`."""
     observer = None if ctx.dev is None else ctx.dev.observer
     if observer is not None and (outcome.kind in ("reverted", "halted") or console_reads() != seen):
         observer.on_call(ObservedCall(method, state, env, request, overrides))
@@ -163,7 +163,7 @@ async def run_estimate(
 async def _repeated(
     ctx: RpcContext, requested: Call, run: Callable[[float], tuple[T, CallOutcome]]
 ) -> tuple[T, CallOutcome]:
-    """Execute a call several times: on the event loop if the call is known to be quick, else in the lane."""
+    """Execute a call several times: on the event loop if the call is known to be quick, else in a worker thread."""
     to, input, repeated = requested.to, requested.input, ctx.light_calls.repeated
     if to is not None and not ctx.light_calls.tried.is_heavy(to, input) and repeated.may_try(to, input):
         found = run(INLINE_S)

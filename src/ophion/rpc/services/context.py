@@ -33,11 +33,11 @@ from ophion.runtime.lanes import Lanes
 from ophion.runtime.metrics import Nested
 
 if TYPE_CHECKING:
-    from ophion.dev.node import DevNode  # type checking only: imported at runtime on development nodes
+    from ophion.dev.node import DevNode  # only development nodes load this module
     from ophion.peers.eth.peers import EthPeers
     from ophion.peers.service import PeerService
-    from ophion.privacy.service import Privacy  # type checking only: imported at runtime on nodes with privacy
-    from ophion.producer.bft_driver import BftDriver  # type checking only: imported at runtime on BFT networks
+    from ophion.privacy.service import Privacy  # only nodes with privacy load this module
+    from ophion.producer.bft_driver import BftDriver  # only nodes of BFT networks load this module
     from ophion.rpc.services.private_filters import PrivateFilters
     from ophion.rpc.services.private_subscriptions import PrivateSubscriptions
     from ophion.rpc.services.sql_queries import SqlQueries
@@ -57,7 +57,7 @@ class NodeInfo(Struct, frozen=True):
     protocol_version: int = 68
     """Highest eth protocol version that this node offers."""
     compat: str | None = None
-    """Compatibility profile, if one is chosen."""
+    """Compatibility profile. None if no profile is chosen."""
 
 
 class SyncStatus(Struct, frozen=True):
@@ -68,7 +68,7 @@ class SyncStatus(Struct, frozen=True):
     highest_block: int
 
     def fields(self) -> dict[str, str]:
-        """Return the members of `eth_syncing`."""
+        """Return the result object of `eth_syncing`."""
         return {
             "startingBlock": hex(self.starting_block),
             "currentBlock": hex(self.current_block),
@@ -119,7 +119,7 @@ class RpcContext(Struct, frozen=True):
     traces: TraceCache = field(default_factory=TraceCache)
     permissions: Permissions = field(default_factory=Permissions)
     accounts: Keyring | None = None
-    """Keys of the accounts for which this node signs; None if there are none."""
+    """Keys of the accounts for which this node signs. None if the node signs for no account."""
     dev: DevNode | None = None
     """Cheat codes of a development network; None on other networks."""
     bad_blocks: BadBlocks | None = None

@@ -35,14 +35,14 @@ _CHAIN_ENTRIES: Final = 65_536
 _POOL_ENTRIES: Final = 262_144
 _WORTH_TRIMMING: Final = 1024
 _SHARE: Final = 4
-"""One client may use at most a quarter of all filters and of all bytes."""
+"""Divisor of the limits for one client, which may use at most a quarter of all filters and of all bytes."""
 _MAX_BYTES: Final = 16 * MEBIBYTE
 
 T = TypeVar("T")
 
 
 class FilterKind(Enum):
-    """What a filter returns."""
+    """The kind of results that a filter returns."""
 
     BLOCKS = "blocks"
     PENDING = "pending"
@@ -68,7 +68,7 @@ class LogChanges(Struct, frozen=True):
     """Journal position of the first block."""
 
     def wanted(self, most: int | None = None) -> tuple[ChainChange, ...]:
-        """Return the first `most` blocks, except those outside the range of the query."""
+        """Return the first `most` blocks, without the blocks outside the range of the query."""
         return tuple(one for one in self.blocks[:most] if one.is_removed or self.query.takes_block(one.number))
 
 
@@ -78,7 +78,7 @@ class Journal(Generic[T]):
     def __init__(self, limit: int) -> None:
         self._entries: deque[T] = deque(maxlen=limit)
         self.end = 0
-        """Position after the newest entry."""
+        """Position after the newest entry of the journal."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -113,7 +113,7 @@ class _Filter(Struct):
     kept_from: int
     """Entries before this position are delivered and no longer needed."""
     deliveries: int = 0
-    """Number of searches in progress."""
+    """Number of log searches of this filter in progress."""
 
 
 class Filters:
@@ -125,7 +125,7 @@ class Filters:
         self._quotas = ClientQuotas(most, max(1, most // _SHARE), _MAX_BYTES, _MAX_BYTES // _SHARE)
         self._filters: dict[str, _Filter] = {}
         self._pending = 0
-        """Number of filters for pending transactions; lets pool events skip the scan of all filters."""
+        """Number of filters for pending transactions. If it is 0, a pool event needs no scan of the filters."""
         self._chain: Journal[ChainChange] = Journal(_CHAIN_ENTRIES)
         self._pool: Journal[Hash32] = Journal(_POOL_ENTRIES)
 
@@ -136,7 +136,7 @@ class Filters:
 
     def on_chain_event(self, event: ChainEvent) -> None:
         """Record the blocks of a chain event."""
-        self._expire()  # clients that are gone never poll, so filters expire here too
+        self._expire()  # expire filters here too, because clients that have disconnected never poll
         if not self._filters:
             return
         removed, added = (event.removed, event.added) if isinstance(event, Reorged) else ((), event.blocks)
@@ -151,7 +151,7 @@ class Filters:
             self._chain.append(change)
 
     def on_pool_event(self, event: PoolEvent) -> None:
-        """Record a pending transaction."""
+        """Record the transactions of a pool event."""
         if self._pending and isinstance(event, Added):
             for item in event.transactions:
                 self._pool.append(item.hash)
@@ -214,7 +214,7 @@ class Filters:
         self._trim()
 
     def find(self, filter_id: str) -> LogQuery | None:
-        """Return the query of a filter, or None if it does not exist. Counts as a use of the filter."""
+        """Return the query of a filter, or None if the filter does not exist. Counts as a use of the filter."""
         found = self._use(filter_id)
         return None if found is None else found.query
 
@@ -232,7 +232,8 @@ class Filters:
         found = self._filters.get(filter_id)
         if found is not None:
             found.used_at = self._clock.monotonic()
-            # keeps the filters ordered by last use, so that expiry checks only the first ones
+            # move the filter to the end, so that the filters are ordered by last use and expiry checks only the first
+            # filters
             self._filters[filter_id] = self._filters.pop(filter_id)
         return found
 

@@ -2,7 +2,7 @@
 
 - Blocks, receipts, traces and states before the forked block come from the source. Its answers are cached.
 - Everything else runs here. A read of unknown state ends the attempt, the missing keys are fetched in one batch, and
-  the request runs again. Transactions are tried before they enter the pool, so that blocks are built without waiting.
+  the request runs again. Transactions are executed before they enter the pool, so that block building does not wait.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ophion.dev.fork.fork import Fork
 
 _MAX_ATTEMPTS: Final = 256
-"""Each attempt fetches at least one missing key. A request that needs more attempts fails."""
+"""Limit of attempts per request. Each attempt fetches at least one missing key."""
 _TRIAL_GAS: Final = 30_000_000
 _TRIAL_S: Final = 5.0
 _CALLS: Final = ("eth_call", "eth_estimateGas", "eth_createAccessList", "debug_traceCall", "trace_call")
@@ -51,7 +51,7 @@ class _Encoded:
 
 
 def forkable(table: MethodTable, ctx: RpcContext) -> MethodTable:
-    """Return a table whose methods fetch missing data from the source while the node is forked."""
+    """Return a table whose methods fetch missing data from the source node while this node is a fork."""
     return table.map(lambda name, bound: _wrapped(name, bound, ctx))
 
 
@@ -60,7 +60,7 @@ def _wrapped(name: str, bound: BoundMethod, ctx: RpcContext) -> BoundMethod:
     assert dev is not None
 
     async def fetching(fork: Fork, function: Invoke, params: Sequence[Any], caller: Any, is_plain: bool) -> _Encoded:
-        # imported on use: a node that forks nothing needs no HTTP client
+        # lazy import: a node that does not fork needs no HTTP client
         from ophion.rpc.services.fork_routes import route
 
         if is_plain:
@@ -114,7 +114,7 @@ def _wrapped(name: str, bound: BoundMethod, ctx: RpcContext) -> BoundMethod:
 
 
 async def _with_older(ctx: RpcContext, fork: Fork, name: str, params: Sequence[Any], value: bytes) -> Any:
-    """For `eth_getLogs`, prepend the source's logs up to the forked block to the logs of this node."""
+    """For `eth_getLogs`, prepend the source node's logs up to the forked block to the logs of this node."""
     if name != "eth_getLogs":
         return value
     from ophion.rpc.services.fork_routes import older_logs

@@ -1,4 +1,4 @@
-"""Decides which requests to a forked chain the source answers, by block number, block hash or transaction hash."""
+"""Decides which requests to a forked chain go to the source node, by block number, block hash or transaction hash."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _BLOCKS: Final = {
     "trace_replayBlockTransactions": 0,
     "eth_feeHistory": 1,
 }
-"""Methods about a block, with the position of that block; the source answers up to the forked block."""
+"""Methods about a block, with the position of the block parameter. The source node answers up to the forked block."""
 
 _STATES: Final = {
     "eth_getBalance": 1,
@@ -51,7 +51,7 @@ _STATES: Final = {
     "debug_traceCall": 1,
     "trace_call": 2,
 }
-"""Methods about the state after a block; the source answers before the forked block."""
+"""Methods about the state after a block. The source node answers for blocks before the forked block."""
 
 _TRANSACTIONS: Final = (
     "eth_getTransactionByHash",
@@ -66,19 +66,19 @@ _LATEST: Final = ("latest", "safe", "finalized")
 
 
 class Answered(Struct, frozen=True):
-    """A response of the source."""
+    """A response of the source node, whose chain this node forks."""
 
     value: Any
 
     def encode(self) -> bytes:
-        """Return the result as JSON; raises the error that the source gave."""
+        """Return the result as JSON; raises the error of the source node."""
         if isinstance(self.value, Failure):
             raise RpcError(self.value.code, self.value.message, self.value.data)
         return orjson.dumps(self.value)
 
 
 async def route(ctx: RpcContext, fork: Fork, name: str, params: Sequence[Any]) -> Answered | None:
-    """Return the answer of the source; None for a request that this node answers."""
+    """Return the answer of the source node. None for a request that this node answers itself."""
     given = list(params)
     if name in _TRANSACTIONS and given and _is_hash(given[0]):
         return await _transaction(ctx, fork, name, given)
@@ -105,7 +105,7 @@ async def _transaction(ctx: RpcContext, fork: Fork, name: str, given: list[Any])
 
 
 def _is_newer(fork: Fork, answer: dict[str, Any]) -> bool:
-    """Whether the answer is a transaction that the source mined after the forked block, or has not mined yet."""
+    """Whether the answer is a transaction that the source node mined after the forked block, or has not mined yet."""
     if "blockNumber" not in answer:
         return False
     number = answer["blockNumber"]
@@ -113,7 +113,7 @@ def _is_newer(fork: Fork, answer: dict[str, Any]) -> bool:
 
 
 def _is_older(ctx: RpcContext, fork: Fork, block: Any, is_state: bool) -> bool:
-    """Whether the source must answer for this block, because the block is before the fork or unknown to this node."""
+    """Whether the source node must answer for this block: the block is before the fork or unknown to this node."""
     if isinstance(block, dict):
         block = block.get("blockHash", block.get("blockNumber"))
     if not isinstance(block, str):
@@ -138,7 +138,7 @@ def _number(ctx: RpcContext, block: str) -> int | None:
 
 
 def _plain(fork: Fork, block: Any) -> Any:
-    """Replace a tag such as `latest` by the number of the forked block, because the source's head has moved on."""
+    """Replace a tag such as `latest` by the number of the forked block, because the source node's head has moved on."""
     return hex(fork.point.number) if isinstance(block, str) and block in _LATEST else block
 
 

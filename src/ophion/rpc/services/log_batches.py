@@ -1,7 +1,7 @@
 """Searches the logs of one block for many queries, in batches.
 
-A block may have ten thousands of logs, and hundreds of subscriptions may match all of them. Together the results would
-take gigabytes. So a batch ends at a byte limit, and the next batch starts when its results have been sent.
+A block may have tens of thousands of logs, and hundreds of subscriptions may match all of them. Together the results
+would take gigabytes. So a batch ends at a byte limit, and the next batch starts when its results have been sent.
 """
 
 from __future__ import annotations

@@ -58,9 +58,7 @@ class LogQuery(Struct, frozen=True):
 
 
 def decode_log_query(value: object) -> LogQuery:
-    """Decode the filter object of a filter or subscription. The object has no block hash; unknown members are
-    ignored.
-    """
+    """Decode the filter object of a filter or subscription. The object has no block hash; unknown keys are ignored."""
     if type(value) is not dict:
         raise invalid_params("filter: an object is expected")
     from_block, to_block = value.get("fromBlock"), value.get("toBlock")

@@ -1,4 +1,4 @@
-"""Log searches: their limits, and the choice between event loop and read lane.
+"""Log searches: their limits, and the choice between event loop and worker threads (read lane).
 
 Searches of a few small blocks run on the event loop. All others run in the read lane with the deadline of the request.
 The result is JSON text from the extension, which is copied into the response.
@@ -24,7 +24,9 @@ _FEW_BLOCKS: Final = 16
 
 
 async def search(ctx: RpcContext, query: LogQuery) -> bytes:
-    """Return the logs of one block, or of a range, which is cut off at the head (json-rpc.md 5.6)."""
+    """Return the logs of one block or of a block range. A range that exceeds the head ends at the head (json-rpc.md
+    5.6).
+    """
     if query.block_hash is not None:
         return await _in_block(ctx, query)
     blocks = block_range(ctx, query.from_block, query.to_block)
@@ -79,9 +81,7 @@ def _is_short(ctx: RpcContext, first: int, last: int) -> bool:
 
 
 async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
-    """Return the logs for a filter, and the number of blocks that the logs cover. It is lower if the response
-    would be too large.
-    """
+    """Return the logs for a filter, and the number of blocks that they cover. A size limit may reduce this number."""
     count = len(changes.blocks)
     while True:
         try:
@@ -98,7 +98,7 @@ async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
 async def changed(ctx: RpcContext, query: LogQuery, blocks: tuple[ChainChange, ...]) -> bytes:
     """Return the logs of blocks that joined or left the chain, in the order of `blocks`.
 
-    Consecutive canonical blocks are searched as one range. Nearly always, these are all the blocks.
+    Searches consecutive canonical blocks as one range.
     """
     parts = []
     for run in _runs(blocks):

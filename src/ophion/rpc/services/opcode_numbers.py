@@ -25,7 +25,9 @@ _ROWS: Final = (
     (0xFD, "REVERT INVALID SELFDESTRUCT"),
     (0xFF, "SUICIDE"),
 )
-"""First number of a row of consecutive instructions; older names have rows of their own."""
+"""Rows of consecutive instructions: the opcode of the first, and the names of all. Older names have rows of their
+own.
+"""
 
 
 def _numbers() -> Iterator[tuple[str, int]]:

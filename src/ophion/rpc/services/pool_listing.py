@@ -1,6 +1,6 @@
 """All pooled transactions as one JSON array, streamed if the pool is large.
 
-A short list is rendered at once. A long list is rendered piece by piece in a lane, as fast as the client reads
+A short list is rendered at once. A long list is rendered piece by piece in a worker thread, as fast as the client reads
 (transport/streaming.py). Between pieces only hashes are stored, so a slow reader keeps no transaction in memory.
 Transactions that have left the pool meanwhile are omitted.
 """
@@ -38,7 +38,7 @@ class PoolListing:
         self._has_ended = False
 
     def next(self) -> bytes | None:
-        """Return the next piece of the array; None after the last."""
+        """Return the next piece of the JSON array; None after the last piece."""
         if not self._left:
             if self._has_ended:
                 return None
@@ -81,7 +81,7 @@ async def rendered(ctx: RpcContext, items: Sequence[PooledTransaction], render: 
     """Return the result of `render`, which is not streamed. Raises `RpcError` if the result would be too long."""
     if _is_small(items):
         return render()
-    # estimated size: hexadecimal text doubles the bytes
+    # estimate the size of the response: hexadecimal text doubles the bytes
     if sum(2 * item.size for item in items) > ctx.streams.max_bytes:
         raise RESPONSE_TOO_LARGE()
     return await ctx.lanes.read.run(render)

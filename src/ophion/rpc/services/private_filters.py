@@ -1,7 +1,8 @@
 """Polling filters on private logs, each bound to its group.
 
-Their events come from the private executor, not from the chain. A filter reports a block once its private transactions
-have been executed. If a late payload causes a second execution, the filter reports the block again.
+The events of these filters come from the private executor, not from the chain. A filter reports a block once its
+private transactions have been executed. If a late payload causes a second execution, the filter reports the block
+again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ophion.rpc.services.private_logs import PrivateQuery, block_logs, of_group
 from ophion.runtime.lanes import Lane
 
 if TYPE_CHECKING:
-    from ophion.privacy.execution_events import Followed  # imported only when private transactions are used
+    from ophion.privacy.execution_events import Followed  # only nodes with private transactions import this module
 
 
 class PrivateFilters:
@@ -68,7 +69,8 @@ class PrivateFilters:
             found = await lane.run(lambda: self._read(query, changes))
             delivered = len(changes.blocks)
         except RpcError:
-            delivered = len(changes.blocks)  # the next poll would exceed the limit again: skip these blocks
+            # count the blocks as delivered, because the next poll of the same blocks would exceed the limit again
+            delivered = len(changes.blocks)
             raise
         finally:
             self._filters.delivered(changes, delivered)

@@ -1,4 +1,4 @@
-"""Searches logs of private transactions by group. They are separate from public logs (privacy.md 9)."""
+"""Searches logs of private transactions by group. Private logs are separate from public logs (privacy.md 9)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.log_query import LogQuery, decode_ranged_or_hashed
 
 if TYPE_CHECKING:
-    from ophion.privacy.payloads import MarkerPlace  # imported only when private transactions are used
+    from ophion.privacy.payloads import MarkerPlace  # only nodes with private transactions import this module
 
 _BLOCKS_AT_ONCE: Final = 1024
 MAX_LOGS: Final = 16_384
@@ -83,7 +83,7 @@ def block_logs(
     ledger: PrivateLedger, query: PrivateQuery, block: Hash32, number: int, is_removed: bool = False
 ) -> list[dict[str, Any]]:
     """Return the logs of a group in one block, in marker order."""
-    from ophion.privacy.payloads import MarkerPlace  # imported only when private transactions are used
+    from ophion.privacy.payloads import MarkerPlace  # lazy import: only private transactions need this module
 
     found = []
     for marker, _ in ledger.roots(query.group, number, block):

@@ -1,8 +1,8 @@
 """Subscriptions to private logs over WebSocket: `priv_subscribe(group, "logs", filter)` (privacy.md 9).
 
-Same as `Subscriptions`, but the events come from the private executor after it has executed a block. The transport
-disconnects slow readers. If the event queue overflows, this service disconnects its subscribers, so that no subscriber
-misses a log unnoticed.
+This service works like `Subscriptions`, but its events come from the private executor after the execution of a block.
+The transport disconnects slow readers. If the event queue overflows, this service disconnects its subscribers, so that
+no subscriber misses a log unnoticed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ophion.runtime.lanes import Lane
 from ophion.runtime.topic import Topic
 
 if TYPE_CHECKING:
-    from ophion.privacy.execution_events import Followed  # imported only when private transactions are used
+    from ophion.privacy.execution_events import Followed  # only nodes with private transactions import this module
     from ophion.privacy.tenants import TenantAuthorizer
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ _MAX_BYTES: Final = 8 * MEBIBYTE
 _SHARE: Final = 4
 _LOGS: Final = "logs"
 _AT_A_TIME: Final = 64
-"""Logs that are sent before the event loop runs other tasks."""
+"""Number of logs to send before the event loop runs other tasks."""
 
 
 class _Subscription(Struct, frozen=True, eq=False):
@@ -65,7 +65,9 @@ class PrivateSubscriptions:
     name = "private subscriptions"
 
     def __init__(self, ledger: PrivateLedger, events: Topic[Followed], lane: Lane, tenants: TenantAuthorizer) -> None:
-        """Create the service. `lane` must be a lane that only the node uses, so that no notification is refused."""
+        """Create the service. `lane` must be a lane (worker thread) that only the node uses, so that no notification is
+        refused.
+        """
         self._ledger = ledger
         self._tenants = tenants
         self._lane = lane
@@ -109,7 +111,7 @@ class PrivateSubscriptions:
 
     def drop(self, caller: Caller) -> None:
         """Remove the subscriptions of a closed connection."""
-        for found in list(self._of_caller.get(caller, {}).values()):  # type: ignore[call-overload]  # or it has none
+        for found in list(self._of_caller.get(caller, {}).values()):  # type: ignore[call-overload]  # the caller may have no subscriptions
             self._remove(found)
 
     def _remove(self, found: _Subscription) -> None:
@@ -128,7 +130,8 @@ class PrivateSubscriptions:
         """Check membership again before a delivery. If the subscriber is no longer a member, end the subscription."""
         try:
             is_member = one.tenant is None or await self._tenants.is_member(one.tenant, one.query.group)
-        except EnclaveError as error:  # the remote enclave is offline, so membership is unknown: refuse
+        except EnclaveError as error:
+            # the remote enclave is offline, so the membership is unknown: refuse the subscription
             log.warning("private log not delivered: membership is unknown subscription=%#x error=%s", one.id, error)
             return False
         if not is_member and self._by_id.get(one.id) is one:

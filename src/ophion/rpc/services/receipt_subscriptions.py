@@ -35,10 +35,12 @@ class ReceiptSubscriptions(Generic[T]):
     def __init__(
         self, hashes: Iterable[Hash32], named: Iterable[tuple[T, frozenset[Hash32]]], read: Callable[[int], bytes]
     ) -> None:
-        """Group subscriptions (`named`) by transactions of the block (`hashes`). `read` returns a receipt."""
+        """Group the subscriptions in `named` by transactions of the block, whose hashes are `hashes`. `read` returns a
+        receipt.
+        """
         indexes = {hash: index for index, hash in enumerate(hashes)}
         self.wanted: dict[tuple[int, ...], list[T]] = {}
-        """Subscriptions by the transaction indexes that they name."""
+        """Subscriptions, grouped by the indexes of the transactions that they name."""
         for one, names in named:
             if chosen := sorted(indexes[name] for name in names if name in indexes):
                 self.wanted.setdefault(tuple(chosen), []).append(one)

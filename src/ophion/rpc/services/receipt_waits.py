@@ -18,7 +18,7 @@ class ReceiptWaits:
         return len(self._waiting)
 
     async def wait(self, hash: Hash32, timeout_s: float) -> None:
-        """Return when the transaction is mined or the timeout expires."""
+        """Wait until the transaction is mined or the timeout expires."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(hash, []).append(waiter)
         try:

@@ -18,13 +18,13 @@ NONCE_GAP_CODE: Final = 6
 
 _DEFAULT_TIMEOUT_S: Final = 2.0
 _MAX_WAIT_FRACTION: Final = 0.9
-"""Waiting ends after this fraction of the request timeout, so that the response is sent in time."""
+"""Fraction of the request timeout after which waiting ends, so that the response is sent in time."""
 _SHORT_BYTES: Final = 64 * 1024
 """Receipts of at most this size in the database are rendered on the event loop, in one or two milliseconds."""
 
 
 def mined_receipt(ctx: RpcContext, hash: Hash32) -> bytes | Awaitable[bytes | None] | None:
-    """Return the receipt of a mined transaction. Long receipts are rendered in a lane."""
+    """Return the receipt of a mined transaction. Long receipts are rendered in a worker thread."""
     queries, with_reason = ctx.queries, ctx.limits.shows_revert_reason
     try:
         return queries.receipt_json(hash, with_reason, _SHORT_BYTES)
@@ -35,7 +35,7 @@ def mined_receipt(ctx: RpcContext, hash: Hash32) -> bytes | Awaitable[bytes | No
 
 
 async def receipt_of(ctx: RpcContext, hash: Hash32, timeout_ms: int | None) -> bytes:
-    """Wait until a transaction is mined and return its receipt. Raises error 4 or 6 of EIP-7966 if that fails."""
+    """Wait until a transaction is mined and return its receipt. Raises EIP-7966 error 4 (timeout) or 6 (nonce gap)."""
     receipt = await awaited(mined_receipt(ctx, hash))
     if receipt is not None:
         return receipt

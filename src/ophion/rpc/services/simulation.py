@@ -61,11 +61,11 @@ _REFUSALS: Final[Mapping[str, int]] = {
     "tip-above-fee": -32602,
     "init-code": -38025,
 }
-"""Error codes that fail the whole request, by the extension's names. A nonce overflow has no code."""
+"""Codes of the errors that fail the whole request, by their names in the extension."""
 
 
 class BlockRequest(Struct, frozen=True):
-    """One block of the request."""
+    """One block of an eth_simulateV1 request."""
 
     overrides: EnvOverrides
     beacon_root: Hash32 | None
@@ -77,7 +77,7 @@ class BlockRequest(Struct, frozen=True):
 
 
 class Simulation(Struct, frozen=True):
-    """The decoded request."""
+    """A decoded eth_simulateV1 request."""
 
     blocks: Sequence[BlockRequest]
     with_transfers: bool
@@ -177,7 +177,7 @@ def in_order(blocks: Iterable[BlockRequest], base: Header) -> list[BlockRequest]
 
 
 class Simulator:
-    """Runs one simulation, in a lane."""
+    """Runs one simulation, in a worker thread."""
 
     def __init__(self, ctx: RpcContext, base: BlockView, simulation: Simulation) -> None:
         self._ctx = ctx
@@ -252,7 +252,9 @@ class Simulator:
         )
 
     def _base_fee(self, requested: int | None) -> int:
-        """Return the requested base fee. The default is the protocol's base fee with validation, and 0 without."""
+        """Return the requested base fee. The default is the protocol's base fee with validation, and 0 without
+        validation.
+        """
         if requested is not None:
             return requested
         if not self._simulation.is_validating or self._spec.zero_base_fee:

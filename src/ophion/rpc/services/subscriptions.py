@@ -3,7 +3,7 @@
 `Subscriptions` is a service. It reads chain and pool events from bounded queues, renders each message once for all
 subscribers, and passes the bytes to the connections. It never waits for a client: a connection closes itself if its
 client is a slow reader (`Caller.notify`). If an event queue overflows, the service disconnects all subscribers.
-Otherwise they would miss events without noticing.
+Otherwise subscribers would miss events without noticing.
 """
 
 from __future__ import annotations
@@ -41,15 +41,17 @@ T = TypeVar("T")
 _QUEUE: Final = 4096
 _MAX_SUBSCRIPTIONS: Final = 65_536
 _SHARE: Final = 4
-"""One client may use at most a quarter of all subscriptions and of all bytes."""
+"""Divisor of the limits for one client, which may use at most a quarter of all subscriptions and of all bytes."""
 _MAX_BYTES: Final = 16 * MEBIBYTE
 _BYTES_OF_A_HASH: Final = 160
 _BATCH_SIZE: Final = 64
 _PRIORITY_WAIT_S: Final = 0.001
 _SHORT_BYTES: Final = 4096
-"""The loop yields after a batch of short messages. A longer message counts as several messages of this size."""
+"""Size in bytes of a short message. For the limit of messages per batch, a longer message counts as several."""
 _GROUP_BYTES: Final = 16 * 1024
-"""Size of the logs that a subscriber gets in one write. Larger groups would look like a slow reader."""
+"""Maximum bytes of logs in one write to a subscriber. After a larger write, the subscriber would look like a slow
+reader.
+"""
 _MAX_INLINE: Final = 64
 """Maximum subscriptions that are served in one iteration of the event loop."""
 
@@ -94,9 +96,11 @@ class _Subscription(Struct, frozen=True, eq=False):
 
 
 AnyParam = Annotated[Any, Wire("any", "depends on the kind", {}, lambda value: value)]
-"""A parameter that `subscribe` decodes itself, because invalid ones must give `Invalid Request`."""
+"""A parameter that `subscribe` decodes itself, because an invalid value must give the error `Invalid Request`."""
 OptionsParam = Annotated[Any, Wire("any", "depends on the kind", {}, read_ahead)]
-"""Filter objects may have a hundred thousand addresses, so they are decoded off the event loop."""
+"""Options of a subscription, decoded off the event loop, because a filter object may have a hundred thousand
+addresses.
+"""
 
 
 def read_id(value: object) -> int:
@@ -188,7 +192,7 @@ class Subscriptions:
         self._unfinished: ChainEvent | None = None
         """The last chain event, until all its notifications have been sent."""
         self._heads_sent_for: ChainEvent | None = None
-        """The event whose heads have been sent already."""
+        """The chain event whose heads have been sent already."""
         chain_events.listen(self._on_new_head, is_early=True)
 
     def __len__(self) -> int:
@@ -215,7 +219,8 @@ class Subscriptions:
         if count > self._most or not fits:
             raise TOO_MANY_SUBSCRIPTIONS()
         if not self._by_id:
-            self._unfinished = None  # an event without subscribers needs no notifications
+            # until now no subscription existed, so no earlier notification is unsent
+            self._unfinished = None
         quotas.keep(one.client, one.weight)
         self.subscribed[wanted] += 1
         self._last_id = one.id
@@ -239,7 +244,7 @@ class Subscriptions:
 
     def drop(self, caller: Caller) -> None:
         """Remove the subscriptions of a closed connection."""
-        # thousands of connections may close together, so this must be cheap for those without subscriptions
+        # a connection without subscriptions must close fast, because thousands of connections may close together
         for found in list(self._of_caller.get(caller, {}).values()):  # type: ignore[call-overload]
             self._remove(found)
 
@@ -291,7 +296,7 @@ class Subscriptions:
         try:
             text = self._head(event.blocks[0], False)
         except NativeError:
-            return  # `_on_chain_event` sends the head
+            return  # `_on_chain_event` sends this head to the clients later
         for one in heads:
             one.send(text)
         self._heads_sent_for = event
@@ -337,7 +342,7 @@ class Subscriptions:
             del waiting[: len(found)]
 
     async def _send_receipts(self, block: ChainBlock) -> None:
-        """Send the receipts of a block as one list: all, or those of the named transactions."""
+        """Send the receipts of a block as one list: all receipts, or the receipts of the named transactions."""
         subscriptions = self._of(Kind.RECEIPTS)
         if not subscriptions or not block.body.transaction_count:
             return
@@ -358,7 +363,7 @@ class Subscriptions:
             await self._send(some, partial(named.text, places))
 
     async def _read(self, read: Callable[[], T]) -> T:
-        """Read in the lane. If the lane is full, read on the loop, because no notification may be lost."""
+        """Read in a worker thread. If its queue is full, read on the loop, because no notification may be lost."""
         try:
             return await self._lanes.read.run(read)
         except LaneFull:
@@ -407,7 +412,7 @@ class Subscriptions:
         """Let other tasks run after a batch. Notifications wait while the node works on its own block."""
         self._sent = 0
         await asyncio.sleep(0)
-        while self._lanes.block_priority.is_on:  # noqa: ASYNC110  # the priority is a time, and lasts milliseconds
+        while self._lanes.block_priority.is_on:  # noqa: ASYNC110  # the priority lasts only milliseconds
             await asyncio.sleep(_PRIORITY_WAIT_S)
 
 

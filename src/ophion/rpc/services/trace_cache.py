@@ -1,8 +1,8 @@
 """Cache of whole-block traces of recent blocks.
 
 Explorers and indexers request the trace of a new block several times, and each trace executes the block again. The key
-is the hash of the block, so a reorganisation needs no invalidation: the block that replaces another one has its own
-hash. The total size is bounded, and a trace that does not fit is not stored.
+is the hash of the block, so a reorganisation needs no invalidation: the new block has its own hash. The total size is
+bounded, and a trace that does not fit is not stored.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from ophion.primitives.types import Hash32
 from ophion.rpc.transport.streaming import Source
 
 MAX_RECENT_BLOCKS: Final = 256
-"""Traces of older blocks are not stored, because an indexer that reads the whole chain requests each of them once."""
+"""Number of newest blocks whose traces are stored. An indexer that reads older blocks requests each trace only once."""
 _MAX_BYTES: Final = 32 * 1024 * 1024
 _MAX_SHARE: Final = 4
-"""A trace may take this part of the cache."""
+"""Divisor of the cache size for one trace, which may take at most a quarter of the cache."""
 
 TraceKey: TypeAlias = tuple[Hash32, bytes]
 """Hash of the block and kind of the trace."""
 
 
 class TraceCache:
-    """Whole-block traces, each as the pieces in which it was streamed. Thread-safe, because lanes add entries."""
+    """Whole-block traces, each as the pieces in which it was streamed. Thread-safe, because worker threads add
+    entries.
+    """
 
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
         self.max_entry_bytes = max_bytes // _MAX_SHARE
@@ -45,7 +47,7 @@ class TraceCache:
     def keep(self, key: TraceKey, pieces: tuple[bytes, ...]) -> None:
         """Store a complete trace. Evicts traces that were not requested for the longest time."""
         with self._lock:
-            if key in self._traces:  # another request has traced the same block meanwhile
+            if key in self._traces:  # another request has traced the same block in the meantime
                 return
             self._traces[key] = pieces
             self.held_bytes += sum(map(len, pieces))

@@ -32,7 +32,7 @@ _CACHE_LANE: Final = InlineLane("trace cache")
 TraceResult = Annotated[bytes | Streamed, spliced_result("trace", "trace in the requested format", {})]
 
 
-class Nothing(Exception):  # not an error: the method returns null
+class Nothing(Exception):  # this exception is not an error for the client: the method returns null
     """Raised when the block is unknown or its state is pruned."""
 
 
@@ -41,7 +41,7 @@ async def streamed(
 ) -> bytes | Streamed | None:
     """Return the result of a trace stream; None (null) if `start` raises `Nothing`.
 
-    With a key, the result comes from the cache if it is there, and is stored otherwise.
+    With a key, returns the result from the cache, or stores a new result there.
     """
     if key is None:
         return await _opened(ctx, start)
@@ -65,7 +65,7 @@ async def _opened(ctx: RpcContext, start: Callable[[], Source]) -> bytes | Strea
 
 
 def recent_key(ctx: RpcContext, header: HashedHeader | None, kind: bytes | None) -> TraceKey | None:
-    """Return the cache key of a whole-block trace; None if it is not worth storing."""
+    """Return the cache key of a whole-block trace; None if the trace must not be stored."""
     if header is None or kind is None or header.number + MAX_RECENT_BLOCKS <= ctx.queries.head_number:
         return None
     return header.hash, kind
@@ -78,9 +78,10 @@ async def traced(
     is_list: bool = False,
     key: TraceKey | None = None,
 ) -> bytes | Streamed | None:
-    """Return the result of a tracer. Several tracers run one after the other; the result has a member for each.
+    """Return the result of a tracer. Several tracers run one after the other; the result has a key for each tracer.
 
-    With `is_list`, the result has an entry `{txHash, result}` for each transaction. `key` is for `streamed`.
+    With `is_list`, the result has an entry `{txHash, result}` for each transaction. `key` is the cache key; see
+    `streamed`.
     """
     if options.several is None:
         return await streamed(ctx, lambda: start(options.kind), key)
@@ -144,23 +145,25 @@ class TraceOptions(Struct, frozen=True):
     """Trace options; `is_named` is True if the request names a tracer."""
 
     kind: TraceKind
-    """The tracer, or the first of several. For `noopTracer` it is any, because the result is discarded."""
+    """The tracer, or the first of several tracers. For `noopTracer` any tracer, because the result is discarded."""
     is_named: bool
     members: Mapping[str, Any]
-    """The options object, from which methods read further members."""
+    """The options object, from which methods read further keys."""
     several: Mapping[str, TraceKind] | None = None
     """The tracers of `muxTracer` by name; empty for `noopTracer`."""
 
     @property
     def cache_kind(self) -> bytes | None:
-        """The members that determine the result, as bytes. None if they are unusually long."""
+        """The keys of the options that determine the result, as bytes. None if these keys are too long for a cache
+        key.
+        """
         members = {name: value for name in _RESULT_OPTIONS if (value := self.members.get(name)) is not None}
         text = orjson.dumps([self.is_named, members], option=orjson.OPT_SORT_KEYS)
         return text if len(text) <= _MAX_KIND_BYTES else None
 
 
 def decode_trace_options(value: object) -> TraceOptions:
-    """Decode the options object of debug_trace*; unknown members are ignored."""
+    """Decode the options object of debug_trace*; unknown keys are ignored."""
     if type(value) is not dict:
         raise invalid_params("options: an object is expected")
     name = value.get("tracer")

@@ -83,7 +83,7 @@ async def filled(ctx: RpcContext, request: TransactionRequest) -> UnsignedTransa
         priced = replace(call, nonce=None, **prices)
         state, gas_limit = ctx.queries.head_state, following.header.gas_limit
         gas = await run_estimate(ctx, state, following.env, gas_limit, priced, None)
-    # before Spurious Dragon, signatures with a chain id are invalid
+    # signatures with a chain id are invalid before Spurious Dragon
     names_chain = kind != LEGACY or _next_fork(ctx).has(Milestone.SPURIOUS)
     return UnsignedTransaction(
         type=kind,
@@ -106,7 +106,7 @@ def next_nonce(ctx: RpcContext, sender: Address) -> int:
 
 
 def _type(ctx: RpcContext, request: TransactionRequest) -> int:
-    """Return the given type, else the type that its fields require, else the default type of the next block."""
+    """Return the requested type, else the type that other fields require, else the default type of the next block."""
     call = request.call
     if request.type is not None:
         return request.type
@@ -158,4 +158,4 @@ TransactionRequestParam = Annotated[
     TransactionRequest, Wire("transaction", "transaction object", _SCHEMA, decode_transaction_request)
 ]
 UnreadRequestParam = Annotated[Any, Wire("transaction", "transaction object", _SCHEMA, lambda value: value)]
-"""An undecoded parameter: if the node holds no keys, `eth_sendTransaction` returns the same error for every request."""
+"""An undecoded request. A node without keys refuses every `eth_sendTransaction` without decoding the request."""

@@ -50,7 +50,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
         with _using(settings.truststore_file):
             refuse_unusual(settings.truststore_file)
             context.load_verify_locations(settings.truststore_file)
-        # accept a client certificate that is listed itself, even if its issuer is not
+        # accept a client certificate that is itself in the trust list, even if its issuer is not in the list
         context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
     return context
 
@@ -74,7 +74,7 @@ def _using(path: Path) -> Iterator[None]:
     """Turn errors into a `ConfigError` that names the file."""
     try:
         yield
-    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+    except (OSError, ValueError) as error:  # this tuple includes ssl.SSLError, which is an OSError
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"Unable to use the TLS files ({path}): {reason}") from None
 
@@ -100,7 +100,7 @@ def _load(context: ssl.SSLContext, path: Path, password: bytes | None) -> None:
     content = content_of(path)
     if b"-----BEGIN" in content:
         refuse_unusual(path)
-        # with None, OpenSSL would prompt for a password
+        # pass empty bytes instead of None, because OpenSSL would prompt for a password
         context.load_cert_chain(path, password=password or b"")
         return
     from cryptography.hazmat.primitives import serialization
@@ -118,7 +118,7 @@ def _load(context: ssl.SSLContext, path: Path, password: bytes | None) -> None:
     pem += b"".join(one.public_bytes(serialization.Encoding.PEM) for one in (certificate, *others))
     import tempfile
 
-    handle, name = tempfile.mkstemp()  # only this user can read the file
+    handle, name = tempfile.mkstemp()  # mkstemp makes a file that only this user can read
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(pem)

@@ -22,11 +22,11 @@ from ophion.runtime.failed_handshakes import FailedHandshakes, reason_of
 from ophion.runtime.fair_scheduler import FairScheduler
 
 MOST: Final = 256
-"""Maximum handshakes that wait for the client. Queued handshakes, which wait for this node, do not count."""
+"""Maximum number of handshakes that wait for the client. Queued handshakes, which wait for this node, do not count."""
 _MAX_QUEUED: Final = 2048
 _HANDSHAKE_TIMEOUT_S: Final = 10.0
 _SHUTDOWN_TIMEOUT_S: Final = 5.0
-"""Timeout for the client's close_notify after this node has sent its own."""
+"""Timeout for the client's close_notify after this node has sent its own close_notify."""
 _STARTS_PER_SLICE: Final = 2
 """Number of queued handshakes that start in one time slice."""
 _HANDSHAKE_COST_S: Final = 0.001
@@ -35,7 +35,7 @@ _HANDSHAKE_RECORD, _CLIENT_HELLO = 0x16, 0x01
 _MAX_RECORD_BYTES: Final = 1 << 14
 _MIN_HELLO_BYTES: Final = 6
 _MAX_HELLO_BYTES: Final = 32 * 1024
-"""Maximum bytes of a ClientHello; common ones have at most two thousand."""
+"""Maximum bytes of a ClientHello. Common clients send at most two thousand bytes."""
 _NO_TLS: Final = "the client does not use TLS"
 _SILENT: Final = "the client sent no ClientHello in time"
 _TOO_MANY: Final = "too many handshakes at the same time"
@@ -52,7 +52,7 @@ class Handshakes:
         most: int = MOST,
         service: str = "",
     ) -> None:
-        """`service` is the name of the service in the log."""
+        """Create the handshakes of one service. `service` is the name of the service in the log."""
         self._context = context
         self._factory = factory
         self._failures = FailedHandshakes(service)
@@ -71,7 +71,7 @@ class Handshakes:
         return _PendingHandshake(self)
 
     def begin(self, handshake: _PendingHandshake) -> None:
-        """Count a pending handshake; drop the oldest if there are too many."""
+        """Count a pending handshake. Above the limit, drop the oldest pending handshake."""
         self._pending[handshake] = None
         if len(self._pending) > self._most:
             oldest = next(iter(self._pending))
@@ -121,7 +121,7 @@ class Handshakes:
                 ssl_handshake_timeout=_HANDSHAKE_TIMEOUT_S,
                 ssl_shutdown_timeout=_SHUTDOWN_TIMEOUT_S,
             )
-        except OSError as error:  # includes ssl.SSLError and a timeout
+        except OSError as error:  # OSError includes ssl.SSLError and a timeout
             handshake.drop(reason_of(error))
             return None
 
@@ -159,7 +159,8 @@ class _PendingHandshake(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._client = _address(transport)  # saved now, because it may be unavailable after a failure
+        # save the client address now, because it may be unavailable after a failed handshake
+        self._client = _address(transport)
         self._timer = asyncio.get_running_loop().call_later(_HANDSHAKE_TIMEOUT_S, self.drop, _SILENT)
         self._handshakes.begin(self)
 
@@ -204,7 +205,7 @@ class _PendingHandshake(asyncio.Protocol):
             self._timer.cancel()
             self._timer = None
         loop = asyncio.get_running_loop()
-        # `start_tls` needs one loop iteration before its protocol can receive the first message
+        # `start_tls` needs one loop iteration before its protocol can receive the first TLS message
         self._task = driven(self._run_handshake(), loop)
         loop.call_soon(self._feed_first)
 
@@ -220,7 +221,7 @@ class _PendingHandshake(asyncio.Protocol):
             secured = await self._handshakes.secured(self._transport, self)
         finally:
             self._handshakes.end(self)
-        # the event loop may report an aborted handshake as finished
+        # the event loop may report an aborted handshake as finished, so check the connection too
         if secured is None or not self.is_connected:
             return
         protocol = self._handshakes.protocol()

@@ -1,4 +1,4 @@
-"""Connection limit of a service: a new connection evicts the idlest one.
+"""Connection limit of a service: a new connection evicts the idlest connection.
 
 If the service refused new connections instead, a few thousand idle connections could block it. Connections without a
 valid token are evicted first, then connections that have sent no request. A client that waits for an answer is never
@@ -21,11 +21,11 @@ UNAUTHENTICATED: Final = 2e9
 BUSY: Final = -1.0
 """Idleness of a connection that waits for an answer from this node."""
 _EVICTION_FRACTION: Final = 8
-"""One in this many connections is selected for eviction at a time, because a scan per new connection is too slow."""
+"""Divisor: one scan selects one in this many connections for eviction. A scan for each new connection is too slow."""
 
 
 class SlotHolder(Protocol):
-    """A connection that holds a slot."""
+    """A connection that holds a connection slot."""
 
     def idleness(self) -> float:
         """Return the seconds without a request, or a constant: `BUSY`, `WITHOUT_REQUEST` or `UNAUTHENTICATED`."""
@@ -61,7 +61,9 @@ class ConnectionSlots(Generic[HolderT]):
         return iter(tuple(self._holders))
 
     def admit(self, holder: HolderT) -> bool:
-        """Give a slot to a new connection; evict the idlest connection if needed. Returns False if all are busy."""
+        """Give a slot to a new connection; evict the idlest connection if needed. Returns False if all connections are
+        busy.
+        """
         if len(self._holders) >= self._limit:
             victim = self._next_victim()
             if victim is None:
@@ -87,7 +89,7 @@ class ConnectionSlots(Generic[HolderT]):
                     return victim
             count = len(self._holders) // _EVICTION_FRACTION + 1
             scored = [(score, holder) for holder in self._holders if (score := holder.idleness()) > BUSY]
-            # `nlargest` is stable, so of equally idle connections the oldest is evicted first
+            # `nlargest` is stable, so among equally idle connections the oldest is evicted first
             self._victims = heapq.nlargest(count, scored, key=lambda pair: pair[0])[::-1]
         return None
 

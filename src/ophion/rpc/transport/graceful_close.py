@@ -31,7 +31,7 @@ class GracefulClose:
             transport.write_eof()
             self._schedule()
         else:
-            transport.close()  # TLS connections cannot be half closed
+            transport.close()  # TLS does not support half-closed connections, so close both directions
 
     def receive(self, size: int) -> None:
         """Count discarded bytes; abort the connection above the limit."""

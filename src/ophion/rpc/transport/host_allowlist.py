@@ -30,7 +30,7 @@ class HostList:
         self._names = frozenset(in_brackets(name.lower()) for name in names if name != NONE)
 
     def allows(self, header: bytes | None) -> bool:
-        """Return whether a `Host` header is allowed. A missing, empty or malformed header is not."""
+        """Return whether a `Host` header is allowed. A missing, empty or malformed header is not allowed."""
         if self._allows_any:
             return True
         form = _HOST.fullmatch((header or b"").decode("latin-1").strip(" \t"))

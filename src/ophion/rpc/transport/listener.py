@@ -22,25 +22,29 @@ logger = logging.getLogger(__name__)
 
 _TICK_S: Final = 5.0
 _TICKED: Final = 128
-"""Maximum connections that tick in one iteration of the loop, because each may query its socket or close."""
+"""Maximum number of connections that check their timeouts in one iteration of the loop. A check may close its
+socket.
+"""
 _LISTEN_DESCRIPTORS: Final = 32
 """Number of connections accepted in each iteration of the loop. libuv accepts one per listening descriptor, so the
-socket has several descriptors. With only one, a burst of connections would delay all other clients.
+socket has several descriptors. With one descriptor, a burst of connections would delay all other clients.
 """
 _TLS_LISTEN_DESCRIPTORS: Final = 4
-"""The same number for TLS. It is lower, because each handshake takes a millisecond and delays open connections."""
+"""Number of TLS connections accepted in each iteration of the loop. Each handshake delays open connections by a
+millisecond.
+"""
 _BACKLOG: Final = 4096
-"""Maximum connections that the kernel queues. Beyond it, a client retries after a second."""
+"""Maximum connections that the kernel queues. A client above this limit retries after a second."""
 _RECEIVED_BYTES: Final = 64 * 1024
 """Receive buffer of a socket, and so the maximum size of one read. It bounds the memory that thousands of fast senders
-can fill in one iteration of the loop.
+can fill in one iteration.
 """
 _SENT_BYTES: Final = 128 * 1024
 """Send buffer of a socket. The system default would grow to megabytes for a client that does not read."""
 
 
 class ListenError(OphionError):
-    """A service cannot listen on its configured address."""
+    """Raised when a service cannot listen on its configured address."""
 
     def __init__(self, service: str, host: str, port: int, reason: str) -> None:
         self.service = service
@@ -50,7 +54,7 @@ class ListenError(OphionError):
 
 
 class Connection(SlotHolder, Protocol):
-    """Interface of a client connection that its service uses."""
+    """Interface of a client connection, as its service uses it."""
 
     def tick(self, seconds: float) -> None:
         """Check timeouts; `seconds` have passed since the last call."""
@@ -147,11 +151,11 @@ class Listener(ABC, Generic[ConnectionT]):
         """Bind the port without accepting clients. Raises `ListenError` with a one-line reason."""
         try:
             if self._tls is not None:
-                # imports the ssl module, which services without TLS do not need
+                # lazy import: services without TLS do not need the ssl module
                 from ophion.rpc.tls.handshakes import Handshakes
 
                 factory = Handshakes(self._tls, factory, self._shared.scheduler, service=self.name).newcomer
-            # bytes avoid the idna codec, which is slow to import
+            # pass the host as bytes to avoid the idna codec, which is slow to import
             host: Any = [self.host.encode()] if self.host.isascii() and self.host else self.host
             first = await loop.create_server(factory, host, self.port, backlog=_BACKLOG, start_serving=False)
             servers = [first]

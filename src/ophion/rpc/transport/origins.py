@@ -68,7 +68,7 @@ class PageOrigins(OriginList):
 
     def _is_own(self, origin: str) -> bool:
         port = self._port()
-        end = "" if port == self._default_port else f":{port}"  # browsers omit the default port
+        end = "" if port == self._default_port else f":{port}"  # browsers omit the default port in an origin
         return any(origin == f"{self._scheme}://{name}{end}" for name in (*self._hosts, "localhost", "127.0.0.1"))
 
 

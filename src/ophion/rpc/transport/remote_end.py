@@ -16,7 +16,7 @@ def is_encrypted(transport: asyncio.BaseTransport) -> bool:
 
 
 def has_gone(transport: asyncio.BaseTransport) -> bool:
-    """Return whether the other end has reset the connection. A paused transport does not report that."""
+    """Return whether the other end has reset the connection. A paused transport does not report a reset."""
     connection = transport.get_extra_info("socket")
     if connection is None or not _TCP_INFO:
         return False
@@ -27,6 +27,6 @@ def has_gone(transport: asyncio.BaseTransport) -> bool:
 
 
 def address_of(transport: asyncio.BaseTransport) -> str:
-    """Return the IP address of the other end; empty if there is none."""
+    """Return the IP address of the other end; empty if the transport has no IP address."""
     name = transport.get_extra_info("peername")
     return str(name[0]) if isinstance(name, tuple) else ""

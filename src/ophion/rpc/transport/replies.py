@@ -26,7 +26,7 @@ REQUEST_TIMEOUT: Final = 408
 SUCCESS: Final = b'{"jsonrpc":"2.0","id":%b,"result":%b}'
 """Template of a success response, with id and result. `failure` builds error responses."""
 LARGE: Final = 64 * 1024
-"""Results of this size are written in three parts, because copying them into an envelope would cost more."""
+"""Size in bytes from which a result is written in three parts, because copying it into an envelope takes longer."""
 
 
 class Answer(Struct, frozen=True):
@@ -36,7 +36,7 @@ class Answer(Struct, frozen=True):
     parts: tuple[bytes, ...]
 
     def join(self) -> bytes:
-        """Return the whole body."""
+        """Return the whole body as one byte string."""
         return b"".join(self.parts)
 
 
@@ -56,7 +56,7 @@ class Pending(Struct, Generic[T], eq=False):
     weight: int = 0
     """Memory that the request holds, in bytes; 0 if unknown."""
     weighed: Callable[[], object] = _nothing
-    """Called after a large change of `weight`. The receiver sets it."""
+    """Called after a large change of `weight`. The receiver sets this callback."""
     deliver: Callable[[T], None] = _ignore
     forget: Callable[[Pending[T]], object] = _ignore
     """Called when the reply is resolved or abandoned."""
@@ -69,7 +69,7 @@ class Pending(Struct, Generic[T], eq=False):
         if not self.is_done:
             self.is_done = True
             self.forget(self)
-            # the callbacks form a reference cycle that would keep the reply in memory
+            # drop the callbacks, because they form a reference cycle that keeps the reply in memory
             deliver, self.deliver, self.weighed, self._abandon = self.deliver, _ignore, _nothing, _nothing
             deliver(reply)
 

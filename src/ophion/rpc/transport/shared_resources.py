@@ -15,4 +15,4 @@ class SharedResources(Struct, frozen=True):
     budget: Budget = field(default_factory=Budget)
     scheduler: FairScheduler = field(default_factory=FairScheduler)
     lane: Lane = field(default_factory=lambda: InlineLane("pack"))
-    """The lane that compresses answers."""
+    """The lane (worker thread) that compresses answers."""

@@ -44,7 +44,7 @@ class Streams:
         return self._slots.used
 
     def enter(self) -> None:
-        """Count one more stream. Raises `RpcError` if there are too many."""
+        """Count one more stream. Raises `RpcError` above the limit."""
         if not self._slots.enter():
             raise TOO_MANY_TRACES()
 
@@ -53,7 +53,7 @@ class Streams:
         await self._slots.wait()
 
     def leave(self, in_batch: bool) -> None:
-        """Count one stream less. `in_batch` means that `wait` counted it."""
+        """Count one stream less. `in_batch` means that `wait` has counted the stream."""
         self._slots.leave(in_batch)
 
 
@@ -94,7 +94,7 @@ class Streamed:
         return _HUGE_LENGTH
 
     async def next(self) -> bytes | None:
-        """Return the next piece; None after the last."""
+        """Return the next piece of the result; None after the last piece."""
         return await self._lane.run(self._source.next)
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class Streamed:
 
 
 class Pieces(Protocol):
-    """A sequence of pieces, of which the first is ready."""
+    """A sequence of answer pieces, of which the first is ready."""
 
     first: bytes
 
@@ -115,14 +115,14 @@ class Pieces(Protocol):
         """Return the memory that these pieces hold, in bytes, without memory that another component counts."""
 
     async def next(self) -> bytes | None:
-        """Return the next piece; None after the last. Raises `OphionError` if the piece cannot be produced."""
+        """Return the next piece; None after the last piece. Raises `OphionError` if the piece cannot be produced."""
 
     def close(self) -> None:
         """Discard the remaining pieces."""
 
 
 class Body(Pieces, Protocol):
-    """Pieces that can also be collected into one result."""
+    """Pieces of an answer that can also be collected into one result."""
 
     @property
     def max_bytes(self) -> int:
@@ -289,7 +289,7 @@ class Pump:
                 piece = await answer.body.next()
             self._transport.writelines(self._frame(answer.tail, True))
         except (OphionError, NativeError) as error:
-            # a transient error can hit many streams at once, so it is not logged as a warning
+            # log a transient error only at debug level, because it can hit many streams at once
             level = logging.DEBUG if getattr(error, "transient", False) else logging.WARNING
             logger.log(level, "streamed answer aborted error=%s", error)
             self._transport.abort()

@@ -89,7 +89,7 @@ def problems_of(config: Options) -> list[str]:
 
 
 def warnings_of(loaded: Loaded[Any]) -> list[str]:
-    """Return warnings: about options whose main switch is off, then the warnings of the parts."""
+    """Return the warnings about options whose main switch is off, then the warnings of the configuration parts."""
     specs = specs_of(type(loaded.config))
     by_flag = {flag: spec for spec in specs for flag in spec.declaration.flags}
     idle: dict[str, list[str]] = {}

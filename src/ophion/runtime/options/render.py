@@ -34,7 +34,6 @@ def by_section(specs: Iterable[OptionSpec]) -> list[tuple[str, list[OptionSpec]]
 
 
 def _help_entry(spec: OptionSpec, width: int) -> str:
-    # short flags first
     flags = ", ".join(sorted(spec.declaration.flags, key=lambda flag: flag.startswith("--")))
     head = f"  {flags}{value_form(spec)}"
     body = textwrap.wrap(_sentence(spec), width - _INDENT, break_on_hyphens=False, break_long_words=False)
@@ -57,7 +56,7 @@ def _sentence(spec: OptionSpec) -> str:
 
 
 def meaning(spec: OptionSpec) -> str:
-    """Return the help text. It lists the choices if `value_form` does not."""
+    """Return the help text. The text lists the choices if `value_form` does not list them."""
     help_text = spec.declaration.help
     shown = re.findall(r"\w+", f"{spec.metavar} {help_text}")
     if set(spec.kind.choices[:1]) <= set(shown):

@@ -19,14 +19,14 @@ from ophion.runtime.operator_files import NotRegularFile, table_of
 from ophion.runtime.options.declare import OptionSpec
 
 PREFIXES = ("OPHION_", "PANTHEON_", "BESU_")
-"""Prefixes of environment variables. With those of Pantheon and Besu, existing deployments run unchanged."""
+"""Prefixes of environment variables. The prefixes of Pantheon and Besu let existing deployments run unchanged."""
 
 
 ForeignKey = Callable[[str, tuple[str, ...], str], bool]
 
 
 class OptionSource(enum.Enum):
-    """Source of a value. A member of this enum overrides the members after it."""
+    """Source of a value. A source overrides the sources after it in this enum."""
 
     FLAG = 0
     ENVIRONMENT = 1
@@ -60,7 +60,7 @@ def read_flag(token: str, rest: deque[str], options: Mapping[str, OptionSpec], w
     spec = options.get(flag)
     if spec is None:
         if rest and "=" not in token and not rest[0].startswith("-") and rest[0] not in words:
-            rest.popleft()  # drop the value of the unknown option, so that one mistake gives one message
+            rest.popleft()  # also drop the value of the unknown option, so that one mistake gives one error message
         raise ConfigError(unknown_flag(flag, options))
     label = f"option '{flag}'"
     if attached is not None:
@@ -94,7 +94,7 @@ def split_text(spec: OptionSpec, text: str) -> tuple[str, ...]:
 
 def unknown_flag(flag: str, options: Mapping[str, OptionSpec]) -> str:
     """Return the message for an unknown flag; it suggests similar flags."""
-    import difflib  # imported for errors only
+    import difflib  # lazy import: only error messages need difflib
 
     visible = [name for name, spec in options.items() if not spec.declaration.hidden]
     close = difflib.get_close_matches(flag, visible, n=3, cutoff=0.75)
@@ -103,8 +103,8 @@ def unknown_flag(flag: str, options: Mapping[str, OptionSpec]) -> str:
 
 
 def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> list[Given]:
-    """Read variables such as OPHION_RPC_HTTP_PORT. An empty variable means an empty list; it is ignored for other
-    options.
+    """Read variables such as OPHION_RPC_HTTP_PORT. An empty variable means an empty list; options of other types ignore
+    it.
     """
     found: list[Given] = []
     if not any(name.startswith(PREFIXES) for name in environ):
@@ -126,7 +126,7 @@ def misspelt_variables(environ: Mapping[str, str], specs: Iterable[OptionSpec]) 
     names = [name for name in environ if name.startswith(PREFIXES[0])]
     if not names:
         return []
-    import difflib  # imported for errors only
+    import difflib  # lazy import: only error messages need difflib
 
     known = {variable(PREFIXES[0], name) for spec in specs for name in spec.names}
     found = []

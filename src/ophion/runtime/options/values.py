@@ -95,8 +95,10 @@ _LOOPBACK: Final = ("127.0.0.1", "::1", "[::1]")
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach a host to listen on. An unknown name counts as reachable by others."""
-    # the common cases do not need ipaddress, which takes milliseconds to load
+    """Return whether only this machine can reach a service that listens on this host. Unknown names count as reachable
+    by others.
+    """
+    # compare the common names first, because the ipaddress module takes milliseconds to load
     if host in _LOOPBACK or host.lower() == "localhost":
         return True
     try:
@@ -110,7 +112,7 @@ def is_url(text: str, *schemes: str) -> bool:
     try:
         parts = urlsplit(text)
         return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # for example an invalid port or an open bracket
+    except ValueError:  # the URL may have an invalid port or an open bracket
         return False
 
 
@@ -128,7 +130,7 @@ def read_int(text: str) -> int:
     is_hex = body[:2] in ("0x", "0X")
     digits = body[2:] if is_hex else body
     allowed = "0123456789abcdefABCDEF" if is_hex else "0123456789"
-    # int() takes quadratic time for long texts; 80 digits are enough for 256 bits
+    # limit the digits, because int() takes quadratic time for long texts, and 256 bits need fewer than 80 digits
     if not digits or len(digits) > 80 or any(digit not in allowed for digit in digits):
         raise ValueError(f"'{text[:100]}' is not a whole number")
     value = int(digits, 16 if is_hex else 10)

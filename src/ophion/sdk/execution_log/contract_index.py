@@ -18,13 +18,13 @@ from ophion.errors import AbiError, OphionError
 from ophion.sdk.source_map import SourceFile, SourceLine, location_at
 
 _KEY_BYTES = 8
-"""First bytes of creation code by which contracts are looked up."""
+"""Number of leading bytes of creation code that serve as lookup key."""
 _MAX_FILES = 20_000
 _MAX_FILE_BYTES = 512 * 1024 * 1024
 
 
 class ArtifactsError(OphionError):
-    """A folder of artifacts that cannot be read."""
+    """Raised when a folder of artifacts cannot be read."""
 
 
 class CompiledContract(Struct, frozen=True):
@@ -38,7 +38,7 @@ class CompiledContract(Struct, frozen=True):
     """Start and length of the values that the constructor writes into the deployed code."""
     source_map: str
     sources: Callable[[int], SourceFile | None]
-    """Returns the source file with an id of the source map."""
+    """Returns the source file for a file id of the source map."""
 
     def is_runtime(self, code: bytes) -> bool:
         """Return whether this is the deployed code of the contract, whatever its immutable values are."""
@@ -59,7 +59,7 @@ class CompiledContract(Struct, frozen=True):
 
 
 class ContractIndex:
-    """All contracts of a folder. An index without a folder knows none."""
+    """All contracts of a folder. An index without a folder has no contracts."""
 
     def __init__(self, contracts: list[CompiledContract] | None = None) -> None:
         self._by_length: dict[int, list[CompiledContract]] = {}
@@ -83,7 +83,8 @@ class ContractIndex:
         """Return the contract with this deployed code."""
         if code not in self._found:
             fitting = (one for one in self._by_length.get(len(code), ()) if one.is_runtime(code))
-            # a contract with a source map is preferred: build information repeats the contracts of other files
+            # prefer a contract with a source map, because build information repeats contracts of other files without a
+            # source map
             self._found[code] = max(fitting, key=lambda one: bool(one.source_map), default=None)
         return self._found[code]
 
@@ -236,7 +237,7 @@ def _combined(name: str, document: Mapping[str, Any], sources: Callable[[int], S
 
 
 def _code(value: Any) -> bytes:
-    """Return code; empty if libraries are not linked."""
+    """Return the bytecode; empty if its libraries are not linked."""
     text = value.get("object", "") if isinstance(value, dict) else value
     try:
         return bytes.fromhex(str(text).removeprefix("0x"))

@@ -1,7 +1,7 @@
 """`ExecutionLog`: shows console output, failed calls and failed transactions of a development node.
 
-Executions are traced again for it, in the trace lane and after the reply, so requests do not wait. Only executions that
-have failed or have called the console are traced.
+The log traces executions again in the trace lane (worker threads), after the reply, so requests do not wait. Only
+executions that have failed or have called the console are traced.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ExecutionLog:
     name = "execution log"
 
     def __init__(self, chain: Chain, lanes: Lanes, artifacts: Path | None, is_coloured: bool, is_plain: bool) -> None:
-        """Read the artifacts; raises `ConfigError`. Trees are printed unless `is_plain` is set."""
+        """Read the artifacts; raises `ConfigError`. Call trees are printed unless `is_plain` is set."""
         self._chain = chain
         self._lanes = lanes
         self._artifacts = artifacts
@@ -74,7 +74,7 @@ class ExecutionLog:
         return None if self._index is None else self._index.reason(output)
 
     def on_call(self, call: ObservedCall) -> None:
-        """Trace a call."""
+        """Trace a call that failed or wrote to the console."""
         if not log.isEnabledFor(logging.INFO):
             return
 
@@ -85,7 +85,7 @@ class ExecutionLog:
         self._put(call.method, trace, call.state.code)
 
     def on_block(self, header: HashedHeader, built: BuiltBlock) -> None:
-        """Trace the transactions of a block that have failed, and all if the console was called."""
+        """Trace the failed transactions of a block, or all transactions if one of them has called the console."""
         seen, self._seen = self._seen, console_reads()
         if not built.body.transaction_count or not log.isEnabledFor(logging.INFO):
             return
@@ -203,18 +203,18 @@ class ExecutionLog:
 
 
 def _loaded(folder: Path) -> ContractIndex:
-    # imported here, so that a node without artifacts starts faster
+    # lazy import: a node without artifacts starts faster
     from ophion.sdk.execution_log.contract_index import load_index
 
     return load_index(folder)
 
 
 def _newest(folder: Path) -> tuple[int, int]:
-    """Return number and newest change of the JSON files in a folder."""
+    """Return the number of JSON files in a folder, and the time of the newest change."""
     times = []
     for path in folder.rglob("*.json"):
         try:
             times.append(path.stat().st_mtime_ns)
         except OSError:
-            continue  # the compiler has just removed it
+            continue  # the compiler has removed the file in the meantime
     return len(times), max(times, default=0)

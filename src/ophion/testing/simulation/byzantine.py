@@ -1,8 +1,8 @@
-"""Byzantine members.
+"""Byzantine nodes.
 
-A Byzantine member runs a real state machine, so that it acts at the right time, and changes the messages that the
-machine sends. It has only its own key: it can repeat votes of others but not forge them. All Byzantine members of a run
-share their knowledge at once, because cooperation is the worst case.
+A Byzantine node runs a real state machine, so that it acts at the right time, and changes the messages that the machine
+sends. It has only its own key: it can repeat votes of others but not forge them. All Byzantine nodes of a run share
+their knowledge at once, because cooperation is the worst case.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ if TYPE_CHECKING:
 
 _OLD_MESSAGES: Final = 30
 _SMALL_BODY_DELAY_S: Final = 0.001
-"""Delay of a copy with an empty body: it arrives before the large block."""
+"""Delay of a message with an empty body, which arrives before the message with the large block."""
 _FAR_AHEAD: Final = (1, 2, 5, 1000, 2**31 - 1)
 
 
 class LiarCoalition:
-    """Shared knowledge of the Byzantine members: their indexes, and which members were sent which block."""
+    """Shared knowledge of the Byzantine nodes: their indexes, and which nodes were sent which block."""
 
     def __init__(self, members: frozenset[int]) -> None:
         self.members = members
         self.audience: dict[Hash32, frozenset[int]] = {}
-        """Members that shall accept a block, by its digest."""
+        """Nodes that shall accept a block, by the digest of the block."""
 
 
 class Liar:
-    """The Byzantine behaviour of one member."""
+    """The Byzantine behaviour of one node."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Liar:
             self._announce_forgery(message)
 
     def support(self, height: int, round_number: int, digest: bytes) -> None:
-        """Vote for a digest, even if this member has voted for another. Only members that received the block get the
+        """Vote for a digest, even if this node has voted for another digest. Only nodes that received the block get the
         votes.
         """
         mark = digest + round_number.to_bytes(8, "big")
@@ -138,7 +138,7 @@ class Liar:
     def _swap_body(self, message: BftMessage) -> None:
         """Send a proposer's signed block with another body but the same digest.
 
-        In QBFT the proposer signs the body too, so a Byzantine member can replace the body only in its own proposals.
+        In QBFT the proposer signs the body too, so a Byzantine node can replace the body only in its own proposals.
         """
         is_signed = isinstance(message, Proposal) and not self._world.network.rules.certifies_proposal
         if is_signed and message.author != self._member.address:
@@ -162,7 +162,7 @@ class Liar:
             self._send(self._factory.commit(message.height, message.round, digest, digest))
 
     def _propose_twice(self, message: Proposal) -> None:
-        """Send one block to some members and another block to the rest. Other Byzantine members support both."""
+        """Send one block to some nodes and another block to the rest. Other Byzantine nodes support both blocks."""
         other = self._another(message)
         fellows, everyone = self._coalition.members, {member.index for member in self._others()}
         first = {index for index in everyone if self._rng.random() < 0.5}
@@ -190,7 +190,7 @@ class Liar:
         return self._factory.proposal(message.height, message.round, block, certificate)
 
     def _forged(self, message: Commit) -> Commit:
-        """Return a commit with a seal of another member, of another hash, or of random bytes."""
+        """Return a commit with a seal of another node, of another hash, or of random bytes."""
         foreign = self._rng.choice(self._others()).address if self._others() else self._member.address
         self._tricks += 1
         seal = self._rng.choice(
@@ -221,7 +221,7 @@ class Liar:
                 self._send(old)
 
     def _invented(self, message: RoundChange) -> RoundChange:
-        """Return a round change that claims a prepared block with only the member's own vote."""
+        """Return a round change that claims a prepared block with only the node's own vote."""
         height, number = message.height, message.round
         content = Content(self._member.head.hash, self._member.head.timestamp + 1, 2**50 + number)
         block: Candidate = stand_in_block(height, self._member.address, content, max(0, number - 1))

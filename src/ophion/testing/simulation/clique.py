@@ -1,7 +1,7 @@
 """Simulates Clique networks: in-turn blocks, delays, forks and fork choice, with real engine and headers.
 
-Headers, seals and rules are real, unlike in the BFT simulation. Blocks are sent whole; a member fetches the unknown
-ancestors of a block. Sealing follows consensus.md 1.7, fork choice is the engine's (1.8).
+Headers, seals and rules are real, unlike in the BFT simulation. Blocks are sent whole; a node fetches the unknown
+ancestors of a block. Sealing follows consensus.md 1.7, and the engine decides the fork choice (1.8).
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class SimulatedCliqueNetwork:
             self.introduce(member)
 
     def introduce(self, member: SimulatedSigner) -> None:
-        """Exchange heads with all members, like a node that connects."""
+        """Exchange heads with all other simulated nodes, as a real node does when it connects."""
         for other in self.members:
             if other is not member and other.is_up and member.is_up:
                 self._send(member, other, member.head)
@@ -178,7 +178,7 @@ class SimulatedCliqueNetwork:
         return [member for member in self.members if not member.misbehaves]
 
     def chain(self, member: SimulatedSigner) -> list[HashedHeader]:
-        """Return the member's canonical chain from genesis on."""
+        """Return the node's canonical chain from genesis on."""
         found = [member.head]
         while found[-1].number > 0:
             found.append(self.blocks[found[-1].parent_hash])
@@ -230,7 +230,7 @@ class SimulatedCliqueNetwork:
 
     def _misbehave(self, member: SimulatedSigner, header: Header) -> None:
         """Misbehave: seal two blocks at one height, a block of false difficulty or an early block, or send a block to
-        few members.
+        few nodes.
         """
         trick = self.rng.randrange(4)
         half = [other for other in self.members if self.rng.random() < 0.5]
@@ -300,7 +300,7 @@ class SimulatedCliqueNetwork:
             self._choose(member, candidate)
 
     def _is_valid(self, block: HashedHeader) -> bool:
-        """Return whether the engine accepts the block. After its timestamp, all members get the same result."""
+        """Return whether the engine accepts the block. After its timestamp, all nodes get the same result."""
         if block.hash in self._bad:
             return False
         if block.hash in self.totals:

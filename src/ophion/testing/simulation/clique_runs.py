@@ -65,7 +65,7 @@ def _heal(world: SimulatedCliqueNetwork) -> float:
     count = len(world.members)
     depth = count
     start = max(member.head.number for member in world.honest)
-    # an out-of-turn block with the maximum random delay is the slowest
+    # the slowest block is an out-of-turn block with the maximum random delay
     per_block_s = world.period_s + (count // 2 + 1) * DELAY_UNIT_S + 10 * CALM.max_delay_s
     limit_s = (2 * depth + count) * per_block_s
     grown = world.run(

@@ -1,6 +1,6 @@
 """Drives the machines of a simulated network: timers, disk, blocks and crashes.
 
-It runs effects in order, as `ophion.producer.bft_driver` does. A crash can happen between two effects.
+The driver runs effects in order, like `ophion.producer.bft_driver`. A crash can happen between two effects.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ DEFAULT_TIMING: Final = RoundTiming(1.0, 1.5, 6.0)
 
 
 class NetworkSettings(Struct, frozen=True):
-    """Settings that all members share."""
+    """Settings that all nodes share."""
 
     rules: Rules
     validators: int
     timing: RoundTiming = DEFAULT_TIMING
     limits: MessageLimits = DEFAULT_LIMITS
     standby: int = 0
-    """Members that are not validators at the start."""
+    """Nodes that are not validators at the start."""
     epoch_length: int = 30_000
     follows_others: bool = True
     passes_over: bool = True
 
 
 class Driver:
-    """Drives the machines of all members."""
+    """Drives the machines of all nodes."""
 
     def __init__(self, world: SimulatedNetwork) -> None:
         self.slow_work_s = 0.0
@@ -79,7 +79,7 @@ class Driver:
     # --- starts and stops -----------------------------------------------------------------------
 
     def boot(self, member: SimulatedMember) -> None:
-        """Start a member with the content of its disk."""
+        """Start a node with the content of its disk."""
         network = self._network
         factory = FakeMessageFactory(member.address, network.rules)
         member.machine = BftStateMachine(
@@ -96,7 +96,7 @@ class Driver:
         self.report_head(member)
 
     def stop(self, member: SimulatedMember) -> None:
-        """Stop a member between two steps."""
+        """Stop a node between two steps."""
         if member.machine is not None:
             member.machine = None
             member.timers.clear()
@@ -106,7 +106,7 @@ class Driver:
             self._world.links.down(member, self._world.members)
 
     def begin_outage(self, member: SimulatedMember) -> None:
-        """Stop a member while it runs its next effects."""
+        """Stop a node while it runs its next effects."""
         if member.machine is not None:
             member.dies_after = self._world.rng.randint(0, 4)
             self._event_queue.add(
@@ -120,7 +120,7 @@ class Driver:
     # --- events and effects ---------------------------------------------------------------------
 
     def handle(self, member: SimulatedMember, event: BftEvent) -> None:
-        """Pass an event to a member's machine and run the effects."""
+        """Pass an event to a node's machine and run the effects."""
         machine = member.machine
         if machine is None:
             return
@@ -135,7 +135,7 @@ class Driver:
             _EFFECTS[type(effect)](self, member, effect)
 
     def extend(self, member: SimulatedMember, block: FinalBlock) -> bool:
-        """Append a block to a member's chain; return whether the block extends that chain."""
+        """Append a block to a node's chain; return whether the block extends that chain."""
         if block.parent != member.head.hash or not block.is_sealed_by(member.head.tally.validators):
             return False
         member.chain.append(block)
@@ -145,7 +145,7 @@ class Driver:
         return True
 
     def report_head(self, member: SimulatedMember) -> None:
-        """Pass the current head of a member to its machine."""
+        """Pass the current head of a node to its machine."""
         head = member.head
         place = Head(head.height, head.hash, head.timestamp, head.builder)
         self.handle(member, NewHead(place, head.tally.validators, self._network.timing))
@@ -159,7 +159,7 @@ class Driver:
             world.mail.send(member, message, world.validators_of(message.height, member))
 
     def _repeat(self, member: SimulatedMember, effect: Repeat) -> None:
-        """Send an earlier message again to a member that may have missed it."""
+        """Send an earlier message again to a node that may have missed it."""
         receivers = [other for other in self._world.members if other.address == effect.to]
         if member.liar is None:
             self._world.mail.send(member, effect.message, receivers)
@@ -178,7 +178,7 @@ class Driver:
         member.timers.pop(effect.kind, None)
 
     def _fire(self, member: SimulatedMember, effect: SetTimer) -> None:
-        # a timer that was set again has a new number
+        # a timer that was set again has a new number, so ignore the event with the old number
         if member.timers.get(effect.kind) == self._event_queue.current:
             del member.timers[effect.kind]
             event = effect.event

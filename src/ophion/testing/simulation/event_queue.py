@@ -12,7 +12,7 @@ Action: TypeAlias = Callable[[SimulatedMember, Any], None]
 
 
 class EventQueue:
-    """Actions on members by time; actions at the same time run in order of insertion."""
+    """Actions on nodes by time; actions at the same time run in order of insertion."""
 
     __slots__ = ("_heap", "_put_down", "current", "now", "steps")
 

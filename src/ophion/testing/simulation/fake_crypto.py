@@ -1,8 +1,8 @@
 """Fake blocks, keys and signatures, so that thousands of networks run in a minute.
 
 State machine and rules are real; only expensive parts are replaced. A fake block has a few bytes. Its digest is its
-hash with the round in the last bytes. A seal contains its author and the sealed hash. As with real keys, no member can
-sign for another, because members have only their own `FakeMessageFactory`.
+hash with the round in the last bytes. A seal contains its author and the sealed hash. As with real keys, no node can
+sign for another, because nodes have only their own `FakeMessageFactory`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OTHER_BODY: Final = b"body of another block"
 
 
 def stand_in_address(index: int) -> Address:
-    """Return the address of a member. Addresses sort in the order of indexes."""
+    """Return the address of a node. Addresses sort in the order of indexes."""
     return (index + 1).to_bytes(ADDRESS_LENGTH, "big")
 
 
@@ -89,12 +89,12 @@ def has_other_body(block: Candidate) -> bool:
 
 
 def stand_in_seal(author: Address, seal_hash: Hash32) -> Signature:
-    """Return the seal of an author. Members call this only through their own message factory."""
+    """Return the seal of an author. Nodes call this only through their own message factory."""
     return _SEAL_MARK + author + seal_hash
 
 
 def stand_in_seal_author(seal_hash: Hash32, seal: Signature) -> Address | None:
-    """Return the author of a seal; None if it is invalid or seals another hash."""
+    """Return the author of a seal. None if the seal is invalid or seals another hash."""
     if seal[:4] != _SEAL_MARK or seal[4 + ADDRESS_LENGTH :] != seal_hash:
         return None
     return seal[4 : 4 + ADDRESS_LENGTH]
@@ -105,7 +105,7 @@ def _digest(block_hash: Hash32, round_number: int) -> Hash32:
 
 
 class FakeMessageFactory:
-    """Creates the messages of one member. See `ophion.consensus.bft.protocol.MessageFactory`."""
+    """Creates the messages of one node, with fake signatures."""
 
     __slots__ = ("_certifies_proposal", "address")
 

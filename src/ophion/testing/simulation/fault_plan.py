@@ -1,7 +1,7 @@
 """The faults of a run, which the seed determines before the simulated network starts.
 
 A run has a fault phase and a recovery phase. In the fault phase messages are delayed, lost, duplicated and reordered.
-Members are partitioned, stop and restart, with or without their disk. After that the network must make blocks.
+Nodes are partitioned, stop and restart, with or without their disk. After that the network must make blocks.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from ophion.consensus.bft.validator_set import tolerated_faults
 
 
 class Misconduct(Enum):
-    """Kinds of misbehaviour of a Byzantine member. Otherwise the member follows the protocol."""
+    """Kinds of misbehaviour of a Byzantine node. Otherwise the node follows the protocol."""
 
     SILENCE = "silence"
-    """Sends nothing, permanently or for a while."""
+    """The node sends nothing, permanently or for a while."""
     DOUBLE_PROPOSAL = "double proposal"
-    """Proposes one block to some members and another to the rest."""
+    """The node proposes one block to some nodes and another block to the other nodes."""
     EQUIVOCATION = "equivocation"
-    """Prepares and commits every block it receives, unchecked, in every round."""
+    """The node prepares and commits every block it receives, unchecked, in every round."""
     FORGED_SEALS = "forged seals"
-    """Commits with a seal of another member, or with an invalid seal."""
+    """The node commits with a seal of another node, or with an invalid seal."""
     STALE_ROUND_CHANGES = "stale round changes"
-    """Hides prepared blocks, requests rounds far ahead, and repeats old messages."""
+    """The node hides prepared blocks, requests rounds far ahead, and repeats old messages."""
     WITHHOLDING = "withholding"
-    """Sends each message to some members only."""
+    """The node sends each message to some nodes only."""
     BODY_SWAP = "body swap"
-    """Sends proposals and prepared blocks, its own and those of others, with a wrong body."""
+    """The node sends proposals and prepared blocks with a wrong body, both its own and those of other nodes."""
     WITHHELD_PROPOSALS = "withheld proposals"
-    """Votes like an honest member but never proposes."""
+    """The node votes like an honest node but never proposes."""
     OTHER_DIGESTS = "other digests"
-    """Prepares and commits blocks that do not exist."""
+    """The node prepares and commits blocks that do not exist."""
     REPLAY = "replay"
-    """Sends received messages again, at once and later, also to their authors."""
+    """The node sends received messages again, at once and later, also to their authors."""
 
 
 class LinkQuality(Struct, frozen=True):
@@ -67,20 +67,20 @@ class LinkQuality(Struct, frozen=True):
 
 
 CALM = LinkQuality(0.002, 0.02)
-"""A healthy local network."""
+"""Link quality of a healthy local network."""
 
 
 class Partition(Struct, frozen=True):
-    """For a while only members of the same group can communicate."""
+    """A period in which only members of the same group can communicate."""
 
     start_s: float
     end_s: float
     groups: tuple[int, ...]
-    """Group of each member, by index."""
+    """Group of each node, by index."""
 
 
 class Outage(Struct, frozen=True):
-    """One member stops in the middle of its effects and restarts later."""
+    """One node stops in the middle of its effects and restarts later."""
 
     member: int
     start_s: float
@@ -94,7 +94,7 @@ class FaultPlan(Struct, frozen=True):
     storm_s: float
     link: LinkQuality
     gossips: bool
-    """Whether members relay messages."""
+    """Whether nodes relay messages."""
     slow_work_s: float
     """Maximum time for building and checking a block."""
     extra_loss: dict[type, float] = field(default_factory=dict)
@@ -102,25 +102,25 @@ class FaultPlan(Struct, frozen=True):
     partitions: tuple[Partition, ...] = ()
     outages: tuple[Outage, ...] = ()
     flaps: tuple[tuple[float, int, int], ...] = ()
-    """Short connection failures: time and both members."""
+    """Short connection failures: time and both nodes."""
     misconduct: dict[int, tuple[Misconduct, ...]] = field(default_factory=dict)
-    """What each misbehaving member does."""
+    """Kinds of misbehaviour of each Byzantine node."""
 
     @property
     def faulty(self) -> frozenset[int]:
-        """Return the members that count as faulty: Byzantine members and members that lose their votes."""
+        """Return the nodes that count as faulty: Byzantine nodes and nodes that lose their votes."""
         return frozenset(self.misconduct) | self.forgetful
 
     @property
     def forgetful(self) -> frozenset[int]:
-        """Return the members that lose their disk."""
+        """Return the nodes that lose their disk."""
         return frozenset(outage.member for outage in self.outages if not outage.keeps_disk)
 
 
 def draw_conditions(rng: Random, validators: int, byzantine: int, storm_s: float) -> FaultPlan:
-    """Draw random faults with `byzantine` Byzantine members.
+    """Draw random faults with `byzantine` Byzantine nodes.
 
-    Members that lose their disk also count towards f, since they may contradict their votes.
+    Nodes that lose their disk also count towards f, since they may contradict their votes.
     """
     members = list(range(validators))
     liars = rng.sample(members, byzantine)
@@ -173,8 +173,8 @@ def _draw_flaps(rng: Random, validators: int, storm_s: float) -> tuple[tuple[flo
 
 
 def _draw_misconduct(rng: Random, are_too_many: bool) -> tuple[Misconduct, ...]:
-    """Draw the misbehaviour of a member: either silence, or a combination of the other kinds. More than f Byzantine
-    members try to cause a fork.
+    """Draw the misbehaviour of a node: either silence, or a combination of other kinds. If more than f nodes are
+    Byzantine, they try to cause a fork.
     """
     if rng.random() < 0.15 and not are_too_many:
         return (Misconduct.SILENCE,)

@@ -1,6 +1,6 @@
 """Checks rules that must hold after every step, without looking into the state machines.
 
-The checker sees what a member sends, stores, decides and imports. The rules apply to honest members: those that neither
+The checker sees what a node sends, stores, decides and imports. The rules apply to honest nodes, which neither
 misbehave nor lose their disk.
 """
 
@@ -41,10 +41,10 @@ class Checker:
     def __init__(self, rules: Rules, limits: MessageLimits, members: int, dishonest: frozenset[int]) -> None:
         self.dishonest = dishonest
         self.forgetful: frozenset[int] = frozenset()
-        """Members that lose their disk but are not Byzantine. They skip the height at which they restart."""
+        """Nodes that lose their disk but are not Byzantine. They skip the height at which they restart."""
         self.violations: list[Violation] = []
         self.finals: dict[int, FinalBlock] = {}
-        """Blocks decided by honest members, by height."""
+        """Blocks decided by honest nodes, by height."""
         self.decided_rounds: list[int] = []
         """Round in which each height was first decided."""
         self._rules = rules
@@ -56,13 +56,15 @@ class Checker:
             + _MESSAGES_BESIDE
         )
         self._votes: dict[tuple[int, int, int, type], Hash32] = {}
-        """Digest of each vote, by (member, height, round, kind)."""
+        """Digest of each vote, by (node, height, round, kind)."""
         self._round_reached: dict[tuple[int, int], int] = {}
-        """Latest requested round, by (member, height)."""
+        """Latest requested round, by (node, height)."""
         self._committers: dict[tuple[int, int, Hash32], set[int]] = {}
-        """Honest members that committed a block, by (height, round, hash)."""
+        """Honest nodes that committed a block, by (height, round, hash)."""
         self._locks: dict[int, tuple[int, Hash32]] = {}
-        """(round, hash) by height, if enough honest members hold a proof. Later votes must be for this block."""
+        """Locked block as (round, hash), by height: enough honest nodes hold its proof. Later votes must be for this
+        block.
+        """
 
     # --- called for actions of members ----------------------------------------------------------
 
@@ -72,7 +74,7 @@ class Checker:
             self._broken(now, "bounded memory", f"{member.name} holds {machine.footprint()} messages")
 
     def on_say(self, member: SimulatedMember, message: BftMessage, now: float) -> None:
-        """Check that an honest member never contradicts itself, and sends a vote only after the vote is on disk."""
+        """Check that an honest node never contradicts itself, and sends a vote only after the vote is on disk."""
         if member.index in self.dishonest:
             if member.index in self.forgetful:
                 self._check_single_vote(member, message, now)
@@ -92,7 +94,7 @@ class Checker:
             self._check_justified(member, message, now)
 
     def on_decision(self, member: SimulatedMember, block: FinalBlock, now: float) -> None:
-        """Check that the seals of a decided block are those of a quorum of distinct validators."""
+        """Check that a quorum of distinct validators has sealed a decided block."""
         if member.index in self.dishonest or block.height != member.height + 1:
             return
         if has_other_body(block.block):
@@ -135,7 +137,9 @@ class Checker:
             )
 
     def _check_single_vote(self, member: SimulatedMember, message: BftMessage, now: float) -> None:
-        """Check that a member votes once per round, even across restarts. A lost disk excuses the first heights."""
+        """Check that a node votes once per round, even across restarts. A node with a lost disk is exempt at its first
+        heights.
+        """
         if isinstance(message, RoundChange) or (message.height <= 2 and member.index in self.forgetful):
             return
         digest = message.block.digest if isinstance(message, Proposal) else message.digest
@@ -144,7 +148,7 @@ class Checker:
             self._broken(now, "one vote per round", f"{member.name} says two things in {_place(message)}")
 
     def _note_commit(self, member: SimulatedMember, message: Commit) -> None:
-        """Record a commit. When Q - f honest members hold the proof, the block may be decided, so it is locked."""
+        """Record a commit. When Q - f honest nodes hold the proof, the block may be decided, so it is locked."""
         validators = len(member.head.tally.validators)
         block_hash = _hash_of(member, message)
         committers = self._committers.setdefault((message.height, message.round, block_hash), set())
@@ -186,7 +190,7 @@ class Checker:
             )
         elif claims:
             best = max(claims, key=lambda claim: claim.round)
-            # fake digests are the hash with the round in the last four bytes
+            # compare without the last four bytes, because a simulated digest stores the round there
             if best.digest[:-4] != proposal.block.hash[:-4]:
                 self._broken(
                     now,

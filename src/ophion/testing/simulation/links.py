@@ -1,8 +1,8 @@
-"""Connection events of members, correct or not.
+"""Connection events of nodes, correct or not.
 
-State machines treat a closed connection as a hint that a member is offline. Here the hint may be missing (a member dies
-and its connections stay open), late, or false (a connection breaks for a while and messages arrive by relay). This
-module has its own random source, so that it does not change the other faults of a seed.
+State machines treat a closed connection as a hint that a node is offline. Here the hint may be missing (a node dies and
+its connections stay open), late, or false (a connection breaks for a while and messages arrive by relay). This module
+has its own random source, so that it does not change the other faults of a seed.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _MAX_NOTICE_S: Final = 1.0
 
 
 class Links:
-    """Reports connections to machines."""
+    """Reports opened and closed connections to the state machines."""
 
     def __init__(self, world: SimulatedNetwork, seed: int) -> None:
         self._world = world
         self._rng = Random(f"links/{seed}")
 
     def up(self, member: SimulatedMember, others: Iterable[SimulatedMember]) -> None:
-        """Connect a member and other members, in both directions."""
+        """Connect a node and other nodes, in both directions."""
         for other in others:
             if other is not member and self._world.mail.are_connected(member, other):
                 self._notify(member, Connected(other.address), 0.0)
                 self._notify(other, Connected(member.address), 0.0)
 
     def down(self, member: SimulatedMember, others: Iterable[SimulatedMember]) -> None:
-        """Close the connections of a member. Only some of the other members notice."""
+        """Close the connections of a node. Only some of the other nodes notice."""
         for other in others:
             if other is not member:
                 for one, event in ((member, Disconnected(other.address)), (other, Disconnected(member.address))):

@@ -1,4 +1,4 @@
-"""A simulated member: its chain, its disk, and its state machine while it runs."""
+"""A simulated node: its chain, its disk, and its state machine while it runs."""
 
 from __future__ import annotations
 
@@ -99,20 +99,20 @@ class SimulatedMember:
         self.address = address
         self.chain = [genesis]
         self.machine: BftStateMachine | None = None
-        """The state machine; None while the member is down."""
+        """The state machine; None while the node is down."""
         self.memory: DurableVotes | None = None
         """Votes stored on disk."""
         self.liar: Liar | None = None
         self.proposals = LocalProposals()
         self.timers: dict[TimerKind, int] = {}
-        """Number of the valid event for each kind of timer."""
+        """Number of the scheduled event for each kind of timer. Older events of the same kind are ignored."""
         self.group = 0
         self.skew_s = 0.0
-        """Seconds by which the member's clock is ahead."""
+        """Seconds by which the node's clock is ahead."""
         self.target = 0
-        """The height it is synchronising to."""
+        """The height to which the node synchronises."""
         self.dies_after: int | None = None
-        """Number of effects that the member still runs before it crashes."""
+        """Number of effects that the node still runs before it crashes."""
 
     @property
     def name(self) -> str:

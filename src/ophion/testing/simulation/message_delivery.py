@@ -1,4 +1,4 @@
-"""Delivers messages and blocks between members: links, partitions, losses."""
+"""Delivers messages and blocks between nodes: links, partitions, losses."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 from ophion.testing.simulation.trace import Trace
 
 Letter: TypeAlias = "BftMessage | FinalBlock"
-"""A message or block between members."""
+"""A message or block between nodes."""
 
 
 class MessageDelivery:
-    """Delivers messages to connected members, possibly late, twice or not at all."""
+    """Delivers messages to connected nodes, possibly late, twice or not at all."""
 
     def __init__(
         self,
@@ -31,17 +31,17 @@ class MessageDelivery:
     ) -> None:
         self.link: LinkQuality = CALM
         self.gossips = True
-        """Whether members relay messages."""
+        """Whether nodes relay messages."""
         self.reports_links = False
         """Whether members report their connections, so that messages are not relayed to members that have them."""
         self.count = 0
         """Messages sent so far, including relayed and lost messages."""
         self.extra_loss: dict[type, float] = {}
-        """Share of lost messages per type, in addition to the link."""
+        """Share of lost messages by type, in addition to the loss of the link."""
         self.filter: Callable[[int, int, Letter], bool] | None = None
         """Called with sender, receiver and message; returning False drops the message. For scripted tests."""
         self.missing_links: set[frozenset[int]] = set()
-        """Pairs that are not connected at all."""
+        """Pairs of nodes without a connection."""
         self._event_queue = event_queue
         self._rng = rng
         self._trace = trace
@@ -49,7 +49,7 @@ class MessageDelivery:
         self._deliver_block = deliver_block
 
     def are_connected(self, first: SimulatedMember, second: SimulatedMember) -> bool:
-        """Whether a message between the two members can arrive."""
+        """Whether a message between the two nodes can arrive."""
         return first.group == second.group and frozenset((first.index, second.index)) not in self.missing_links
 
     def send(

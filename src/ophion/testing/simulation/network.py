@@ -4,9 +4,9 @@
     message_delivery   messages and blocks
     driver             timers, disk and blocks of the machines
     links              connection events
-    sync               blocks for members that are behind
+    sync               blocks for nodes that are behind
 
-The network does the work of a node around each machine, but none of the machine's own work.
+The network replaces the parts of a node around each state machine, but not the state machine itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ophion.testing.simulation.trace import Trace
 
 
 class SimulatedNetwork:
-    """A network of members."""
+    """A simulated network of nodes."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class SimulatedNetwork:
         faulty: Iterable[int] = (),
         trace: Trace | None = None,
     ) -> None:
-        """Create a network. `faulty` members may contradict their votes because they lose their disk."""
+        """Create a network. `faulty` nodes may contradict their votes because they lose their disk."""
         self.network = network
         self.rng = Random(seed)
         self.trace = trace
@@ -65,20 +65,20 @@ class SimulatedNetwork:
     # --- control by tests -----------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start all members at once."""
+        """Start all nodes at once."""
         for member in self.members:
             self.driver.boot(member)
 
     def crash(self, index: int) -> None:
-        """Stop a member between two steps."""
+        """Stop a node between two steps."""
         self.driver.stop(self.members[index])
 
     def begin_outage(self, index: int) -> None:
-        """Stop a member while it runs its next effects."""
+        """Stop a node while it runs its next effects."""
         self.driver.begin_outage(self.members[index])
 
     def restart(self, index: int, keeps_disk: bool = True) -> None:
-        """Restart a member, with or without its disk."""
+        """Restart a node, with or without its disk."""
         member = self.members[index]
         if member.machine is not None:
             return
@@ -99,7 +99,7 @@ class SimulatedNetwork:
         self.note("the network is divided: " + " ".join(str(member.group) for member in self.members))
 
     def reunite(self) -> None:
-        """End the partition; members exchange their heights."""
+        """End the partition; nodes exchange their heights."""
         for member in self.members:
             member.group = 0
         self.note("the network is whole again")
@@ -108,17 +108,19 @@ class SimulatedNetwork:
             self.links.up(member, self.members[: member.index])
 
     def introduce_all(self) -> None:
-        """Exchange heights between all members, like nodes that connect."""
+        """Exchange heights between all simulated nodes, as real nodes do when they connect."""
         for member in self.members:
             for other in self.members:
                 self.syncing.introduce(member, other)
 
     def at(self, time: float, action: Callable[[], None]) -> None:
-        """Schedule an action."""
+        """Schedule an action at a virtual time."""
         self.event_queue.add(time, lambda _member, _payload: action(), self.members[0], None)
 
     def run(self, until: float, unless: Callable[[], bool] | None = None) -> bool:
-        """Run until a time or until a rule is broken. Stops early when `unless` holds; returns whether it held."""
+        """Run until a time or until a rule is broken. Stops early when `unless` holds; returns whether `unless`
+        held.
+        """
         step = self.event_queue.step
         checker = self.checker
         while step(until):
@@ -133,16 +135,16 @@ class SimulatedNetwork:
 
     @property
     def now(self) -> float:
-        """Seconds since the start."""
+        """Virtual seconds since the start."""
         return self.event_queue.now
 
     @property
     def honest(self) -> list[SimulatedMember]:
-        """Members that must not contradict their votes."""
+        """Nodes that must not contradict their votes."""
         return [member for member in self.members if member.index not in self.checker.dishonest]
 
     def heights(self) -> list[int]:
-        """Heights of all chains."""
+        """Heights of the chains of all nodes."""
         return [member.height for member in self.members]
 
     def validators_of(self, height: int, member: SimulatedMember) -> list[SimulatedMember]:
@@ -160,7 +162,7 @@ class SimulatedNetwork:
             return
         message, peer = payload
         if isinstance(message, RoundChange) and message.block is not None and has_other_body(message.block):
-            return  # a real node could not decode the message either: `MessageCodec.prepared_block`
+            return  # drop the message, because a real node cannot decode it either (`MessageCodec.prepared_block`)
         self.driver.handle(member, MessageReceived(message, peer))
         if member.liar is not None:
             member.liar.hear(message)

@@ -19,7 +19,7 @@ _SETTLING_S = 3.0
 
 
 def recovery_s(seed: int, options: SeedOptions) -> float:
-    """Return the seconds from the crash of the proposer to the next block on all other chains."""
+    """Return the seconds from the crash of the proposer to the next block on the chains of all other nodes."""
     world, _ = _with_dead_proposer(seed, options)
     died_at = world.now
     others = [member for member in world.members if member.machine is not None]
@@ -43,7 +43,7 @@ def later_turns_s(seed: int, options: SeedOptions, turns: int = 3) -> list[float
         before = world.now
         if not world.run(before + 100 * options.timing.request_timeout_s, lambda: witness.height > height):  # noqa: B023
             return [math.inf]
-        # the block of a proposer that crashed after its proposal may still be decided
+        # skip the case that the proposer crashed after its proposal, because validators may still decide its block
         if is_its_turn and witness.head.builder != victim.address:
             count += 1
             if count > 1:
@@ -59,7 +59,7 @@ def _with_dead_proposer(seed: int, options: SeedOptions) -> tuple[SimulatedNetwo
         NetworkSettings(rules, options.validators, options.timing, passes_over=options.passes_over), seed
     )
     world.mail.link = LinkQuality(0.001, rng.choice((0.005, 0.02, 0.1)))
-    world.mail.gossips = False  # no message is lost, so relaying would only take time
+    world.mail.gossips = False  # do not relay messages, because no message is lost and relaying takes time
     world.start()
     world.run(_SETTLING_S + rng.random() * options.timing.period_s * options.validators)
     machine = world.members[rng.randrange(options.validators)].machine

@@ -40,18 +40,18 @@ class SeedOptions(Struct, frozen=True):
     protocol: str = "ibft2"
     validators: int = 4
     byzantine: int | None = None
-    """Number of Byzantine members. With None, the seed draws up to f."""
+    """Number of Byzantine nodes. None lets the seed choose a number up to f."""
     storm_s: float = 20.0
     timing: RoundTiming = DEFAULT_TIMING
     passes_over: bool = True
-    """Whether members skip the rounds of offline proposers."""
+    """Whether nodes skip the rounds of offline proposers."""
 
     @property
     def growth_limit_s(self) -> float:
         """Return the maximum time to the first block after recovery.
 
-        Timeouts double up to the cap. Then members need two timeouts to reach the same round. After that, at most f
-        Byzantine and as many late honest members propose before an honest proposal arrives.
+        Timeouts double up to the cap. Then nodes need two timeouts to reach the same round. After that, at most f
+        Byzantine and as many late honest nodes propose before an honest proposal arrives.
         """
         doublings = math.ceil(math.log2(max(1.0, self.timing.max_timeout_s / self.timing.request_timeout_s)))
         rounds = doublings + 3 + tolerated_faults(self.validators)
@@ -79,7 +79,7 @@ class SeedSummary(Struct):
     blocks: int = 0
     steps: int = 0
     failures: list[SeedOutcome] = field(default_factory=list)
-    """Seeds that broke a rule."""
+    """Outcomes of seeds that broke a rule."""
     slowest_healing_s: float = 0.0
     highest_round: int = 0
     messages_per_block: float = 0.0
@@ -138,7 +138,7 @@ def run_seed(seed: int, options: SeedOptions, trace: Trace | None = None) -> See
 
 
 def _describe(trace: Trace, conditions: FaultPlan) -> None:
-    """Write Byzantine members and faults to the head of the trace."""
+    """Write Byzantine nodes and faults to the start of the trace."""
     for member, kinds in sorted(conditions.misconduct.items()):
         trace.note(0.0, f"V{member} misbehaves: {', '.join(kind.value for kind in kinds)}")
     for outage in conditions.outages:
@@ -180,7 +180,7 @@ def _heal(world: SimulatedNetwork, options: SeedOptions) -> tuple[float, float]:
     world.driver.slow_work_s = min(world.driver.slow_work_s, 0.05)
     if world.trace is not None:
         world.trace.note(world.now, "the faults end")
-    # messages, outages and restarts in progress still belong to the fault phase
+    # wait for the end of messages, outages and restarts that began in the fault phase
     world.run(world.now + 2.0)
     for member in world.members:
         world.restart(member.index)
@@ -197,7 +197,9 @@ def _heal(world: SimulatedNetwork, options: SeedOptions) -> tuple[float, float]:
 
 
 def _wait_for(world: SimulatedNetwork, height: int, limit_s: float) -> float | None:
-    """Return when all honest members have reached a height. On timeout, record a violation and return None."""
+    """Wait until all honest nodes have reached a height, and return the time. On timeout, record a violation and return
+    None.
+    """
     everyone: Callable[[], bool] = lambda: all(member.height >= height for member in world.honest)  # noqa: E731
     if world.run(world.now + limit_s, everyone):
         return world.now

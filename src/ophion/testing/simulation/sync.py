@@ -1,4 +1,4 @@
-"""Synchronisation of members that are behind."""
+"""Synchronisation of nodes that are behind."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ SYNC_RETRY_S: Final = 1.0
 
 
 class Syncing:
-    """Fetches blocks for members that know of longer chains."""
+    """Fetches blocks for nodes that know of longer chains."""
 
     def __init__(self, world: SimulatedNetwork) -> None:
         self._world = world
         self._event_queue = world.event_queue
 
     def aim(self, member: SimulatedMember, height: int) -> None:
-        """Set the target height of a member that is behind."""
+        """Set the target height of a node that is behind."""
         if height > member.height and height > member.target:
             if member.target <= member.height:
                 self._event_queue.add(self._event_queue.now + CALM.max_delay_s, self._fetch, member, None)
             member.target = height
 
     def introduce(self, member: SimulatedMember, other: SimulatedMember) -> None:
-        """Exchange the heights of two members, like nodes that connect."""
+        """Exchange the heights of two simulated nodes, as real nodes do when they connect."""
         are_there = member is not other and member.machine and other.machine
         if are_there and self._world.mail.are_connected(member, other):
             self.aim(member, other.height)
@@ -44,7 +44,7 @@ class Syncing:
             self._world.driver.report_head(member)
 
     def _fetch(self, member: SimulatedMember, _payload: None) -> None:
-        """Fetch blocks from a member with a longer chain, and repeat until the target is reached."""
+        """Fetch blocks from a node with a longer chain, and repeat until the target is reached."""
         if member.machine is None or member.target <= member.height:
             return
         world = self._world

@@ -1,6 +1,6 @@
 """Records a run and shows it as a sequence diagram in text.
 
-The diagram has one column per member and one row per message: the author's column shows the message, the other columns
+The diagram has one column per node and one row per message: the author's column shows the message, the other columns
 its delay in milliseconds or `lost`.
 
        time  V0        V1        V2        V3
@@ -22,7 +22,7 @@ _LOST: Final = "lost"
 
 
 class Row(Struct, frozen=True):
-    """One row of the diagram: a cell per member, or a note across all columns."""
+    """One row of the diagram: a cell per node, or a note across all columns."""
 
     time: float
     cells: dict[int, str]
@@ -31,7 +31,7 @@ class Row(Struct, frozen=True):
 
 
 class Trace:
-    """Records a run."""
+    """Records the messages, blocks and notes of a simulation run."""
 
     def __init__(self, members: int) -> None:
         self.rows: list[Row] = []

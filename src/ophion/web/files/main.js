@@ -139,7 +139,7 @@ async function know() {
   try {
     await readNetwork();
     if (own()?.up !== false && (!token.wanted || token.value)) await readConsensus();
-  } catch { /* the views say what is missing */ }
+  } catch { /* each view shows what is missing */ }
 }
 
 start();

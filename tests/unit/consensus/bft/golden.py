@@ -36,7 +36,7 @@ SEALED_EXTRA = BftExtraData(
         (10).to_bytes(32, "big") + (1).to_bytes(32, "big") + b"\0",
     ),
 )
-"""Extra data with a vote, a round and two seals, as other clients test it (consensus.md 7.3)."""
+"""Extra data with a vote, a round and two seals, from the tests of other clients (consensus.md 7.3)."""
 
 
 def unhex(text: str) -> bytes:

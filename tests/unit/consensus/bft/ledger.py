@@ -43,7 +43,7 @@ def genesis_of(
 
 
 class Ledger:
-    """A canonical chain from genesis on; a `HeaderReader` for the engine."""
+    """A canonical chain from genesis on, which the engine reads as a `HeaderReader`."""
 
     def __init__(self, genesis: Genesis) -> None:
         self.engine = BftEngine(genesis.spec)
@@ -87,7 +87,7 @@ class Ledger:
         self.engine.verify(header, self.head, self, header.timestamp if now is None else now)
 
     def add(self, builder: PrivateKey, vote: Vote | None = None, keys: Sequence[PrivateKey] = KEYS) -> HashedHeader:
-        """Build, seal, verify and append."""
+        """Build, seal, verify and append a block."""
         members = self.engine.members(self.head, self)
         header = self.sealed(self.draft(builder, vote), [key for key in keys if key.address in members])
         self.verify(header)

@@ -1,4 +1,4 @@
-"""One real state machine; tests script the messages of all other validators."""
+"""Runs one real state machine. Tests script the messages of all other validators."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ E = TypeVar("E", bound=BftEffect)
 class Stage:
     """A state machine at one position of the validator set, and message factories for all other validators.
 
-    At height 1 member 0 proposes round 0, member 1 round 1 and so on.
+    At height 1, validator n proposes in round n.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Stage:
         return self.tell(NewHead(head, self.addresses, self.timing))
 
     def start_round_0(self) -> list[BftEffect]:
-        """Start, and fire the block timer."""
+        """Start the machine, and fire the block timer."""
         self.start()
         self.now = 1.0
         if self.rules.starts_on_block_timer or self.me == 0:
@@ -122,7 +122,7 @@ class Stage:
         return self.tell(ProposalBuilt(block.height, block.round, block, is_empty))
 
     def prepared(self, block: Candidate, by: tuple[int, ...]) -> PreparedRound:
-        """Return a prepared certificate with the prepares of these members."""
+        """Return a prepared certificate with the prepares of these validators."""
         prepares = tuple(self.hands[index].prepare(block.height, block.round, block.digest) for index in by)
         proposer = self.hands[block.round % len(self.hands)]
         signed = proposer.proposal(block.height, block.round, block, None).signed
@@ -137,7 +137,7 @@ class Stage:
         return proposer.proposal(1, round_number, block, changes.certificate(round_number))
 
     def said(self, kind: type[BftMessage]) -> list[BftMessage]:
-        """Return messages of a type among the last effects."""
+        """Return the messages of a type among the last effects."""
         return [
             effect.message
             for effect in self.effects
@@ -149,6 +149,6 @@ class Stage:
         return [effect for effect in self.effects if isinstance(effect, kind)]
 
     def timer(self, kind: TimerKind) -> float | None:
-        """Return the time to which the last effects set a timer."""
+        """Return the time of the timer in the last effects."""
         found = [effect.at for effect in self.effects if isinstance(effect, SetTimer) and effect.kind is kind]
         return found[-1] if found else None

@@ -1,4 +1,4 @@
-"""Choice of the wire profile."""
+"""Tests the choice of the wire profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Durable votes: encoding and rules."""
+"""Tests durable votes: encoding and rules."""
 
 from __future__ import annotations
 

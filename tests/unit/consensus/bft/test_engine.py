@@ -1,4 +1,6 @@
-"""Header rules of IBFT 2.0 and QBFT, on real headers of other clients and on Ophion's (scenarios I-11, I-25, I-17)."""
+"""Tests header rules of IBFT 2.0 and QBFT, on real headers of other clients and of Ophion (scenarios I-11,
+I-25, I-17).
+"""
 
 from __future__ import annotations
 
@@ -233,8 +235,8 @@ def test_i_25_any_quorum_of_seals_gives_the_same_hash_and_everything_else_is_ref
         chain.verify(header)
     assert len({header.hash for header in accepted}) == 1
     assert len({keccak256(header.header.encode()) for header in accepted}) == len(accepted)
-    stranger = type(K1)((99).to_bytes(32, "big"))
-    for keys in ((), KEYS[:2], (K1, K2, K2), (K1, K2, stranger), (K1, K2, K3, stranger), (K1, K2, K3, K3)):
+    outsider_key = type(K1)((99).to_bytes(32, "big"))
+    for keys in ((), KEYS[:2], (K1, K2, K2), (K1, K2, outsider_key), (K1, K2, K3, outsider_key), (K1, K2, K3, K3)):
         with pytest.raises(InvalidHeader):
             chain.verify(chain.sealed(draft, keys))
 
@@ -418,7 +420,7 @@ def test_looking_ahead_changes_no_verdict(protocol: str) -> None:
     genesis = parse_genesis(bft_genesis_text(protocol, 4))
     for looks_ahead in (False, True):
         chain = Ledger(genesis)
-        # the state root of a real genesis, which the ledger does not compute
+        # give genesis the hash that the blocks name as their parent, because the ledger computes no state root
         chain.headers[0] = HashedHeader(chain.headers[0].header, good[0].parent_hash)
         if looks_ahead:
             chain.engine.look_ahead([*good, *bad])
@@ -438,7 +440,7 @@ def test_looking_ahead_passes_over_what_is_malformed() -> None:
 
 @both
 def test_a_block_that_waits_for_its_time_is_sealed(protocol: str) -> None:
-    """Only a sealed block is held until its time. Otherwise an attacker could make the node hold blocks that no
+    """The node holds only a sealed block until its time. Otherwise an attacker could make the node hold blocks that no
     validator sealed.
     """
     chain = ledger(protocol)

@@ -1,4 +1,4 @@
-"""One height: rounds, votes, timers and refusals (scenarios I-06, I-10 to I-15, Q-01 to Q-05, Q-08)."""
+"""Tests one height: rounds, votes, timers and refusals (scenarios I-06, I-10 to I-15, Q-01 to Q-05, Q-08)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ both = pytest.mark.parametrize("rules", PROTOCOLS, ids=lambda rules: rules.name)
 
 
 def votes(stage: Stage, proposal: Proposal, by: tuple[int, ...]) -> None:
-    """Deliver prepares of these members one by one."""
+    """Deliver prepares of these validators one by one."""
     for index in by:
         stage.hear(stage.hands[index].prepare(1, proposal.round, proposal.block.digest))
 
@@ -212,7 +212,7 @@ def test_i_10_only_the_first_proposal_of_a_round_counts(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     stage.accept(stage.proposal())
-    assert stage.hear(stage.proposal(nonce=1)) == []  # the second proposal is neither checked nor relayed
+    assert stage.hear(stage.proposal(nonce=1)) == []  # the node neither checks nor relays the second proposal
     assert not stage.done(CheckProposal)
 
 
@@ -432,7 +432,7 @@ def test_i_06_what_was_prepared_is_carried_into_the_round_change_and_proposed_ag
 
 @both
 def test_a_proof_of_preparation_survives_a_jump_to_a_later_round(rules: Rules) -> None:
-    """If other validators move to a later round before this validator's timeout, its prepared certificate is kept."""
+    """If other validators move to a later round before this validator's timeout, it keeps its prepared certificate."""
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()
@@ -613,7 +613,7 @@ def test_the_next_short_period_begins_with_the_proposal_of_this_block(rules: Rul
 
 
 def silent_turn(stage: Stage) -> None:
-    """Let the timeout of round 0 expire without a message of its proposer."""
+    """Let the timeout of round 0 expire without a message of the proposer."""
     stage.start_round_0()
     stage.fire(TimerKind.ROUND)
 
@@ -624,7 +624,7 @@ def test_the_first_missed_proposal_costs_a_timeout_and_the_next_one_none(rules: 
     silent_turn(stage)
     assert [message.round for message in stage.said(RoundChange)] == [1]
     stage.now += 3.0
-    # member 3 built block 1, so member 0 is next again
+    # validator 3 built block 1, so validator 0 is the next proposer again
     stage.start(Head(1, b"\1" * 32, int(stage.now), stage.hands[3].address))
     assert stage.machine.height is not None
     assert stage.timer(TimerKind.BLOCK) == int(stage.now) + 1

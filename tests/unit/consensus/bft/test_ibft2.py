@@ -1,4 +1,4 @@
-"""IBFT 2.0 messages and headers: the test vectors of consensus.md 7.2 to 7.4."""
+"""Tests IBFT 2.0 messages and headers: the test vectors of consensus.md 7.2 to 7.4."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ def test_round_changes_are_of_one_round_and_of_validators() -> None:
     validator_set = ValidatorSet.of(5, (A, B, C), bytes(20))
     good = [SignedRoundChange(5, 2, None, author) for author in (A, B)]
     check_round_changes(good, 2, validator_set)
-    stranger = SignedRoundChange(5, 2, None, bytes(20))
-    for bad in (good[:1], [*good[:1], *good[:1]], [*good, stranger], [good[0], replace(good[1], height=6)]):
+    foreign_message = SignedRoundChange(5, 2, None, bytes(20))
+    for bad in (good[:1], [*good[:1], *good[:1]], [*good, foreign_message], [good[0], replace(good[1], height=6)]):
         with pytest.raises(Unjustified):
             check_round_changes(bad, 2, validator_set)
     with pytest.raises(Unjustified, match="another round"):

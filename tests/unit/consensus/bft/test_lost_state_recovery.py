@@ -1,4 +1,4 @@
-"""A validator without durable votes, and the heights that it skips."""
+"""A validator without durable votes skips some heights."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def test_three_validators_tolerate_no_fault_so_one_of_them_is_not_enough_company
 
 
 def test_f_liars_do_not_lure_it_into_rounds_far_away() -> None:
-    """Regression: a Byzantine validator requested round 2**31 - 1, and a restarted validator moved beyond the
-    last round.
+    """Regression: a Byzantine validator requested round 2**31 - 1, and a restarted validator moved beyond the last
+    round.
     """
     waiting = LostStateRecovery()
     waiting.enter(validator_set(), head(), CAME_BACK)

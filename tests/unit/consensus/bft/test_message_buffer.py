@@ -1,4 +1,4 @@
-"""Duplicates and messages of later heights (consensus.md 2.8)."""
+"""Tests duplicates and messages of later heights (consensus.md 2.8)."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def test_a_limit_of_zero_remembers_nothing() -> None:
 
 def test_messages_come_back_in_the_order_of_arrival() -> None:
     future = FutureMessages(10, 10)
-    kept = [received(6, number) for number in range(3)]
-    for message in kept:
+    messages = [received(6, number) for number in range(3)]
+    for message in messages:
         assert future.add(message, 5)
-    assert future.take(6) == kept
+    assert future.take(6) == messages
     assert len(future) == 0
 
 
@@ -118,10 +118,10 @@ def test_a_flood_of_one_validator_drops_its_own_messages() -> None:
 
 def test_messages_of_several_authors_come_back_in_the_order_of_arrival() -> None:
     future = FutureMessages(10, 10)
-    kept = [received(6, number) for number in range(6)]
-    for message, author in zip(kept, (VALIDATOR, None, LIAR) * 2, strict=True):
+    messages = [received(6, number) for number in range(6)]
+    for message, author in zip(messages, (VALIDATOR, None, LIAR) * 2, strict=True):
         assert future.add(message, 5, author)
-    assert future.take(6) == kept
+    assert future.take(6) == messages
 
 
 def test_a_larger_limit_keeps_more_fingerprints_and_a_smaller_one_evicts_the_oldest() -> None:

@@ -1,4 +1,4 @@
-"""Common parts of both wire formats."""
+"""Tests common parts of both wire formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The message factory with a real key."""
+"""Tests the message factory with a real key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages as values."""
+"""Tests that messages are comparable values."""
 
 from __future__ import annotations
 

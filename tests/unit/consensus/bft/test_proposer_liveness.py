@@ -1,4 +1,4 @@
-"""Proposers whose turn is skipped."""
+"""Validators skip the turns of some proposers."""
 
 from __future__ import annotations
 

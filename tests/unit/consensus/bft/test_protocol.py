@@ -1,4 +1,4 @@
-"""Both protocols, the real and the fake message factory implement the machine's interfaces."""
+"""Both protocols and both message factories, real and fake, implement the machine's interfaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""QBFT messages and headers: the test vectors of consensus.md 7.2 to 7.4."""
+"""Tests QBFT messages and headers: the test vectors of consensus.md 7.2 to 7.4."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def test_a_justified_proposal_of_round_1_decodes_and_holds(profile: Profile) -> 
 
 @pytest.mark.parametrize("inside", [0, 1])
 def test_a_block_prepared_in_round_1_may_have_been_sent_with_round_0(inside: int) -> None:
-    """A block that was prepared in round 1 may name round 0: GoQuorum always writes 0, and prepares the digest of that
+    """A block that was prepared in round 1 may name round 0. GoQuorum always writes 0, and prepares the digest of that
     block.
     """
     block = message_block(QBFT, inside)
@@ -254,8 +254,8 @@ def test_a_block_prepared_in_round_1_may_have_been_sent_with_round_0(inside: int
 
 
 def test_a_new_block_names_its_round_or_0() -> None:
-    """A new block that names a later round is refused. Such a block could be prepared but not proposed again, so
-    the chain would stop.
+    """The validator refuses a new block that names a later round. The block could be prepared but not proposed again,
+    so the chain would stop.
     """
     proposer = next(key for key in (K1, K2, K3, K4) if key.address == COMMITTEE.proposer(0))
     block = message_block(QBFT, 7)
@@ -267,8 +267,8 @@ def test_a_new_block_names_its_round_or_0() -> None:
 
 
 def test_a_block_that_was_proposed_again_as_it_was_can_be_proposed_once_more() -> None:
-    """A block prepared in round 2 may still name round 1, in which it was first proposed. Such a block can be
-    proposed again in round 3.
+    """A block prepared in round 2 may still name round 1, in which it was first proposed. Round 3 can propose this
+    block again.
     """
     block = message_block(QBFT, 1)
     prepared = PreparedRound(2, block, tuple(factory(key).prepare(1, 2, block.digest) for key in (K4, K2, K3)), None)

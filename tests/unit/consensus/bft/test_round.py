@@ -1,4 +1,4 @@
-"""One round, and votes that arrive before it."""
+"""Tests one round, and votes that arrive before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collection of round changes."""
+"""Tests the collection of round changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters by block."""
+"""Tests consensus parameters by block number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recovery of signers (scenario I-27)."""
+"""Tests the recovery of signers (scenario I-27)."""
 
 from __future__ import annotations
 

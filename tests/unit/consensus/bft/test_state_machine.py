@@ -1,4 +1,4 @@
-"""The state machine above one height: filters, later heights, heads, stopping (scenarios I-16, I-22)."""
+"""Tests the state machine above one height: filters, later heights, heads, stopping (scenarios I-16, I-22)."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def test_a_message_is_relayed_once_and_not_back_to_peer_and_author(rules: Rules)
 def test_messages_of_strangers_of_oneself_and_of_the_past_are_dropped(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     stage.start(head(stage, 4))
-    stranger = Stage(rules, me=0, validators=9).hands[8]
+    outsider = Stage(rules, me=0, validators=9).hands[8]
     for message in (
-        stranger.prepare(5, 0, bytes(32)),
+        outsider.prepare(5, 0, bytes(32)),
         stage.hands[3].prepare(5, 0, bytes(32)),
         stage.hands[1].prepare(4, 0, bytes(32)),
     ):
@@ -82,8 +82,8 @@ def test_i_16_messages_up_to_ten_heights_ahead_are_replayed_and_all_of_them_trig
 
 
 def test_what_one_validator_says_at_a_height_is_passed_on_so_often_and_no_more() -> None:
-    """Messages of one validator at one height are relayed up to a limit. Other validators would disconnect a flooding
-    node.
+    """Validators relay messages of one validator at one height up to a limit. Other validators would disconnect a
+    flooding node.
     """
     stage = Stage(IBFT2, me=3)
     stage.start_round_0()
@@ -185,7 +185,9 @@ def test_buffered_proposals_of_the_next_height_are_checked_when_it_begins() -> N
 
 @both
 def test_a_vote_before_a_stop_is_stored_before_it_is_repeated(rules: Rules) -> None:
-    """After a stop, a vote is stored again before it is repeated, because the stop may have interrupted its write."""
+    """After a stop, the validator stores a vote again before it repeats the vote, because the stop may have interrupted
+    the write.
+    """
     stage = Stage(rules, me=3)
     stage.start_round_0()
     stage.fire(TimerKind.ROUND)
@@ -250,13 +252,13 @@ def test_whatever_comes_in_is_counted(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     stage.start(Head(5, b"\5" * 32, 0, stage.hands[0].address))
     digest = bytes(32)
-    stranger = FakeMessageFactory(b"\x99" * 20, rules)
+    outsider = FakeMessageFactory(b"\x99" * 20, rules)
     stage.hear(stage.hands[1].prepare(6, 0, digest))
     stage.hear(stage.hands[1].prepare(6, 0, digest))
     stage.hear(stage.hands[1].prepare(5, 0, digest))
     stage.hear(stage.hands[1].prepare(7, 0, digest))
     stage.hear(stage.hands[1].prepare(70, 0, digest))
-    stage.hear(stranger.prepare(6, 0, digest))
+    stage.hear(outsider.prepare(6, 0, digest))
     stage.hear(stage.hands[3].prepare(6, 0, digest), peer=1)
     assert stage.machine.counts == MessageCounts(
         received=7, duplicate=1, stale=1, early=2, too_early=1, foreign=1, own=1

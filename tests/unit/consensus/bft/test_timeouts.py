@@ -1,4 +1,4 @@
-"""Timeouts that double up to a cap."""
+"""Tests timeouts that double up to a cap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quorums and proposer order (consensus.md 2.5 and 2.6)."""
+"""Tests quorums and proposer order (consensus.md 2.5 and 2.6)."""
 
 from __future__ import annotations
 

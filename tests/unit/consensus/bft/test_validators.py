@@ -1,4 +1,6 @@
-"""The next validators: votes, epochs, transitions and contracts (scenarios I-19 to I-21, I-24, Q-06, Q-07, Q-09)."""
+"""Tests the next validators: votes, epochs, transitions and contracts (scenarios I-19 to I-21, I-24, Q-06,
+Q-07, Q-09).
+"""
 
 from __future__ import annotations
 

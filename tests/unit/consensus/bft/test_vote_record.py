@@ -1,4 +1,4 @@
-"""The rules of the shared vote record, against a model of all messages that nodes with one key send."""
+"""Tests the rules of the shared vote record against a model of all messages that nodes with one key send."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _wanted(draw: st.DrawFn) -> VoteRecord:
 @settings(max_examples=500, deadline=None)
 @given(st.lists(_wanted(), max_size=30))
 def test_whatever_nodes_want_they_act_as_one_validator(wanted_votes: list[VoteRecord]) -> None:
-    """The model remembers every message sent. A second node may want anything, in any order."""
+    """The model remembers every message sent. A second node may try to send any message, in any order."""
     stored: VoteRecord | None = None
     votes: dict[tuple[int, int], bytes] = {}
     claims: dict[tuple[int, int], tuple[int, bytes | None]] = {}

@@ -1,4 +1,4 @@
-"""The files of a fork's cache."""
+"""Tests the files of a fork's cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fork of a node that answers with anything."""
+"""Tests a fork of a node that gives arbitrary answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""URLs of forked nodes."""
+"""Tests URLs of forked nodes."""
 
 from __future__ import annotations
 

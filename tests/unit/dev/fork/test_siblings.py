@@ -1,4 +1,4 @@
-"""Guesses which contracts a script will read next."""
+"""The fork guesses which contracts a script will read next."""
 
 from __future__ import annotations
 

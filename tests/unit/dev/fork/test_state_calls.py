@@ -1,4 +1,4 @@
-"""Reading state from nodes with and without proofs."""
+"""Tests reads of state from nodes with and without proofs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SLOT = bytes(32)
 
 
 class Server(HTTPServer):
-    """A node on which all contracts have one code, and slot 0 is 7."""
+    """A node on which all contracts have the same code, and slot 0 has the value 7."""
 
     methods: list[str]
     has_proofs: bool

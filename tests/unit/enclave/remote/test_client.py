@@ -1,4 +1,4 @@
-"""A node with a remote enclave: another Ophion serves it, over real HTTP, with and without TLS."""
+"""A node uses the enclave of another Ophion over real HTTP, with and without TLS."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_whatever_a_server_says_is_a_payload_none_or_no_answer(answer: bytes, ou
 
 
 def test_a_question_may_begin_outside_of_any_task(tmp_path: Path) -> None:
-    """Requests to the enclave must also work without a task, because handlers run directly in the loop step of their
+    """Requests to the enclave also work without a task, because handlers run directly in the loop step of their
     request.
     """
     member = Member(tmp_path, 1)
@@ -174,7 +174,7 @@ def test_a_question_may_begin_outside_of_any_task(tmp_path: Path) -> None:
 
 
 def test_a_long_list_of_payloads_leaves_time_for_other_requests() -> None:
-    """A node that catches up requests thousands of payloads. A client's transaction must not wait for all of them."""
+    """A node that catches up requests thousands of payloads. A client's transaction does not wait for all of them."""
 
     async def main() -> None:
         is_free, begun = asyncio.Event(), asyncio.Event()

@@ -1,4 +1,4 @@
-"""Meaning of a refusal, in both protocol variants."""
+"""Tests the meaning of a refusal in both protocol variants."""
 
 from __future__ import annotations
 

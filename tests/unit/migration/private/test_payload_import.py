@@ -83,7 +83,7 @@ def test_payloads_of_tessera_open_under_their_keys(
     assert damaged_payloads(store, 9) == []
     assert move(store, ring, old).known == 1
     assert (tmp_path / "tessera.db").read_bytes() == before
-    if is_sender:  # every box is there, so the record is the same
+    if is_sender:  # the sender's own record already has the boxes of all recipients, so the import does not change it
         assert store.row("payloads", key) == record
 
 

@@ -1,4 +1,4 @@
-"""Lookup in logs and levels of databases that the test writes."""
+"""Tests the lookup in logs and levels of databases that the test writes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def internal(key: bytes, sequence: int, kind: int = _SET) -> bytes:
 
 
 def block(entries: list[tuple[bytes, bytes]]) -> bytes:
-    """An uncompressed block with one restart point and a checksum of zeros."""
+    """Return an uncompressed block with one restart point and a checksum of zeros."""
     parts: list[bytes] = []
     before = b""
     for key, value in entries:
@@ -46,13 +46,13 @@ def block(entries: list[tuple[bytes, bytes]]) -> bytes:
 
 
 class TableWriter:
-    """Collects blocks of a file."""
+    """Collects the data blocks of a table file."""
 
     def __init__(self) -> None:
         self.data = b""
 
     def add(self, entries: list[tuple[bytes, bytes]]) -> bytes:
-        """Append a block; returns its handle."""
+        """Append a block and return its handle."""
         raw = block(entries)
         handle = varint(len(self.data)) + varint(len(raw) - 5)
         self.data += raw
@@ -94,8 +94,8 @@ def new_file_4(level: int, number: int, smallest: bytes, largest: bytes) -> byte
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    """A database with two overlapping tables in level 0, a table in level 1, and a log. As in Pebble, a marker file
-    names its manifest.
+    """Write a database with two overlapping tables in level 0, a table in level 1, and a log. As in Pebble, a marker
+    file names the manifest.
     """
     write_table(tmp_path / "000004.ldb", [[(internal(b"a", 0), b"old a"), (internal(b"b", 0), b"old b")]])
     write_table(

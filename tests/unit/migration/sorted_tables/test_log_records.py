@@ -1,4 +1,4 @@
-"""Records of logs: chunks over several blocks, recycled logs, torn ends."""
+"""Tests records of logs: chunks over several blocks, recycled logs, torn ends."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ COUNTS = {
     "25.12.0": 185,
     "26.8.0": 205,
 }
-"""Number of keys in the file of all options of that release; a release has more options than its file."""
+"""Number of keys in the file of all options of a release. A release has more options than its file."""
 
 
 def _version(text: str) -> tuple[int, ...]:

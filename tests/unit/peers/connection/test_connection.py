@@ -1,4 +1,4 @@
-"""Connections between in-memory hosts, in virtual time."""
+"""Tests connections between in-memory hosts, in virtual time."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Echo:
 
 
 class Scene:
-    """Two connected hosts."""
+    """Two hosts with a connection between them."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
@@ -68,7 +68,7 @@ class Scene:
         self.meeting = MemoryConnection(self.a, self.b)
 
     async def begin(self) -> tuple[Peer, Peer]:
-        """Return the peer objects after the Hellos: b on the side of a, and a on the side of b."""
+        """Return both peer objects after the Hellos: b as a sees it, and a as b sees it."""
         peers = await self.meeting.peers()
         await settle()
         self.echo_a.log.clear()
@@ -288,7 +288,7 @@ def test_silence_is_answered_with_a_ping_and_more_silence_with_goodbye() -> None
         await scene.begin()
         near, far = scene.meeting.transports
         begin = scene.clock.elapsed
-        far.is_frozen = True  # messages of b no longer reach a
+        far.is_frozen = True  # from now on, no message of node b reaches node a
         near.is_frozen = True
         await scene.meeting.over()
         assert scene.clock.elapsed - begin == pytest.approx(2 * TIMING.idle + TIMING.closing)
@@ -346,7 +346,7 @@ def test_who_does_not_get_on_is_left(stage: Stage) -> None:
 
 
 class Silent(asyncio.Protocol):
-    """A raw connection that sends what the test gives it."""
+    """A raw connection that sends the bytes of the test."""
 
     def __init__(self) -> None:
         self.received = b""
@@ -513,7 +513,7 @@ def test_a_flood_of_small_messages_pauses_reading_and_leaves_the_loop_its_turns(
 def test_a_flood_of_pings_is_not_answered_without_end() -> None:
     async def story(scene: Scene) -> None:
         await scene.begin()
-        scene.meeting.transports[1].is_frozen = True  # b does not read the responses
+        scene.meeting.transports[1].is_frozen = True  # node b does not read the responses
         for _ in range(40):
             scene.meeting.transports[0].write(scene.meeting.near._session.seal([(PING_ID, b"\xc0")] * 2_000))
             await asyncio.sleep(0.1)

@@ -1,4 +1,4 @@
-"""When a peer is pinged and when it has timed out."""
+"""Tests when a connection pings a peer and when the peer times out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validators with real in-memory connections, in one virtual time."""
+"""Connects validators with real in-memory connections in one virtual time."""
 
 from __future__ import annotations
 

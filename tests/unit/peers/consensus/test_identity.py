@@ -1,4 +1,4 @@
-"""Nodes that prove for which validator they act."""
+"""Nodes prove for which validator they act."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def test_a_malformed_proof_ends_the_connection(tmp_path: Path) -> None:
     async def story(parties: list[Party]) -> None:
         first, second = parties[:2]
         for proof in (b"\xc0", rlp.encode([b"\x01" * 64]), rlp.encode([b"\x01" * 32, b""])):
-            center, stranger = _host(first, KEYS[0], None), _host(second, NODES[0], None)
-            _, peer = await MemoryConnection(center, stranger).peers()
+            center, unknown_node = _host(first, KEYS[0], None), _host(second, NODES[0], None)
+            _, peer = await MemoryConnection(center, unknown_node).peers()
             peer.send(NAME, 0, proof)
             await asyncio.sleep(3)
             assert not peer.is_open
@@ -87,11 +87,11 @@ def test_a_second_proof_ends_the_connection(tmp_path: Path) -> None:
     async def story(parties: list[Party]) -> None:
         first, second = parties[:2]
         for signer in (NODES[0], KEYS[1]):
-            # a proof by the node key names the address that the node has anyway
-            center, stranger = _host(first, KEYS[0], None), _host(second, NODES[0], None)
+            # the first proof is signed with the node key, whose address the node has even without a proof
+            center, unknown_node = _host(first, KEYS[0], None), _host(second, NODES[0], None)
             proof = IdentityProtocol(second.validators, GENESIS, NODES[0].public_key, signer)._proof
             assert proof is not None
-            _, peer = await MemoryConnection(center, stranger).peers()
+            _, peer = await MemoryConnection(center, unknown_node).peers()
             peer.send(NAME, 0, proof)
             await asyncio.sleep(0.1)
             assert peer.is_open

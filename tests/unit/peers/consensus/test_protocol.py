@@ -1,4 +1,4 @@
-"""IBF/1 and istanbul/100 on real connections: permitted messages, and their cost."""
+"""Tests IBF/1 and istanbul/100 on real connections: permitted messages, and their cost."""
 
 from __future__ import annotations
 
@@ -85,15 +85,15 @@ def test_what_cannot_be_read_is_dropped_and_counted_and_a_flood_is_not_even_look
 
 
 def test_large_messages_of_strangers_are_not_even_looked_at(tmp_path: Path) -> None:
-    """Large messages of non-validators are dropped unread. Hashing 10 MB takes 0.1 s on the loop, and storing it takes
-    memory.
+    """Large messages of non-validators are dropped unread, because hashing 10 MB takes 0.1 s on the loop and storing it
+    takes memory.
     """
 
     async def story(parties: list[Party]) -> None:
         victim, other = parties
         async with running(victim.driver):
-            stranger = Host(PrivateKey(b"\x55" * 32), other.protocols, other.host.clock)
-            near, _ = await MemoryConnection(stranger, victim.host).peers()
+            unknown_node = Host(PrivateKey(b"\x55" * 32), other.protocols, other.host.clock)
+            near, _ = await MemoryConnection(unknown_node, victim.host).peers()
             await asyncio.sleep(0.5)
             near.send("istanbul", 0x12, b"\xc3" + bytes(3))
             near.send("istanbul", 0x12, b"\xc0" + bytes(10**6))

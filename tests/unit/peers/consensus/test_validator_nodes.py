@@ -1,4 +1,4 @@
-"""Nodes that act for a validator."""
+"""Tests nodes that act for a validator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gossip of a validator: which validators receive which message, and how often."""
+"""The gossip of a validator reaches the right validators the right number of times."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_connections_are_known_by_address_and_client(tmp_path: Path, engine: str
 
 @BOTH
 def test_who_is_not_connected_directly_hears_by_others(tmp_path: Path, engine: str) -> None:
-    """In a ring, each validator is connected to only two others. Consensus needs three of four, so messages must be
-    relayed.
+    """In a ring, each validator is connected to only two others. A quorum needs three of four, so validators must relay
+    messages.
     """
 
     async def story(parties: list[Party]) -> None:
@@ -60,7 +60,8 @@ def test_who_is_not_connected_directly_hears_by_others(tmp_path: Path, engine: s
 def test_a_peer_that_connects_late_gets_earlier_messages(tmp_path: Path, engine: str) -> None:
     async def story(parties: list[Party]) -> None:
         async with running(*(party.driver for party in parties)):
-            await asyncio.sleep(60)  # meanwhile each validator is alone, and its rounds get longer and longer
+            # without peers, each validator changes rounds, and its rounds get longer and longer
+            await asyncio.sleep(60)
             assert all(party.node.queries.head_number == 0 for party in parties)
             meet(parties)
             await asyncio.sleep(8)

@@ -1,4 +1,4 @@
-"""Discovery between in-memory nodes, in virtual time."""
+"""Tests discovery between in-memory nodes, in virtual time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def key(number: int) -> PrivateKey:
 
 
 class Ether:
-    """Delivers datagrams by address; nothing is lost unless a test says so."""
+    """Delivers datagrams by address. A datagram is lost only if a test drops it."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
@@ -105,7 +105,7 @@ class UnknownNode:
         self.recorded.append((digest, decode(kind, body)))
 
     async def say(self, packet: Packet, node: Node) -> bytes:
-        """Send a packet and let all nodes react; return its hash."""
+        """Send a packet and let all nodes react. Returns the hash of the packet."""
         data = wire.seal_packet(self.key.secret(), *encode(packet))
         self.ether.send(data, self.place, ("127.0.0.1", node.enode.udp_port))
         for _ in range(5):
@@ -189,7 +189,7 @@ def test_unknown_nodes_do_not_keep_a_reserved_node_out(is_reserved: bool) -> Non
         if is_reserved:
             node.reserved.add(late.key.public_key)
         for number in range(10, 10 + _MAX_LEARNING):
-            # these nodes never answer the request for their record
+            # these nodes never send their record, so each keeps a slot for a record request
             await ether.stranger(number).bond(node)
         await late.bond(node)
         await asyncio.sleep(1.4)
@@ -220,7 +220,8 @@ def test_a_bootnode_that_was_away_for_long_is_found_again() -> None:
         receive = ether.places.pop(place)
         await asyncio.sleep(600)
         assert node.known() == set()
-        boot.discovery.forget(node.key.public_key)  # the bootnode was restarted and has no bootnodes itself
+        # the bootnode has restarted: it has forgotten the node, and has no bootnodes itself
+        boot.discovery.forget(node.key.public_key)
         ether.places[place] = receive
         node.offered.clear()
         await asyncio.sleep(60)
@@ -285,36 +286,36 @@ def test_a_peer_that_is_no_longer_permitted_is_dropped_and_its_proof_is_refused(
     play(story)
 
 
-# Node permissions apply in five places of discovery, each tested alone (operations.md 10.2, networking.md 5.4).
+# Node permissions apply in five places of discovery, and each has its own test (operations.md 10.2, networking.md 5.4).
 
 
 def test_discovery_bonding_is_not_accepted_from_a_forbidden_node() -> None:
     async def story(ether: Ether) -> None:
-        node, stranger = ether.node(1), ether.stranger(9)
+        node, unknown_node = ether.node(1), ether.stranger(9)
         node.forbidden.add(Action.ACCEPT_PING)
-        await stranger.say(stranger.ping(), node)
-        assert stranger.take() == []
+        await unknown_node.say(unknown_node.ping(), node)
+        assert unknown_node.take() == []
 
     play(story)
 
 
 def test_discovery_bonding_is_not_begun_with_a_forbidden_node() -> None:
     async def story(ether: Ether) -> None:
-        node, stranger = ether.node(1), ether.stranger(9)
+        node, unknown_node = ether.node(1), ether.stranger(9)
         node.forbidden.add(Action.SEND_PING)
-        await stranger.say(stranger.ping(), node)
-        assert [type(one) for one in stranger.take()] == [Pong], "answered, and not asked back"
+        await unknown_node.say(unknown_node.ping(), node)
+        assert [type(one) for one in unknown_node.take()] == [Pong], "answered, and not asked back"
 
     play(story)
 
 
 def test_neighbour_requests_of_a_forbidden_node_are_not_answered() -> None:
     async def story(ether: Ether) -> None:
-        node, stranger = ether.node(1), ether.stranger(9)
-        await stranger.bond(node)
+        node, unknown_node = ether.node(1), ether.stranger(9)
+        await unknown_node.bond(node)
         node.forbidden.add(Action.ANSWER_FIND_NODE)
-        await stranger.say(FindNode(b"\x01" * 64, stranger.expiry), node)
-        assert stranger.take() == []
+        await unknown_node.say(FindNode(b"\x01" * 64, unknown_node.expiry), node)
+        assert unknown_node.take() == []
 
     play(story)
 
@@ -322,21 +323,21 @@ def test_neighbour_requests_of_a_forbidden_node_are_not_answered() -> None:
 @pytest.mark.parametrize("is_forbidden", [False, True])
 def test_neighbour_requests_are_not_sent_to_a_forbidden_node(is_forbidden: bool) -> None:
     async def story(ether: Ether) -> None:
-        node, stranger = ether.node(1), ether.stranger(9)
+        node, unknown_node = ether.node(1), ether.stranger(9)
         if is_forbidden:
             node.forbidden.add(Action.SEND_FIND_NODE)
-        await stranger.bond(node)
+        await unknown_node.bond(node)
         await asyncio.sleep(60)
-        assert any(isinstance(one, FindNode) for one in stranger.take()) is not is_forbidden
+        assert any(isinstance(one, FindNode) for one in unknown_node.take()) is not is_forbidden
 
     play(story)
 
 
 def test_peer_table_insertion_of_a_forbidden_node() -> None:
     async def story(ether: Ether) -> None:
-        node, stranger = ether.node(1), ether.stranger(9)
+        node, unknown_node = ether.node(1), ether.stranger(9)
         node.forbidden.add(Action.KEEP_IN_TABLE)
-        await stranger.bond(node)
+        await unknown_node.bond(node)
         assert node.known() == set()
         node.forbidden.clear()
         await ether.stranger(8).bond(node)
@@ -350,33 +351,33 @@ def test_peer_table_insertion_of_a_forbidden_node() -> None:
 
 def test_a_ping_is_answered_with_the_true_address_and_a_ping_back() -> None:
     async def story(ether: Ether) -> None:
-        node, stranger = ether.node(1), ether.stranger(9)
+        node, unknown_node = ether.node(1), ether.stranger(9)
         wrong = Endpoint("10.9.9.9", 1, 7777)
-        digest = await stranger.say(stranger.ping(sender=wrong, receiver=Endpoint("1.2.3.4", 5, 6)), node)
-        pong, back = stranger.take()
+        digest = await unknown_node.say(unknown_node.ping(sender=wrong, receiver=Endpoint("1.2.3.4", 5, 6)), node)
+        pong, back = unknown_node.take()
         assert isinstance(pong, Pong)
         assert pong.ping_hash == digest
-        assert pong.receiver == Endpoint("127.0.0.1", stranger.place[1], 7777)
+        assert pong.receiver == Endpoint("127.0.0.1", unknown_node.place[1], 7777)
         assert pong.record_seq == node.discovery.record.seq
         assert isinstance(back, Ping)
         assert back.sender == Endpoint("127.0.0.1", 30_001, 30_001)
-        await stranger.say(stranger.ping(), node)
-        assert [type(one) for one in stranger.take()] == [Pong], "one question at a time"
+        await unknown_node.say(unknown_node.ping(), node)
+        assert [type(one) for one in unknown_node.take()] == [Pong], "one question at a time"
 
     play(story)
 
 
 def test_after_the_proof_there_is_no_ping_back_and_questions_are_answered() -> None:
     async def story(ether: Ether) -> None:
-        node, stranger = ether.node(1), ether.stranger(9)
-        await stranger.bond(node)
-        await stranger.say(stranger.ping(sender=Endpoint("", 0, 0)), node)
-        assert [type(one) for one in stranger.take()] == [Pong]
-        await stranger.say(FindNode(b"\x01" * 64, stranger.expiry), node)
-        [neighbors] = stranger.take()
+        node, unknown_node = ether.node(1), ether.stranger(9)
+        await unknown_node.bond(node)
+        await unknown_node.say(unknown_node.ping(sender=Endpoint("", 0, 0)), node)
+        assert [type(one) for one in unknown_node.take()] == [Pong]
+        await unknown_node.say(FindNode(b"\x01" * 64, unknown_node.expiry), node)
+        [neighbors] = unknown_node.take()
         assert neighbors == Neighbors((), neighbors.expiration)  # type: ignore[union-attr]
-        digest = await stranger.say(RecordRequest(stranger.expiry), node)
-        [response] = [one for one in stranger.take() if isinstance(one, RecordResponse)]
+        digest = await unknown_node.say(RecordRequest(unknown_node.expiry), node)
+        [response] = [one for one in unknown_node.take() if isinstance(one, RecordResponse)]
         assert response.request_hash == digest
         assert Record.read(response.record).node_id == node.key.public_key
 
@@ -385,13 +386,13 @@ def test_after_the_proof_there_is_no_ping_back_and_questions_are_answered() -> N
 
 def test_no_response_without_an_endpoint_proof() -> None:
     async def story(ether: Ether) -> None:
-        node, stranger = ether.node(1), ether.stranger(9)
-        await stranger.say(FindNode(b"\x01" * 64, stranger.expiry), node)
-        await stranger.say(RecordRequest(stranger.expiry), node)
-        assert stranger.take() == []
-        await stranger.bond(node)
+        node, unknown_node = ether.node(1), ether.stranger(9)
+        await unknown_node.say(FindNode(b"\x01" * 64, unknown_node.expiry), node)
+        await unknown_node.say(RecordRequest(unknown_node.expiry), node)
+        assert unknown_node.take() == []
+        await unknown_node.bond(node)
         elsewhere = ether.stranger(9, ip="127.0.0.2")
-        await elsewhere.say(FindNode(b"\x01" * 64, stranger.expiry), node)
+        await elsewhere.say(FindNode(b"\x01" * 64, unknown_node.expiry), node)
         assert elsewhere.take() == [], "the proof was for another address"
 
     play(story)
@@ -399,14 +400,14 @@ def test_no_response_without_an_endpoint_proof() -> None:
 
 def test_expired_packets_are_ignored() -> None:
     async def story(ether: Ether) -> None:
-        node, stranger = ether.node(1), ether.stranger(9)
+        node, unknown_node = ether.node(1), ether.stranger(9)
         past = int(ether.clock.now()) - 1
-        await stranger.say(stranger.ping(expiration=past), node)
-        await stranger.say(stranger.ping(expiration=2**64 - 5), node)
-        assert stranger.take() == []
-        await stranger.bond(node)
-        await stranger.say(FindNode(b"\x01" * 64, past), node)
-        assert stranger.take() == []
+        await unknown_node.say(unknown_node.ping(expiration=past), node)
+        await unknown_node.say(unknown_node.ping(expiration=2**64 - 5), node)
+        assert unknown_node.take() == []
+        await unknown_node.bond(node)
+        await unknown_node.say(FindNode(b"\x01" * 64, past), node)
+        assert unknown_node.take() == []
         assert node.discovery.received_count["bad"] == 3
 
     play(story)
@@ -414,17 +415,17 @@ def test_expired_packets_are_ignored() -> None:
 
 def test_a_pong_with_another_hash_or_from_another_address_proves_nothing() -> None:
     async def story(ether: Ether) -> None:
-        node, stranger = ether.node(1), ether.stranger(9)
-        await stranger.say(stranger.ping(), node)
-        digest = next(digest for digest, packet in stranger.recorded if isinstance(packet, Ping))
-        await stranger.say(Pong(stranger.endpoint, b"\x01" * 32, stranger.expiry), node)
-        await ether.stranger(9, ip="127.0.0.3").say(Pong(stranger.endpoint, digest, stranger.expiry), node)
-        stranger.take()
-        await stranger.say(FindNode(b"\x01" * 64, stranger.expiry), node)
-        assert stranger.take() == []
+        node, unknown_node = ether.node(1), ether.stranger(9)
+        await unknown_node.say(unknown_node.ping(), node)
+        digest = next(digest for digest, packet in unknown_node.recorded if isinstance(packet, Ping))
+        await unknown_node.say(Pong(unknown_node.endpoint, b"\x01" * 32, unknown_node.expiry), node)
+        await ether.stranger(9, ip="127.0.0.3").say(Pong(unknown_node.endpoint, digest, unknown_node.expiry), node)
+        unknown_node.take()
+        await unknown_node.say(FindNode(b"\x01" * 64, unknown_node.expiry), node)
+        assert unknown_node.take() == []
         assert node.known() == set()
         await asyncio.sleep(2)
-        await stranger.say(Pong(stranger.endpoint, digest, stranger.expiry), node)
+        await unknown_node.say(Pong(unknown_node.endpoint, digest, unknown_node.expiry), node)
         assert node.known() == set(), "too late"
 
     play(story)
@@ -494,12 +495,12 @@ def test_a_node_that_is_named_where_it_is_not_stays_in_the_table() -> None:
 
 def test_unsolicited_neighbours_change_nothing() -> None:
     async def story(ether: Ether) -> None:
-        node, stranger = ether.node(1), ether.stranger(9)
-        await stranger.bond(node)
+        node, unknown_node = ether.node(1), ether.stranger(9)
+        await unknown_node.bond(node)
         fake = Neighbor(Endpoint("127.0.0.1", 40_000, 40_000), key(77).public_key)
-        await stranger.say(Neighbors((fake,), stranger.expiry), node)
-        await stranger.say(FindNode(fake.node_id, stranger.expiry), node)
-        found = [one for one in stranger.take() if isinstance(one, Neighbors)]
+        await unknown_node.say(Neighbors((fake,), unknown_node.expiry), node)
+        await unknown_node.say(FindNode(fake.node_id, unknown_node.expiry), node)
+        found = [one for one in unknown_node.take() if isinstance(one, Neighbors)]
         assert [node.nodes for node in found] == [()]
 
     play(story)
@@ -507,16 +508,16 @@ def test_unsolicited_neighbours_change_nothing() -> None:
 
 def test_a_node_that_lies_about_others_cannot_make_us_write_to_them() -> None:
     async def story(ether: Ether) -> None:
-        node, stranger = ether.node(1), ether.stranger(9)
+        node, unknown_node = ether.node(1), ether.stranger(9)
         victim = ether.stranger(5, ip="8.8.8.8")
-        await stranger.bond(node)
+        await unknown_node.bond(node)
         for _ in range(200):
             await asyncio.sleep(0.05)
-            if any(isinstance(packet, FindNode) for _, packet in stranger.recorded):
+            if any(isinstance(packet, FindNode) for _, packet in unknown_node.recorded):
                 break
         named = [Neighbor(Endpoint("8.8.8.8", 80, 80), key(5).public_key)]
         named += [Neighbor(Endpoint("0.0.0.0", 40_000, 1), key(6).public_key)]
-        await stranger.say(Neighbors(tuple(named), stranger.expiry), node)
+        await unknown_node.say(Neighbors(tuple(named), unknown_node.expiry), node)
         await asyncio.sleep(1)
         assert victim.take() == []
 
@@ -525,15 +526,15 @@ def test_a_node_that_lies_about_others_cannot_make_us_write_to_them() -> None:
 
 def test_sixteen_neighbours_come_in_two_packets_the_nearest_first() -> None:
     async def story(ether: Ether) -> None:
-        node, stranger = ether.node(1), ether.stranger(99)
+        node, unknown_node = ether.node(1), ether.stranger(99)
         for number in range(10, 40):
             await ether.stranger(number).bond(node)
-        await stranger.bond(node)
-        await stranger.say(FindNode(b"\x01" * 64, stranger.expiry), node)
-        packets = [one for one in stranger.take() if isinstance(one, Neighbors)]
+        await unknown_node.bond(node)
+        await unknown_node.say(FindNode(b"\x01" * 64, unknown_node.expiry), node)
+        packets = [one for one in unknown_node.take() if isinstance(one, Neighbors)]
         assert [len(one.nodes) for one in packets] == [12, 4]
         nearest = node.discovery.buckets.closest(_place(b"\x01" * 64), 17)
-        wanted = [enode.node_id for enode in nearest if enode.node_id != stranger.key.public_key][:16]
+        wanted = [enode.node_id for enode in nearest if enode.node_id != unknown_node.key.public_key][:16]
         assert [one.node_id for packet in packets for one in packet.nodes] == wanted
 
     play(story)
@@ -547,14 +548,14 @@ def _place(node_id: bytes) -> int:
 
 def test_garbage_is_dropped_in_silence() -> None:
     async def story(ether: Ether) -> None:
-        node, stranger = ether.node(1), ether.stranger(9)
-        good = wire.seal_packet(stranger.key.secret(), *encode(stranger.ping()))
+        node, unknown_node = ether.node(1), ether.stranger(9)
+        good = wire.seal_packet(unknown_node.key.secret(), *encode(unknown_node.ping()))
         target = ("127.0.0.1", node.enode.udp_port)
         for data in (b"", b"x", bytes(1280), good[:-1], b"\x00" + good[1:], good + bytes(2000)):
-            ether.send(data, stranger.place, target)
-        ether.send(wire.seal_packet(stranger.key.secret(), 9, b"\xc0"), stranger.place, target)
+            ether.send(data, unknown_node.place, target)
+        ether.send(wire.seal_packet(unknown_node.key.secret(), 9, b"\xc0"), unknown_node.place, target)
         await asyncio.sleep(0.01)
-        assert stranger.take() == []
+        assert unknown_node.take() == []
         assert node.discovery.received_count["bad"] == 7
         assert Kind.PING.name.lower() not in node.discovery.received_count
 
@@ -565,8 +566,8 @@ def test_what_is_asked_at_a_time_is_bounded() -> None:
     async def story(ether: Ether) -> None:
         node = ether.node(1)
         for number in range(1000):
-            stranger = ether.stranger(1000 + number)
-            await stranger.say(stranger.ping(), node)
+            unknown_node = ether.stranger(1000 + number)
+            await unknown_node.say(unknown_node.ping(), node)
         assert node.discovery.open_questions <= 256
 
     play(story)

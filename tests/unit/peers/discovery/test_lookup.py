@@ -59,7 +59,7 @@ def test_a_lookup_is_bounded() -> None:
         for one in walk.questions():
             asked += 1
             if asked % 2:
-                # only the last node responds, and names the next nodes
+                # every second node responds and names the next sixteen nodes
                 walk.answered(one.node_id, [enode(named + step) for step in range(1, 17)])
                 named += 16
                 walk.failed(one.node_id)

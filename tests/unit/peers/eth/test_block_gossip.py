@@ -1,4 +1,4 @@
-"""Block gossip."""
+"""Tests block gossip."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEYS = [PrivateKey(bytes([number]) * 32) for number in range(61, 91)]
 
 
 def gossip(wire: Wire) -> list[int]:
-    """Block announcements that one side has sent."""
+    """Return the block announcements that one end of the connection has sent."""
     return [code for code in wire.codes() if code in (Code.NEW_BLOCK, Code.NEW_BLOCK_HASHES)]
 
 
@@ -57,7 +57,7 @@ def test_a_new_block_reaches_each_peer_once(tmp_path: Path) -> None:
 def test_a_block_produced_during_the_status_exchange_reaches_the_peer(tmp_path: Path) -> None:
     async def scenario(one: EthNode, two: EthNode) -> None:
         near, far = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
-        near.is_open = False  # the other side's Status has not arrived
+        near.is_open = False  # the Status message of the other node has not arrived yet
         block, _ = await one.node.mine(legacy_transaction(DEV_KEYS[1], 0))
         near.is_open = True
         near.deliver(*far.sent[0])

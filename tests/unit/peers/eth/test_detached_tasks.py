@@ -1,4 +1,4 @@
-"""Tasks that outlive connections."""
+"""Tests tasks that outlive connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decoding of the fields of eth messages."""
+"""Tests the decoding of the fields of eth messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fork identifiers against the vectors of networking.md 7.6."""
+"""Tests fork identifiers against the vectors of networking.md 7.6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bounded set of recent hashes."""
+"""Tests the bounded set of recent hashes."""
 
 from __future__ import annotations
 

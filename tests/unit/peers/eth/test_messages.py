@@ -1,4 +1,4 @@
-"""Eth messages against the vectors of networking.md 7.3 and against arbitrary bytes."""
+"""Tests eth messages against the vectors of networking.md 7.3 and against arbitrary bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`EthPeer`: the Status exchange and the checks of messages."""
+"""Tests `EthPeer`: the Status exchange and the checks of messages."""
 
 from __future__ import annotations
 
@@ -268,7 +268,9 @@ def test_68_is_used_with_peers_that_offer_only_68(tmp_path: Path) -> None:
 
 
 def test_a_disconnected_peer_is_freed_without_garbage_collection(tmp_path: Path) -> None:
-    """Garbage collections are rare, so a thousand disconnected peers would hold megabytes until the next collection."""
+    """A disconnected peer is freed at once. Garbage collections are rare, so a thousand disconnected peers would hold
+    megabytes until the next collection.
+    """
 
     async def scenario(one: EthNode, other: EthNode) -> None:
         here, there = connect(one.eth, other.eth)
@@ -287,7 +289,7 @@ def test_a_disconnected_peer_is_freed_without_garbage_collection(tmp_path: Path)
 
 
 def test_no_message_of_any_shape_makes_many_objects(tmp_path: Path) -> None:
-    """Measures the bytes of Python objects per message; `make abuse` measures the time."""
+    """Measures the bytes of Python objects per message. `make abuse` measures the time."""
 
     async def scenario(one: EthNode, other: EthNode) -> None:
         for name, code, payload in eth_messages(512 * 1024):

@@ -1,4 +1,4 @@
-"""`EthProtocol`: offered versions, Status and block range updates."""
+"""Tests `EthProtocol`: offered versions, Status and block range updates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.peers.eth.scenarios import run_nodes, run_validator_nodes
 
 
 def ranges(wire: Wire) -> list[int]:
-    """The latest block numbers that one side has announced by BlockRangeUpdate."""
+    """Return the latest block numbers that one end of the connection has announced with BlockRangeUpdate."""
     return [BlockRange.decode(payload).latest for code, payload in wire.sent if code == Code.BLOCK_RANGE_UPDATE]
 
 

@@ -1,4 +1,4 @@
-"""Recently submitted transactions and temporary rejections."""
+"""Tests recently submitted transactions and temporary rejections."""
 
 from __future__ import annotations
 

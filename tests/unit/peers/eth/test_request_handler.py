@@ -1,4 +1,4 @@
-"""The request queue of a peer."""
+"""Tests the request queue of a peer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.peers.eth.scenarios import run_nodes
 
 
 def answers(wire: Wire, code: Code) -> list[tuple[int, int]]:
-    """Return (request id, number of items) of each response that one side has sent."""
+    """Return request id and number of items of each response that one end of the connection has sent."""
     found = [with_id(payload, "answer") for sent, payload in wire.sent if sent == code]
     return [(request_id, len(rlp.split_list(body, 1024))) for request_id, body in found]
 
@@ -70,7 +70,7 @@ def test_a_late_response_is_sent_empty(tmp_path: Path) -> None:
         wire, _ = connect(one.eth, other.eth)
         await asyncio.sleep(3)
         wire.deliver(Code.GET_BLOCK_BODIES, enclosed(5, encode_hashes(hashes)))
-        # advance the clock as if the event loop were blocked longer than the timeout of other clients
+        # advance the clock beyond the request timeout of other clients, as if the event loop were blocked
         one.node.clock.advance(ANSWER_S + 1)
         await asyncio.sleep(1)
         assert answers(wire, Code.BLOCK_BODIES)[-1] == (5, 0)
@@ -96,7 +96,7 @@ def test_responses_wait_until_a_slow_reader_has_read(tmp_path: Path) -> None:
         hashes = [(await one.node.seal()).hash]
         wire, _ = connect(one.eth, other.eth)
         await asyncio.sleep(3)
-        wire.intercept = lambda code, payload: None  # the other node has not asked for these responses
+        wire.intercept = lambda code, payload: None  # drop the responses, because the other node has not requested them
         wire.waiting_bytes = MAX_UNREAD_BYTES + 1
         for request_id in (7, 8):
             wire.deliver(Code.GET_BLOCK_BODIES, enclosed(request_id, encode_hashes(hashes)))

@@ -1,4 +1,4 @@
-"""Requests and their responses."""
+"""Tests requests and their responses."""
 
 from __future__ import annotations
 

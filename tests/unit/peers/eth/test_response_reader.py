@@ -1,4 +1,4 @@
-"""Responses to requests, from a real chain with a side branch."""
+"""Tests responses to requests, read from a real chain with a side branch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validation of responses against their requests."""
+"""Tests the validation of responses against their requests."""
 
 from __future__ import annotations
 

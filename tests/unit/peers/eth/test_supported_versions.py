@@ -1,4 +1,4 @@
-"""The offered version numbers."""
+"""Tests the offered version numbers."""
 
 from __future__ import annotations
 

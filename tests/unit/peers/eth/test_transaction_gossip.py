@@ -1,4 +1,4 @@
-"""Transaction gossip."""
+"""Tests transaction gossip."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ def announcement(*raws: bytes) -> bytes:
 
 
 def in_full(wire: Wire) -> list[bytes]:
-    """Transactions that one side has sent in full."""
+    """Return the transactions that one end of the connection has sent in full."""
     return [raw for code, payload in wire.sent if code == Code.TRANSACTIONS for raw in read_transactions(payload)]
 
 
 def by_hash(wire: Wire) -> list[bytes]:
-    """Transaction hashes that one side has announced."""
+    """Return the transaction hashes that one end of the connection has announced."""
     sent = [payload for code, payload in wire.sent if code == Code.NEW_POOLED_TRANSACTION_HASHES]
     return [hash for payload in sent for hash in TransactionHashes.decode(payload).hashes]
 
 
 def asked_for(wire: Wire) -> list[bytes]:
-    """Transaction hashes that one side has requested."""
+    """Return the transaction hashes that one end of the connection has requested."""
     sent = [payload for code, payload in wire.sent if code == Code.GET_POOLED_TRANSACTIONS]
     return [hash for one in sent for hash in list_of_hashes(decode_get(one, Code.GET_POOLED_TRANSACTIONS)[1], "hashes")]
 
@@ -95,8 +95,8 @@ def test_all_block_producers_get_a_transaction_in_full_at_once(tmp_path: Path) -
 
 
 def test_a_transaction_from_a_block_producer_goes_in_full_to_a_sample(tmp_path: Path) -> None:
-    """A producer has already announced its transaction to other peers, so sending the transaction to all of them
-    in full is redundant.
+    """A producer has already announced its transaction to other peers, so the node sends the transaction in full only
+    to a sample.
     """
 
     async def scenario(one: EthNode, *others: EthNode) -> None:
@@ -341,7 +341,7 @@ def test_a_flood_of_invalid_transactions_is_throttled(tmp_path: Path) -> None:
 
 
 def test_transactions_of_senders_that_are_not_permitted_are_dropped_silently(tmp_path: Path) -> None:
-    """Account permissions differ between nodes, so the peer that relays such a transaction is not penalised."""
+    """Account permissions differ between nodes, so the node does not penalise a peer that relays such a transaction."""
 
     async def scenario(one: EthNode, other: EthNode) -> None:
         _, there = connect(one.eth, other.eth)

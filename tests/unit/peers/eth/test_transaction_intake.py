@@ -1,4 +1,4 @@
-"""The shared queue of transactions from unknown peers that wait for the pool."""
+"""Tests the shared queue of transactions from unknown peers that wait for the pool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Eth versions: their Status messages, and which versions are offered."""
+"""Eth versions have different Status messages, and a node offers some of them."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_the_operators_list_bans_all_but_static_peers() -> None:
 def test_of_two_directions_the_one_of_the_lower_id_stays_on_both_sides(other: bytes) -> None:
     for first_inbound in (True, False):
         here = keeps_newer(OWN, peer(other, first_inbound), peer(other, not first_inbound))
-        # the other side sees both connections with swapped directions, perhaps in the other order
+        # for the other node, both connections have the opposite direction, and may arrive in the opposite order
         same_order = keeps_newer(other, peer(OWN, not first_inbound), peer(OWN, first_inbound))
         other_order = keeps_newer(other, peer(OWN, first_inbound), peer(OWN, not first_inbound))
         assert here is same_order

@@ -12,7 +12,7 @@ OWN = b"\x01" * 64
 
 
 class Middle(Random):
-    """A random source without jitter."""
+    """A random source that adds no jitter."""
 
     def random(self) -> float:
         return 0.5

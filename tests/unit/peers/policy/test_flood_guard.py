@@ -1,4 +1,4 @@
-"""Throttling of inbound handshakes during a flood, with injected time."""
+"""Tests the throttling of inbound handshakes during a flood, with injected time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile members on a real session, and all data that a non-member receives."""
+"""Tests hostile members on a real session, and checks all data that a non-member receives."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PLANTED = b"planted-47-planted-contract-code-and-arguments"
 
 
 class Liar(PrivProtocol):
-    """Sends nothing by itself and records all messages."""
+    """Sends no message by itself and records all received messages."""
 
     def __init__(self, member: Member) -> None:
         super().__init__(member.enclave, member.node_key.public_key, SystemClock(), SystemEntropy())
@@ -40,7 +40,7 @@ class Liar(PrivProtocol):
 
 
 class Deaf(PrivPeer):
-    """Records messages without reacting."""
+    """A peer that records messages without reacting."""
 
     def __init__(self, liar: Liar, peer: Peer) -> None:
         super().__init__(peer, liar.enclave, liar.node_id, liar.clock, liar.entropy, liar.lane)
@@ -123,17 +123,17 @@ def test_a_key_that_is_not_proven_is_sent_nothing(tmp_path: Path) -> None:
 
 
 def test_records_of_others_are_refused_and_the_session_goes_on(tmp_path: Path) -> None:
-    """Wrong keys and replays get a refusal with a reason; the session continues."""
+    """Wrong keys and replays get a refusal with a reason, and the session continues."""
     victim, evil = Member(tmp_path, 1), Member(tmp_path, 2)
-    stranger = EnclaveKeyring([b"\x55" * 32])
-    [strange] = stranger.public_keys
+    unknown_ring = EnclaveKeyring([b"\x55" * 32])
+    [strange] = unknown_ring.public_keys
 
     async def story() -> None:
         async with at_work(victim, evil):
             meetings = await met(victim, evil)
             [line] = evil.enclave.directory.lines(victim.key)
             members = [victim.key, strange]
-            _, record = stranger.seal(b"text", strange, members, 2, legacy_id(members), SystemEntropy().token(80))
+            _, record = unknown_ring.seal(b"text", strange, members, 2, legacy_id(members), SystemEntropy().token(80))
             [parcel] = messages.read_payloads(rlp.encode([record]))
             assert await line.push(parcel) == "its sender's key is not proven"
             assert await evil.enclave.send(PLANTED, evil.key, [victim.key])
@@ -143,8 +143,8 @@ def test_records_of_others_are_refused_and_the_session_goes_on(tmp_path: Path) -
 
 
 def test_who_is_no_member_hears_nothing_of_it(tmp_path: Path) -> None:
-    """A non-member learns nothing: checks every byte that c receives on its sessions with members, and all that it
-    stores.
+    """A non-member learns nothing. The test checks every byte that c receives on its sessions with members, and every
+    byte that c stores.
     """
     a, b, c = (Member(tmp_path, number) for number in (1, 2, 3))
     recorded: list[bytes] = []
@@ -185,7 +185,7 @@ def test_who_is_no_member_hears_nothing_of_it(tmp_path: Path) -> None:
     for text in planted:
         assert text not in capture
         assert text not in stored
-    # the members' databases hold sealed records, and groups in clear
+    # the databases of the members hold sealed payloads, and groups without encryption
     for member in (a, b):
         content = (member.path / "data.mdb").read_bytes()
         assert PLANTED not in content
@@ -194,7 +194,7 @@ def test_who_is_no_member_hears_nothing_of_it(tmp_path: Path) -> None:
 
 
 class Confused(PrivPeer):
-    """Proves its key, then answers the wrong request."""
+    """A peer that proves its key, then answers the wrong request."""
 
     def received(self, code: int, payload: bytes) -> None:
         if code == Code.LIST:
@@ -241,7 +241,7 @@ def test_an_answer_of_the_wrong_kind_ends_the_session_and_not_the_node(
 
 
 class Everybody(set[object]):
-    """A set that contains every object, as if every answer had been requested."""
+    """A set that contains every object, as if the node had requested every answer."""
 
     def __contains__(self, item: object) -> bool:
         return True

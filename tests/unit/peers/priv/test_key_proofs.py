@@ -1,4 +1,4 @@
-"""Proofs of claimed keys, and relayed challenges."""
+"""Peers prove claimed keys, and do not answer relayed challenges."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ def test_another_key_cannot_answer() -> None:
 
 
 def test_a_challenge_that_is_passed_on_is_not_answered() -> None:
-    """M claims to hold B's key, and forwards A's challenge to B as its own challenge. B does not answer the
-    challenge.
-    """
+    """M claims to hold B's key, and forwards A's challenge to B as its own challenge. B does not answer it."""
     asking = examiner(EMPTY, A, M)
     challenges = asking.challenge([KEY_B])
     assert examiner(RING_B, B, M).prove(challenges) == []
@@ -47,7 +45,7 @@ def test_claims_that_are_no_keys_are_not_even_asked() -> None:
 
 
 def test_a_challenge_does_not_open_other_boxes() -> None:
-    """A challenge is answered only if its text has the right form, so a peer cannot get payload keys decrypted."""
+    """The node answers a challenge only if its text has the right form, so a peer cannot get payload keys decrypted."""
     nonce = bytes(24)
     [ephemeral] = EMPTY.public_keys
     boxed = EMPTY.box_for(ephemeral, KEY_B, nonce, b"a payload's key of 32 bytes.....")

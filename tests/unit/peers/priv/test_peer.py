@@ -1,4 +1,4 @@
-"""priv/1 between enclaves over real sessions: key proofs, delivery, outbox, catch-up, and access."""
+"""Tests priv/1 between enclaves over real sessions: key proofs, delivery, outbox, catch-up, and access."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_refused_payloads_are_requested_again(tmp_path: Path, monkeypatch: pytes
             meetings = await met(a, b)
             await until(lambda: len(b.late) == count)
             [line] = b.enclave.directory.lines(a.key)
-            await line.listing(b.key, 0)  # once this is answered, all earlier requests are answered too
+            await line.listing(b.key, 0)  # when this request is answered, all earlier requests are answered too
             await part(meetings)
 
     keys = asyncio.run(fill())
@@ -241,7 +241,7 @@ def test_a_group_that_was_lost_is_asked_for_when_a_payload_comes(tmp_path: Path)
             b.store.clear_rows(["groups", "lookup", "arrivals"])
             b.close()
             b.open()
-        async with at_work(a):  # b's service does not run, so it does not catch up by itself
+        async with at_work(a):  # the service of member b does not run, so b does not catch up by itself
             meetings = await met(a, b)
             assert await b.enclave.group(group.id) is None
             key = await a.enclave.send(SECRET, a.key, group_id=group.id)
@@ -255,8 +255,8 @@ def test_a_group_that_was_lost_is_asked_for_when_a_payload_comes(tmp_path: Path)
 def test_what_a_sender_keeps_from_a_member_comes_from_another_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hostile member sends a payload to only one of two members. The second member must get the payload from
-    the first, or states differ.
+    """A hostile member sends a payload to only one of two members. The second member gets the payload from the first,
+    so that states agree.
     """
     monkeypatch.setattr(embedded, "LOOK_AGAIN_S", 0.05)
     a, b, evil = (Member(tmp_path, number) for number in (1, 2, 3))

@@ -1,4 +1,4 @@
-"""The common ancestor."""
+"""Tests the search for the common ancestor."""
 
 from __future__ import annotations
 

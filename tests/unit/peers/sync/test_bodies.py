@@ -1,4 +1,4 @@
-"""The queue of blocks that wait for their bodies."""
+"""Tests the queue of blocks that wait for their bodies."""
 
 from __future__ import annotations
 

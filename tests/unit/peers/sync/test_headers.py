@@ -1,4 +1,4 @@
-"""Planning of header requests and linking of headers."""
+"""Tests the planning of header requests and linking of headers."""
 
 from __future__ import annotations
 

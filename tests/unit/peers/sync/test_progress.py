@@ -1,4 +1,4 @@
-"""The progress log of a long synchronisation."""
+"""Tests the progress log of a long synchronisation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of synchronisation."""
+"""Tests metrics of synchronisation."""
 
 from __future__ import annotations
 

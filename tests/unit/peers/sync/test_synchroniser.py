@@ -1,4 +1,4 @@
-"""Synchronisation from one or many peers, honest and dishonest."""
+"""Tests synchronisation from one or many peers, honest and dishonest."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_a_claim_of_a_million_blocks_does_not_end_in_sync(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("engine", ["pow", "qbft"])
 def test_a_claimed_height_without_blocks_is_ignored(tmp_path: Path, engine: str) -> None:
-    """Readiness and eth_syncing use claimed heights, so a false claim could take every node out of its load
+    """Readiness and eth_syncing use claimed heights, so a false claim could remove every node from its load
     balancer.
     """
 
@@ -268,7 +268,7 @@ def test_a_claimed_height_without_blocks_is_ignored(tmp_path: Path, engine: str)
 
 
 def test_unknown_peers_with_false_claims_do_not_stop_synchronisation(tmp_path: Path) -> None:
-    """New peers connect all the time and claim a long chain, but serve only blocks that the learner already has."""
+    """New peers connect all the time. They claim a long chain, but serve only blocks that the learner already has."""
 
     async def scenario(one: EthNode, empty: EthNode, learner: EthNode) -> None:
         await grown(one, 100)

@@ -1,4 +1,4 @@
-"""Both services with authentication: login, and every method without permission."""
+"""Tests both services with authentication: login, and every method without permission."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_tokens_end_with_the_credentials_they_were_made_from(dev: Interface, aut
             path.write_text(
                 f'[Users.all]\npassword = "{HASH}"\npermissions = ["net:*"]\n[Users.none]\npassword = "{HASH}"\n'
             )
-            await token_of(service.port, "none")  # each login reads the file
+            await token_of(service.port, "none")  # each login reads the credentials file
             assert (await post(service.port, "/", {**call, "method": "net_version"}, changed))[0] == 401
             assert (await post(service.port, "/", call, gone))[0] == 401
             token = await token_of(service.port, "all")

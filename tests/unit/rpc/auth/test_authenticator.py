@@ -1,4 +1,4 @@
-"""Sessions by header, and requests over an authenticated connection in process."""
+"""Tests sessions by header, and requests over an authenticated connection in process."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def result(answer: tuple[int, Any]) -> Any:
 
 def test_a_token_opens_what_it_permits(service: MethodAccess) -> None:
     token = service.token("eth:blockNumber")
-    for _ in range(4):  # from the second on, the head is known
+    for _ in range(4):  # from the second request on, the HTTP request head is in the cache
         assert result(service.post(token)) == "0x20"
 
 
@@ -247,8 +247,8 @@ def test_a_session_ends_to_the_second(service: MethodAccess) -> None:
 
 
 def test_a_token_that_ends_while_it_is_looked_at_opens_nothing(service: MethodAccess) -> None:
-    """A token that expires during its check gives no access. Each clock reading advances the time, so the token
-    expires between two readings.
+    """A token that expires during its check gives no access. Each clock reading advances the time, so the token expires
+    between two readings.
     """
     for spent_s in (0.001, 0.5, 1.0, 100.0, 150.0, 299.0):
         token = service.token("eth:*")
@@ -271,8 +271,8 @@ def test_a_token_that_ends_while_it_is_looked_at_opens_nothing(service: MethodAc
 
 
 def test_what_was_learned_with_a_token_does_not_outlive_it_without_any_timer(service: MethodAccess) -> None:
-    """The session's timer has not run, because the loop is busy. The session is refused anyway, because another
-    check ended the session.
+    """The event loop is busy, so the session's timer has not run. The session is refused anyway, because another check
+    has ended it.
     """
     token = service.token("eth:*")
     for _ in range(3):

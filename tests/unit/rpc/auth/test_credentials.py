@@ -1,4 +1,4 @@
-"""The credentials file, and passwords."""
+"""Tests the credentials file and its passwords."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from ophion.rpc.auth.credentials import CredentialsError, User, checked_user, doubts, read_users
 
-# A fixed salt: test ids contain this text and must be the same in every test process.
+# The salt is fixed, because test ids contain the hash and must be the same in every test process.
 HASH = bcrypt.hashpw(b"open sesame", b"$2a$04$abcdefghijklmnopqrstuu").decode()
 
 

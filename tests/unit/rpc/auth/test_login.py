@@ -1,4 +1,4 @@
-"""`POST /login` without a socket; test_auth_setup.py uses sockets."""
+"""Tests `POST /login` without a socket. test_auth_setup.py uses sockets."""
 
 from __future__ import annotations
 
@@ -67,12 +67,14 @@ def test_a_token_or_none(tmp_path: Path) -> None:
 
 def test_the_line_is_short(tmp_path: Path) -> None:
     answers = run(tmp_path, *((wanted(f"guess{number}"), HERE) for number in range(40)))
-    # one is being checked, and 32 wait
+    # of 40 logins, one is being checked, 32 wait and 7 are refused
     assert [answer.status for answer in answers].count(503) == 7
 
 
 def test_many_who_guess_do_not_keep_others_from_logging_in(tmp_path: Path) -> None:
-    """If attempts from one address fill the queue, logins from other addresses and of known users come first."""
+    """If attempts from one address fill the queue, the node serves logins from other addresses and of known users
+    first.
+    """
     flood = [(wanted(f"guess{number}"), HERE) for number in range(40)]
     answers = run(tmp_path, *flood, (wanted("ali", "secret"), THERE), *flood)
     assert answers[40].status == 200

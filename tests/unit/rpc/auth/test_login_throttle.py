@@ -1,4 +1,4 @@
-"""Waiting times after failed logins."""
+"""Tests waiting times after failed logins."""
 
 from __future__ import annotations
 

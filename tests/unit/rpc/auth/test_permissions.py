@@ -1,4 +1,4 @@
-"""Permissions with a real method table."""
+"""Tests permissions with a real method table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens of changed and unchanged users."""
+"""Tests tokens of changed and unchanged users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validity of a session, for any order of events."""
+"""Tests the validity of a session, for any order of events."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class User:
 
 
 class Time:
-    """A loop that stores its timers, and the remaining time of a token."""
+    """An event loop that stores its timers, and the remaining time of a token."""
 
     def __init__(self) -> None:
         self.left_s = 10.0

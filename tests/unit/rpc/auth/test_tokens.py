@@ -1,4 +1,4 @@
-"""Valid tokens, and many kinds of invalid tokens."""
+"""Tests valid tokens, and many kinds of invalid tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches: order, sizes, waits."""
+"""Tests order, sizes and waits of batches."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_requests_of_a_batch_run_as_the_client_in_every_time_slice() -> None:
 
         def invoke(params: Any, caller: Any) -> int:
             received[params[0]].add(SUBJECT.get())
-            time.sleep(0.0005)  # so that a batch needs several time slices
+            time.sleep(0.0005)  # make each request slow, so that the batch needs several time slices
             return 1
 
         dispatch._table = {"eth_blockNumber": bound._replace(invoke=invoke)}
@@ -107,9 +107,9 @@ def test_requests_of_a_batch_run_as_the_client_in_every_time_slice() -> None:
 
 
 def test_batches_of_many_clients_wait_for_a_full_lane() -> None:
-    """Ten clients request ten traces each, in a lane for eight.
+    """Ten clients request ten traces each, in a lane (worker threads) that admits eight jobs.
 
-    No trace is refused, and a single trace is still admitted.
+    The node refuses no trace, and still admits a single trace.
     """
 
     async def main(dispatch: Dispatcher, context: Context) -> None:

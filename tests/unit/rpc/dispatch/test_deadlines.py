@@ -1,4 +1,4 @@
-"""Timeouts of waiting requests, and finished requests."""
+"""Tests timeouts of waiting requests, and finished requests."""
 
 from __future__ import annotations
 

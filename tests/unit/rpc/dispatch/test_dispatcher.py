@@ -1,4 +1,4 @@
-"""Envelopes, notifications, failures, waits."""
+"""Tests envelopes, notifications, failures and waiting requests."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_panic_after_a_wait_is_answered() -> None:
 def test_what_an_outline_takes_for_json_and_the_parser_does_not_is_a_parse_error(members: bytes, filler: int) -> None:
     body = b'{"id":1,%b,"filler":"%b"}' % (members, b"x" * filler)
     assert ask(body) == (400, error(-32700, "Parse error", None))
-    if b"1e999" in members:  # the outline of the batch already detects lone surrogates
+    if b"1e999" in members:  # a batch refuses lone surrogates as a whole, so test only the large number in a batch
         assert ask(b"[" + body + b"," + body + b"]") == (200, [error(-32700, "Parse error", None)] * 2)
 
 
@@ -141,10 +141,10 @@ class Large:
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_nothing_of_a_request_that_failed_is_kept_until_garbage_is_collected(waits: bool) -> None:
-    """Request data is freed without garbage collection, although the error refers to frames that refer to request
+    """The node frees request data without garbage collection, although the error refers to frames that hold request
     data.
     """
-    kept: list[weakref.ref[Large]] = []
+    references: list[weakref.ref[Large]] = []
 
     def fail(large: Large) -> None:
         try:
@@ -154,7 +154,7 @@ def test_nothing_of_a_request_that_failed_is_kept_until_garbage_is_collected(wai
 
     async def job() -> None:
         large = Large()
-        kept.append(weakref.ref(large))
+        references.append(weakref.ref(large))
         if waits:
             await asyncio.get_running_loop().run_in_executor(None, fail, large)
         fail(large)
@@ -176,7 +176,7 @@ def test_nothing_of_a_request_that_failed_is_kept_until_garbage_is_collected(wai
     gc.disable()
     try:
         asyncio.run(main())
-        assert kept[0]() is None
+        assert references[0]() is None
     finally:
         gc.enable()
 

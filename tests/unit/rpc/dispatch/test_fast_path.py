@@ -1,6 +1,6 @@
 """Fast path: plain requests about the newest block, which Rust answers.
 
-Each request is sent twice: with a number as id, for the fast path, and with a text as id, for the slow path.
+The test sends each request twice: with a number as id, for the fast path, and with a text as id, for the slow path.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.unit.rpc.interface import GROUPS, Interface, open_interface
 
 RICH = "0x" + DEV_KEYS[0].address.hex()
 NOBODY = "0x" + "77" * 20
-ECHO = bytes.fromhex("365f5f37365ff3")  # returns its input
+ECHO = bytes.fromhex("365f5f37365ff3")  # this contract returns its input
 REVERTING = bytes.fromhex("5f5ffd")
 ENDLESS = bytes.fromhex("5b5f56")
 
@@ -46,8 +46,8 @@ def deployed(dev: Interface, code: bytes, nonce: int) -> str:
 
 
 def asked(dev: Interface, method: str, *params: Any, dispatcher: Dispatcher | None = None) -> Any:
-    """Return the answer, which must be the same on both paths. The request is sent twice, because the fast path knows a
-    method only from its second call on.
+    """Return the answer, which must be the same on both paths. The test sends the request twice, because the fast path
+    knows a method only from its second call on.
     """
     answers = []
     for id in (1, "1", 1, 1):

@@ -1,4 +1,4 @@
-"""Error texts that libraries match; codes stay the same."""
+"""Tests error texts that libraries match. The codes stay the same."""
 
 from __future__ import annotations
 

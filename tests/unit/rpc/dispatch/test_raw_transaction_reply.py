@@ -1,6 +1,6 @@
 """Replies to raw transactions: the fast path gives the same answers as the handler.
 
-With a number as id, a request takes the fast path; with a text, the slow path.
+A request with a number as id takes the fast path; a request with a text as id takes the slow path.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def text(raw: bytes, id: int | str = 1) -> bytes:
 
 
 async def turns() -> None:
-    """Run enough loop iterations."""
+    """Run some iterations of the event loop."""
     for _ in range(10):
         await asyncio.sleep(0)
 
@@ -67,11 +67,11 @@ def test_both_ways_say_the_same(dev: Interface) -> None:
 
 def test_replies_of_one_step_are_delivered_in_order(dev: Interface) -> None:
     async def story() -> list[Any]:
-        told: list[Any] = []
+        replies: list[Any] = []
         for number, raw in enumerate(RAWS):
-            sent(dev.dispatcher.handle(text(raw, number))).deliver = told.append
+            sent(dev.dispatcher.handle(text(raw, number))).deliver = replies.append
         await turns()
-        return [json.loads(one) for one in told]
+        return [json.loads(one) for one in replies]
 
     answers = dev.run(story())
     assert [answer["id"] for answer in answers] == [0, 1, 2, 3]
@@ -82,13 +82,13 @@ def test_a_transaction_of_a_disconnected_or_late_client_is_still_sent(dev: Inter
     async def story() -> list[Any]:
         limits = DispatchLimits(timeout_s=0)
         short = Dispatcher(method_table(dev.context, GROUPS, HTTP), dev.loop, limits)
-        told: list[Any] = []
+        replies: list[Any] = []
         sent(dev.dispatcher.handle(text(RAWS[0]))).abandon()
         late = sent(short.handle(text(RAWS[1])))
-        late.deliver = told.append
+        late.deliver = replies.append
         await turns()
         late.fail(ValueError("nobody is told twice"))
-        return told
+        return replies
 
     (answer,) = dev.run(story())
     assert isinstance(answer, bytes | Answer)
@@ -100,11 +100,11 @@ def test_a_failed_delivery_does_not_stop_other_deliveries(dev: Interface, caplog
         raise OSError("gone")
 
     async def story() -> list[Any]:
-        told: list[Any] = []
+        replies: list[Any] = []
         sent(dev.dispatcher.handle(text(RAWS[0]))).deliver = breaks
-        sent(dev.dispatcher.handle(text(RAWS[1]))).deliver = told.append
+        sent(dev.dispatcher.handle(text(RAWS[1]))).deliver = replies.append
         await turns()
-        return told
+        return replies
 
     (answer,) = dev.run(story())
     assert "result" in json.loads(answer)

@@ -1,4 +1,4 @@
-"""Ids of every kind in requests and answers."""
+"""Tests ids of every kind in requests and answers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_ids_of_every_type_are_returned_as_written(written: str) -> None:
 @pytest.mark.parametrize("filler", [b"", b" " * 5000, b" " * 100_000], ids=["short", "long", "very long"])
 @pytest.mark.parametrize("written", [b"1E400", b"-1e+400", b"1E999999999999", b"9" * 400, b"-" + b"9" * 3000])
 def test_numbers_beyond_64_bits_are_returned_too(written: bytes, filler: bytes) -> None:
-    """Ids beyond 64 bits are valid JSON, and the value of an id does not matter (json-rpc.md 1.2)."""
+    """Ids beyond 64 bits are valid JSON, and the node accepts any id value (json-rpc.md 1.2)."""
     answer = b'{"jsonrpc":"2.0","id":%b,"result":"0x20"}' % written
     unknown = b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32601,' % written
 

@@ -1,4 +1,4 @@
-"""Readiness."""
+"""Tests the readiness check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The landing page for browsers."""
+"""Tests the landing page for browsers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services on real loopback sockets, and their shutdown."""
+"""Tests services on real loopback sockets, and their shutdown."""
 
 from __future__ import annotations
 

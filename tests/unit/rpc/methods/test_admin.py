@@ -1,4 +1,4 @@
-"""admin_*."""
+"""Tests admin_*."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ibft_* and qbft_*."""
+"""Tests ibft_* and qbft_*."""
 
 from __future__ import annotations
 

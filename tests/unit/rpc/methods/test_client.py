@@ -1,4 +1,4 @@
-"""web3_*, net_* and rpc_*."""
+"""Tests web3_*, net_* and rpc_*."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""clique_*."""
+"""Tests clique_*."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storage and accounts by hash, raw encodings, bad blocks."""
+"""Tests storage and accounts by hash, raw encodings, bad blocks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_raw_encodings_are_those_that_were_hashed(sample: Interface) -> None:
         sample.ask("web3_sha3", sample.ask("debug_getRawTransaction", block["transactions"][0]))
         == block["transactions"][0]
     )
-    # an unknown block is an error, as in current Besu
+    # an unknown block gives an error, as in current Besu
     for name in ("debug_getRawHeader", "debug_getRawBlock", "debug_getRawReceipts"):
         assert sample.error(name, NOWHERE) == sample.error(name, "0x99999") == (-32000, "Block not found")
     assert sample.ask("debug_getRawTransaction", NOWHERE) is None

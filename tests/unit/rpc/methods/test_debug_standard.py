@@ -1,4 +1,4 @@
-"""Struct logs in today's format, selected by its options (json-rpc.md 5.9 [M], 9 line 20)."""
+"""Tests struct logs in geth's format, selected by its options (json-rpc.md 5.9 [M], 9 line 20)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.unit.rpc.interface import Interface
 
 FIRST, SECOND = "0x" + "c1" * 20, "0x" + "c2" * 20
 SENDER = "0x" + DEV_KEYS[0].address.hex()
-STORES = "602a600755" + "6001600054" + "50505b00"  # SSTORE(7, 42), PUSH1 1, SLOAD(0), POP, POP, JUMPDEST
+STORES = "602a600755" + "6001600054" + "50505b00"  # this code runs SSTORE(7, 42), PUSH1 1, SLOAD(0), POP, POP, JUMPDEST
 CALLS = "60aa600052" + f"6020600060006000600073{SECOND[2:]}61fffff1" + "00"
 ANSWERS = "602a60005260206000f3"
 
@@ -21,7 +21,7 @@ def word(number: int) -> str:
 
 
 def rows(interface: Interface, options: dict[str, Any], codes: dict[str, str]) -> list[dict[str, Any]]:
-    """Return the rows of a call to FIRST."""
+    """Return the struct log rows of a traced call to the address FIRST."""
     overrides = {address: {"code": "0x" + code} for address, code in codes.items()}
     call = {"from": SENDER, "to": FIRST, "gas": "0xf4240"}
     result = interface.ask("debug_traceCall", call, "latest", {**options, "stateOverrides": overrides})
@@ -35,7 +35,7 @@ def test_members_without_anything_to_say_are_left_out(dev: Interface) -> None:
     row = {"pc": 0, "op": "STOP", "gas": 0, "gasCost": 0, "depth": 1, "stack": []}
     expected = {"gas": 21000, "failed": False, "returnValue": "0x", "structLogs": [row]}
     assert dev.ask("debug_traceTransaction", "0x" + hash.hex(), {"enableMemory": True}) == expected
-    # an empty tracer name counts as a name, so each result of a block is wrapped (json-rpc.md 9, line 19)
+    # an empty tracer name counts as a name, so each trace of the block is wrapped in an object (json-rpc.md 9, line 19)
     (named,) = dev.ask("debug_traceBlockByNumber", "latest", {"tracer": ""})
     assert named == {"txHash": "0x" + hash.hex(), "result": expected}
     assert dev.ask("debug_traceBlockByNumber", "latest", {"enableMemory": False}) == [expected]
@@ -82,7 +82,7 @@ def test_rows_can_be_limited_and_chosen(dev: Interface) -> None:
     limited = dev.ask("debug_traceCall", call, "latest", {"limit": 2, "stateOverrides": overrides})
     assert len(limited["structLogs"]) == 2
     assert limited["truncated"] is True
-    # the row after a selected instruction shows its effect
+    # the row after a selected instruction shows the effect of that instruction
     assert [row["op"] for row in rows(dev, {"opcodes": ["sstore", "SLOAD"]}, codes)] == [
         "SSTORE",
         "PUSH1",

@@ -1,4 +1,4 @@
-"""Traces in Pantheon's format, and common properties of named tracers."""
+"""Tests traces in Pantheon's format, and common properties of named tracers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ FIRST, SECOND = "0x" + "c1" * 20, "0x" + "c2" * 20
 SENDER = "0x" + DEV_KEYS[0].address.hex()
 NOWHERE = "0x" + "ab" * 32
 
-STORES = "602a600755"  # SSTORE(7, 42)
+STORES = "602a600755"  # this code runs SSTORE(7, 42)
 STOPS = "00"
-REVERTS = "60005460aa6000526020601ffd"  # SLOAD, then REVERT(31, 32)
+REVERTS = "60005460aa6000526020601ffd"  # this code runs SLOAD, then REVERT(31, 32)
 CALLS_SECOND = f"6000600060006000600073{SECOND[2:]}61ffff" + "f1"
 DIES = f"73{SECOND[2:]}ff"
 
@@ -25,7 +25,7 @@ def word(number: int) -> str:
 
 
 def trace(interface: Interface, codes: dict[str, str], options: dict[str, Any] | None = None, **call: Any) -> Any:
-    """Trace a call to FIRST with these codes."""
+    """Trace a call to the address FIRST, with these contract codes by address."""
     overrides = {address: {"code": "0x" + code} for address, code in codes.items()}
     asked = {"from": SENDER, "to": FIRST, "gas": "0xf4240", **call}
     return interface.ask("debug_traceCall", asked, "latest", {**(options or {}), "stateOverrides": overrides})
@@ -214,7 +214,7 @@ def test_options_and_blocks_that_make_no_sense(dev: Interface) -> None:
     assert dev.ask("debug_traceTransaction", NOWHERE) is None
     assert dev.ask("debug_traceBlockByNumber", "0x0") is None
     genesis = dev.ask("eth_getBlockByNumber", "0x0")["hash"]
-    # Besu and geth, which have these tracers in current releases only, return an error
+    # Besu and geth return an error for named tracers at genesis
     refused = (-32000, "Genesis block is not traceable")
     assert dev.error("debug_traceBlockByNumber", "0x0", {"tracer": "callTracer"}) == refused
     assert dev.error("debug_traceBlockByHash", genesis, {"tracer": "callTracer"}) == refused
@@ -232,8 +232,8 @@ def test_a_call_that_breaks_a_rule_is_refused_like_any_call(dev: Interface) -> N
 
 
 def test_a_traced_call_need_not_be_affordable(dev: Interface) -> None:
-    """As in Pantheon, a traced call runs even if its sender cannot pay for it. With `strict`, the sender must be
-    able to pay, as in eth_call.
+    """As in Pantheon, a traced call runs even if its sender cannot pay for it. With `strict`, the sender must be able
+    to pay, as in eth_call.
     """
     costly = {"from": "0x" + "99" * 20, "to": FIRST, "value": "0x5", "gasPrice": "0x7"}
     assert dev.ask("debug_traceCall", costly, "latest", {"tracer": "callTracer"})["value"] == "0x5"

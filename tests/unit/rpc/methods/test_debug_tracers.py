@@ -1,7 +1,7 @@
-"""The named tracers in detail, on an Istanbul-era chain and on a Cancun chain.
+"""Tests the named tracers in detail, on an Istanbul-era chain and on a Cancun chain.
 
-Figures were compared with geth 1.13.15 on the same genesis. Where current clients differ from it, the tests expect
-their results: rejected calls and collisions are shown; empty accounts and selectors of init code are omitted.
+The expected values match geth 1.13.15 on the same genesis, with two exceptions that follow current clients: rejected
+calls and collisions are shown, and empty accounts and selectors of init code are omitted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HEIR = "0x" + "e1" * 20
 NOBODY = "0x" + "e2" * 20
 CODES = {
     REVERTS: REVERTING.hex(),
-    STORES: "602a600755" + "600054" + "00",  # SSTORE(7, 42), SLOAD(0)
+    STORES: "602a600755" + "600054" + "00",  # this code runs SSTORE(7, 42), SLOAD(0)
     LOGS: "60aa60006000a100",
     DIES: f"73{HEIR[2:]}ff",
     HALTS: "60011f",
@@ -73,7 +73,7 @@ def call(to: str, value: int = 0, gas: str = "5a", op: str = "f1", length: int =
 
 
 def create(init: str, value: int = 0, salt: int | None = None) -> str:
-    """Return code that runs this init code of at most 32 bytes."""
+    """Return code that creates a contract with this init code of at most 32 bytes."""
     size = len(init) // 2
     salted = "" if salt is None else f"60{salt:02x}"
     word = f"7f{init.ljust(64, '0')}600052"
@@ -96,7 +96,7 @@ def test_frames_show_what_they_got_and_used(node: Interface) -> None:
     stores, nobody = tree["calls"]
     assert "output" not in tree
     assert (stores["type"], stores["value"], stores["input"]) == ("CALL", "0x3", "0x")
-    assert int(stores["gas"], 16) == 0xFFFF + 2300  # a call with value gets the stipend on top
+    assert int(stores["gas"], 16) == 0xFFFF + 2300  # a call with value gets the stipend in addition to its gas
     assert int(stores["gasUsed"], 16) > 20_000
     assert (nobody["gas"], nobody["gasUsed"]) == ("0xffff", "0x0")
 
@@ -139,7 +139,7 @@ def test_a_revert_shows_its_data_and_what_they_say(node: Interface) -> None:
         ("60011f", "invalid opcode: opcode 0x1f not defined"),
         ("600101", "stack underflow (1 <=> 2)"),
         ("600056", "invalid jump destination"),
-        # the init code completes, but the gas does not suffice to store its contract of 24,000 bytes
+        # the init code completes, but the gas does not suffice to store the contract of 24,000 bytes
         ("615dc06000f3", "contract creation code storage out of gas"),
     ],
 )
@@ -166,11 +166,13 @@ def test_an_instruction_of_a_later_fork_has_a_name(tmp_path: Path) -> None:
 _P = 21888242871839275222246405745257275088696311157297823662689037894645226208583
 _ONE, _TWO, _MODULUS, _MOST = (f"{number:064x}" for number in (1, 2, _P, 2**256 - 1))
 _INFINITY = "c0" + "00" * 47
-_SHORT_THREE = "80" + "00" * 47  # x = 0: a point of order three
+_SHORT_THREE = "80" + "00" * 47  # the coordinate x = 0 gives a point of order three
 
 
 def _proof(commitment: str = _INFINITY, proof: str = _INFINITY, point: str = "00" * 32, value: str = "00" * 32) -> str:
-    """Return a proof input that a blob has a value at a point, with the right hash."""
+    """Return input of the point evaluation precompile: a proof that a blob has a value at a point, with the right
+    hash.
+    """
     return "01" + hashlib.sha256(bytes.fromhex(commitment)).hexdigest()[2:] + point + value + commitment + proof
 
 
@@ -201,7 +203,7 @@ PRECOMPILE_FAILURES = [
         )
     ),
 ]
-"""Contract, input, and the error text of geth 1.13.15."""
+"""Failing precompiled contracts: contract, input, and the error text of geth 1.13.15."""
 
 PRAGUE = CANCUN | {
     "pragueTime": 0,
@@ -230,7 +232,7 @@ PRAGUE_FAILURES = [
     (17, _LARGE + _PADDED, _ENCODING),
     (17, _NOTHING + _PADDED, _TOP_BYTES),
 ]
-"""Contract, input, and the error text of current geth."""
+"""Failing precompiled contracts from Prague on: contract, input, and the error text of current geth."""
 
 
 @pytest.mark.parametrize(
@@ -306,7 +308,7 @@ def test_a_contract_that_is_gone_is_in_the_state_before_alone(tmp_path: Path) ->
         assert DIES not in changes["post"]
         assert changes["post"][HEIR] == {"balance": "0x1"}
         assert HEIR not in changes["pre"]
-    # since EIP-6780, only a contract created in the same transaction is deleted; others transfer their ether
+    # since EIP-6780, SELFDESTRUCT deletes only contracts of the same transaction, and otherwise only transfers ether
     with open_interface(tmp_path / "cancun", genesis(CANCUN)) as node:
         changes = trace(node, code, "prestateTracer", value=1, diffMode=True)
         assert set(changes["post"]) == {SENDER, HEIR}
@@ -315,8 +317,8 @@ def test_a_contract_that_is_gone_is_in_the_state_before_alone(tmp_path: Path) ->
 
 
 def test_accounts_that_never_existed_have_not_changed(node: Interface) -> None:
-    """An account that a failed creation, a balance lookup or a call names, but that never existed, is not listed as
-    changed.
+    """An account that never existed is not listed as changed, even if a failed creation, a balance lookup or a call
+    names it.
     """
     looks = f"73{NOBODY[2:]}3150" + call("0x" + "00" * 19 + "02")
     changes = trace(node, looks + create("60006000fd") + create("00", 9) + STOP, "prestateTracer", diffMode=True)

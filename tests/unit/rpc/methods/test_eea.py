@@ -1,4 +1,4 @@
-"""eea_* and priv_*: sending, receipts, nonces and groups, with every error of privacy.md 3 and 11."""
+"""Tests eea_* and priv_*: sending, receipts, nonces and groups, with every error of privacy.md 3 and 11."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_the_private_transaction_is_shown_to_participants(private: PrivateInterf
 
 
 def test_a_private_transaction_of_type_2_is_executed(private: PrivateInterface) -> None:
-    """The transaction is encoded as web3j signs it: 0x02 and a list of fourteen items."""
+    """The transaction has the encoding of web3j: 0x02 and a list of fourteen items."""
     raw = private.signed(max_priority_fee=7)
     assert raw.startswith("0x02f9")
     marker = private.ask("eea_sendRawTransaction", raw)

@@ -1,4 +1,4 @@
-"""Accounts that the node signs for, and errors without such accounts."""
+"""Tests accounts for which the node signs, and the errors without such accounts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TO = "0x" + "d0" * 20
 
 @pytest.fixture
 def signer(tmp_path: Path) -> Iterator[Interface]:
-    """A node of the development network that signs for its accounts."""
+    """Open a node of the development network that signs for its accounts."""
     keyring = Keyring(account.private_key for account in DEV_ACCOUNTS)
     with open_interface(tmp_path, accounts=keyring) as opened:
         yield opened

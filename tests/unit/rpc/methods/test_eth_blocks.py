@@ -1,4 +1,4 @@
-"""Blocks, uncles, transactions in blocks, receipts."""
+"""Tests blocks, uncles, transactions in blocks, receipts."""
 
 from __future__ import annotations
 

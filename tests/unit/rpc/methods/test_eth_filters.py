@@ -1,4 +1,4 @@
-"""Logs, polling filters and subscriptions through their methods."""
+"""Tests logs, polling filters and subscriptions through their methods."""
 
 from __future__ import annotations
 
@@ -218,7 +218,8 @@ def test_a_subscription_ends_with_its_own_connection_only(dev: Interface) -> Non
 
 def test_logs_that_could_not_be_searched_for_are_there_the_next_time(dev: Interface, contract: str) -> None:
     found = dev.ask("eth_newFilter", {})
-    for nonce in range(1, 21):  # 20 blocks, so that a lane runs the search; the event loop searches shorter ranges
+    for nonce in range(1, 21):
+        # make 20 blocks, because a worker thread searches such a range and the event loop searches only shorter ranges
         dev.run(dev.node.mine(log(dev, contract, nonce)))
     lanes = InlineLanes()
     lanes.read = ThreadLane("read", 1, 0)  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Chain id, prices, sync status."""
+"""Tests chain id, prices, sync status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Balances, code, storage and proofs at every kind of block parameter."""
+"""Tests balances, code, storage and proofs at every kind of block parameter."""
 
 from __future__ import annotations
 

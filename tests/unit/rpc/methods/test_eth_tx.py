@@ -1,4 +1,4 @@
-"""Sending transactions, executing calls, estimating gas."""
+"""Tests sent transactions, calls and gas estimates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Current and scheduled forks."""
+"""Tests current and scheduled forks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""miner_* and block production methods of eth_*."""
+"""Tests miner_* and block production methods of eth_*."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Methods of block explorers: operations and calls of a transaction, details of blocks, transactions of an address."""
+"""Tests methods of block explorers: operations and calls of a transaction, details of blocks, transactions of an
+address.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,12 @@ SENDER = "0x" + DEV_KEYS[0].address.hex()
 PAID = "0x" + "aa" * 20
 UNKNOWN = "0x" + "ab" * 32
 PAYING = bytes.fromhex("600060006000600060017" + "3" + "aa" * 20 + "5af150" + "6000600060006000f050" + "00")
-"""Sends 1 wei to `PAID`, then creates an empty contract."""
+"""Code that sends 1 wei to `PAID`, then creates an empty contract."""
 REVERTING = bytes.fromhex("60aa60005260206000fd")
 
 
 def run(dev: Interface, runtime: bytes, value: int = 0, nonce: int = 0) -> tuple[str, str, str]:
-    """Return (contract, hash of its creation, hash of a call)."""
+    """Return a contract, the hash of its creation and the hash of a call."""
     created = legacy_transaction(DEV_KEYS[0], nonce, to=None, gas=200_000, data=deploying(runtime))
     _, (creation,) = dev.run(dev.node.mine(created))
     contract = dev.ask("eth_getTransactionReceipt", "0x" + creation.hex())["contractAddress"]

@@ -1,4 +1,4 @@
-"""perm_*: every row of operations.md 10.3, under both names."""
+"""Tests perm_*: every row of operations.md 10.3, under both names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OUT_OF_SYNC = (
 
 
 def worded(message: str, spelling: str) -> str:
-    """Return a message in the wording that belongs to the method name (json-rpc.md 7.1)."""
+    """Return a message in the wording that the method name selects (json-rpc.md 7.1)."""
     return message.replace("whitelist", spelling.lower())
 
 
@@ -89,7 +89,7 @@ def test_a_parameter_that_is_no_array_of_texts(node: Interface, params: list[obj
 
 
 class Gate(InlineLane):
-    """A lane whose jobs wait for the test."""
+    """A lane (job queue) whose jobs wait for the test."""
 
     def __init__(self) -> None:
         super().__init__("read")

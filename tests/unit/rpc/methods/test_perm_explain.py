@@ -1,4 +1,4 @@
-"""perm_explain and txpool_explain."""
+"""Tests perm_explain and txpool_explain."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_a_call_to_a_rules_contract_gets_a_dry_run(ruled: Interface) -> None:
 
 
 def test_calls_to_rules_contracts_get_a_dry_run_together(ruled: Interface) -> None:
-    """The calls of one request are simulated together. If several calls concern the same account, the last call
+    """A dry run simulates the calls of one request together. If several calls concern the same account, the last call
     counts.
     """
     sent(ruled, legacy_transaction(LISTED, 0))

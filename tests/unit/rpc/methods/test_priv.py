@@ -1,4 +1,4 @@
-"""priv_*: private states, logs, filters, subscriptions, traces and tenants."""
+"""Tests priv_*: private states, logs, filters, subscriptions, traces and tenants."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ def deploying(runtime: str, first: str = "") -> bytes:
 
 
 LOGGER = deploying("602a600052" + "600035" + "60206000a1" + "00")
-"""Logs 42 with the first word of the input as topic."""
+"""Code that logs 42 with the first word of the input as topic."""
 HOLDER = deploying("600035" + "80601257" + "60005460005260206000f3" + "5b60005500", first="6007600055")
-"""Stores 7 initially; stores the first word of the input if it is not 0, else returns the stored word."""
+"""Contract that stores 7 at first. It stores the first word of the input if that is not 0, else it returns the stored
+word.
+"""
 FORWARDER = deploying("602035600052" + "60206000602060006000600035" + "5af150" + "60206000f3")
-"""Calls the address in the first word with the second word, and returns the result."""
+"""Code that calls the address in the first word with the second word, and returns the result."""
 
 
 @pytest.fixture
@@ -131,7 +133,7 @@ def test_filters(private: PrivateInterface) -> None:
 
 
 def test_an_id_of_a_private_filter_answers_on_the_public_methods(private: PrivateInterface) -> None:
-    """As in Besu, `eth_getFilterChanges` accepts an id of `priv_newFilter`. web3j polls private filters by this
+    """As in Besu, `eth_getFilterChanges` accepts an id of `priv_newFilter`. web3j polls private filters with this
     method.
     """
     private.send(LOGGER)

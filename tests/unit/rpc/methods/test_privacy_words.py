@@ -1,4 +1,6 @@
-"""The errors of privacy.md 11. A remote enclave returns each over HTTP; the tests check what the client gets."""
+"""Tests the errors of privacy.md 11. A remote enclave returns each error over HTTP, and the tests check the error that
+the client gets.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ WORDS = [
     "MethodUnimplemented",
     "EnclaveKeysCannotDecryptPayload",
 ]
-"""The complete list of the reference."""
+"""The complete list of errors in privacy.md 11."""
 SENDER = "0x" + DEV_KEYS[0].address.hex()
 
 
@@ -128,7 +130,7 @@ def test_whatever_else_goes_wrong_there(asked: Asked, body: bytes) -> None:
 
 @pytest.mark.parametrize("asked", [True], indirect=True)
 def test_unable_to_determine_nonce_for_account_in_group(asked: Asked) -> None:
-    """This error occurs when the enclave fails while it checks whether a tenant has access."""
+    """The enclave fails while the node checks whether a tenant has access. The client gets this error."""
     TENANT.set(text(FROM))
     unable = (-50100, "Unable to determine nonce for account in group.")
     group = text(legacy_id([FROM, FOR]))

@@ -1,4 +1,4 @@
-"""Simulated blocks."""
+"""Tests simulated blocks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_numbers_left_out_are_filled_with_empty_blocks(dev: Interface) -> None:
 
 
 def test_a_simulated_block_is_found_by_its_hash(dev: Interface) -> None:
-    previous = "0x" + "600143034060005260206000f3"  # returns BLOCKHASH(NUMBER - 1)
+    previous = "0x" + "600143034060005260206000f3"  # this contract returns BLOCKHASH(NUMBER - 1)
     ask = {"to": POOR}
     first, second = simulate(dev, {"stateOverrides": {POOR: {"code": previous}}, "calls": [ask]}, {"calls": [ask]})
     assert first["calls"][0]["returnData"] == first["parentHash"]
@@ -95,8 +95,8 @@ def test_rules_are_enforced_when_asked_for(dev: Interface) -> None:
 
 
 def test_the_last_nonce_matters_only_where_nonces_do(dev: Interface) -> None:
-    """If nonces are checked, the maximum nonce is too high for every account, and an account with the maximum
-    nonce cannot send.
+    """If nonces are checked, the maximum nonce is too high for every account, and an account with the maximum nonce
+    cannot send.
     """
     last = {"from": RICH, "to": POOR, "nonce": hex(2**64 - 1), "maxFeePerGas": hex(10**10)}
     there = {RICH: {"balance": hex(10**18), "nonce": hex(2**64 - 1)}}
@@ -111,8 +111,8 @@ def test_the_last_nonce_matters_only_where_nonces_do(dev: Interface) -> None:
 
 
 def test_an_account_with_the_last_nonce_makes_no_contract(dev: Interface) -> None:
-    """A creation fails if the account has the maximum nonce. The failed creation costs as much as any creation.
-    The nonce in the request does not matter.
+    """A creation by an account with the maximum nonce fails and costs as much as any creation. The nonce in the request
+    does not matter.
     """
     there = {RICH: {"balance": hex(10**18), "nonce": hex(2**64 - 1)}}
     creation = {"from": RICH, "input": "0x00"}
@@ -169,7 +169,7 @@ def test_calls_with_blobs_and_authorizations(dev: Interface) -> None:
         strict=True,
     )
     permit = {name: "0x" + value.hex() if isinstance(value, bytes) else hex(value) for name, value in fields}
-    returning = {POOR: {"code": "0x60004960005260206000f3"}}  # returns the hash of the first blob
+    returning = {POOR: {"code": "0x60004960005260206000f3"}}  # this contract returns the hash of the first blob
     blobs = {"from": RICH, "to": POOR, "blobVersionedHashes": ["0x01" + "22" * 31]}
     delegated = {"from": RICH, "to": "0x" + key.address.hex(), "authorizationList": [permit]}
     (block,) = simulate(

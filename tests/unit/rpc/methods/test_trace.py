@@ -1,4 +1,4 @@
-"""Flat traces, filters, and replays with their effects."""
+"""Tests flat traces, filters, and replays with their effects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def word(number: int) -> str:
 
 
 def deploy_and_call(dev: Interface, runtime: bytes, value: int = 0) -> tuple[str, str]:
-    """Deploy a contract and call it; return (contract, hash of the call)."""
+    """Deploy a contract and call it. Returns the contract and the hash of the call."""
     created = legacy_transaction(DEV_KEYS[0], 0, to=None, gas=200_000, data=deploying(runtime))
     _, (hash,) = dev.run(dev.node.mine(created))
     contract = dev.ask("eth_getTransactionReceipt", "0x" + hash.hex())["contractAddress"]
@@ -183,8 +183,8 @@ def test_many_calls_build_on_each_other(dev: Interface) -> None:
 
 
 def test_slots_of_many_calls_cost_what_they_did_before_the_first(dev: Interface) -> None:
-    """Three calls change a slot from 0 to 1, to 2, and back to 0. SSTORE gas depends on the slot's value before
-    the first call.
+    """Three calls change a slot from 0 to 1, to 2, and to 0 again. SSTORE gas depends on the slot's value before the
+    first call.
     """
     contract, _ = deploy_and_call(dev, bytes.fromhex("60003560005500"))
     calls = [

@@ -12,12 +12,12 @@ from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.interface import Interface
 
 INIT_CODE = bytes.fromhex("602a60005260206000f3")
-"""Writes a word to memory and returns it as the code."""
+"""Init code that writes a word to memory and returns it as the code."""
 
 
 @pytest.fixture
 def dev(dev: Interface, tmp_path: Path) -> Interface:
-    """The development chain with a data path."""
+    """Open the development chain with a data path."""
     dev.context = replace(dev.context, data_path=str(tmp_path))
     dev.dispatcher = dev.dispatcher_for(HTTP)
     return dev

@@ -1,7 +1,7 @@
-"""trace_* as Besu 21.10 derives it from its list of instructions (docs/decisions/0030).
+"""Tests trace_* in the form that Besu 21.10 derives from its list of instructions (docs/decisions/0030).
 
-Two chains: ethash with a fixed difficulty at Istanbul, and Cancun with a terminal total difficulty of 0. Expected
-values are computed by hand from the gas tables of the two forks.
+There are two chains: ethash with a fixed difficulty at Istanbul, and Cancun with a terminal total difficulty of 0.
+Expected values are computed by hand from the gas tables of the two forks.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ CONTRACTS = {
     STARVES: call(SPINS, gas=20) + "5000",
     CREATES: create(ONE_BYTE) + "5000",
     OVERDRAWN_CREATE: create(ONE_BYTE, value=10**6) + "50" + RETURN_NOTHING,
-    # jumps to its start until less than 30,000 gas is left
+    # this contract loops until less than 30,000 gas is left
     STARVED_CREATE: "5b5a61753010600057" + push(0) * 3 + "f000",
     ASKS_NOBODY: call(NOBODY) + "50" + RETURN_WORD,
     TWO_CREATE2: create(ONE_BYTE, kind="f5") + "50" + create(ONE_BYTE, kind="f5") + "5000",
@@ -129,7 +129,7 @@ def genesis(config: dict[str, Any]) -> Genesis:
 
 @pytest.fixture(scope="module")
 def istanbul(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interface]:
-    """The Istanbul chain. Its block 1 calls the contracts REVERTS, CREATES and HEIR."""
+    """Open the Istanbul chain, whose block 1 calls the contracts REVERTS, CREATES and HEIR."""
     path = tmp_path_factory.mktemp("istanbul")
     first = genesis(ISTANBUL)
     store = open_store(path, durable=False)
@@ -172,8 +172,8 @@ def machine(node: Interface, to: int) -> dict[str, Any]:
 
 
 def test_a_reverting_callee_shows_the_value_of_its_caller(istanbul: Interface) -> None:
-    """An entry shows its own value only if the callee runs CALLDATALOAD, RETURN or STOP, or halts. Otherwise it shows
-    the value of its caller.
+    """A trace entry shows its own value only if the callee runs CALLDATALOAD, RETURN or STOP, or halts. Otherwise the
+    entry shows the value of its caller.
     """
     _, silent = traced(istanbul, ASKS_REVERTS, value=7)
     _, loading = traced(istanbul, ASKS_LOADS, value=7)
@@ -190,7 +190,7 @@ def test_the_first_end_at_a_depth_speaks_for_all_calls_there(istanbul: Interface
 
 
 def test_gas_used_leaves_out_what_a_nested_return_costs(istanbul: Interface) -> None:
-    """The gas of a nested entry is counted up to its RETURN, so the cost of RETURN's memory appears only in the
+    """The gas of a nested trace entry is counted up to its RETURN. So the memory cost of RETURN appears only in the
     outermost entry.
     """
     root, nested = traced(istanbul, ASKS_LONG)
@@ -202,7 +202,7 @@ def test_gas_used_leaves_out_what_a_nested_return_costs(istanbul: Interface) -> 
 
 
 def test_refunds_do_not_show_in_the_outermost_frame(istanbul: Interface) -> None:
-    """Clearing a slot costs 5,000 gas at Istanbul. The refund is not subtracted."""
+    """Clearing a slot costs 5,000 gas at Istanbul. The trace does not subtract the refund."""
     (root,) = traced(istanbul, CLEARS)
     assert root["action"]["gas"] == hex(GAS - INTRINSIC)
     assert root["result"]["gasUsed"] == hex(2 * PUSH + 5_000)
@@ -214,8 +214,9 @@ def test_precompiled_contracts_are_listed_when_they_are_paid(istanbul: Interface
     assert (root["subtraces"], paid["traceAddress"], paid["action"]["value"]) == (1, [0], "0x1")
     assert paid["result"] == {"gasUsed": hex(15 + 3), "output": ZERO_WORD}
     (direct,) = traced(istanbul, IDENTITY, "aa")
-    assert direct["result"] == {"gasUsed": hex(15 + 3), "output": "0x"}  # the output of a direct call is not shown
-    # one gas too little: Besu adds the price to the gas used and shows no error
+    # a precompiled contract that is called directly shows no output
+    assert direct["result"] == {"gasUsed": hex(15 + 3), "output": "0x"}
+    # the call lacks one unit of gas: Besu adds the price to the gas used and shows no error
     (poor,) = traced(istanbul, IDENTITY, "aa", gas=INTRINSIC + 16 + 17)
     assert (poor["action"]["gas"], poor["result"]["gasUsed"]) == (hex(17 + 18), hex(18))
     assert "error" not in poor
@@ -231,7 +232,7 @@ def test_a_creation_pays_for_its_code(istanbul: Interface) -> None:
         "from": at(CREATES),
     }
     assert "creationMethod" not in made["action"], "calls do not say it"
-    # two pushes and 200 gas per byte; the memory of RETURN is not included
+    # the gas used is two pushes and 200 gas per byte of code, without the memory of RETURN
     assert made["result"] == {"gasUsed": hex(2 * PUSH + 200), "address": made["result"]["address"], "code": "0x00"}
     assert root["result"]["gasUsed"] == hex(5 * PUSH + 6 + CREATE + 2 * PUSH + 3 + 200 + POP)
 
@@ -243,8 +244,8 @@ def test_creations_inside_a_creation_come_from_the_outermost_contract(istanbul: 
 
 
 def test_a_rejected_creation_takes_the_end_of_its_creator(istanbul: Interface) -> None:
-    """A rejected creation runs no code. So the next RETURN closes the entry of the creation, and the entry of the
-    creator stays open.
+    """A rejected creation runs no code. So the next RETURN closes the trace entry of the creation, and the creator's
+    entry stays open.
     """
     root, refused = traced(istanbul, OVERDRAWN_CREATE)
     assert root["result"] == {"gasUsed": "0x0", "output": "0x"}
@@ -254,7 +255,7 @@ def test_a_rejected_creation_takes_the_end_of_its_creator(istanbul: Interface) -
 
 
 def test_an_entry_that_nothing_closes_shows_what_was_spent_before_it(istanbul: Interface) -> None:
-    """An entry that no instruction closes shows the negative of the gas spent before the entry, as a 64-bit number."""
+    """A trace entry that no instruction closes shows the negative of the gas spent before it, as a 64-bit number."""
     _, invalid, first, second = traced(istanbul, TWICE_OVERDRAWN)
     assert (invalid["error"], first["traceAddress"], second["traceAddress"]) == ("Bad instruction", [1], [1, 0])
     spent = 7 * PUSH + CALL + POP + 5 * PUSH + 6 + CREATE
@@ -276,7 +277,7 @@ def test_a_creation_over_a_contract_is_an_illegal_state_change(istanbul: Interfa
 
 def test_code_that_is_not_accepted_ends_two_entries(cancun: Interface) -> None:
     """If created code is rejected, the last instruction before RETURN ends the creation, and RETURN ends the creator's
-    entry.
+    trace entry.
     """
     init = "60ef60005360016000f3"
     root, refused = traced(cancun, None, create(init) + "5000", gas=2 * GAS)
@@ -309,7 +310,8 @@ def test_the_effects_of_a_call_are_read_off_what_follows(istanbul: Interface) ->
         "store": None,
     }
     precompiled = machine(istanbul, ASKS_IDENTITY)["ops"][7]
-    assert precompiled["cost"] == CALL + 3 + 18  # a word of memory, and the price of the contract
+    # the cost includes one word of memory and the price of the precompiled contract
+    assert precompiled["cost"] == CALL + 3 + 18
     assert precompiled["ex"]["mem"] == {"data": ZERO_WORD, "off": 0}
 
 
@@ -321,7 +323,7 @@ def test_the_cost_of_a_paid_call_has_its_stipend(istanbul: Interface) -> None:
 
 
 def test_instructions_that_halt(istanbul: Interface) -> None:
-    """An instruction that ran out of gas has no effects; an invalid instruction is not shown."""
+    """An instruction that ran out of gas has no effects. An invalid instruction does not appear."""
     starved = machine(istanbul, STARVES)["ops"][7]["sub"]["ops"]
     assert [one["pc"] for one in starved] == [0, 1, 3, 0, 1, 3]
     assert (starved[-1]["ex"], starved[-1]["cost"]) == (None, 8)
@@ -330,8 +332,8 @@ def test_instructions_that_halt(istanbul: Interface) -> None:
 
 
 def test_a_callee_that_shows_nothing_hides_what_follows(istanbul: Interface) -> None:
-    """If a callee shows no instruction, later instructions of its caller appear inside the callee, because the depth is
-    that of the last shown instruction.
+    """If a callee shows no instruction, later instructions of its caller appear inside the callee. The trace uses the
+    depth of the last shown instruction.
     """
     operations = machine(istanbul, ASKS_INVALID)["ops"]
     assert len(operations) == 8
@@ -343,7 +345,8 @@ def test_a_callee_that_shows_nothing_hides_what_follows(istanbul: Interface) -> 
 def test_a_rejected_call_shows_its_caller(istanbul: Interface) -> None:
     refused = machine(istanbul, OVERDRAWS)["ops"][7]
     assert refused["sub"] == {"code": "0x" + CONTRACTS[OVERDRAWS], "ops": []}
-    assert refused["cost"] == CALL + VALUE_TRANSFER - STIPEND  # the stipend is returned
+    # the call is rejected, so the caller gets the stipend back
+    assert refused["cost"] == CALL + VALUE_TRANSFER - STIPEND
     assert refused["ex"]["push"] == ["0x0"]
 
 
@@ -377,7 +380,7 @@ def test_rewards_of_both_chains(istanbul: Interface, cancun: Interface) -> None:
 
 
 def test_only_calls_have_a_recipient(istanbul: Interface) -> None:
-    """`toAddress` finds calls and, by their author, rewards. It does not find creations and self-destructs."""
+    """`toAddress` finds calls, and finds rewards by their author. It does not find creations and self-destructs."""
     wanted = {"fromBlock": "0x0", "toBlock": "0x1"}
     everything = istanbul.ask("trace_filter", wanted)
     assert [one["type"] for one in everything] == ["call", "call", "create", "call", "suicide", "reward"]
@@ -390,9 +393,7 @@ def test_only_calls_have_a_recipient(istanbul: Interface) -> None:
 
 
 def test_the_flat_call_tracer_shows_the_tree_as_a_list(istanbul: Interface) -> None:
-    """Texts, gas and failures are as in the call tracer: the outermost call shows the whole gas limit, and callees show
-    revert data.
-    """
+    """Texts, gas and failures match the call tracer: the outermost call shows the whole gas limit."""
 
     def flat(to: int, **config: bool) -> list[dict[str, Any]]:
         asked = {"from": SENDER, "to": at(to), "gas": hex(GAS)}

@@ -1,4 +1,4 @@
-"""txpool_*."""
+"""Tests txpool_*."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SENDER = "0x627306090abaB3A6e1400e9345bC60c78a8BEf57"
 
 @pytest.fixture
 def pool(dev: Interface) -> Interface:
-    """A pool with nonces 0, 1 and 3 of one sender, and a creation of another sender."""
+    """Open a pool with nonces 0, 1 and 3 of one sender, and a creation of another sender."""
     to = bytes.fromhex("11" * 20)
     raws = [legacy_transaction(DEV_KEYS[1], nonce, to=to, value=nonce, gas_price=10**9 + nonce) for nonce in (0, 1, 3)]
     dev.run(dev.node.send(*raws, legacy_transaction(DEV_KEYS[2], 0, to=None, gas=100_000)))

@@ -1,4 +1,4 @@
-"""Declarations of methods."""
+"""Tests declarations of methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods bound to the services and groups of a transport."""
+"""Tests methods bound to the services and groups of a transport."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenRPC document and the documentation pages."""
+"""Tests the OpenRPC document and the documentation pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry: names, aliases, and files imported at first use."""
+"""Tests the registry: names, aliases, and files imported at first use."""
 
 from __future__ import annotations
 

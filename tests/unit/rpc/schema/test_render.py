@@ -1,4 +1,4 @@
-"""Objects rendered in Python."""
+"""Tests objects rendered in Python."""
 
 from __future__ import annotations
 

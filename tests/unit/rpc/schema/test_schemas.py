@@ -17,7 +17,7 @@ _TYPES = {"string": str, "array": list, "object": dict, "integer": int, "number"
 
 
 def faults(schema: Mapping[str, Any], value: Any, at: str = "$") -> list[str]:
-    """Return where a value violates a schema; supports the keywords in use, and reports unknown members."""
+    """Return where a value violates a schema. Supports the keywords in use, and reports unknown keys."""
     if "anyOf" in schema:
         return [] if any(not faults(one, value, at) for one in schema["anyOf"]) else [f"{at}: {value!r} fits nothing"]
     if "enum" in schema:

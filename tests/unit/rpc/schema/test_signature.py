@@ -1,4 +1,4 @@
-"""Signatures of handlers: wire types of parameters and results."""
+"""Tests signatures of handlers: wire types of parameters and results."""
 
 from __future__ import annotations
 

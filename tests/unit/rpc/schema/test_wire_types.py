@@ -1,4 +1,4 @@
-"""Accepted and refused input of the decoders (json-rpc.md 3.1, 3.2)."""
+"""Tests accepted and refused input of the decoders (json-rpc.md 3.1, 3.2)."""
 
 from __future__ import annotations
 

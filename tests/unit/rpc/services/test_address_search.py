@@ -1,4 +1,6 @@
-"""Search for the transactions of an address: own calls, inner calls, its creation, pages in both directions."""
+"""Tests the search for the transactions of an address: own calls, inner calls, its creation, pages in both
+directions.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def test_transactions_of_an_address_are_paged_in_both_directions(dev: Interface)
 
 def test_many_blocks_are_searched_in_parts(dev: Interface) -> None:
     sent = []
-    for nonce in range(70):  # more blocks than one part of a search covers
+    for nonce in range(70):  # make more blocks than one part of a search covers
         _, (hash,) = dev.run(dev.node.mine(legacy_transaction(DEV_KEYS[0], nonce, to=b"\xbb" * 20)))
         sent.append("0x" + hash.hex())
     page = dev.ask("ots_searchTransactionsBefore", "0x" + "bb" * 20, 0, 100)

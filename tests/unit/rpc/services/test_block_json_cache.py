@@ -1,4 +1,4 @@
-"""The cache of rendered blocks."""
+"""Tests the cache of rendered blocks."""
 
 from __future__ import annotations
 

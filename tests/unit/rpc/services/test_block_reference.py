@@ -1,4 +1,4 @@
-"""Resolution of block parameters."""
+"""Tests the resolution of block parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which calls run on the event loop."""
+"""Tests which calls run on the event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Call objects and overrides (json-rpc.md 3.4, 7.1)."""
+"""Tests call objects and overrides (json-rpc.md 3.4, 7.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where calls run, and how outcomes become answers."""
+"""Tests where calls run, and how outcomes become answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONTRACT = b"\xcc" * 20
 
 
 class CountingLane:
-    """A lane that counts its jobs."""
+    """A lane (job queue) that counts its jobs."""
 
     name = "read"
     waiting = 0

@@ -1,4 +1,4 @@
-"""Quotas of objects and bytes."""
+"""Tests limits on the number and bytes of objects per client and in total."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def test_one_client_takes_its_share_and_all_take_all() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 40), st.booleans()), max_size=60))
 def test_what_is_dropped_was_never_there(steps: list[tuple[str, int, bool]]) -> None:
-    quotas, kept = ClientQuotas(10, 4, 200, 100), list[tuple[str, int]]()
+    quotas, objects = ClientQuotas(10, 4, 200, 100), list[tuple[str, int]]()
     for client, size, wants in steps:
         if wants and quotas.fits_total(size) and quotas.fits_client(client, size):
             quotas.keep(client, size)
-            kept.append((client, size))
-        elif kept:
-            quotas.drop(*kept.pop(0))
-        assert len(kept) <= 10
-        assert sum(size for _, size in kept) <= 200
-    for one in kept:
+            objects.append((client, size))
+        elif objects:
+            quotas.drop(*objects.pop(0))
+        assert len(objects) <= 10
+        assert sum(size for _, size in objects) <= 200
+    for one in objects:
         quotas.drop(*one)
     assert len(quotas) == 0
     assert quotas.fits_total(200)

@@ -1,4 +1,4 @@
-"""Polling filters and their expiry."""
+"""Tests polling filters and their expiry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs of a block in batches, and splitting of JSON lists."""
+"""Tests logs of a block in batches, and splitting of JSON lists."""
 
 from __future__ import annotations
 

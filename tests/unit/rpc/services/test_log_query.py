@@ -1,4 +1,4 @@
-"""Filter objects (json-rpc.md 3.5)."""
+"""Tests filter objects (json-rpc.md 3.5)."""
 
 from __future__ import annotations
 

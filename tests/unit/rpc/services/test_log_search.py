@@ -1,4 +1,4 @@
-"""Grouping of blocks in log searches."""
+"""Tests the grouping of blocks in log searches."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def test_blocks_that_left_come_first_and_are_marked(sample: Interface) -> None:
 
 
 def test_a_block_that_is_not_canonical_any_more_is_read_by_its_hash(sample: Interface) -> None:
-    stranger = ChainChange(change(sample, 0x17).hash, 0x16, False)
-    assert logs(sample, stranger) == [(0x17, False)]
+    foreign_change = ChainChange(change(sample, 0x17).hash, 0x16, False)
+    assert logs(sample, foreign_change) == [(0x17, False)]
 
 
 def test_a_few_blocks_are_searched_at_once_and_many_in_the_lane(sample: Interface) -> None:

@@ -1,4 +1,4 @@
-"""The pool as one array: at once, in pieces, and during changes."""
+"""Tests the pool as one array: at once, in pieces, and during changes."""
 
 from __future__ import annotations
 

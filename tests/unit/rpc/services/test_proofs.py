@@ -1,4 +1,4 @@
-"""Proofs of many slots, in batches."""
+"""Tests proofs of many slots, in batches."""
 
 from __future__ import annotations
 

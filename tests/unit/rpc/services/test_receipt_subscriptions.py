@@ -1,4 +1,4 @@
-"""Subscriptions to the receipts of named transactions."""
+"""Tests subscriptions to the receipts of named transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting until transactions are mined."""
+"""Tests requests that wait until transactions are mined."""
 
 from __future__ import annotations
 

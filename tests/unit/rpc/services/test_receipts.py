@@ -1,4 +1,4 @@
-"""Receipts of transactions just sent (EIP-7966)."""
+"""Tests receipts of transactions just sent (EIP-7966)."""
 
 from __future__ import annotations
 

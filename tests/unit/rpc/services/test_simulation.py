@@ -1,4 +1,4 @@
-"""The order of simulated blocks, and decoded requests."""
+"""Tests the order of simulated blocks, and decoded requests."""
 
 from __future__ import annotations
 

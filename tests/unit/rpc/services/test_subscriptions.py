@@ -1,4 +1,4 @@
-"""Notifications of subscribers, including reorganisations."""
+"""Tests notifications of subscribers, including reorganisations."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Counting(Listener):
 
 
 def tell(dev: Interface, story: Callable[[Subscriptions, Listener], Coroutine[Any, Any, None]]) -> None:
-    """Run a scenario while the service runs."""
+    """Run a scenario while the subscription service runs."""
 
     async def main() -> None:
         subscriptions = dev.context.subscriptions
@@ -267,8 +267,8 @@ def test_many_subscribers_are_notified_in_batches(dev: Interface) -> None:
         for one in listeners:
             subscriptions.subscribe(one, "newHeads", None)
         await dev.node.seal()
-        while len(told := [one for one in listeners if one.received]) < len(listeners):
-            turns.add(len(told))
+        while len(notified := [one for one in listeners if one.received]) < len(listeners):
+            turns.add(len(notified))
             await asyncio.sleep(0)
         assert len(turns) >= 2, "others came in between"
         assert all(len(one.received) == 1 for one in listeners)
@@ -302,7 +302,7 @@ def test_notifications_wait_while_the_node_works_on_its_own_block(dev: Interface
         for one in counting:
             subscriptions.subscribe(one, "newHeads", None)
         priority = dev.context.lanes.block_priority
-        priority._longest_s = 60.0  # so that a slow machine does not end it
+        priority._longest_s = 60.0  # set a long limit, so that the block keeps its priority on a slow machine too
         await dev.node.seal()
         priority.begin()
         await settle()
@@ -316,7 +316,7 @@ def test_notifications_wait_while_the_node_works_on_its_own_block(dev: Interface
 
 
 def test_a_wide_filter_is_read_with_the_parameters_and_not_again_on_the_loop(dev: Interface) -> None:
-    """Long parameters are decoded in a thread, because 100,000 addresses took a tenth of a second on the event loop."""
+    """A thread decodes long parameters, because 100,000 addresses took a tenth of a second on the event loop."""
     assert get_type_hints(eth_filters.subscribe, include_extras=True)["options"] is OptionsParam
     assert get_type_hints(priv.subscribe, include_extras=True)["options"] is OptionsParam
 
@@ -365,15 +365,15 @@ def test_connections_that_go_leave_nothing_of_their_subscriptions(dev: Interface
             for kind in ("newHeads", "logs", "newPendingTransactions", "newHeads"):
                 last = subscriptions.subscribe(one, kind, None)
             subscriptions.unsubscribe(one, last)
-        kept = subscriptions.subscribe(listener, "logs", None)
+        subscription = subscriptions.subscribe(listener, "logs", None)
         assert (len(subscriptions), subscriptions.callers()) == (61, {*crowd, listener})
         for one in crowd:
             subscriptions.drop(one)
             subscriptions.drop(one)
         assert (len(subscriptions), subscriptions.callers()) == (1, {listener})
-        subscriptions.unsubscribe(listener, kept)
+        subscriptions.unsubscribe(listener, subscription)
         assert (len(subscriptions), subscriptions.callers()) == (0, set())
-        assert subscriptions.subscribe(listener, "newHeads", None) > kept
+        assert subscriptions.subscribe(listener, "newHeads", None) > subscription
         await dev.node.seal()
         await settle()
         assert len(listener.received) == 1
@@ -388,10 +388,10 @@ def test_receipts_that_many_have_named_are_not_held_all_at_once(dev: Interface) 
     async def story(subscriptions: Subscriptions, _: Listener) -> None:
         sent = legacy_transaction(DEV_KEYS[1], 0, to=None, gas=1_000_000, data=many_logs(logs))
         name, other = "0x" + keccak256(sent).hex(), "0x" + "11" * 32
-        listener, stranger, several = Counting(), Counting(), Listener()
+        listener, unnamed, several = Counting(), Counting(), Listener()
         for number in range(crowd):
             subscriptions.subscribe(listener, "transactionReceipts", {"transactionHashes": [name, f"0x{number:064x}"]})
-        subscriptions.subscribe(stranger, "transactionReceipts", {"transactionHashes": [other]})
+        subscriptions.subscribe(unnamed, "transactionReceipts", {"transactionHashes": [other]})
         subscriptions.subscribe(several, "transactionReceipts", {"transactionHashes": [name, other]})
         tracemalloc.start()
         turns = set[int]()
@@ -406,7 +406,7 @@ def test_receipts_that_many_have_named_are_not_held_all_at_once(dev: Interface) 
         await settle()
         assert peak < 8_000_000, "all of them are forty megabytes"
         assert len(turns) > 20, "long messages leave others a turn sooner"
-        assert stranger.count == 0
+        assert unnamed.count == 0
         ((receipt,),) = several.take()
         assert (receipt["transactionHash"], len(receipt["logs"])) == (name, logs)
 

@@ -1,4 +1,4 @@
-"""The cache of whole-block traces: what it stores, and when a trace is executed again."""
+"""Tests which whole-block traces the cache stores, and when a trace is executed again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trace options, and blocks that can be traced."""
+"""Tests trace options, and blocks that can be traced."""
 
 from __future__ import annotations
 

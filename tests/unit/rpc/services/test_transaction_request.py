@@ -1,4 +1,4 @@
-"""Fields that the node fills in."""
+"""Tests transaction fields that the node fills in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Key stores, and handshakes with and without client certificates."""
+"""Tests key stores, and handshakes with and without client certificates."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ def test_clients_are_asked_for_certificates(tmp_path: Path) -> None:
     trust = tmp_path / "clients.pem"
     trust.write_bytes(client_certificate.public_bytes(PEM))
     context = server_context(TlsSettings(OPTION, pem_file(tmp_path / "node.pem", key, certificate), None, True, trust))
-    known, stranger, nobody = trusting(certificate), trusting(certificate), trusting(certificate)
+    known, uncertified, nobody = trusting(certificate), trusting(certificate), trusting(certificate)
     known.load_cert_chain(pem_file(tmp_path / "client.pem", client_key, client_certificate))
-    stranger.load_cert_chain(pem_file(tmp_path / "stranger.pem", *identity("client")))
+    uncertified.load_cert_chain(pem_file(tmp_path / "stranger.pem", *identity("client")))
     handshake(context, known)
-    for other in (stranger, nobody):
+    for other in (uncertified, nobody):
         with pytest.raises(ssl.SSLError):
             handshake(context, other)
 

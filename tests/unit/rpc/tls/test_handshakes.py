@@ -1,4 +1,4 @@
-"""TLS handshakes: completed, unfinished, and too many."""
+"""Tests completed and unfinished TLS handshakes, and the limit on handshakes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Run = Callable[[Awaitable[None]], None]
 
 
 class Echo(asyncio.Protocol):
-    """Answers in capitals."""
+    """A protocol that answers its input in capital letters."""
 
     made = 0
 
@@ -73,7 +73,7 @@ class Service:
         return answer
 
     async def settle(self, count: int) -> None:
-        while len(self.handshakes) != count:  # noqa: ASYNC110  # what is tested has no event for it
+        while len(self.handshakes) != count:  # noqa: ASYNC110  # the tested code gives no event
             await asyncio.sleep(0.001)
 
 
@@ -291,7 +291,7 @@ def test_a_handshake_that_fails_leaves_nothing_to_be_collected(tmp_path: Path) -
 
 
 def test_a_queued_handshake_is_not_dropped_for_a_later_one(tmp_path: Path) -> None:
-    """Queued handshakes wait for the node, so they do not count as pending. More clients than the limit can therefore
+    """Queued handshakes do not count as pending, because they wait for the node. So more clients than the limit can
     connect.
     """
     crowd = 90

@@ -1,4 +1,4 @@
-"""Connection slots."""
+"""Tests connection slots."""
 
 from __future__ import annotations
 

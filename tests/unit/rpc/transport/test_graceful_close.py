@@ -1,4 +1,4 @@
-"""Clients that continue to send after their last answer."""
+"""Tests clients that continue to send after their last answer."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_others_come_first() -> None:
 
 
 def test_few_of_many_closing_connections_are_read_in_each_step() -> None:
-    """Resuming a read costs nothing at first but causes work later. So the cost of a read is charged in advance,
-    which limits the reads per step.
+    """Resuming a read costs nothing at first but causes work later. So the scheduler charges the cost of a read in
+    advance, which limits the reads per step.
     """
 
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""Host allow-list and origins."""
+"""Tests the host allow-list and origins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of what a listener does for all its connections."""
+"""Tests the work of a listener for all its connections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONNECTIONS = 1000
 
 
 class SlotHolder:
-    """A client that sends nothing."""
+    """A connection of a client that sends nothing."""
 
     def __init__(self, ticked: list[SlotHolder]) -> None:
         self._ticked = ticked
@@ -34,14 +34,14 @@ class SlotHolder:
 
 
 class Service(Listener[SlotHolder]):
-    """A port without clients."""
+    """A listening service without clients."""
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Closing, Callable[[], asyncio.BaseProtocol]]:
         raise AssertionError("nobody comes")
 
 
 def crowded() -> tuple[Service, list[SlotHolder], list[SlotHolder]]:
-    """Return a service, its connections, and a list to which each connection adds itself when it ticks."""
+    """Return a service, its connections, and a list to which each connection adds itself at its tick."""
     service, ticked = Service("service", "127.0.0.1", 0, CONNECTIONS), list[SlotHolder]()
     guests = [SlotHolder(ticked) for _ in range(CONNECTIONS)]
     for guest in guests:
@@ -83,7 +83,7 @@ def test_time_does_not_pass_for_who_has_left_meanwhile(monkeypatch: pytest.Monke
     async def main() -> None:
         service, guests, ticked = crowded()
         async with serving(service):
-            while not ticked:  # noqa: ASYNC110  # the scheduler of the loop are what is tested
+            while not ticked:  # noqa: ASYNC110  # the test needs single steps of the loop
                 await asyncio.sleep(0)
             service.places.leave(guests[-1])
             while ticked.count(guests[0]) < 2:  # noqa: ASYNC110

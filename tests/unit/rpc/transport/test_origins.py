@@ -1,4 +1,4 @@
-"""Allowed origins."""
+"""Tests allowed origins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Immediate and later answers."""
+"""Tests immediate and later answers."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ def test_parts_are_joined_in_order() -> None:
 
 
 def test_a_reply_is_handed_over_once() -> None:
-    told: list[object] = []
-    pending = Pending(lambda: told.append("given up"))
-    pending.deliver, pending.forget = told.append, lambda over: told.append("over")
+    replies: list[object] = []
+    pending = Pending(lambda: replies.append("given up"))
+    pending.deliver, pending.forget = replies.append, lambda over: replies.append("over")
     pending.resolve(b"1")
     pending.resolve(b"2")
-    assert told == ["over", b"1"]
+    assert replies == ["over", b"1"]
 
 
 def test_what_was_given_up_is_not_handed_over() -> None:
-    told: list[object] = []
-    pending = Pending(lambda: told.append("given up"))
-    pending.deliver = told.append
+    replies: list[object] = []
+    pending = Pending(lambda: replies.append("given up"))
+    pending.deliver = replies.append
     pending.abandon()
     pending.resolve(b"1")
-    assert told == ["given up"]
+    assert replies == ["given up"]
 
 
 def test_an_error_has_data_only_where_there_is_some() -> None:

@@ -1,4 +1,4 @@
-"""Slow clients."""
+"""Tests clients that read slowly."""
 
 from __future__ import annotations
 

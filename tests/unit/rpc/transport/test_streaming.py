@@ -1,4 +1,4 @@
-"""Streamed answers: pieces, backpressure, and all kinds of ends."""
+"""Tests streamed answers: pieces, backpressure, and all kinds of ends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LANE = InlineLane("trace")
 
 
 class Pieces:
-    """A source with given pieces; an exception among them is raised at its position."""
+    """A source with given pieces. An exception among the pieces is raised at its position."""
 
     def __init__(self, *pieces: bytes | Exception) -> None:
         self._pieces = list(pieces)
@@ -191,8 +191,8 @@ def test_a_long_trace_fits_into_a_batch(dev: Interface) -> None:
 
 
 def test_members_of_a_batch_are_put_together_one_at_a_time_and_within_its_limit() -> None:
-    """Members are rendered one at a time. Sixteen members at once, each up to the size limit of an answer, would
-    take a gigabyte.
+    """The node renders the responses of a batch one at a time. Sixteen responses at once, each up to the size limit,
+    would take a gigabyte.
     """
     begun: list[int] = []
 

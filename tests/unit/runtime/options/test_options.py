@@ -1,4 +1,4 @@
-"""A small configuration, read from every source."""
+"""Reads a small configuration from every source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Call trees for a terminal: names, reasons, console output and source lines."""
+"""Tests call trees for a terminal: names, reasons, console output and source lines."""
 
 from __future__ import annotations
 

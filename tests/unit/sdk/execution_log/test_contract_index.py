@@ -1,4 +1,4 @@
-"""Artifacts of Hardhat, Foundry and solc: found by code, creation code and error; bad files are named."""
+"""Artifacts of Hardhat, Foundry and solc are found by code, creation code and error. The index names bad files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Byzantine members follow their strategy, with only their own key."""
+"""Byzantine nodes follow their strategy, with only their own key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ophion.testing.simulation.network import SimulatedNetwork
 def received(
     kinds: tuple[Misconduct, ...], seconds: float = 12.0, crash: int | None = None
 ) -> list[tuple[int, BftMessage]]:
-    """Return the messages of member 0, with their receivers."""
+    """Return the messages of node 0, with their receivers."""
     found: list[tuple[int, BftMessage]] = []
     for rules in (Ibft2(), Qbft()):
         world = SimulatedNetwork(NetworkSettings(rules, 4), 3, {0: kinds})

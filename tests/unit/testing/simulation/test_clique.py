@@ -1,4 +1,4 @@
-"""The simulated Clique network; tests/simulation/test_clique_scenarios.py has scenarios with whole networks."""
+"""Tests the simulated Clique network. tests/simulation/test_clique_scenarios.py has scenarios with whole networks."""
 
 from __future__ import annotations
 

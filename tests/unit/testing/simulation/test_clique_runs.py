@@ -1,4 +1,4 @@
-"""Seeds of Clique networks."""
+"""Tests seeds of Clique networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver runs machines as a node does."""
+"""The driver runs machines in the same way as a node."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ both = pytest.mark.parametrize("rules", [Ibft2(), Qbft()], ids=["ibft2", "qbft"]
 
 @both
 def test_votes_are_stored_before_the_member_dies_of_the_next_effect(rules: Rules) -> None:
-    """A member dies after any number of effects.
+    """A node dies after any number of effects.
 
-    The checker verifies that stored votes cover all messages it had sent.
+    The checker verifies that stored votes cover all messages that the node had sent.
     """
     for effects in range(5):
         world = SimulatedNetwork(NetworkSettings(rules, 4), effects)

@@ -1,4 +1,4 @@
-"""The faults of a seed."""
+"""Tests the faults of a seed."""
 
 from __future__ import annotations
 

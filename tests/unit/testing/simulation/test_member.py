@@ -1,4 +1,4 @@
-"""Blocks on a simulated chain."""
+"""Tests blocks on a simulated chain."""
 
 from __future__ import annotations
 

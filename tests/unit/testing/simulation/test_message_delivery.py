@@ -1,4 +1,4 @@
-"""Delivery of messages: receivers and times."""
+"""Tests receivers and times of delivered messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ophion.testing.simulation.network import SimulatedNetwork
 
 
 class Office:
-    """Four members that are down; arriving messages are only recorded."""
+    """Four nodes that are down. The test only records arriving messages."""
 
     def __init__(self) -> None:
         self.world = SimulatedNetwork(NetworkSettings(Qbft(), 4), 1)
@@ -22,7 +22,7 @@ class Office:
         self.vote: Prepare = FakeMessageFactory(self.members[0].address, Qbft()).prepare(1, 0, bytes(32))
 
     def send(self) -> list[int]:
-        """Send a message of the first member; return its receivers."""
+        """Send a message of the first node and return its receivers."""
         self.arrived.clear()
         self.mail.send(self.members[0], self.vote, self.members)
         self.world.run(self.world.now + 10.0)

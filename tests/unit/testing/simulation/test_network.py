@@ -1,4 +1,4 @@
-"""The simulated network runs machines as a node does; tests/simulation has scenarios with whole networks."""
+"""The simulated network runs machines in the same way as a node. tests/simulation has scenarios with whole networks."""
 
 from __future__ import annotations
 

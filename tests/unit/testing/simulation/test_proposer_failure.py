@@ -1,4 +1,4 @@
-"""Time without blocks after a proposer crashes; tests/simulation has the figures."""
+"""Tests the time without blocks after a proposer crashes. tests/simulation has the figures."""
 
 from __future__ import annotations
 

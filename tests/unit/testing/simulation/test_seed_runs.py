@@ -1,4 +1,4 @@
-"""Seeds and their results; tests/simulation has the sets of seeds."""
+"""Tests seeds and their results. tests/simulation has the sets of seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members that are behind get blocks from others."""
+"""Nodes that are behind get blocks from others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ophion.testing.simulation.network import SimulatedNetwork
 
 
 def behind() -> SimulatedNetwork:
-    """Return a network in which three members are five blocks ahead of the fourth, which is cut off."""
+    """Return a network in which three nodes are five blocks ahead of the fourth node, which is disconnected."""
     world = SimulatedNetwork(NetworkSettings(Qbft(), 4), 1)
     world.start()
     world.divide((0, 0, 0, 1))

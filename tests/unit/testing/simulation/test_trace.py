@@ -1,4 +1,4 @@
-"""The text of traces."""
+"""Tests the text of traces."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
     parts of an answer, or a stream -> pieces -> gzip, in a lane of its own -> Pump -> chunks
 
-A piece is compressed when the socket has sent the previous one. So memory holds the answer and one small piece. The
+A piece is compressed when the socket has sent the previous piece. So memory holds the answer and one small piece. The
 event loop never compresses. A client waits at most for one piece of another client's answer.
 """
 
@@ -66,18 +66,18 @@ class Made:
 
 
 class Source(Protocol):
-    """Input of the compression."""
+    """Source of the pieces to compress."""
 
     async def next(self) -> bytes | None: ...
     def close(self) -> None: ...
 
 
 class Compressed:
-    """The pieces of a source, compressed with gzip."""
+    """Compresses the pieces of an answer with gzip."""
 
     first = b""
     weight = 0
-    """The source counts its own memory (`Whole`)."""
+    """Always 0, because the source counts its own memory (`Whole`)."""
 
     def __init__(self, source: Source, lane: Lane) -> None:
         self._source = source
@@ -86,7 +86,7 @@ class Compressed:
         self._has_ended = False
 
     async def next(self) -> bytes | None:
-        """Return the next non-empty piece; None after the last."""
+        """Return the next non-empty compressed piece; None after the last piece."""
         while not self._has_ended:
             piece = await self._source.next()
             self._has_ended = piece is None

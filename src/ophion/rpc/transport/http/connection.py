@@ -52,14 +52,14 @@ _HALF_CLOSED_TIMEOUT_S: Final = 2.0
 _UNREAD_IDLENESS_S: Final = 1.0
 """Minimum idleness of a client that does not read its answers, so that it is evicted before active clients."""
 _LIGHT_BYTES: Final = WORTH_NOTING // WEIGHT_OF_A_BYTE
-"""If a connection has one open request below this size, it is not reported to the memory budget."""
+"""A connection with a single open request below this size is not reported to the memory budget."""
 _MAX_LONE_HEAD_BYTES: Final = 4 * 1024
 _UNSENT_BYTES: Final = 8 * 1024
-"""From this number of bytes in the send buffer on, the client counts as not reading."""
+"""Bytes in the send buffer from which the client counts as not reading."""
 
 
 class HttpConnection(asyncio.Protocol):
-    """One client connection. Tests use it without sockets, with a transport of their own."""
+    """One HTTP client connection."""
 
     def __init__(self, policy: HttpPolicy, forwarder: RequestForwarder | None = None) -> None:
         self._policy = policy
@@ -78,7 +78,7 @@ class HttpConnection(asyncio.Protocol):
         self._rest = b""
         """Bytes that have arrived and wait to be parsed."""
         self._lone_head = b""
-        """A head that arrived without its body: known (AWAITING_BODY), or to be stored when the body is there."""
+        """A request head whose body has not arrived: a known head (AWAITING_BODY), or a head to store later."""
         self._is_scheduled = False
         self._share = Share()
         self._graceful_close: GracefulClose | None = None
@@ -110,7 +110,8 @@ class HttpConnection(asyncio.Protocol):
         self.activity.was_active = True
         begun = perf_counter()
         if self.state is READY and (begun < self.scheduler.ends_at or self.scheduler.has_time()):
-            # comparing with the last head is faster than searching for the end of the head
+            # compare with the last HTTP request head first, because a comparison is faster than a search for the end of
+            # the head
             heads = self.heads
             is_same = len(data) == heads.size and data.startswith(heads.head)
             end = heads.end if is_same else heads.whole(data)
@@ -122,7 +123,7 @@ class HttpConnection(asyncio.Protocol):
                     self._answer_plain(reply, len(data) - end, begun)
                 return
             if self._forwarder is None and heads.is_head(data):
-                # many clients send head and body in two pieces
+                # accept an HTTP request head without its body, because many clients send head and body separately
                 self._lone_head, self.state = data, AWAITING_BODY
                 self.activity.quiet_s = 0.0
                 return
@@ -145,19 +146,21 @@ class HttpConnection(asyncio.Protocol):
             self.work()
 
     def eof_received(self) -> bool:
-        """Handle a client that has closed its sending side. It still gets answers that are ready soon.
+        """Handle a client that has closed its sending side. The client still gets answers that are ready soon.
 
         A disconnect looks the same, so the client's requests are cancelled after a short time.
         """
         if self._rest:
-            self.work()  # some transports report the end of input even while reading is paused
+            # handle the unread requests now, because some transports report the end of input while reading is paused
+            self.work()
         self._end()
         if self.answers:
             asyncio.get_running_loop().call_later(_HALF_CLOSED_TIMEOUT_S, self._abort_half_closed)
         return bool(self.answers)
 
     def _abort_half_closed(self) -> None:
-        if self.answers and not self.answers.is_streaming:  # if the client is gone, the next write of a stream fails
+        if self.answers and not self.answers.is_streaming:
+            # do not abort a stream, because its next write fails if the client is gone
             self.transport.abort()
 
     def pause_writing(self) -> None:
@@ -184,7 +187,7 @@ class HttpConnection(asyncio.Protocol):
             self.transport.abort()
             return
         if (self.answers or self._rest) and not self.is_paused:
-            return  # the client waits for this node, so it is not idle
+            return  # the client waits for a response, so the connection is not idle
         activity, limits = self.activity, self._policy.limits
         is_busy = self._in_message or self.is_paused or self.is_ending
         if not is_busy and activity.tick_idle():
@@ -217,7 +220,7 @@ class HttpConnection(asyncio.Protocol):
         """Close this idle connection in favour of a new connection."""
         self._end()
         if self.transport.get_write_buffer_size():
-            self.transport.abort()  # otherwise a client that does not read would keep the connection open
+            self.transport.abort()  # abort the connection, because a slow reader would keep it open
         else:
             self.transport.close()
 
@@ -290,7 +293,7 @@ class HttpConnection(asyncio.Protocol):
     def _let_go(self) -> None:
         self._policy.shared.budget.settle(self)
         self._rest = self._lone_head = b""
-        self._forwarder = None  # breaks a reference cycle
+        self._forwarder = None  # this assignment breaks a reference cycle with the forwarder
         self.answers.abandon()
         if self._reader is not None:
             self._reader.close()
@@ -342,10 +345,10 @@ class HttpConnection(asyncio.Protocol):
             request.address = address_of(self.transport)
             return policy.application.respond(request)
         if policy.guard is not None:
-            # each request has its own session, because a proxy may send requests of many clients over one connection
+            # set the session for each request, because a proxy may send requests of many clients over one connection
             self.use_session(cast(Session, reader.session))
             if len(request.body) < reader.body_bytes:
-                return policy.guard.refusal  # the reader has dropped the body
+                return policy.guard.refusal  # refuse the request, because the reader has dropped its body
         session = self.session
         if session is None:
             return policy.application.respond(request)
@@ -376,14 +379,15 @@ class HttpConnection(asyncio.Protocol):
         self.answers.add(reply, size=size, takes_gzip=accepts_gzip)
         if isinstance(reply, Pending) and size < _LIGHT_BYTES and not reply.weight:
             if self.state is READY:
-                self.state = OPEN  # nothing can be sent before the request is answered
+                self.state = OPEN  # the answer of a small pending request comes later, so nothing can be sent now
         else:
             self._flush()
-            if begun and type(reply) is Response:  # count its time: an immediate response can take much work
+            if begun and type(reply) is Response:
+                # charge the time of an immediate response to the client, because it can take long
                 self.scheduler.end(begun, self._share)
 
     def _answer_known(self, data: bytes, position: int) -> int:
-        """Answer a pipelined request if its head is known. Returns the length of the request, or 0 if the head is
+        """Answer a pipelined request if its HTTP head is known. Returns the length of the request, or 0 if the head is
         unknown.
         """
         heads = self.heads
@@ -451,8 +455,8 @@ class HttpConnection(asyncio.Protocol):
     def _learn(self, data: bytes, position: int, session: Session | None) -> None:
         """Let the fast path remember the head of the request that begins at `position`.
 
-        `session` is the session before the request. The first request with a token changes the session, and its head is
-        not stored. A gateway stores the head anyway, since its sessions hold no token.
+        `session` is the session before the request. If the request has changed the session, its head is not stored. A
+        gateway stores the head anyway, because its sessions hold no token.
         """
         size = self.heads.learnable_bytes
         if size < 0 or self.is_ending:
@@ -491,7 +495,7 @@ class HttpConnection(asyncio.Protocol):
         answers = self.answers
         is_held_up = self._rest or self.is_ending or self.is_paused or self._is_in_budget
         if self._is_reading and not (is_held_up or answers or self._in_message):
-            self.state = OPEN if self.session is None else READY  # the common case
+            self.state = OPEN if self.session is None else READY  # in the common case, no data and no answers wait
             return
         if self.state is DETACHED:
             return

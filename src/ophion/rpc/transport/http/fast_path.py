@@ -1,4 +1,4 @@
-"""Fast path of HTTP: if the head of a request is the same as before, it is not parsed again.
+"""Fast path of HTTP: if the HTTP head of a request is the same as before, it is not parsed again.
 
 The slow path is `RequestReader`. tests/unit/rpc/transport/http/test_fast_path.py compares both for the same bytes. To
 understand `HttpConnection`, you can skip this module: without it, every request goes to the parser.
@@ -11,7 +11,7 @@ from typing import Final
 END_OF_HEAD: Final = b"\r\n\r\n"
 _MAX_OWN_HEADS: Final = 8
 _MAX_OWN_HEAD_BYTES: Final = 1536
-"""Limits of the heads that one connection stores for itself."""
+"""Limits of the number and the size of HTTP request heads that one connection stores for itself."""
 
 
 class PlainHeads:
@@ -27,10 +27,10 @@ class PlainHeads:
         self._max_head_bytes = max_head_bytes
         self.sizes: dict[bytes, int] = {}
         self.with_gzip: set[bytes] = set()
-        """Heads that accept compressed answers."""
+        """HTTP request heads that accept compressed answers."""
 
     def learn(self, message: bytes, body_size: int, accepts_gzip: bool = False) -> None:
-        """Store the head of a message: all bytes before its body. A full table is cleared first."""
+        """Store the HTTP head of a message: all bytes before its body. A full table is cleared first."""
         end = message.find(END_OF_HEAD) + 4
         if len(message) - end != body_size or end > self._max_head_bytes:
             return
@@ -43,7 +43,9 @@ class PlainHeads:
 
 
 class HeadMatcher:
-    """Recognises known heads on one connection. Compares with the last head first, because most clients repeat it."""
+    """Recognises known HTTP request heads on one connection. Compares with the last head first, because most clients
+    repeat it.
+    """
 
     __slots__ = (
         "_heads",
@@ -59,10 +61,10 @@ class HeadMatcher:
 
     def __init__(self, heads: PlainHeads) -> None:
         self.learnable_bytes = -1
-        """Body size of the request whose head the parser has proposed to store; -1 if there is none."""
+        """Body size of the request whose HTTP head `propose` has marked; -1 if no head is marked."""
         self.learnable_with_gzip = False
         self.is_private = False
-        """Whether that head is stored for this connection only."""
+        """Whether the marked HTTP head is stored for this connection only."""
         self.use(heads)
 
     def use(self, heads: PlainHeads) -> None:
@@ -71,21 +73,23 @@ class HeadMatcher:
         self._own: PlainHeads | None = None
         self.head = b""
         self.end = self.size = -1
-        """Length of the last head, and of the whole request."""
+        """Length of the last HTTP request head, and of the whole request."""
         self.accepts_gzip = False
 
     def whole(self, data: bytes) -> int:
-        """Return where the body begins if `data` is exactly one request with a known head, else 0."""
+        """Return where the body begins if `data` is exactly one request with a known HTTP head, else 0."""
         return self.end if self.starts(data, 0) and self.size == len(data) else 0
 
     def starts(self, data: bytes, position: int) -> bool:
-        """Return whether a complete request with a known head begins at a position. Further requests may follow."""
+        """Return whether a complete request with a known HTTP head begins at a position. Further requests may
+        follow.
+        """
         is_same = self.size > 0 and data.startswith(self.head, position)
         is_known = is_same or self._find(data[position : data.find(END_OF_HEAD, position) + 4])
         return is_known and position + self.size <= len(data)
 
     def is_head(self, data: bytes) -> bool:
-        """Return whether `data` is exactly a known head, whose body has not arrived yet."""
+        """Return whether `data` is exactly a known HTTP request head, whose body has not arrived yet."""
         if self.size > self.end and data == self.head:
             return True
         return data.endswith(END_OF_HEAD) and self._find(data) and self.size > self.end
@@ -105,11 +109,13 @@ class HeadMatcher:
         return True
 
     def propose(self, body_bytes: int, accepts_gzip: bool = False, is_private: bool = False) -> None:
-        """Mark the head of the request just parsed as one to store, for all connections or for this one only."""
+        """Mark the HTTP head of the parsed request as a candidate for the fast path, of all connections or only of this
+        one. `learn` stores it.
+        """
         self.learnable_bytes, self.learnable_with_gzip, self.is_private = body_bytes, accepts_gzip, is_private
 
     def learn(self, message: bytes, shared: PlainHeads) -> None:
-        """Store the proposed head, which begins this message.
+        """Store the HTTP head that `propose` marked, which begins this message.
 
         A private head holds a secret, so it goes to a small table that ends with the connection.
         """

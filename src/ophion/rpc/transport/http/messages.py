@@ -41,17 +41,19 @@ _REASONS: Final[Mapping[int, bytes]] = {
 GZIP: Final = b"Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _MAX_FIELDS: Final = 16
-"""Maximum fields of a query. A head could hold ten thousands, which would take tens of milliseconds to parse."""
+"""Maximum fields of a query. A head could hold tens of thousands of fields, which take tens of milliseconds to
+parse.
+"""
 
 
 class Request(Struct):
-    """A complete request."""
+    """A complete HTTP request."""
 
     method: bytes
     path: bytes
     query: bytes
     headers: Mapping[bytes, bytes]
-    """Headers by lower-case name. Of repeated headers, the last one."""
+    """Headers by lower-case name. A repeated header has its last value."""
     body: bytes
     address: str = ""
     """IP address of the client; empty for a call, which does not need the address."""
@@ -113,7 +115,7 @@ def _reason(status: int) -> bytes:
 
 
 def _rare_reason(status: int) -> bytes:
-    from http import HTTPStatus  # slow to load
+    from http import HTTPStatus  # lazy import: http is slow to load
 
     return HTTPStatus(status).phrase.encode() if status in set(HTTPStatus) else b"Unknown"
 
@@ -125,7 +127,7 @@ def _first_lines(shape: Shape) -> bytes:
 
 def preflight(requested: bytes = b"") -> Response:
     """Answer a CORS preflight that names these request headers (json-rpc.md 1.7)."""
-    # `*` does not include Authorization, so it must be listed by name
+    # the wildcard `*` does not include Authorization, so list Authorization by name
     has_token = b"authorization" in (name.strip().lower() for name in requested.split(b","))
     allowed = b"*,content-type,authorization" if has_token else b"*,content-type"
     lines = b"Access-Control-Allow-Headers: %b\r\nAccess-Control-Allow-Methods: GET, POST, OPTIONS\r\n" % allowed

@@ -39,7 +39,7 @@ class HttpLimits(Struct, frozen=True):
     """Limits of one service."""
 
     max_connections: int = 4096
-    """Connection limit. Above it, a new connection evicts the idlest one."""
+    """Connection limit. Above the limit, a new connection evicts the idlest connection."""
     max_body_bytes: int = 16 * 1024 * 1024
     max_head_bytes: int = 64 * 1024
     read_timeout_s: float = 30.0
@@ -47,7 +47,7 @@ class HttpLimits(Struct, frozen=True):
     write_timeout_s: float = 30.0
     """Time within which a client must read at least a part of its answers."""
     idle_timeout_s: float = 600.0
-    """A connection without requests is closed after this time."""
+    """Seconds without requests after which a connection is closed."""
 
 
 class Session(Protocol):

@@ -22,7 +22,7 @@ _NOT_PLAIN: Final = (b"expect", b"transfer-encoding", b"upgrade")
 _ONCE: Final = frozenset(
     (b"authorization", b"content-length", b"content-type", b"host", b"origin", b"transfer-encoding")
 )
-"""Headers that must not repeat. A repeated one is typical of request smuggling."""
+"""Headers that must not repeat. A repetition is typical of request smuggling."""
 _LISTS: Final = frozenset((b"accept-encoding", b"connection", b"if-none-match", b"upgrade"))
 """Headers that are split at commas."""
 _MAX_LIST_BYTES: Final = 4 * 1024
@@ -47,13 +47,13 @@ class Reading(Protocol):
     """Whether the connection reads no more requests."""
 
     def on_request(self) -> None:
-        """Handle a complete request."""
+        """Handle a complete HTTP request."""
 
     def on_expectation(self) -> None:
         """Send `100 Continue`, for which the client waits before it sends the body."""
 
     def on_upgrade(self, rest: bytes) -> bool:
-        """Switch to another protocol that starts with `rest`. Returns False if it is not supported."""
+        """Switch to another protocol that starts with `rest`. Returns False if that protocol is not supported."""
 
     def end_with(self, response: Response) -> None:
         """Send a final answer before the request is complete, and read no more."""
@@ -92,7 +92,7 @@ class RequestReader:
 
     @property
     def worked_bytes(self) -> int:
-        """Return the bytes that cost processing time: body and target fully, headers by one eighth."""
+        """Return the bytes that count as processing time: body and request target in full, headers by one eighth."""
         return self.body_bytes + len(self._target) + self._head_bytes // 8
 
     @property
@@ -103,9 +103,8 @@ class RequestReader:
     def piece(self, data: bytes, position: int, has_many_waiting: bool) -> int:
         """Return how many bytes to parse next. A piece of a body may be large, because bodies need no parsing.
 
-        A piece contains the end of at most one head, because the last byte of a request triggers its answer, which may
-        take milliseconds. A piece that begins in a body ends with the body, so that the next head can take the fast
-        path.
+        A piece completes at most one request, because answering a request may take milliseconds. A piece that begins in
+        a body ends with the body, so that the next head can take the fast path.
         """
         left = self._announced - self.body_bytes
         if left > 0 and not self._in_head:
@@ -152,8 +151,8 @@ class RequestReader:
         return Request(self._parser.get_method(), path, query, self.headers, body)
 
     def is_plain(self, target: bytes | None = None) -> bool:
-        """Return whether the fast path may store the head. `target` is the expected request target; the default is the
-        path of calls.
+        """Return whether the fast path may store the HTTP request head. `target` is the expected request target; the
+        default is the path of calls.
         """
         expected = self._policy.call_path if target is None else target
         is_plain = self.keep_alive and not self.is_old and not self.extra and self._target == expected
@@ -161,7 +160,9 @@ class RequestReader:
 
     @property
     def has_unused_token(self) -> bool:
-        """Return whether the head has a secret that this service does not need, so that connections do not share it."""
+        """Return whether the HTTP request head has a secret that this service does not use. Connections do not share
+        such a head.
+        """
         return self._policy.guard is None and b"authorization" in self.headers
 
     def on_url(self, url: bytes) -> None:
@@ -175,7 +176,7 @@ class RequestReader:
         self._header_count += 1
         if self._head_bytes > self._policy.limits.max_head_bytes or self._header_count > _MAX_HEADERS:
             self._refuse_head(connection)
-        elif self._in_head:  # trailers of a chunked body are ignored
+        elif self._in_head:  # trailers of a chunked body come after the head and are ignored
             name = name.lower()
             if name in _LISTS and len(value) > _MAX_LIST_BYTES:
                 self._refuse_head(connection)
@@ -193,7 +194,7 @@ class RequestReader:
         self.keep_alive = parser.should_keep_alive()
         self.is_old = parser.get_http_version() == "1.0"
         headers, policy = self.headers, self._policy
-        # a compressed answer is chunked, which HTTP/1.0 does not support
+        # an HTTP/1.0 client gets no compressed answer, because a compressed answer is chunked
         self.takes_gzip = not self.is_old and takes_gzip(headers.get(b"accept-encoding"))
         self.is_bare = parser.get_method() == b"HEAD"
         origin = headers.get(b"origin")
@@ -251,7 +252,7 @@ class RequestReader:
 
     def _is_target_allowed(self) -> bool:
         """Strip the host from a target in absolute form; return whether that host is allowed."""
-        if self._target[:1] == b"/":  # the common case
+        if self._target[:1] == b"/":  # in the common case, the target is a path without a host
             return True
         absolute = _ABSOLUTE.fullmatch(self._target)
         if absolute is None:
@@ -265,17 +266,17 @@ class RequestReader:
         self._release_head()
 
     def _release_head(self) -> None:
-        """Release the head, so that an idle connection holds no data of past requests."""
+        """Release the HTTP request head, so that an idle connection holds no data of past requests."""
         self.headers, self._target = {}, b""
         self._head_bytes = self._fed_bytes = 0
 
     def _without_upgrade(self) -> bytes:
-        """Return the head without `Upgrade`, which a server may ignore; some clients always send it.
+        """Return the HTTP request head without `Upgrade`, which a server may ignore; some clients always send it.
 
         The parser treats all bytes after such a head as another protocol. So a new parser reads the request again.
         """
         assert self._parser is not None
-        # the `Connection` header stays, because it may contain `close`
+        # keep the `Connection` header, because it may ask to close the connection
         lines = b"".join(b"%b: %b\r\n" % header for header in self.headers.items() if header[0] != b"upgrade")
         method, version = self._parser.get_method(), self._parser.get_http_version().encode()
         self._parser = httptools.HttpRequestParser(self)
@@ -289,10 +290,12 @@ class RequestForwarder(Protocol):
     """Maximum number of requests that one client may have open."""
 
     def result(self, reader: RequestReader) -> Result:
-        """Answer a complete request."""
+        """Answer a complete HTTP request."""
 
     def upgrade(self, reader: RequestReader, rest: bytes) -> bool:
-        """Hand the connection over to another protocol. Returns False if the request asks for no other protocol."""
+        """Hand the connection over to another protocol. Returns False if the request does not ask for another
+        protocol.
+        """
 
     def learned(self, head: bytes) -> None:
         """Called when the fast path has stored the head of this request."""

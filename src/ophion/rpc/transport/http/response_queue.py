@@ -32,13 +32,13 @@ from ophion.runtime.lanes import Lane
 
 MAX_PIPELINED: Final = 32
 _MAX_PIPELINED_BYTES: Final = 64 * 1024
-"""Maximum bytes of open requests and queued answers of one connection. Above it, requests run one by one."""
+"""Maximum bytes of open requests and queued answers of one connection. Above this limit, requests run one by one."""
 WEIGHT_OF_A_BYTE: Final = 8
 """Estimated memory of an open request per byte of its text, if `Pending.weight` is not set."""
 
 
 class _Slot(Struct, eq=False):
-    """One answer in the queue."""
+    """One answer in the response queue."""
 
     keep_alive: bool
     is_old: bool
@@ -53,11 +53,11 @@ class _Slot(Struct, eq=False):
     kept: Whole | None = None
     """The part of a complete answer that is not compressed yet."""
     is_bare: bool = False
-    """Whether only the head is sent, because the request is a `HEAD`."""
+    """Whether only the response head is sent, because the request is a `HEAD`."""
 
     @property
     def is_plain(self) -> bool:
-        """Return whether `json_head` is the right head for this answer."""
+        """Return whether the HTTP head that `json_head` returns fits this answer."""
         return self.keep_alive and not (self.is_old or self.extra or self.is_bare)
 
     @property
@@ -69,7 +69,7 @@ class _Slot(Struct, eq=False):
         return size + sum(map(len, self.parts or ())) + (0 if self.kept is None else self.kept.weight)
 
     def fill(self, result: Complete | Response, lane: Lane) -> None:
-        """Build the bytes of the answer; the lane compresses them if needed."""
+        """Build the bytes of the answer; the worker thread of `lane` compresses them if needed."""
         if type(result) is Response:
             response = result
         elif type(result) is bytes:
@@ -79,7 +79,7 @@ class _Slot(Struct, eq=False):
                 return
             response = Response(200, (result,), JSON if result else None)
         elif type(result) is StreamedAnswer:
-            # an answer relayed from another server (with a shape) is already encoded
+            # do not compress an answer with a shape, because it comes from another server and is already encoded
             if self.takes_gzip and result.shape is None:
                 self._compress(Response(200, (), JSON), Made(result), lane)
                 return
@@ -97,7 +97,7 @@ class _Slot(Struct, eq=False):
             self.parts = (response_head(response, self.extra, self.keep_alive, self.is_old), *body)
 
     def divide(self, scheduler: FairScheduler) -> None:
-        """Send a long answer in parts, one in each time slice."""
+        """Send a long answer in parts, one part in each time slice."""
         parts = self.parts or ()
         if self.stream is None and sum(map(len, parts)) > PORTION_BYTES:
             self.stream, self.frame, self.parts = Bare(Portions(parts, scheduler)), as_it_is, ()
@@ -159,7 +159,7 @@ class Answers:
         self._queue: deque[_Slot] = deque()
         self._out: list[Piece] = []
         self._direct: DirectReply | None = None
-        """The only open request, while another server answers it; the queue is empty then."""
+        """The only open request, while another server answers it directly. The queue is then empty."""
         self._direct_bytes = 0
         self._pump: Pump | None = None
         self._is_paused = False
@@ -184,11 +184,11 @@ class Answers:
     def weight(self) -> int:
         """Return the memory that unwritten answers hold, in bytes."""
         queue = self._queue
-        if len(queue) == 1:  # the common case
+        if len(queue) == 1:
             return queue[0].weight
         if self._direct is not None:
             return self._direct_bytes * WEIGHT_OF_A_BYTE
-        # `_Slot.weight` inlined for speed, because this runs for each request of clients with many open requests
+        # this code repeats `_Slot.weight` inline, because it runs for each request of clients with many open requests
         return sum(
             [
                 slot.weight if slot.pending is None else slot.pending.weight or slot.size * WEIGHT_OF_A_BYTE
@@ -208,7 +208,8 @@ class Answers:
     ) -> None:
         """Add the result of the next request, whose body had `size` bytes; the next `flush` sends it.
 
-        With `is_bare`, only the head is sent (for a `HEAD` request); the answer is neither streamed nor compressed.
+        With `is_bare`, only the response head is sent (for a `HEAD` request); the answer is neither streamed nor
+        compressed.
         """
         if self._direct is not None:
             self.queue_direct()
@@ -228,7 +229,7 @@ class Answers:
             self._out.extend(cast("tuple[Piece, ...]", slot.parts))
 
     def put(self, text: bytes) -> None:
-        """Queue bytes that are not an answer. They are sent after all answers queued earlier."""
+        """Queue bytes that are not an answer, after all answers queued earlier."""
         if self._direct is not None:
             self.queue_direct()
         if not self._queue:
@@ -245,17 +246,17 @@ class Answers:
         self._direct, self._direct_bytes = reply, size
 
     def delivered(self) -> None:
-        """Note that the expected answer has arrived."""
+        """Record that the expected answer has arrived."""
         self._direct = None
 
     def queue_direct(self) -> None:
-        """Move the response that was to be written directly into the queue, so that it keeps its position."""
+        """Move a response from the direct path into the queue, so that the response keeps its position."""
         reply, self._direct = self._direct, None
         if reply is not None:
             self.add(reply.as_pending(), size=self._direct_bytes)
 
     def flush(self) -> bool:
-        """Write the answers that are ready; return whether there were any."""
+        """Write the answers that are ready; return whether any answer was ready."""
         queue, out = self._queue, self._out
         if not queue and not out:
             return False
@@ -269,7 +270,8 @@ class Answers:
             if len(out) == 1:
                 self._transport.write(out[0])
             elif self._turns is not None:
-                self._transport.write(b"".join(out))  # joined, because a copy costs less than another TLS record
+                # join the parts, because a copy costs less than another TLS record
+                self._transport.write(b"".join(out))
             else:
                 self._transport.writelines(out)
             self._out = []
@@ -301,7 +303,7 @@ class Answers:
             elif slot.stream is not None:
                 slot.stream.body.close()
         self._queue.clear()
-        # breaks the reference cycle with the connection
+        # remove the references to the connection, which form a reference cycle
         self._settle = self._weighed = _do_nothing
 
     def _receive(self, slot: _Slot, reply: Complete | Response) -> None:
@@ -312,7 +314,7 @@ class Answers:
         slot.pending = None
         if type(reply) is bytes and len(self._queue) == 1 and not self._out and slot.is_plain:
             size = len(reply)
-            if 0 < size < WORTH_BYTES:  # the common case: a short answer, alone in the queue
+            if 0 < size < WORTH_BYTES:  # in the common case, the queue holds one short answer
                 self._queue.clear()
                 self._transport.write(json_head(size) + reply)
                 self._settle()
@@ -321,7 +323,7 @@ class Answers:
         if len(self._queue) == 1:
             self._flush_and_settle()
         elif not self._is_flush_scheduled:
-            # more answers may complete in this iteration, and one write sends them all
+            # write in the next loop iteration, because more answers may complete in this iteration
             self._is_flush_scheduled = True
             asyncio.get_running_loop().call_soon(self._flush_and_settle)
 

@@ -39,7 +39,7 @@ class HttpService(Listener[HttpConnection]):
         self._limits = limits
         self._application = application
         self.make_connection: Callable[[HttpPolicy], HttpConnection] = HttpConnection
-        """Connection factory. A development node sets it to accept WebSocket clients on the same port."""
+        """Connection factory. A development node replaces the factory to accept WebSocket clients on the same port."""
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Application, Callable[[], HttpConnection]]:
         application = self._application(loop)

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 _PING_AFTER_S: Final = 30.0
 _MAX_OPEN_REQUESTS: Final = 128
 _MAX_OPEN_BYTES: Final = 256 * 1024
-"""Maximum bytes of open requests of one connection. Beyond it, the next message waits."""
+"""Maximum bytes of open requests of one connection. Above this limit, the next message waits."""
 _CLOSE_TIMEOUT_S: Final = 8.0
 """Time that a client has for closing after a protocol violation."""
 _MAX_CONTROLS: Final = 512
@@ -50,7 +50,7 @@ _FRAMES_PER_CHECK: Final = 32
 """Number of frames that are parsed between two checks of the time slice."""
 _LONG_MESSAGE_BYTES: Final = 16 * 1024
 _READ_COST_S: Final = 75e-6
-"""Processor time that one read costs in the event loop. The scheduler cannot measure it."""
+"""Processor time that one read costs in the event loop. The scheduler cannot measure this time."""
 _UNSENT_BYTES: Final = 8 * 1024
 _MAX_UNAUTHENTICATED_BYTES: Final = 64 * 1024
 """Maximum message size of a client that may call no method."""
@@ -133,7 +133,7 @@ class WebSocketConnection(asyncio.Protocol):
             if not self._scheduler.is_over:
                 self.work()
             elif not self._is_scheduled:
-                # handshakes are scheduled, because a burst of them would block the loop
+                # let handshakes wait for the scheduler, because a burst of handshakes would block the event loop
                 self._is_scheduled = True
                 self._set_reading(False)
                 self._scheduler.wait(self, self._share.rank(len(data)))
@@ -166,14 +166,15 @@ class WebSocketConnection(asyncio.Protocol):
     # --- called by the service and by subscriptions ----------------------------------------------
 
     def notify(self, message: bytes) -> None:
-        """Send a notification. If too many are unread, close the connection."""
+        """Send a notification. If too many notifications are unread, close the connection."""
         if not self._is_open:
             return
         unread = self._transport.get_write_buffer_size() + self._unsent_bytes
         self._idle_s = 0.0
         if unread > self._policy.unread_capacity():
             logger.warning("websocket client disconnected reason=unread-notifications unread_bytes=%d", unread)
-            self._is_open, self._is_closed = False, True  # later notifications do not close it again
+            # mark the connection as closed, so that later notifications do not close it again
+            self._is_open, self._is_closed = False, True
             self._transport.abort()
             return
         self._send(message)
@@ -197,7 +198,8 @@ class WebSocketConnection(asyncio.Protocol):
         self._unread_s += seconds
         self._controls = 0
         if self._is_paused and self._reader_check.has_read_enough(self._transport.get_write_buffer_size()):
-            before = self._unread_s = self._silent_s = 0.0  # unread data delays pongs, so the silence does not count
+            # unread data delays the pongs of a client, so do not count its silence as a timeout
+            before = self._unread_s = self._silent_s = 0.0
         if self._is_paused and self._unread_s > limits.write_timeout_s:
             logger.warning("websocket client disconnected reason=slow-reader unread_s=%.0f", self._unread_s)
             self._transport.abort()
@@ -222,7 +224,7 @@ class WebSocketConnection(asyncio.Protocol):
     def evict(self) -> None:
         """Close this idle connection in favour of a new connection."""
         if self._transport.get_write_buffer_size() or not self._is_open:
-            self._transport.abort()  # otherwise a client that does not read would keep the connection open
+            self._transport.abort()  # abort the connection, because a slow reader would keep it open
         else:
             self.close(Closing.TRY_AGAIN_LATER)
 
@@ -326,7 +328,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._http.data_received(first)
 
     def _left_http(self, closed: HttpConnection) -> None:
-        self._http = None  # breaks a reference cycle
+        self._http = None  # this assignment breaks a reference cycle with the HTTP connection
         self._policy.closed(self)
 
     def _refuse(self, response: Response) -> None:
@@ -403,7 +405,7 @@ class WebSocketConnection(asyncio.Protocol):
         if not self._is_open:
             return
         if self._pump is not None:
-            # fragments of two messages must not interleave
+            # queue the reply, because the fragments of two messages must not interleave
             self._behind.append(reply)
             self._behind_bytes += _size_of(reply)
             return
@@ -419,7 +421,7 @@ class WebSocketConnection(asyncio.Protocol):
         elif size <= PORTION_BYTES:
             self._transport.write(b"".join((text_head(size), *parts)))
         else:
-            # sent in fragments, so that control frames can be sent between them
+            # send a large message in fragments, so that control frames can pass between the fragments
             self._pump = self._pump_for(Bare(Portions(parts, self._scheduler)))
 
     def _pump_for(self, answer: Flow) -> Pump:

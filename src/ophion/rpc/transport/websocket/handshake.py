@@ -43,7 +43,9 @@ class Handshake:
         self.headers: dict[bytes, bytes] = {}
 
     def feed(self, data: bytes) -> int | Response | None:
-        """Parse some bytes. Returns where frames begin, a refusal, or None if the head is incomplete."""
+        """Parse some bytes. Returns the position where frames begin, a refusal, or None if the request head is
+        incomplete.
+        """
         parser = self._parser
         if parser is None:
             return NOT_HTTP
@@ -61,11 +63,13 @@ class Handshake:
 
     @property
     def held_bytes(self) -> int:
-        """Return the bytes held for an incomplete head."""
+        """Return the bytes held for an incomplete request head."""
         return 0 if self._parser is None else self._size
 
     def close(self) -> None:
-        """Release the head and the parser. This breaks the reference cycle between the parser and this object."""
+        """Release the request head and the parser. This breaks the reference cycle between the parser and this
+        object.
+        """
         self._parser = None
         self.headers = {}
 
@@ -78,12 +82,13 @@ class Handshake:
 
     def answer(self) -> bytes:
         """Return the response that accepts the handshake."""
-        # imported here, because it loads OpenSSL (three megabytes), which a node without clients does not need
+        # lazy import: hashlib loads OpenSSL (three megabytes), which a node without clients does not need
         import hashlib
 
         accepted = base64.b64encode(hashlib.sha1(self.headers[b"sec-websocket-key"] + _GUID).digest())
         lines = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %b\r\n" % accepted
-        # some libraries send this sub-protocol by mistake, and fail if the answer does not confirm it
+        # confirm the sub-protocol `undefined`, because some libraries request it by mistake and fail without a
+        # confirmation
         if b"undefined" in _words(self.headers.get(b"sec-websocket-protocol", b"")):
             lines += b"Sec-WebSocket-Protocol: undefined\r\n"
         return b"HTTP/1.1 101 Switching Protocols\r\n%b\r\n" % lines

@@ -20,13 +20,13 @@ class WebSocketLimits(Struct, frozen=True):
     """Limits of one service."""
 
     max_connections: int = 4096
-    """Connection limit. Above it, a new connection evicts the idlest one."""
+    """Connection limit. Above the limit, a new connection evicts the idlest connection."""
     max_frame_bytes: int = 1024 * 1024
     max_message_bytes: int = 4 * 1024 * 1024
     max_unread_bytes: int = 4 * 1024 * 1024
-    """A client with more unread notification bytes is disconnected."""
+    """Limit of unread notification bytes per client. A client above this limit is disconnected."""
     max_unread_bytes_in_all: int = 128 * 1024 * 1024
-    """Maximum unread bytes of all slow readers together. Each may use an equal share."""
+    """Maximum unread bytes of all slow readers together. Each slow reader may use an equal share."""
     handshake_timeout_s: float = 10.0
     """Time within which a client must complete its handshake."""
     write_timeout_s: float = 30.0

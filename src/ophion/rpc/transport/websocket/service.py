@@ -42,7 +42,7 @@ class WebSocketService(Listener["WebSocketConnection"]):
         self._closed = closed
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[GuardedConversations, Callable[[], WebSocketConnection]]:
-        # slow to import, and only nodes with this service need it
+        # lazy import: this module is slow to import, and only nodes with WebSocket need it
         from ophion.rpc.transport.websocket.connection import WebSocketConnection
 
         conversations = self._conversations(loop)

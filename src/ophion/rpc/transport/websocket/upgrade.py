@@ -1,4 +1,4 @@
-"""WebSocket clients on the port of an HTTP service. Development tools expect one port for both."""
+"""WebSocket clients on the port of an HTTP service. Development tools expect one port for HTTP and WebSocket."""
 
 from __future__ import annotations
 

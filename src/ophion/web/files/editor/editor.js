@@ -57,7 +57,7 @@ export function editor(root, { address, headers, extra }) {
     }
     try {
       localStorage.setItem(KEY, JSON.stringify([query.value, variables.value]));
-    } catch { /* nothing is kept */ }
+    } catch { /* the browser blocks storage: the text is not saved */ }
   }
 
   /** Load the schema with the current token. */
@@ -179,7 +179,7 @@ export function editor(root, { address, headers, extra }) {
   try {
     const before = JSON.parse(localStorage.getItem(KEY));
     if (before) [query.value, variables.value] = before;
-  } catch { /* begins with the example */ }
+  } catch { /* no saved text: start with the example */ }
   const given = new URLSearchParams(location.hash.replace(/^#[^?]*\?|^#/, "")).get("query");
   if (given) query.value = given;
   paint([]);

@@ -81,7 +81,7 @@ function save() {
   nameAddresses();
   try {
     localStorage.setItem(KEY, JSON.stringify(kept));
-  } catch { /* storage is full: kept until the tab is closed */ }
+  } catch { /* storage is full: the ABIs stay in memory until the tab is closed */ }
 }
 
 export const abiAt = (address) => abis().find((one) => one.addresses.includes(address?.toLowerCase())) || null;

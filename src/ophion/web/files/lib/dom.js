@@ -73,7 +73,7 @@ export function copyable(text, shown) {
       await navigator.clipboard.writeText(text);
       button.classList.add("done");
       setTimeout(() => button.classList.remove("done"), 900);
-    } catch { /* a page without the right to the clipboard: the text can be selected */ }
+    } catch { /* the browser denies clipboard access: the user can select the text */ }
   } });
   return h("span.copyable", shown || h("code", text), button);
 }

@@ -101,7 +101,7 @@ export function addressLink(address, long) {
   return h("a.hash", { href: `#/address/${address}`, title: name ? `${name}, ${address}` : address }, name && !long ? h("b", name) : long ? address : short(address));
 }
 
-/** Link to the producer of a block; Clique headers have no beneficiary, only a seal. */
+/** Link to the producer of a block. Clique headers name the producer only in the seal. */
 export function proposerLink(address, long) {
   return /^0x0+$/.test(address) ? h("span.soft", { title: "Clique headers name no proposer; the signer is recovered from the seal." }, "not in header") : addressLink(address, long);
 }

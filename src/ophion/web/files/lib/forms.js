@@ -116,7 +116,7 @@ function group(name, schema, description, isRequired) {
   };
 }
 
-/** Return the parameters of a call. Empty ones at the end are omitted; other empty ones become null. */
+/** Return the parameters of a call. Trailing empty parameters are omitted; other empty parameters become null. */
 export function positional(fields) {
   const values = fields.map((one) => one.read());
   while (values.length && values.at(-1) === undefined) values.pop();

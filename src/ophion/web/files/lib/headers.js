@@ -10,7 +10,7 @@ const FIELDS = "number hash timestamp transactionCount gasUsed gasLimit miner { 
 let isRefused = false;
 events.addEventListener("token", () => { isRefused = false; });
 
-/** Return at most the newest blocks from `from` to `to`: number, hash, timestamp, miner, txs, gasUsed, gasLimit. */
+/** Return the newest blocks of the range `from` to `to`, within a limit: number, hash, timestamp, miner, txs, gasUsed, gasLimit. */
 export async function headers(from, to) {
   return (await byGraphql(from, to)) || Promise.all(numbers(Math.max(from, to - MAX_IN_FULL + 1), to).map(async (number) => summary(await call("eth_getBlockByNumber", [toHex(number), false]))));
 }

@@ -2,7 +2,7 @@
  * Live chain data: one WebSocket with `newHeads`, sampled.
  *
  * Listeners get at most two updates a second. Requests per update and stored history are bounded. A hidden tab sends no
- * requests. If there is no WebSocket, or it requires a token, the module polls.
+ * requests. The module polls if there is no WebSocket, or if the WebSocket requires a token.
  */
 
 import { call, token } from "./rpc.js";
@@ -154,7 +154,7 @@ async function tick() {
   schedule();
 }
 
-/** Add blocks in chain order. If there are many, request the transaction counts of only some. */
+/** Add blocks in chain order. If many arrive at once, request only some transaction counts. */
 async function take(heads, more) {
   const newest = heads.slice(-MAX_ASKED / 2), others = heads.slice(0, -MAX_ASKED / 2);
   const step = Math.max(1, Math.ceil(others.length / (MAX_ASKED / 2)));
@@ -191,7 +191,7 @@ function spansOf(blocks) {
   for (let at = blocks.length - 2; at >= 0; at--) {
     const block = blocks[at], from = Math.max(blocks[at + 1].timestamp, block.timestamp - LONGEST_SPAN_S);
     const one = spans.at(-1);
-    if (one && (one.to === block.timestamp || from === block.timestamp)) { // the block has the same second
+    if (one && (one.to === block.timestamp || from === block.timestamp)) { // both have the same timestamp
       one.blocks++;
       one.txs += block.txs;
       one.gas += block.gasUsed;

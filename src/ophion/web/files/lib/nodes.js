@@ -14,7 +14,7 @@ export const network = {
   nodes: [],
   services: null,
   token: false,
-  /** Whether the WebSocket requires a token, which browsers cannot send in a handshake. */
+  /** Whether the WebSocket requires a token. Browsers cannot send a token in a handshake. */
   socketToken: false,
   /** Status of the current round, or null. */
   round: null,

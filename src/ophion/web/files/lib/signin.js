@@ -5,7 +5,7 @@ import { login, token } from "./rpc.js";
 
 let dialog = null, refused = false;
 
-/** Show the token dialog, once. `isNeeded` is true after the node has refused a request. */
+/** Show the token dialog. After a refused request (`isNeeded`), show it only once. */
 export function askForToken(isNeeded = false) {
   if (isNeeded && (refused || dialog?.open)) return;
   dialog?.remove();

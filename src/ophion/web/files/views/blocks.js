@@ -25,7 +25,7 @@ export async function show(root, [wanted]) {
     shown = live.head.number;
     try {
       await page(body, foot, shown, true);
-    } catch { /* the next head tries again */ }
+    } catch { /* the next head retries */ }
     isBusy = false;
   });
 }

@@ -1,4 +1,4 @@
-"""Accept-Encoding, and compressed answers in pieces."""
+"""Tests Accept-Encoding, and compressed answers in pieces."""
 
 from __future__ import annotations
 

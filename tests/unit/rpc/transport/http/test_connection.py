@@ -1,4 +1,4 @@
-"""HTTP/1.1 connections in process: input in any pieces, and the output."""
+"""Tests HTTP/1.1 connections in process: input in any pieces, and the output."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Client:
         return self.transport.take()
 
     async def sent(self, data: bytes) -> bytes:
-        """Send data; return the output after all time slices."""
+        """Send data, and return the output after all time slices."""
         self.connection.data_received(data)
         for _ in range(1000):
             await asyncio.sleep(0)
@@ -143,7 +143,9 @@ def test_a_head_seen_before_is_not_parsed_again_and_answers_the_same() -> None:
 
 
 def test_heads_with_and_without_gzip_are_distinguished() -> None:
-    """On one connection with known and unknown heads, only answers to heads that accept gzip are compressed."""
+    """On one connection with known and unknown request heads, the node compresses only answers to requests that accept
+    gzip.
+    """
     ask, plain = b"Accept-Encoding: gzip", b"Accept-Encoding: identity"
 
     async def story(client: Client, context: Context) -> None:
@@ -178,7 +180,7 @@ def test_heads_with_something_to_decide_are_not_learned(headers: list[bytes]) ->
 
 
 def without_parser(client: Client) -> None:
-    """Let every further request fail that does not take the fast path."""
+    """Let every further request outside of the fast path fail."""
 
     def fail(data: bytes) -> None:
         raise AssertionError("the request was parsed")
@@ -304,7 +306,7 @@ def test_a_known_request_that_has_to_wait_for_its_turn_is_answered_then() -> Non
         client.shared.scheduler.spend(math.inf)
         assert client.post(WAIT) == b""
         await asyncio.sleep(0)
-        assert client.post() == b""  # its answer is queued behind the waiting one
+        assert client.post() == b""  # this answer waits behind the first answer
         assert context.gate is not None
         context.gate.set_result(1)
         for _ in range(20):
@@ -683,7 +685,7 @@ def test_a_client_that_never_reads_is_cut_off() -> None:
 def test_a_client_that_never_reads_is_cut_off_also_when_it_has_asked_for_more() -> None:
     def story(client: Client, context: Context) -> None:
         client.connection.pause_writing()
-        client.send(post() * 8)  # bytes that were already received when reading was paused
+        client.send(post() * 8)  # the client sends these requests before the node stops reading
         for _ in range(7):
             client.connection.tick(5.0)
         assert client.transport.is_aborted

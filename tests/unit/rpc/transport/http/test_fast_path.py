@@ -1,4 +1,4 @@
-"""Known request heads: which are stored, and both paths give the same answers."""
+"""Tests which request heads are stored, and that both paths give the same answers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def test_who_asks_for_gzip_is_remembered_and_forgotten_with_the_rest() -> None:
 
 @pytest.mark.parametrize("is_together", [False, True])
 def test_both_paths_give_the_same_bytes(is_together: bool) -> None:
-    """Compares the output of the fast path with that of a table that stores no heads, which disables the fast path."""
+    """Compares the output of the fast path with the output of a table that stores no request heads and so disables the
+    fast path.
+    """
     requests = [
         post(),
         post(),

@@ -1,4 +1,4 @@
-"""Heads of responses."""
+"""Tests heads of HTTP responses."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_preflight_names_what_is_allowed() -> None:
     ],
 )
 def test_a_page_may_send_its_token(asked: bytes, allowed: bytes) -> None:
-    """In Access-Control-Allow-Headers, `*` does not include Authorization, so the response lists Authorization
+    """In Access-Control-Allow-Headers, `*` does not include Authorization. So the response lists Authorization
     (fetch.spec.whatwg.org, CORS-preflight fetch).
     """
     assert preflight(asked).headers.startswith(b"Access-Control-Allow-Headers: %b\r\n" % allowed)

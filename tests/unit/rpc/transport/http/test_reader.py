@@ -1,4 +1,4 @@
-"""Parsing of requests."""
+"""Tests the parsing of HTTP requests."""
 
 from __future__ import annotations
 
@@ -149,8 +149,8 @@ def test_nothing_of_a_request_is_kept_when_it_has_been_used() -> None:
 
 
 def test_no_piece_has_two_requests_in_it() -> None:
-    """No piece contains two requests, because each request is answered at its end, and later requests may have to
-    wait.
+    """No piece contains two requests, because each request is answered at its end and later requests may have
+    to wait.
     """
     reading = Reading()
     data = b"GET /path HTTP/1.1\r\nHost: localhost\r\n\r\n" * 40 + MESSAGE * 3 + b"\r\n" * 9

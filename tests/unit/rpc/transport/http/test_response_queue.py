@@ -1,4 +1,4 @@
-"""Answers in the order of their requests."""
+"""Tests that answers leave in the order of their requests."""
 
 from __future__ import annotations
 

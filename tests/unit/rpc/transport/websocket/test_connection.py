@@ -1,4 +1,4 @@
-"""WebSocket connections in process, with wsproto as the client."""
+"""Tests WebSocket connections in process, with wsproto as the client."""
 
 from __future__ import annotations
 
@@ -149,8 +149,8 @@ def test_answers_come_when_they_are_ready() -> None:
 def test_a_method_can_talk_back() -> None:
     def story(client: Client, context: Context) -> None:
         client.open()
-        told, answer = client.exchange(TextMessage(data='{"id":1,"method":"eth_tell","params":["hello"]}'))
-        assert told.data == "hello"  # type: ignore[attr-defined]
+        notification, answer = client.exchange(TextMessage(data='{"id":1,"method":"eth_tell","params":["hello"]}'))
+        assert notification.data == "hello"  # type: ignore[attr-defined]
         assert json.loads(answer.data)["result"] is True  # type: ignore[attr-defined]
 
     run(story)
@@ -258,7 +258,7 @@ def test_an_evicted_client_is_logged_once(caplog: pytest.LogCaptureFixture) -> N
     def story(client: Client, context: Context) -> None:
         client.open()
         client.transport.unread = 1001
-        for _ in range(100):  # one notification for each subscription, before the loop handles the socket
+        for _ in range(100):  # send a hundred notifications before the event loop handles the socket
             client.server.notify(b"x")
 
     run(story, max_unread_bytes=1000)
@@ -376,7 +376,7 @@ def test_a_page_may_open_a_socket_only_where_it_may_call_over_http() -> None:
 
 
 async def until_quiet(client: Client) -> list[Event]:
-    """Return all events after all input has been processed."""
+    """Return all events after the connection has processed all input."""
     events: list[Event] = []
     for _ in range(2000):
         events += client.received()
@@ -462,7 +462,9 @@ def test_frames_may_come_with_the_handshake() -> None:
 
 
 def test_handshakes_take_turns_and_nothing_is_read_meanwhile() -> None:
-    """Of many simultaneous handshakes, those beyond the current time slice wait for the next time slice."""
+    """Of many simultaneous handshakes, the current time slice handles some, and the others wait for the next time
+    slice.
+    """
 
     async def story(client: Client, context: Context) -> None:
         client.shared.scheduler.spend(math.inf)
@@ -494,7 +496,7 @@ class Changing(MemoryTransport):
     """A transport whose protocol can be replaced."""
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        """Do nothing; the test calls the new protocol itself."""
+        """Do nothing, because the test calls the new protocol itself."""
 
 
 class Logins:
@@ -565,7 +567,7 @@ def test_with_many_waiting_a_long_message_waits_for_its_time_slice(has_many_wait
         while client.transport.is_reading_paused:  # noqa: ASYNC110
             await asyncio.sleep(0)
         client.server.data_received(data[50_000:])
-        while not client.transport.written:  # noqa: ASYNC110  # long messages are looked at beside the loop
+        while not client.transport.written:  # noqa: ASYNC110  # a worker thread reads long messages
             await asyncio.sleep(0)
         assert not client.transport.is_reading_paused
         (answer,) = client.received()
@@ -591,7 +593,7 @@ class Slow:
 
 
 class Streaming:
-    """Answers every request slowly."""
+    """Answers every request with a slow stream."""
 
     def __init__(self, body: Slow) -> None:
         self._body = body

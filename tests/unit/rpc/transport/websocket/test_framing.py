@@ -1,4 +1,4 @@
-"""Frames that the node sends."""
+"""Tests frames that the node sends."""
 
 from __future__ import annotations
 

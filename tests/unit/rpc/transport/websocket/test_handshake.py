@@ -1,4 +1,4 @@
-"""Handshakes: valid ones and all kinds of other heads."""
+"""Tests valid handshakes, and many kinds of other request heads."""
 
 from __future__ import annotations
 
