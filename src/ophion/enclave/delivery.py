@@ -98,8 +98,7 @@ class Delivery:
         try:
             while (rows := self._outbox.page(recipient, _PAGE)) and (lines := self._directory.lines(recipient)):
                 is_settled = await self._hand_over(recipient, rows)
-                # continue if the recipient has a new connection, because the outbox of a recipient is sent by only one
-                # task
+                # if the recipient has opened another connection, this task must go on: no other task sends this outbox
                 if not is_settled and set(lines).issuperset(self._directory.lines(recipient)):
                     return
         finally:

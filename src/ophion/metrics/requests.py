@@ -114,7 +114,7 @@ def _submit_timed(
 
 
 class _Timed(Struct):
-    """A submitted transaction whose duration ends when the pool replies."""
+    """A submitted transaction. Its time is measured until the pool replies."""
 
     arrival: Arrival[list[Admission]]
     began: float

@@ -6,7 +6,7 @@
                     ├ fast_path.py       a plain transaction, checked in one call into Rust
                     └ admission.py       the checks of json-rpc.md 5.5 in order, each with its own error
                   queue.py               by sender and nonce: executable or behind a gap, build order, eviction
-                  local_transactions.py  journal.py: local transactions on disk before their sender gets a response
+                  local_transactions.py  writes local transactions to a file (journal.py) before it answers their sender
                     └──> Added | Dropped
 
 On `Extended` and `Reorged` the pool removes mined transactions, returns the transactions of abandoned blocks, and reads

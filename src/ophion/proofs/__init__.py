@@ -5,6 +5,6 @@ bundle        the JSON file and its canonical form
 vote_headers  the headers that prove how the validator set changed
 builder       a bundle from the database
 trust         what the auditor trusts: a genesis file, or a later checkpoint
-seals         header verification from the trusted validators on
+seals         verification of header seals, starting from the trusted validators
 verify        verification of a bundle
 """

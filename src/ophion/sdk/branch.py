@@ -364,5 +364,5 @@ class Branch:
         raise ChainError("A branch mines each transaction at once.")
 
     def close(self) -> None:
-        """Release the states; the chain below stays."""
+        """Release the states of this branch. The chain that it branches from stays open."""
         self._saved.clear()

@@ -93,7 +93,7 @@ class SandboxBackend:
         """Do nothing: every account may send."""
 
     def close(self) -> None:
-        """Do nothing: the chain below stays."""
+        """Do nothing: the chain that the sandbox uses stays open."""
 
     # --- what a sandbox does not have -----------------------------------------------------------
 

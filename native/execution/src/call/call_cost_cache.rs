@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use alloy_primitives::Address;
 
-/// Maximum number of light and of heavy functions. A full table is cleared.
+/// Maximum number of functions in each of the two tables, light and heavy. A full table is cleared.
 const MAX_FUNCTIONS: usize = 4096;
 /// Share of the event loop's time that failed attempts may use.
 const SHARE: f64 = 0.05;

@@ -43,7 +43,7 @@ pub struct Latest {
     db: Option<ExecDb>,
     /// Environment and limits of calls; None until the node has set them.
     pub terms: Option<Terms>,
-    /// The last call that did not return. If the same call comes next, the slow path runs it at once. Large calls are
+    /// The last call that the fast path gave up. If the same call comes next, the slow path runs it at once. Large calls are
     /// not stored.
     declined: Option<TxEnv>,
 }

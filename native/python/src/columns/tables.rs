@@ -54,8 +54,8 @@ impl ColumnBuffer {
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let (start, length) = slf.get().bytes();
-        // SAFETY: the interpreter passes a buffer to fill. The bytes do not move, because the object is frozen and the
-        // buffer holds a reference to the object.
+        // SAFETY: the interpreter passes a `Py_buffer` to fill in. It will point to bytes of `slf`, which do not
+        // move: `slf` is frozen, and the `Py_buffer` holds a reference to it.
         let filled = unsafe {
             ffi::PyBuffer_FillInfo(
                 view,

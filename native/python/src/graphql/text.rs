@@ -32,8 +32,8 @@ impl GraphqlText {
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let text = &slf.get().text;
         let length = text.len() as ffi::Py_ssize_t;
-        // SAFETY: the interpreter passes a buffer to fill. The bytes do not move, because the object is frozen and the
-        // buffer holds a reference to the object.
+        // SAFETY: the interpreter passes a `Py_buffer` to fill in. It will point to bytes of `slf`, which do not
+        // move: `slf` is frozen, and the `Py_buffer` holds a reference to it.
         let filled = unsafe {
             ffi::PyBuffer_FillInfo(view, slf.as_ptr(), text.as_ptr().cast_mut().cast::<c_void>(), length, 1, flags)
         };

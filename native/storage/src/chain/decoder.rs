@@ -160,7 +160,7 @@ impl<T: Send + 'static> Decoder<T> {
         if finished.len() > max {
             return finished.drain(..max).collect();
         }
-        // empty the pipe before the list is unlocked, because a worker writes a new byte for each later result
+        // empty the wake-up pipe while the results are locked: a result that comes after the unlock writes its own byte
         let mut rung = [0; 64];
         while matches!((&self.bell).read(&mut rung), Ok(count) if count == rung.len()) {}
         mem::take(&mut *finished)

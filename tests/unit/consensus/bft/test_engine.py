@@ -420,7 +420,7 @@ def test_looking_ahead_changes_no_verdict(protocol: str) -> None:
     genesis = parse_genesis(bft_genesis_text(protocol, 4))
     for looks_ahead in (False, True):
         chain = Ledger(genesis)
-        # give genesis the hash that the blocks name as their parent, because the ledger computes no state root
+        # the ledger computes no state root, so its genesis hash is wrong: use the parent hash of the first block
         chain.headers[0] = HashedHeader(chain.headers[0].header, good[0].parent_hash)
         if looks_ahead:
             chain.engine.look_ahead([*good, *bad])

@@ -130,7 +130,7 @@ def test_whatever_else_goes_wrong_there(asked: Asked, body: bytes) -> None:
 
 @pytest.mark.parametrize("asked", [True], indirect=True)
 def test_unable_to_determine_nonce_for_account_in_group(asked: Asked) -> None:
-    """The enclave fails while the node checks whether a tenant has access. The client gets this error."""
+    """If the enclave fails while the node checks the access of a tenant, the client gets the error of the enclave."""
     TENANT.set(text(FROM))
     unable = (-50100, "Unable to determine nonce for account in group.")
     group = text(legacy_id([FROM, FOR]))
