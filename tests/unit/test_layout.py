@@ -53,7 +53,6 @@ ELSEWHERE = {
     "node/dev_genesis.py": "tests/integration/test_dev_node.py",
     "node/dev_options.py": "tests/integration/test_dev_node.py",
     "rpc/methods/dev_accounts.py": "tests/clients/test_anvil_differential.py",
-    "rpc/methods/dev_traces.py": "tests/browser/test_debugger.py",
     "rpc/methods/dev_blocks.py": "tests/clients/test_anvil_differential.py",
     "rpc/methods/dev_snapshots.py": "tests/integration/test_dev_node.py",
     "pool/replacement.py": "tests/unit/pool/test_pool.py",

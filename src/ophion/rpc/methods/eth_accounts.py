@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ophion.errors import RpcError
 from ophion.native.crypto import PrivateKey, keccak256
+from ophion.native.transactions import Transaction
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import Address
 from ophion.rpc.errors import SERVER_ERROR_CODE, invalid_params
@@ -31,7 +32,7 @@ from ophion.rpc.services.transaction_request import (
     next_nonce,
 )
 from ophion.wallet.messages import message_hash, sign_hash
-from ophion.wallet.unsigned import BLOB
+from ophion.wallet.unsigned import BLOB, DYNAMIC_FEE, UnsignedTransaction
 
 
 @method("eth_accounts", examples=[Example([], [])])
@@ -67,11 +68,44 @@ async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | No
         if key is None:
             assert ctx.dev is not None
             hash = await ctx.pool.send_decoded(ctx.dev.unsigned(unsigned, request.sender))
+        elif ctx.dev is not None and _is_plain(unsigned):
+            hash = await ctx.pool.send_decoded(_signed_natively(unsigned, key))
         else:
             hash = await ctx.pool.send(unsigned.signed_by(key))
     if ctx.dev is not None and is_reported(ctx, unsigned.gas):
         await raise_if_failed(ctx, hash)
     return hash
+
+
+def _is_plain(unsigned: UnsignedTransaction) -> bool:
+    """Whether Rust can sign the transaction in one call: the common case of a development node."""
+    return (
+        unsigned.type == DYNAMIC_FEE
+        and not unsigned.access_list
+        and unsigned.chain_id is not None
+        and max(unsigned.nonce, unsigned.gas, unsigned.max_fee_per_gas, unsigned.max_priority_fee_per_gas) < 2**64
+        and unsigned.value < 2**256
+    )
+
+
+def _signed_natively(unsigned: UnsignedTransaction, key: PrivateKey) -> Transaction:
+    """Return the transaction that `UnsignedTransaction.signed_by` gives, without encoding and decoding it.
+
+    tests/unit/rpc/methods/test_eth_accounts.py compares them. The sender is known, so it is not recovered.
+    """
+    assert unsigned.chain_id is not None
+    return Transaction.dynamic_fee(
+        key.secret(),
+        key.address,
+        unsigned.chain_id,
+        unsigned.nonce,
+        unsigned.gas,
+        unsigned.to,
+        unsigned.value,
+        unsigned.input,
+        unsigned.max_fee_per_gas,
+        unsigned.max_priority_fee_per_gas,
+    )
 
 
 @method("eth_signTransaction", needs={"accounts"})

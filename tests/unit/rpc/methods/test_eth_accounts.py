@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 from eth_account import Account
 from eth_account.messages import encode_defunct
+from msgspec.structs import replace
 
 from ophion.chainspec.dev import DEV_ACCOUNTS
+from ophion.rpc.methods.eth_accounts import _is_plain, _signed_natively
 from ophion.rpc.schema.render import checksum_address
 from ophion.testing.signing import DEV_KEYS
 from ophion.wallet.keyring import Keyring
+from ophion.wallet.unsigned import DYNAMIC_FEE, UnsignedTransaction
 from tests.unit.rpc.interface import Interface, open_interface
 from tests.unit.wallet.test_typed_data import MAIL, of_wallets
 
@@ -152,3 +155,29 @@ def test_a_sender_waits_for_its_turn_only(signer: Interface) -> None:
             assert isinstance(other, bytes) or other.is_done  # type: ignore[union-attr]
 
     signer.run(story())
+
+
+@pytest.mark.parametrize("to", [None, bytes.fromhex("d0" * 20)])
+@pytest.mark.parametrize("size", [0, 1, 2**64 - 1])
+def test_both_ways_to_sign_give_the_same_transaction(to: bytes | None, size: int) -> None:
+    key = DEV_KEYS[0]
+    unsigned = UnsignedTransaction(
+        type=DYNAMIC_FEE, chain_id=31337, nonce=size, gas=size, to=to, value=size**4, input=bytes(min(size, 99)),
+        max_fee_per_gas=size, max_priority_fee_per_gas=size,
+    )  # fmt: skip
+    assert _is_plain(unsigned)
+    signed = _signed_natively(unsigned, key)
+    assert signed.raw == unsigned.signed_by(key)
+    assert signed.sender == key.address
+
+
+def test_other_transactions_are_not_plain() -> None:
+    plain = UnsignedTransaction(type=DYNAMIC_FEE, chain_id=1, nonce=0, gas=21_000, to=bytes(20))
+    changes: list[dict[str, Any]] = [
+        {"type": 0},
+        {"chain_id": None},
+        {"gas": 2**64},
+        {"access_list": ((bytes(20), ()),)},
+    ]
+    assert _is_plain(plain)
+    assert not any(_is_plain(replace(plain, **change)) for change in changes)
