@@ -36,7 +36,7 @@ test-rust: ## Run the tests of the Rust crates
 test-python: build ## Run the Python tests
 	@$(BIN)/python -m pytest -q -n auto --dist loadfile
 
-interop: build ## Run the suites of go-ethereum's devp2p tool (DEVP2P=…, DEVP2P_1135=…) and the tests with geth (GETH=…), GoQuorum (GOQUORUM=…), Besu (BESU=…) and Tessera (TESSERA=…)
+interop: build ## Run the suites of go-ethereum's devp2p tool (DEVP2P=…, DEVP2P_1135=…) and the tests with geth (GETH=…), GoQuorum (GOQUORUM=…), Besu (BESU=…, BESU_SNAP=…) and Tessera (TESSERA=…)
 	@$(BIN)/python -m pytest -q -rs tests/interop tests/integration/test_poa_geth.py
 
 check: build ## Format, lints, types, import contracts, clippy, stubs, documents; then all tests

@@ -3,7 +3,7 @@
 The header of a BFT block names its parent by hash, and a quorum of its validators has sealed it. So the seals of the
 last header prove all headers before it, if its validators are known. They follow from the genesis file and from the
 headers with votes, which are verified in order. All other headers are hashed without decoding, and their seals compared
-with the validators that they list: the block hash covers the list, but not the seals. This takes a fraction of the time
+with the validators that they list: the block hash covers the list, but not the seals. This takes half the time
 of the rules for each header, which apply to Clique, and where this fast path fails.
 """
 
