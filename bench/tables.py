@@ -12,15 +12,17 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
-from growth import SENDERS, Builder, words
+from growth import SENDERS, Builder, memory_mb, words
 
 from ophion.data import open_chain
 from ophion.data.sql import connect
@@ -30,6 +32,7 @@ from ophion.testing.core import TestCore, open_core
 
 ACCOUNTS: Final = 1000
 BLOCK: Final = 250
+POLL_S: Final = 0.01
 EVENT: Final = keccak256(b"Transfer(address,address,uint256)").hex()
 TOKEN: Final = f"602035600052 600035 33 7f{EVENT} 60206000a3 600035 54 602035 01 600035 55 00"
 """EVM code that logs a transfer of the second word to the account in the first, and adds it to the account's slot."""
@@ -90,24 +93,32 @@ def built(place: Path, count: int) -> None:
 
 
 def export(data: Path, to: Path, dataset: str) -> dict[str, Any]:
-    """Export one dataset; returns rows, time and peak memory of the process."""
-    began = time.perf_counter()
+    """Export one dataset; returns rows, time and peak anonymous memory of the process."""
     command = [sys.executable, "-m", "ophion", "export", "parquet", f"--data-path={data}", f"--datasets={dataset}"]
-    with subprocess.Popen([*command, f"--to={to}", "--u256=decimal"], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        said = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
+    began, memory = time.perf_counter(), 0.0
+    with tempfile.TemporaryFile("w+") as out:
+        process = subprocess.Popen([*command, f"--to={to}", "--u256=decimal"], stdout=out, stderr=out)
+        while True:
+            ended, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if ended:
+                break
+            memory = max(memory, memory_mb(process.pid))
+            time.sleep(POLL_S)
+        seconds = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
+        out.seek(0)
+        said = out.read()
+    found = re.search(r"Exported ([0-9,]+) rows", said)
+    if found is None:
         raise SystemExit(said)
-    seconds, rows = time.perf_counter() - began, int(said.split()[1].replace(",", ""))
+    rows = int(found.group(1).replace(",", ""))
     return {
         "export": dataset,
         "rows": rows,
         "process_s": round(seconds, 3),
         "rows_per_s": round(rows / seconds),
         "cpu_s": round(usage.ru_utime + usage.ru_stime, 3),
-        "memory_mb": usage.ru_maxrss // 1024,
+        "memory_mb": round(memory),
     }
 
 

@@ -31,8 +31,8 @@ WIDE = "select repeat('x', 1000000) from range(40)"
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
     data = tmp_path_factory.mktemp("sql") / "data"
-    options = ("--rpc-http-api=ETH,NET,WEB3,SQL", "--rpc-sql-timeout=3", f"--rpc-sql-max-rows={MAX_ROWS}",
-               "--rpc-sql-max-memory=128")  # fmt: skip
+    options = ("--rpc-http-api=ETH,NET,WEB3,SQL", "--rpc-sql-timeout=4", f"--rpc-sql-max-rows={MAX_ROWS}",
+               "--rpc-sql-max-memory=128", "--http-timeout-seconds=120")  # fmt: skip
     with NodeProcess(data, *MINING, *options) as running:
         for nonce in range(3):
             raw = legacy_transaction(DEV_KEYS[1], nonce, to=bytes([nonce + 1]) * 20, value=10**18)
@@ -88,8 +88,8 @@ def test_rows_beyond_the_limit_are_left_out(node: NodeProcess) -> None:
         ("select * from arrow_scan(1, 2, 3)", "The table function arrow_scan is not allowed"),
         ("select nothing from blocks", "nothing"),
         ("selec 1", "syntax error"),
-        (ENDLESS, "longer than 3 seconds|more than 128 MiB"),
-        (HUGE_SORT, "longer than 3 seconds|more than 128 MiB"),
+        (ENDLESS, "longer than 4 seconds|more than 128 MiB"),
+        (HUGE_SORT, "longer than 4 seconds|more than 128 MiB"),
         (HUGE_TEXT, "more than 128 MiB"),
         (WIDE, "The result exceeds 8 MiB"),
     ],
@@ -124,7 +124,7 @@ def workers_of(pid: int) -> list[int]:
 
 
 def test_the_process_ends_with_the_node(tmp_path: Path) -> None:
-    with NodeProcess(tmp_path / "data", *MINING, "--rpc-http-api=ETH,SQL") as node:
+    with NodeProcess(tmp_path / "data", *MINING, "--rpc-http-api=ETH,SQL", "--http-timeout-seconds=120") as node:
         assert rows(node, "select 1") == [[1]]
         (worker,) = workers_of(node.pid)
         node.kill()

@@ -21,7 +21,7 @@ from ophion.rpc.errors import LIMIT_EXCEEDED_CODE, SERVER_ERROR_CODE
 
 MAX_WAITING: Final = 8
 _MAX_ANSWER_BYTES: Final = 64 * 2**20
-_START_TIMEOUT_S: Final = 20.0
+_START_TIMEOUT_S: Final = 60.0
 """Time to import DuckDB and to open the database, on a busy machine."""
 _MAX_REASON_BYTES: Final = 500
 
@@ -50,6 +50,7 @@ class SqlQueries:
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._process: asyncio.subprocess.Process | None = None
+        self._start: asyncio.Task[asyncio.subprocess.Process] | None = None
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Wait for the end of the node, then end the process."""
@@ -82,9 +83,9 @@ class SqlQueries:
         return answer
 
     async def _exchange(self, request: dict[str, Any]) -> dict[str, Any]:
+        process = await self._started()
         is_answered = False
         try:
-            process = await self._started()
             answer = await asyncio.wait_for(_ask(process, request), self.limits.timeout_s)
             is_answered = True
         except TimeoutError:
@@ -101,33 +102,48 @@ class SqlQueries:
         return answer
 
     async def _started(self) -> asyncio.subprocess.Process:
-        if self._process is None or self._process.returncode is not None:
-            self._process = await asyncio.create_subprocess_exec(
-                *self._command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                limit=_MAX_ANSWER_BYTES,
-            )
-            await self._greeted(self._process)
-        return self._process
+        """Return the process. A start goes on when its request is cancelled, so that a later query finds it."""
+        if self._process is not None and self._process.returncode is None:
+            return self._process
+        if self._start is None:
+            self._start = asyncio.create_task(self._launch())
+            self._start.add_done_callback(self._on_started)
+        return await asyncio.shield(self._start)
 
-    async def _greeted(self, process: asyncio.subprocess.Process) -> None:
-        """Wait for the first line, which says that the process is ready."""
+    def _on_started(self, start: asyncio.Task[asyncio.subprocess.Process]) -> None:
+        self._start = None
+        if not start.cancelled() and start.exception() is None:
+            self._process = start.result()
+
+    async def _launch(self) -> asyncio.subprocess.Process:
+        """Start the process and wait for its first line, which says that it is ready."""
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=_MAX_ANSWER_BYTES,
+        )
         assert process.stdout is not None
         assert process.stderr is not None
+        line = b""
         try:
             line = await asyncio.wait_for(process.stdout.readline(), _START_TIMEOUT_S)
         except TimeoutError:
-            line = b""
-        if line.strip() != b"ready":
-            with suppress(ProcessLookupError):
-                process.kill()
-            reason = (await process.stderr.read(_MAX_REASON_BYTES)).decode(errors="replace").strip()
-            raise RpcError(SERVER_ERROR_CODE, f"SQL is not available. {reason or 'Its process did not start.'}")
+            pass
+        finally:
+            if line.strip() != b"ready":
+                with suppress(ProcessLookupError):
+                    process.kill()
+        if line.strip() == b"ready":
+            return process
+        reason = (await process.stderr.read(_MAX_REASON_BYTES)).decode(errors="replace").strip()
+        raise RpcError(SERVER_ERROR_CODE, f"SQL is not available. {reason or 'Its process did not start.'}")
 
     async def close(self) -> None:
         """End the process."""
+        if self._start is not None:
+            self._start.cancel()
         process, self._process = self._process, None
         if process is not None:
             with suppress(ProcessLookupError):
