@@ -93,7 +93,7 @@ class Builder:
 
     async def fund(self) -> None:
         """Give every sender enough ether for its gas."""
-        await self.core.mine(*(self.sign(DEV_KEYS[1], key.address, value=10**21) for key in SENDERS))
+        await self.core.mine(*(self.sign(DEV_KEYS[1], key.address, value=4 * 10**21) for key in SENDERS))
 
 
 async def build_blocks(core: TestCore, count: int, notes: dict[str, Any]) -> None:
@@ -235,6 +235,8 @@ def measure_state(place: Path, accounts: int, notes: dict[str, Any], count: int 
     token = bytes.fromhex(notes["token"])
     found: dict[str, Any] = {"accounts": accounts, "disk_mb": disk_bytes(place) >> 20}
     lanes = ThreadLanes()
+    for journal in (place / "database").glob("local-transactions.journal*"):
+        journal.unlink()  # an interrupted run leaves transactions
 
     async def run(core: TestCore) -> None:
         builder = Builder(core)

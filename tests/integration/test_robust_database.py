@@ -85,6 +85,16 @@ def test_a_newer_layout_inside_the_database(data: Path) -> None:
     assert database(data).read_bytes() == newer
 
 
+def test_an_older_layout_is_brought_up_to_date(data: Path) -> None:
+    content = database(data).read_bytes()
+    ours = content[content.index(b"layout") + len(b"layout")]
+    database(data).write_bytes(content.replace(b"layout%c" % ours, b"layout%c" % (ours - 1)))
+    check(data).succeeded()
+    import_small(data).succeeded()
+    check(data).succeeded()
+    assert b"layout%c" % ours in database(data).read_bytes()
+
+
 # --- damage -------------------------------------------------------------------------------------
 
 

@@ -139,7 +139,7 @@ impl Batch {
         let live = self.groups.get_mut(&payload.group).expect("made before");
         let view = machine.view();
         view.root = live.root;
-        view.trie = live.trie.clone();
+        view.set_trie(live.trie.clone());
         view.layers = self.codes.clone();
         let fields = &decoded.tx.fields;
         let sender = match judge(payload, decoded, rules) {
@@ -168,7 +168,7 @@ impl Batch {
             && fields.to == Some(flexible::PROXY)
         {
             let view = machine.view();
-            view.trie = live.trie.clone();
+            view.set_trie(live.trie.clone());
             let members = flexible::membership(view)?;
             if !members.is_some_and(|found| flexible::covers(&found, payload.members.as_deref().unwrap_or_default())) {
                 live.trie = before;

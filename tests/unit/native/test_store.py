@@ -1,4 +1,4 @@
-"""Tests the store: one transaction per commit, states by root, flat tables that follow the head."""
+"""The store: one transaction per commit, states by root, indexes that follow the head."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_an_execution_that_is_dropped_leaves_nothing_behind(tmp_path: Path) -> N
     assert world.store.check(10) == []
 
 
-def test_a_reorganisation_moves_index_and_flat_tables(tmp_path: Path) -> None:
+def test_a_reorganisation_moves_index_and_state(tmp_path: Path) -> None:
     world = World(tmp_path / "db")
     raw_a = transfer(0, 0, b"\xaa" * 20, 1)
     raw_b = transfer(0, 0, b"\xbb" * 20, 2)

@@ -373,8 +373,8 @@ pub(super) fn settled(
     let state_root = trie.hash();
     // read the node counters now, because `finish` consumes the database
     let (written, read) = (db.nodes_written()?, db.nodes_read());
-    let Changes { flat, preimages, codes, layers } = db.finish(&trie)?;
-    let own = (flat.accounts.len() + flat.storage.len()) * CHANGED_ENTRY + read * READ_BYTE;
+    let Changes { changed_entries, preimages, codes, layers } = db.finish(&trie)?;
+    let own = changed_entries * CHANGED_ENTRY + read * READ_BYTE;
     let mut weight = parent.weight + own;
     if let Some(store) = &parent.store
         && parent.public.is_none()
@@ -388,7 +388,7 @@ pub(super) fn settled(
     let (store, public) = (parent.store.clone(), parent.public.clone());
     let state = StateData { store, root: state_root, trie: trie.clone(), weight, layers, public };
     let parent_root = parent.root;
-    Ok((Effects { parent_root, state_root, receipts, blob_price, trie, weight, flat, preimages, codes }, state))
+    Ok((Effects { parent_root, state_root, receipts, blob_price, trie, weight, preimages, codes }, state))
 }
 
 /// Execute a complete block. With a deadline, a block that takes longer gives an error.

@@ -74,11 +74,12 @@ pub fn no_database() -> ExecDb {
         root: EMPTY_ROOT,
         trie: Trie::default(),
         snapshot: None,
-        flat: false,
         layers: Layers::default(),
         public: None,
         fork: None,
         nodes_read: AtomicUsize::new(0),
+        storage_tries: Default::default(),
+        combined: Default::default(),
     };
     ExecDb::new(view, Ancestors::Canonical)
 }

@@ -8,8 +8,8 @@ use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use alloy_trie::Nibbles;
 use ophion_primitives::errors::{Error, Result};
 use ophion_storage::state::{Layer, LayerAccount, Layers, View};
+use ophion_storage::store::Snapshot;
 use ophion_storage::store::fork::{LOCAL_STORAGE, LOCAL_STORAGE_KEY};
-use ophion_storage::store::{AccountChange, FlatChanges, Snapshot};
 use ophion_storage::trie::{Account, EMPTY_ROOT, FlatAccount, Slot, Trie};
 use revm::database_interface::{Database, DatabaseCommit};
 use revm::state::{Account as EvmAccount, AccountInfo, Bytecode};
@@ -345,8 +345,8 @@ impl ExecDb {
 
     /// Return everything that a commit needs besides the trie, and the layers for child blocks.
     pub fn finish(self, trie: &Trie<Account>) -> Result<Changes> {
-        let mut flat = FlatChanges::default();
         let mut preimages = Vec::new();
+        let mut changed_entries = 0;
         let mut accounts = AddressMap::default();
         let is_fork = self.view.fork.is_some();
         let deleted = is_fork.then(AccountInfo::default);
@@ -357,8 +357,7 @@ impl ExecDb {
                 storage.insert(*slot, value.now);
                 if value.now != value.before || entry.wiped {
                     storage_changed = true;
-                    let is_deleted = value.now.is_zero() && !is_fork;
-                    flat.storage.insert((entry.hash, value.hash), (!is_deleted).then_some(value.now));
+                    changed_entries += 1;
                 }
                 if !value.now.is_zero() && (value.before.is_zero() || entry.wiped) {
                     preimages.push((value.hash, slot.to_be_bytes::<32>().to_vec()));
@@ -381,10 +380,11 @@ impl ExecDb {
                     })
                 }
             };
-            if (entry.wiped || account.is_none()) && entry.existed {
-                flat.wiped.push(entry.hash);
+            changed_entries += 1;
+            // on a fork, accounts of the forked chain get local records
+            if account.is_some() && (!entry.existed || is_fork) {
+                preimages.push((entry.hash, address.to_vec()));
             }
-            flat.accounts.insert(entry.hash, AccountChange { address: Some(*address), account });
             accounts.insert(*address, LayerAccount { account, wiped: entry.wiped, storage });
         }
         preimages.sort_unstable();
@@ -392,13 +392,15 @@ impl ExecDb {
         let base = self.view.root;
         let top = Arc::new(Layer { accounts, codes: self.codes, base });
         let layers = std::iter::once(top).chain(self.view.layers.iter().cloned()).collect();
-        Ok(Changes { flat, preimages, codes, layers })
+        Ok(Changes { changed_entries, preimages, codes, layers })
     }
 }
 
 /// Result of a block besides trie and receipts.
 pub struct Changes {
-    pub flat: FlatChanges,
+    /// Number of changed accounts and slots.
+    pub changed_entries: usize,
+    /// Addresses of new accounts and new slots, by hash.
     pub preimages: Vec<(B256, Vec<u8>)>,
     pub codes: Vec<(B256, Bytes)>,
     /// This block's layer on top of its parents' layers.

@@ -1,14 +1,13 @@
 //! Read access to the state of one root: accounts, slots and code.
 //!
 //! ```text
-//! root of the flat tables                -> one keyed lookup
-//! root of an uncommitted block above it  -> the layers of changes, then the flat tables
-//! any other root                         -> the trie
-//! a private state                        -> its own trie, then the public state below it
+//! root of an uncommitted block  -> the layers of changes, then the trie
+//! any other root                -> the trie
+//! a private state               -> its own trie, then the public state below it
 //! ```
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use alloy_primitives::map::{AddressMap, B256Map, HashMap};
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
@@ -16,9 +15,12 @@ use alloy_trie::Nibbles;
 use ophion_primitives::errors::{Error, Result};
 use revm_state::Bytecode;
 
-use crate::store::fork::{Fork, LOCAL_STORAGE, LOCAL_STORAGE_KEY};
-use crate::store::{Database, Snapshot, address_of, decode_header, storage_key};
+use crate::store::fork::{Fork, LOCAL_STORAGE_KEY};
+use crate::store::{Database, Snapshot, address_of, decode_header};
 use crate::trie::{Account, EMPTY_ROOT, FlatAccount, NoSource, Slot, Source, Trie, proof};
+
+/// Maximum number of nodes in `CombinedNodes`, of at most 640 bytes each.
+const MAX_COMBINED_NODES: usize = 16_384;
 
 /// Changes of one uncommitted block, by unhashed keys.
 pub struct Layer {
@@ -28,15 +30,8 @@ pub struct Layer {
     pub base: B256,
 }
 
-impl Layer {
-    /// Return whether all slots of this account are local, so that no slot is read from the forked chain.
-    fn has_local_storage(&self, address: &Address) -> bool {
-        self.accounts.get(address).is_some_and(|change| change.wiped || change.storage.contains_key(&LOCAL_STORAGE))
-    }
-}
-
-/// Layers of uncommitted blocks, top first. Opening a state removes layers that the flat tables have reached. So a
-/// chain that runs ahead of its commits does not accumulate layers.
+/// Layers of uncommitted blocks, top first. Opening a state removes layers that are committed, so a
+/// chain that runs ahead of its commits does not accumulate them.
 pub type Layers = Arc<[Arc<Layer>]>;
 
 #[derive(Clone)]
@@ -96,26 +91,25 @@ impl StateData {
                 root: self.root,
                 trie,
                 snapshot,
-                flat: false,
                 layers,
                 public,
                 fork: None,
                 nodes_read: AtomicUsize::new(0),
+                storage_tries: StorageTries::default(),
+                combined: CombinedNodes::default(),
             });
         }
-        let flat_root = snapshot.as_ref().map(Snapshot::flat_root).transpose()?;
-        let (flat, layers) = if flat_root == Some(self.root) {
-            (true, Layers::default())
-        } else {
-            // keep only the state layers above the flat tables, because the flat tables hold all other keys
-            match self.layers.iter().position(|layer| flat_root == Some(layer.base)) {
-                Some(lowest) if lowest + 1 < self.layers.len() => (true, self.layers[..=lowest].into()),
-                found => (found.is_some(), self.layers.clone()),
-            }
+        let head_root = snapshot.as_ref().map(Snapshot::head_root).transpose()?;
+        let is_head = head_root == Some(self.root);
+        // drop layers up to the head, which the trie holds
+        let layers = match self.layers.iter().position(|layer| head_root == Some(layer.base)) {
+            _ if is_head => Layers::default(),
+            Some(lowest) if lowest + 1 < self.layers.len() => self.layers[..=lowest].into(),
+            _ => self.layers.clone(),
         };
         // without layers and flat tables, the state is read from trie nodes, which pruning may have deleted
         if let Some(snapshot) = &snapshot
-            && !flat
+            && !is_head
             && layers.is_empty()
             && self.root != EMPTY_ROOT
         {
@@ -126,11 +120,12 @@ impl StateData {
             root: self.root,
             trie: self.trie.clone(),
             snapshot,
-            flat,
             layers,
             public: None,
             fork,
             nodes_read: AtomicUsize::new(0),
+            storage_tries: StorageTries::default(),
+            combined: CombinedNodes::default(),
         })
     }
 }
@@ -141,10 +136,9 @@ pub type Page<T> = (Vec<(B256, T)>, Option<B256>);
 /// A state open for reading in one database snapshot.
 pub struct View {
     pub root: B256,
+    /// Change it with `set_trie`.
     pub trie: Trie<Account>,
     pub snapshot: Option<Snapshot>,
-    /// Whether the flat tables are valid for all keys that the layers do not have.
-    pub flat: bool,
     pub layers: Layers,
     /// The public state below a private state.
     pub public: Option<Box<View>>,
@@ -152,18 +146,65 @@ pub struct View {
     pub fork: Option<Arc<Fork>>,
     /// Bytes of trie nodes read so far.
     pub nodes_read: AtomicUsize,
+    /// Storage tries by account hash, so that each slot is found without its account.
+    pub storage_tries: StorageTries,
+    pub combined: CombinedNodes,
 }
 
+pub type StorageTries = Mutex<B256Map<Trie<Slot>>>;
+
+/// Counts the bytes that it reads, because callers keep the nodes in memory. Reads of single values do not count.
 impl Source for View {
     fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
-        let read = |bytes: &[u8]| {
+        Stored(self).load(id, |bytes| {
             self.nodes_read.fetch_add(bytes.len(), Ordering::Relaxed);
             read(bytes)
+        })
+    }
+}
+
+/// The stored nodes of a view.
+struct Stored<'a>(&'a View);
+
+impl Source for Stored<'_> {
+    fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+        let nodes = match &self.0.snapshot {
+            Some(snapshot) if self.0.public.is_some() => snapshot.private_nodes(),
+            Some(snapshot) => snapshot.nodes(),
+            None => return NoSource.load(id, read),
         };
-        match &self.snapshot {
-            Some(snapshot) if self.public.is_some() => snapshot.private_nodes().load(id, read),
-            Some(snapshot) => snapshot.nodes().load(id, read),
-            None => NoSource.load(id, read),
+        if let Some(whole) = self.0.combined.get(id) {
+            return read(&whole);
+        }
+        nodes.load_counted(id, |whole, deltas| {
+            if deltas > 0 {
+                self.0.combined.keep(id, whole);
+            }
+            read(whole)
+        })
+    }
+}
+
+/// Full forms of nodes that are stored as deltas, by id. An execution reads a node first and changes it later.
+#[derive(Default)]
+pub struct CombinedNodes {
+    nodes: Mutex<HashMap<u64, Arc<[u8]>>>,
+    is_used: AtomicBool,
+}
+
+impl CombinedNodes {
+    fn get(&self, id: u64) -> Option<Arc<[u8]>> {
+        if !self.is_used.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    fn keep(&self, id: u64, whole: &[u8]) {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        if nodes.len() < MAX_COMBINED_NODES {
+            nodes.insert(id, whole.into());
+            self.is_used.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -171,18 +212,10 @@ impl Source for View {
 impl View {
     /// Read an account. `hash` is keccak(address), which callers have computed already.
     pub fn account(&self, address: &Address, hash: &B256) -> Result<Option<FlatAccount>> {
-        if self.flat {
-            for layer in self.layers.iter() {
-                if let Some(change) = layer.accounts.get(address) {
-                    return Ok(change.account);
-                }
+        for layer in self.layers.iter() {
+            if let Some(change) = layer.accounts.get(address) {
+                return Ok(change.account);
             }
-            let snapshot = self.snapshot.as_ref().expect("flat tables are in a database");
-            let found = snapshot.tables().accounts.get(snapshot.txn(), hash.as_slice())?;
-            return match (found.map(FlatAccount::restore).transpose()?, &self.fork) {
-                (None, Some(fork)) => fork.account(address),
-                (found, _) => Ok(found),
-            };
         }
         match (self.trie_account(hash)?, &self.public, &self.fork) {
             (Some(account), ..) => Ok(Some(FlatAccount::from(&account))),
@@ -193,42 +226,49 @@ impl View {
     }
 
     pub fn trie_account(&self, hash: &B256) -> Result<Option<Account>> {
-        self.trie.get(&Nibbles::unpack(hash), self)
+        self.trie.get(&Nibbles::unpack(hash), &Stored(self))
+    }
+
+    /// Replace the trie, after a private transaction has changed it.
+    pub fn set_trie(&mut self, trie: Trie<Account>) {
+        self.trie = trie;
+        self.storage_tries.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Storage of an account; None if the trie lacks the account.
+    fn storage_trie(&self, hash: &B256) -> Result<Option<Trie<Slot>>> {
+        let read = |tries: &StorageTries| tries.lock().unwrap_or_else(PoisonError::into_inner).get(hash).cloned();
+        if let Some(found) = read(&self.storage_tries) {
+            return Ok(Some(found));
+        }
+        let found = self.trie_account(hash)?.map(|account| account.storage);
+        if let Some(storage) = &found {
+            self.storage_tries.lock().unwrap_or_else(PoisonError::into_inner).insert(*hash, storage.clone());
+        }
+        Ok(found)
     }
 
     pub fn storage(&self, address: &Address, hash: &B256, slot: &U256, slot_hash: &B256) -> Result<U256> {
-        if self.flat {
-            for layer in self.layers.iter() {
-                if let Some(change) = layer.accounts.get(address) {
-                    if let Some(value) = change.storage.get(slot) {
-                        return Ok(*value);
-                    }
-                    if change.wiped || change.account.is_none() {
-                        return Ok(U256::ZERO);
-                    }
+        for layer in self.layers.iter() {
+            if let Some(change) = layer.accounts.get(address) {
+                if let Some(value) = change.storage.get(slot) {
+                    return Ok(*value);
+                }
+                if change.wiped || change.account.is_none() {
+                    return Ok(U256::ZERO);
                 }
             }
-            let snapshot = self.snapshot.as_ref().expect("flat tables are in a database");
-            let (storage, txn) = (&snapshot.tables().storage, snapshot.txn());
-            let found = storage.get(txn, &storage_key(hash, slot_hash))?;
-            if let (None, Some(fork)) = (found, &self.fork)
-                && storage.get(txn, &storage_key(hash, &LOCAL_STORAGE_KEY))?.is_none()
-                && !self.layers.iter().any(|layer| layer.has_local_storage(address))
-            {
-                return fork.storage(address, slot);
-            }
-            return Ok(found.map_or(U256::ZERO, |bytes| U256::try_from_be_slice(bytes).unwrap_or_default()));
         }
-        let Some(account) = self.trie_account(hash)? else {
+        let Some(storage) = self.storage_trie(hash)? else {
             return match (&self.public, &self.fork) {
                 (Some(public), _) => public.storage(address, hash, slot, slot_hash),
                 (None, Some(fork)) => fork.storage(address, slot),
                 (None, None) => Ok(U256::ZERO),
             };
         };
-        let value: Option<Slot> = account.storage.get(&Nibbles::unpack(slot_hash), self)?;
+        let value = storage.get(&Nibbles::unpack(slot_hash), &Stored(self))?;
         if let (None, Some(fork)) = (&value, &self.fork)
-            && account.storage.get(&Nibbles::unpack(LOCAL_STORAGE_KEY), self)?.is_none()
+            && storage.get(&Nibbles::unpack(LOCAL_STORAGE_KEY), &Stored(self))?.is_none()
         {
             return fork.storage(address, slot);
         }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, Bytes, U256};
 
-use super::flat_state::FlatChanges;
 use crate::chain::body::BodyData;
 use crate::chain::receipts::ReceiptData;
 use crate::trie::{Account, Trie};
@@ -19,8 +18,7 @@ pub struct Effects {
     pub trie: Trie<Account>,
     /// Estimated memory of the state's trie nodes, in bytes.
     pub weight: usize,
-    pub flat: FlatChanges,
-    /// Slot preimages by hash. The field `flat` has the addresses.
+    /// Addresses of new accounts and new slots, by hash.
     pub preimages: Vec<(B256, Vec<u8>)>,
     pub codes: Vec<(B256, Bytes)>,
 }

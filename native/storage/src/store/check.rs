@@ -1,23 +1,23 @@
-//! Database integrity: canonical chain, head state, flat tables, private states.
+//! Database integrity: canonical chain, head state, private states.
 
 use std::time::{Duration, Instant};
 
-use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, b256, keccak256};
+use alloy_primitives::{Address, B256, KECCAK256_EMPTY, b256, keccak256};
 use alloy_trie::Nibbles;
 use ophion_primitives::errors::Result;
 use ophion_primitives::signers::{TASK, recover_signers};
 use rayon::prelude::*;
 
 use super::check_private;
-use super::flat_state::storage_key;
-use super::log_index::folds;
+use super::log_index::{self, folds};
 use super::mark::Reach;
+use super::preimages::address_of;
 use super::records::{Nodes, decode_header};
 use super::roots::{RootRecord, root_id};
 use super::snapshot::Snapshot;
 use crate::chain::body::{Known, Tx};
 use crate::chain::receipts;
-use crate::trie::{Account, Child, EMPTY_ROOT, FlatAccount, Slot, Source, Trie, Value, stored_children};
+use crate::trie::{Account, Child, EMPTY_ROOT, Slot, Source, Trie, Value, stored_children};
 
 /// Mix hash of IBFT 2.0 and QBFT headers. The hash of these headers is not checked here, because consensus defines how
 /// they are hashed.
@@ -72,7 +72,8 @@ pub fn check<'a>(snapshot: &Snapshot, limit: usize, watch: &'a mut Watch<'a>) ->
     let Some((head, number)) = snapshot.head()? else { return Ok(Vec::new()) };
     let tables = snapshot.tables();
     let mut total = number + 1 + check_private::entries(snapshot)?;
-    for table in [tables.positions, tables.preimages, tables.accounts, tables.storage, tables.roots] {
+    // each account and slot of the state counts once more; its preimage is in one of two tables
+    for table in [tables.positions, tables.preimages, tables.preimages, tables.accounts, tables.roots] {
         total += table.usage(snapshot.txn())?.0;
     }
     let mut findings = Findings::new(limit.max(1), total, watch);
@@ -204,8 +205,7 @@ fn check_contents(
                 findings.add(format!("block {at}: the receipts do not match their root"));
             }
             for fold in folds(&all) {
-                let key = [fold.to_be_bytes(), at.to_be_bytes()].concat();
-                if snapshot.tables().logs.get(snapshot.txn(), &key)?.is_none() {
+                if !log_index::contains(snapshot.tables(), snapshot.txn(), fold, at)? {
                     findings.add(format!("block {at}: the log index is incomplete"));
                     break;
                 }
@@ -242,50 +242,22 @@ fn check_state(snapshot: &Snapshot, root: B256, findings: &mut Findings<'_>) -> 
     if findings.are_over() {
         return Ok(());
     }
-    let flat_root = snapshot.flat_root()?;
-    if flat_root != root {
-        findings.add(format!("the flat tables show state {flat_root}, the head has {root}"));
-    }
-    let (mut accounts, mut slots) = (0, 0);
     let nodes = snapshot.nodes();
     let walked = trie.walk(&Nibbles::new(), &nodes, &mut |key, account| {
-        let hash = B256::from_slice(&key.pack());
-        accounts += 1;
         findings.count(1);
-        check_account(snapshot, hash, account, &mut slots, findings)?;
+        check_account(snapshot, B256::from_slice(&key.pack()), account, findings)?;
         Ok(!findings.are_over())
     });
     if let Err(cause) = walked {
         findings.add(format!("the state cannot be walked: {cause}"));
     }
-    for (table, found, name) in
-        [(snapshot.tables().accounts, accounts, "accounts"), (snapshot.tables().storage, slots, "slots")]
-    {
-        let listed = table.usage(snapshot.txn())?.0;
-        if listed != found && !findings.are_over() {
-            findings.add(format!("the flat table has {listed} {name}, the state has {found}"));
-        }
-    }
     Ok(())
 }
 
-fn check_account(
-    snapshot: &Snapshot,
-    hash: B256,
-    account: &Account,
-    slots: &mut u64,
-    findings: &mut Findings<'_>,
-) -> Result<()> {
+fn check_account(snapshot: &Snapshot, hash: B256, account: &Account, findings: &mut Findings<'_>) -> Result<()> {
     let tables = snapshot.tables();
-    let flat = tables.accounts.get(snapshot.txn(), hash.as_slice())?;
-    let flat = flat.and_then(|bytes| FlatAccount::restore_whole(bytes).ok());
-    match flat {
-        Some((flat, address)) if flat == FlatAccount::from(account) => {
-            if address.is_some_and(|address| keccak256(address) != hash) {
-                findings.add(format!("account {hash}: the address stored with it is wrong"));
-            }
-        }
-        _ => findings.add(format!("account {hash}: the flat table differs from the state")),
+    if address_of(tables, snapshot.txn(), &hash)?.is_some_and(|address| keccak256(address) != hash) {
+        findings.add(format!("account {hash}: the address stored for it is wrong"));
     }
     if account.code_hash != KECCAK256_EMPTY {
         match tables.code.get(snapshot.txn(), account.code_hash.as_slice())? {
@@ -298,14 +270,8 @@ fn check_account(
     if findings.are_over() {
         return Ok(());
     }
-    let walked = account.storage.walk(&Nibbles::new(), &snapshot.nodes(), &mut |key, value: &Slot| {
-        *slots += 1;
+    let walked = account.storage.walk(&Nibbles::new(), &snapshot.nodes(), &mut |_, _: &Slot| {
         findings.count(1);
-        let slot = B256::from_slice(&key.pack());
-        let flat = tables.storage.get(snapshot.txn(), &storage_key(&hash, &slot))?;
-        if flat.and_then(U256::try_from_be_slice) != Some(value.0) {
-            findings.add(format!("account {hash}, slot {slot}: the flat table differs from the state"));
-        }
         Ok(!findings.are_over())
     });
     if let Err(cause) = walked {

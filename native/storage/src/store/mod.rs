@@ -9,7 +9,7 @@
 //! | snapshot.rs         | reads of blocks, bodies and receipts                      |
 //! | records.rs          | record formats                                            |
 //! | roots.rs            | list of stored states                                     |
-//! | flat_state.rs       | accounts and storage of the head's state                  |
+//! | preimages.rs        | addresses and slots by hash                               |
 //! | tx_index.rs         | position of a transaction on the chain                    |
 //! | tx_index_buffer.rs  | index rows of the last blocks, in memory                  |
 //! | key_value_tables.rs | tables of other packages                                  |
@@ -26,13 +26,13 @@ mod block;
 mod check;
 mod check_private;
 mod database;
-mod flat_state;
 pub mod fork;
 mod key_value_tables;
 mod log_index;
 mod mark;
 mod node_writer;
 mod opening;
+mod preimages;
 mod private;
 mod pruning;
 mod records;
@@ -46,9 +46,9 @@ mod tx_index_buffer;
 pub use block::{BlockRecord, Effects};
 pub use check::{Watch, check};
 pub use database::Database;
-pub use flat_state::{AccountChange, FlatChanges, address_of, storage_key};
 pub use key_value_tables::Change;
 pub use log_index::{fold, folds};
+pub use preimages::address_of;
 pub use private::{GroupState, GroupStates, Marker, PrivateReceipt, PrivateStatus, PrivateWrites, note_late};
 pub use pruning::Pruning;
 pub use records::{decode_header, split_body};

@@ -118,8 +118,13 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
                 databases.try_into().unwrap_or_else(|_| unreachable!("one for each name"));
             let layout = databases[Tables::META].get(txn, meta::LAYOUT)?;
             let is_older = layout.is_some_and(|layout| meta::OLDER_LAYOUTS.contains(&layout));
+            if is_older {
+                // copy of the head's state, which is read from the trie now
+                databases[Tables::STORAGE].clear(txn)?;
+            }
             if made != Some(Tables::NAMES.len()) || is_older {
-                // existing rows stay unchanged. The new version number makes older programs refuse this database.
+                // other rows stay unchanged; because of the new version, older programs report that they cannot read
+                // this database
                 databases[Tables::META].put(txn, meta::LAYOUT, meta::LAYOUT_VERSION)?;
                 databases[Tables::META].put(txn, meta::TABLES, &[Tables::NAMES.len() as u8])?;
             }

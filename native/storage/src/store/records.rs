@@ -31,6 +31,13 @@ impl<'t> Nodes<'t> {
     }
 }
 
+impl Nodes<'_> {
+    /// Same as `load`, with the number of deltas of the node.
+    pub fn load_counted<T>(&self, id: u64, read: impl FnOnce(&[u8], u8) -> Result<T>) -> Result<T> {
+        load(id, |id| self.row(id), |_| (), read)
+    }
+}
+
 impl Source for Nodes<'_> {
     fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         self.load_all(id, |_| (), read)

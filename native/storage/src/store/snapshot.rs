@@ -7,6 +7,7 @@ use heed::{RoTxn, WithoutTls};
 use ophion_primitives::errors::{Error, Result};
 
 use super::database::{Database, missing};
+use super::log_index;
 use super::records::{
     HEADER_AT, Nodes, counted, head, known_at, number, read_body, read_header, read_receipts, split_body,
 };
@@ -46,8 +47,9 @@ impl Snapshot {
         head(self.tables(), &self.txn)
     }
 
-    pub fn flat_root(&self) -> Result<B256> {
-        Ok(self.tables().meta.get(&self.txn, meta::FLAT_ROOT)?.map_or(EMPTY_ROOT, B256::from_slice))
+    /// Root of the head's state.
+    pub fn head_root(&self) -> Result<B256> {
+        Ok(self.tables().meta.get(&self.txn, meta::HEAD_ROOT)?.map_or(EMPTY_ROOT, B256::from_slice))
     }
 
     pub fn canonical_hash(&self, at: u64) -> Result<Option<B256>> {
@@ -135,7 +137,7 @@ impl Snapshot {
         }
     }
 
-    /// Trie of a stored state, read only from this snapshot. None if the state is not stored.
+    /// Return the trie of a stored state, read only from this snapshot; None if the state is not stored.
     pub(crate) fn stored_state(&self, root: B256) -> Result<Option<Trie<Account>>> {
         match self.inner.stored_trie(&self.txn, root) {
             Ok(trie) => Ok(Some(trie)),
@@ -180,20 +182,6 @@ impl Snapshot {
     /// Add the canonical blocks from `first` to `last` that may hold a log whose address or topic has this hash to
     /// `blocks`.
     pub fn listed(&self, fold: u64, first: u64, last: u64, blocks: &mut Vec<u64>) -> Result<()> {
-        let mut start = [0u8; 16];
-        start[..8].copy_from_slice(&fold.to_be_bytes());
-        start[8..].copy_from_slice(&first.to_be_bytes());
-        for entry in self.tables().logs.from(&self.txn, &start)? {
-            let (key, _) = entry?;
-            let Ok(key) = <[u8; 16]>::try_from(key) else {
-                return Err(Error::damaged("a key of the log index is too short"));
-            };
-            let number = u64::from_be_bytes(key[8..].try_into().expect("eight bytes"));
-            if key[..8] != fold.to_be_bytes() || number > last {
-                break;
-            }
-            blocks.push(number);
-        }
-        Ok(())
+        log_index::search(self.tables(), &self.txn, fold, first, last, blocks)
     }
 }

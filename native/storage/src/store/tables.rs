@@ -2,19 +2,20 @@
 //!
 //! | table      | key                          | value                                                        |
 //! |------------|------------------------------|--------------------------------------------------------------|
-//! | meta       | name                         | named values: head, flat root, next node id, values of the node |
+//! | meta       | name                         | named values: head, its root, next node id, values of the node |
 //! | headers    | block hash                   | number (8), total difficulty (32), blob price (16), header   |
 //! | bodies     | block hash                   | hash and sender of each transaction, see records.rs, then RLP |
 //! | receipts   | block hash                   | receipts, see receipts.rs                                    |
 //! | canonical  | number                       | block hash                                                   |
 //! | positions  | first bytes of a transaction's hash | block and index, see tx_index.rs                      |
-//! | logs       | fold of address or topic (8), number (8) | nothing: this block may hold a matching log      |
+//! | logs       | fold of address or topic (8), number (8) | nothing: this block may hold a matching log. Written before layout 5 |
+//! | log_sections | section (5), fold (8), block in the section (1) | the same, see log_index.rs              |
 //! | nodes      | id                           | trie node, see trie/codec.rs                                 |
 //! | roots      | state root                   | last block with it, id of the root node, see roots.rs        |
 //! | code       | code hash                    | contract code                                                |
-//! | accounts   | keccak(address)              | account of the head's state, with its address                |
-//! | storage    | keccak(address), keccak(slot)| storage value of the head's state, without leading zeros     |
-//! | preimages  | keccak(x)                    | x: a slot (32), or the address (20) of a deleted account     |
+//! | accounts   | keccak(address)              | an outdated account with its address. Written before layout 5 |
+//! | storage    | keccak(address), keccak(slot)| nothing: cleared in layout 5                                 |
+//! | preimages  | keccak(x)                    | x: a slot (32) or an address (20)                            |
 //!
 //! Private state has separate tables:
 //!
@@ -204,6 +205,8 @@ macro_rules! tables {
             pub const NAMES: [&'static str; [$(stringify!($name)),*].len()] = [$(stringify!($name)),*];
             /// Index of the table `meta` in the list of table names.
             pub const META: usize = 0;
+            /// Index of the table `storage`.
+            pub const STORAGE: usize = 11;
 
             /// Create the tables from handles in the order of the table names.
             pub fn of(handles: [Table; Self::NAMES.len()]) -> Self {
@@ -238,6 +241,7 @@ tables!(
     private_receipts,
     private_markers,
     private_late,
+    log_sections,
 );
 
 impl Tables {
@@ -256,8 +260,8 @@ pub type RowTables = [Option<Table>; ROW_TABLES.len()];
 pub mod meta {
     /// Key of the head in the meta table. The value is hash and number (8 bytes).
     pub const HEAD: &[u8] = b"head";
-    /// Key of the state root of the tables `accounts` and `storage`.
-    pub const FLAT_ROOT: &[u8] = b"flat root";
+    /// Root of the head's state.
+    pub const HEAD_ROOT: &[u8] = b"flat root";
     /// Key of the id of the next trie node.
     pub const NEXT_NODE: &[u8] = b"next node";
     /// Key of the id of the next private trie node.
@@ -266,10 +270,11 @@ pub mod meta {
     pub const FOLLOWED: &[u8] = b"private followed";
     /// Key of the version of the table layout.
     pub const LAYOUT: &[u8] = b"layout";
-    pub const LAYOUT_VERSION: &[u8] = &[4];
-    /// Older layouts that can be read. Layout 1 has transactions by full hash, bodies with one sender per transaction,
-    /// and accounts without address. Layout 2 has trie nodes without deltas. Layout 3 has no buffered index rows.
-    pub const OLDER_LAYOUTS: [&[u8]; 3] = [&[1], &[2], &[3]];
+    pub const LAYOUT_VERSION: &[u8] = &[5];
+    /// Older layouts that can be read. 1: transactions by full hash, bodies with each sender, accounts without address.
+    /// 2: trie nodes without deltas. 3: no buffered index rows. 4: log index without sections, and a copy of the head's state
+    /// in the tables `accounts` and `storage`.
+    pub const OLDER_LAYOUTS: [&[u8]; 4] = [&[1], &[2], &[3], &[4]];
     /// Key of the number of tables (one byte); absent in databases of the first version.
     pub const TABLES: &[u8] = b"tables";
 

@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
     use crate::chain::body::{BodyData, Known};
-    use crate::store::{BlockRecord, Database, Effects, FlatChanges};
+    use crate::store::{BlockRecord, Database, Effects};
     use crate::trie::{EMPTY_ROOT, Trie};
 
     fn hash_of(number: u64, index: u64) -> B256 {
@@ -131,7 +131,6 @@ mod tests {
             blob_price: 0,
             trie: Trie::default(),
             weight: 0,
-            flat: FlatChanges::default(),
             preimages: Vec::new(),
             codes: Vec::new(),
         };

@@ -6,7 +6,7 @@ use ophion_primitives::bytes::{Reader, put_bytes, put_varint};
 use ophion_primitives::errors::{Error, Result};
 
 use super::codec::save_root;
-use super::node::{Child, EMPTY_ROOT, Trie, Value};
+use super::node::{Child, Trie, Value};
 use super::source::Saver;
 
 /// Value of a storage slot. A trie has no entry for a slot with value zero.
@@ -135,7 +135,7 @@ fn restore_head(reader: &mut Reader<'_>) -> Result<(u64, U256, B256, u8)> {
     Ok((nonce, balance, code_hash, flags))
 }
 
-/// An account of the flat table, with a storage root instead of a storage trie.
+/// An account with its storage root instead of its storage trie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlatAccount {
     pub nonce: u64,
@@ -145,32 +145,14 @@ pub struct FlatAccount {
 }
 
 impl FlatAccount {
-    /// Encode the account with its address, so that the address can be found by the hash in the key.
-    pub fn store(&self, address: Option<&Address>) -> Vec<u8> {
-        let mut out = Vec::with_capacity(96);
-        let has_storage = self.storage_root != EMPTY_ROOT;
-        let flags = if has_storage { HAS_STORAGE } else { 0 } | if address.is_some() { HAS_ADDRESS } else { 0 };
-        store_head(self.nonce, &self.balance, &self.code_hash, flags, &mut out);
-        if has_storage {
-            out.extend_from_slice(self.storage_root.as_slice());
-        }
-        if let Some(address) = address {
-            out.extend_from_slice(address.as_slice());
-        }
-        out
-    }
-
-    pub fn restore(bytes: &[u8]) -> Result<Self> {
-        Self::restore_whole(bytes).map(|(account, _)| account)
-    }
-
-    /// Return the account, and its address if the record contains one.
-    pub fn restore_whole(bytes: &[u8]) -> Result<(Self, Option<Address>)> {
+    /// Address in a record of the table `accounts`, if stored. Databases before layout 5 have such records.
+    pub fn restore_address(bytes: &[u8]) -> Result<Option<Address>> {
         let mut reader = Reader(bytes);
-        let (nonce, balance, code_hash, flags) = restore_head(&mut reader)?;
-        let storage_root = if flags & HAS_STORAGE != 0 { B256::from_slice(reader.take(32)?) } else { EMPTY_ROOT };
-        let address = if flags & HAS_ADDRESS != 0 { Some(Address::from_slice(reader.take(20)?)) } else { None };
-        Ok((FlatAccount { nonce, balance, code_hash, storage_root }, address))
+        let (_, _, _, flags) = restore_head(&mut reader)?;
+        if flags & HAS_STORAGE != 0 {
+            reader.take(32)?;
+        }
+        Ok(if flags & HAS_ADDRESS != 0 { Some(Address::from_slice(reader.take(20)?)) } else { None })
     }
 }
 

@@ -15,7 +15,7 @@
 //! | codec.rs        | stored form of nodes, saving                           |
 //! | node_parts.rs   | masks and children of stored nodes                     |
 //! | branch_delta.rs | branches stored as deltas                              |
-//! | walk.rs         | proofs, iteration, differences                         |
+//! | walk.rs         | proofs, iteration                                      |
 //! | paths.rs        | nodes by path                                          |
 //! | account.rs      | values: accounts and slots                             |
 //! | plain.rs        | tries of bytes, for tools                              |

@@ -232,14 +232,6 @@ impl<V: Value> Child<V> {
             Child::Live(cell) => cell.root_hash(),
         }
     }
-
-    /// Return whether two children have equal hashes or are the same cell. If so, they hold the same entries.
-    pub fn same_as(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Child::Live(a), Child::Live(b)) if Arc::ptr_eq(a, b) => true,
-            _ => self.root_hash() == other.root_hash(),
-        }
-    }
 }
 
 fn list_header(payload_length: usize, out: &mut Vec<u8>) {

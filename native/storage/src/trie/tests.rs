@@ -248,36 +248,6 @@ fn a_walk_visits_every_key_from_its_start_in_order() {
 }
 
 #[test]
-fn the_difference_of_two_versions_leads_from_one_to_the_other() {
-    for seed in 0..40 {
-        let mut random = Random(seed + 1000);
-        let mut memory = Memory::default();
-        let mut before: Trie<Slot> = Trie::default();
-        for _ in 0..random.roll(80) {
-            before.insert(Nibbles::unpack(key(&mut random)), Slot(U256::from(random.roll(5) + 1)), &memory).unwrap();
-        }
-        let before = save(&before, &mut memory);
-        let mut after = before.clone();
-        for _ in 0..random.roll(40) {
-            let key = Nibbles::unpack(key(&mut random));
-            if random.roll(2) == 0 {
-                after.remove(&key, &memory).unwrap();
-            } else {
-                after.insert(key, Slot(U256::from(random.roll(5) + 1)), &memory).unwrap();
-            }
-        }
-        let mut rebuilt = before.clone();
-        for (key, _, value) in before.difference(&after, &memory).unwrap() {
-            match value {
-                Some(value) => rebuilt.insert(key, value, &memory).unwrap(),
-                None => assert!(rebuilt.remove(&key, &memory).unwrap()),
-            }
-        }
-        assert_eq!(rebuilt.hash(), after.hash(), "seed {seed}");
-    }
-}
-
-#[test]
 fn small_leaves_take_no_nodes_of_their_own_and_large_ones_do() {
     let account = |number: u64, code_hash: B256| Account {
         nonce: number,

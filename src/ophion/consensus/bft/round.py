@@ -17,9 +17,11 @@ SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
 """Recovers the author of a seal. Returns None for an invalid signature."""
 
 NOT_STARTED: Final = -1
-"""Round number in QBFT before the block is due: no round has begun, votes of round 0 are early (consensus.md 3.5)."""
+"""Value of the round number at a QBFT height before its block is due. Until then, votes of round 0 are early
+(consensus.md 3.5).
+"""
 MAX_ROUND: Final = 2**31 - 1
-"""Limit of the round number. Other clients use signed 32-bit numbers."""
+"""Maximum round number, because other clients use signed 32-bit numbers."""
 _FUTURE_ROUNDS_KEPT: Final = 3
 """Maximum number of later rounds for which votes of one author are stored. An honest author votes only in its latest
 round.
