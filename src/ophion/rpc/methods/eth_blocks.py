@@ -181,8 +181,9 @@ def _uncle(ctx: RpcContext, header: HashedHeader | None, index: int) -> bytes | 
     ],
 )
 def get_transaction_by_hash(ctx: RpcContext, transaction_hash: HashParam) -> TransactionJson | None:
-    """Returns a transaction from pool or chain; null if it is unknown. A pooled transaction has null in the keys that
-    name its block.
+    """Returns a transaction from pool or chain; null if it is unknown.
+
+    A pooled transaction has null in the keys that name its block.
     """
     pooled = ctx.pool.get(transaction_hash)
     return ctx.queries.transaction_json(transaction_hash) if pooled is None else pooled.transaction.json()

@@ -14,6 +14,7 @@ from ophion.sdk.execution_log.source_steps import source_steps
 from ophion.sdk.source_map import SourceFile
 
 SOURCE = "contract A {\n  function f() {\n    x = 1;\n    g();\n    y = 2;\n  }\n}\n"
+DECLARATION = SOURCE[SOURCE.index("function") : SOURCE.index("  }") + 3]
 LINES = {number: SOURCE.index(text) for number, text in ((2, "function"), (3, "x = 1"), (4, "g()"), (5, "y = 2"))}
 
 
@@ -26,7 +27,7 @@ def contract(name: str, *lines: int) -> CompiledContract:
         creation=b"",
         runtime=bytes(len(lines)),
         immutables=(),
-        source_map=";".join(f"{LINES[line]}:3:0:-" for line in lines),
+        source_map=";".join(f"{LINES[line]}:{len(DECLARATION) if line == 2 else 3}:0:-" for line in lines),
         sources=lambda number: file if number == 0 else None,
     )
 
