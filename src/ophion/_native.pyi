@@ -340,7 +340,7 @@ class ChainRules:
         withdrawal_request_contract: bytes | None = None,
         consolidation_request_contract: bytes | None = None,
         is_relaxed: bool = False,
-        signatures: Sequence[tuple[bytes, bytes]] = (),
+        signatures: Sequence[tuple[bytes, bytes]] = ...,
     ) -> ChainRules:
         """Create the rules. `is_relaxed` is for development chains: senders may have code, and no cap limits a
         transaction's gas. For each of `signatures`, ecrecover returns the given address, even if the signature is

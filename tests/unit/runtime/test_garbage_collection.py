@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import weakref
 from collections.abc import Iterator
 
 import pytest
 
-from ophion.runtime.garbage_collection import paused, settle_down, while_starting
+from ophion.runtime.garbage_collection import settle_down, while_starting
 
 
 class Link:
@@ -51,15 +50,3 @@ def test_cycles_of_a_running_process_are_found_and_what_was_there_before_is_left
     assert later() is None
     assert before() is not None
     assert len(links) == 60_000
-
-
-@pytest.mark.parametrize("is_enabled", [True, False])
-def test_pausing_restores_the_setting_of_the_caller(is_enabled: bool) -> None:
-    (gc.enable if is_enabled else gc.disable)()
-    try:
-        with contextlib.suppress(ImportError), paused():
-            assert not gc.isenabled()
-            raise ImportError
-        assert gc.isenabled() == is_enabled
-    finally:
-        gc.enable()
