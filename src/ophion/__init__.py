@@ -43,16 +43,8 @@ def __getattr__(name: str) -> object:
     module = _LAZY.get(name)
     if module is None:
         raise AttributeError(f"module 'ophion' has no attribute '{name}'")
-    import gc
     from importlib import import_module
 
-    # a tenth of the import time would be garbage collection
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        found: object = getattr(import_module(module), name)
-    finally:
-        if was_enabled:
-            gc.enable()
+    found: object = getattr(import_module(module), name)
     globals()[name] = found
     return found

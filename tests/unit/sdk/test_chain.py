@@ -7,8 +7,6 @@ import doctest
 import gc
 import multiprocessing
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -340,11 +338,3 @@ def test_a_closed_chain_says_so() -> None:
         chain.mine()
     with pytest.raises(ChainError, match="is closed"):
         chain.balance("0x" + "11" * 20)
-
-
-@pytest.mark.parametrize("is_enabled", [True, False])
-def test_the_import_leaves_garbage_collection_as_it_was(is_enabled: bool) -> None:
-    setting = "gc.enable()" if is_enabled else "gc.disable()"
-    script = f"import gc; {setting}; from ophion import Chain; print(gc.isenabled())"
-    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
-    assert shown.stdout.strip() == str(is_enabled)
