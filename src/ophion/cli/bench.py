@@ -18,7 +18,8 @@ from ophion.bench.sender_accounts import Senders
 from ophion.bench.verdict import kept_up, percentile
 from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
 from ophion.cli.command import Command, CommandSession
-from ophion.cli.node_client import read_token, read_url
+from ophion.cli.node_client import read_token
+from ophion.cli.url_option import read_url
 from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey
 from ophion.node.node_key_file import load_key

@@ -9,7 +9,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ophion.cli.command import CommandSession
-from ophion.cli.node_client import RpcNode, read_token, read_url
+from ophion.cli.node_client import RpcNode, read_token
+from ophion.cli.url_option import read_url
 from ophion.errors import CommandError, ConfigError
 from ophion.primitives.hexcodec import data as hex_text
 from ophion.primitives.types import Address
@@ -120,7 +121,7 @@ def check_rotation(options: RotationOptions, session: CommandSession) -> int:
     if problems := problems_of(options):
         raise ConfigError(problems)
     token = read_token(options.token_file)
-    methods = _methods(options.urls[0], RpcNode(options.urls[0], token))
+    methods, _ = engine_methods(options.urls[0], RpcNode(options.urls[0], token))
     views = [_view(url, RpcNode(url, token), methods) for url in options.urls]
     steps = rotation_steps(methods, views, hex_text(options.old), hex_text(options.new))
     is_complete = True
@@ -134,16 +135,20 @@ def check_rotation(options: RotationOptions, session: CommandSession) -> int:
     return 0 if is_complete else 1
 
 
-def _methods(url: str, node: RpcNode) -> Methods:
-    """Return the methods of the node's consensus engine."""
+def engine_methods(url: str, node: RpcNode) -> tuple[Methods, Any]:
+    """Return the methods of the node's consensus engine, and its answer to `Methods.validators`."""
     reasons = []
     for methods in ENGINES:
         try:
-            if node.ask(methods.validators, "latest") is not None:
-                return methods
+            validators = node.ask(methods.validators, "latest")
+            if validators:
+                return methods, validators
         except CommandError as error:
             reasons.append(str(error))
-    raise CommandError(f"The node at {url} reports no validators: {reasons[0]}")
+    reason = reasons[0] if reasons else "it has none"
+    raise CommandError(
+        f"The node at {url} reports no validators: {reason}. Enable the API group QBFT, IBFT or CLIQUE on it."
+    )
 
 
 def _view(url: str, node: RpcNode, methods: Methods) -> RotationView:

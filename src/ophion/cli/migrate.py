@@ -12,9 +12,10 @@ from ophion.chain.chain import Chain
 from ophion.chain.import_core import ImportCore
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.migrate_private import PRIVATE
-from ophion.cli.node_client import read_token, read_url
+from ophion.cli.node_client import read_token
 from ophion.cli.progress import Progress
 from ophion.cli.untrusted_text import escape_untrusted
+from ophion.cli.url_option import read_url
 from ophion.consensus.engine import Engine
 from ophion.consensus.registry import engine_for
 from ophion.errors import CommandError, ConfigError, OphionError

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ophion.cli.command import Command, CommandSession
-from ophion.cli.node_client import read_url
 from ophion.cli.progress import Progress
 from ophion.cli.untrusted_text import escape_untrusted
+from ophion.cli.url_option import read_url
 from ophion.enclave.encoding import base64_text
 from ophion.enclave.key_loading import DEFAULT_KEY_FILE, open_keys
 from ophion.enclave.options import EnclaveConfig

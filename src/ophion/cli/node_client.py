@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ophion.cli.input_output import read_input
 from ophion.cli.untrusted_text import escape_untrusted
-from ophion.cli.url_option import read_url as read_url
+from ophion.cli.url_option import read_url
 from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.hexcodec import data as hex_text

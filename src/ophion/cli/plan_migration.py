@@ -21,8 +21,9 @@ from ophion.chainspec.spec import ChainSpec
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.input_output import parse_json, read_input
 from ophion.cli.known_migration import KnownMigration, known_migration, migration_lines
-from ophion.cli.node_client import RpcNode, read_token, read_url
+from ophion.cli.node_client import RpcNode, read_token
 from ophion.cli.untrusted_text import escape_untrusted
+from ophion.cli.url_option import read_url
 from ophion.consensus.bft.validator_set import quorum_of
 from ophion.errors import CommandError, ConfigError, DecodeError
 from ophion.node.node_key_file import write_text

@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ophion.cli.doctor import CheckedNode, examine
-from ophion.cli.key_rotation import ENGINES
+from ophion.cli.key_rotation import engine_methods
 from ophion.cli.node_client import RpcNode
 from ophion.cli.untrusted_text import escape_untrusted
 from ophion.cli.upgrade_plan import NodeEntry, NodeRole, ProposerTurns, max_offline
@@ -52,25 +52,16 @@ def look_at(nodes: Sequence[NodeEntry], token: str | None) -> Network:
         raise CommandError(f"No node answers. {nodes[0].name}: {checked[nodes[0].name].problem}")
     rpc = RpcNode(source.rpc, token)
     with rpc.reading("validators"):
-        validators, is_clique = _validators(rpc)
+        methods, found = engine_methods(source.rpc, rpc)
+        validators = tuple(sorted(str(address).lower() for address in found))
         turns = _turns(rpc, validators)
     addresses = {
         node.name: node.address.lower() if node.address is not None else _node_address(RpcNode(node.rpc, token))
         for node in nodes
         if checked[node.name].problem is None and node.role is NodeRole.VALIDATOR
     }
-    return Network(checked, turns, is_clique, {name: found for name, found in addresses.items() if found is not None})
-
-
-def _validators(rpc: RpcNode) -> tuple[tuple[str, ...], bool]:
-    for methods in ENGINES:
-        try:
-            found = rpc.ask(methods.validators, "latest")
-        except CommandError:
-            continue
-        if found:
-            return tuple(sorted(str(address).lower() for address in found)), methods.validators.startswith("clique")
-    raise CommandError("No node reports the validators: enable the API group QBFT, IBFT or CLIQUE on one of them.")
+    is_clique = methods.validators.startswith("clique")
+    return Network(checked, turns, is_clique, {name: known for name, known in addresses.items() if known is not None})
 
 
 def _turns(rpc: RpcNode, validators: tuple[str, ...]) -> ProposerTurns:

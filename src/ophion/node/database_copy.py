@@ -35,7 +35,7 @@ from ophion.node.datadir import (
     forget_compaction,
     mark_layout,
 )
-from ophion.runtime.operator_files import force_directory
+from ophion.runtime.operator_files import force_directory, open_private
 
 _PIECE: Final = 1 << 20
 _FORCED_EVERY: Final = 32 << 20
@@ -168,14 +168,10 @@ def _pour(store: Store, target: Path, bytes_a_second: int, on_bytes: Callable[[i
         with open(read_end, "rb", buffering=0) as pipe:
             # close the pipe before the executor waits for its thread, so that a failure ends both reader and writer
             pouring = executor.submit(_read, store, write_end)
-            with open(target, "xb", opener=_for_its_owner) as file:
+            with open(target, "xb", opener=open_private) as file:
                 _write(pipe, file, bytes_a_second, on_bytes)
         with translated():
             pouring.result()
-
-
-def _for_its_owner(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _read(store: Store, write_end: int) -> None:

@@ -17,6 +17,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core
 from ophion.node.cache_warmup import CacheWarmup
 from ophion.node.config import NodeConfig
+from ophion.node.interface_options import ApiGroup
 from ophion.node.listeners import (
     PAGE_CLIENTS,
     PortService,
@@ -33,7 +34,6 @@ from ophion.node.listeners import (
     tools_port,
     websocket_port,
 )
-from ophion.node.sql import sql_queries
 from ophion.peers.eth.supported_versions import offered_numbers
 from ophion.primitives.enode import Enode
 from ophion.rpc.services.block_json_cache import BlockJsonCache
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from ophion.rpc.auth.auth_setup import AuthSetup
     from ophion.rpc.services.private_filters import PrivateFilters
     from ophion.rpc.services.private_subscriptions import PrivateSubscriptions
+    from ophion.rpc.services.sql_queries import SqlQueries
     from ophion.wallet.keyring import Keyring
 
 _PORT_NAMES = {
@@ -199,7 +200,13 @@ def build_interface(
         )
         return NodeMetrics(watched, is_measured)
 
-    sql = sql_queries(config, data_path)
+    offered = {group for one in (config.http, config.websocket) if one.enabled for group in one.groups}
+    sql: SqlQueries | None = None
+    if ApiGroup.SQL in offered:
+        # lazy import: few nodes offer SQL
+        from ophion.node.sql import sql_queries
+
+        sql = sql_queries(config, data_path)
     context = RpcContext(
         queries=queries,
         pool=core.pool,
@@ -232,7 +239,6 @@ def build_interface(
         sql=sql,
     )
 
-    offered = {group for one in (config.http, config.websocket) if one.enabled for group in one.groups}
     services: list[Service] = [subscriptions, Trimming(), CacheWarmup(listening, offered)]
     if sql is not None:
         services.append(sql)

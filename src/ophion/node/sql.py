@@ -5,15 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from ophion.node.config import NodeConfig
-from ophion.node.interface_options import ApiGroup
 from ophion.rpc.services.sql_queries import SqlLimits, SqlQueries
 
 
-def sql_queries(config: NodeConfig, data_path: Path) -> SqlQueries | None:
-    """Return the queries of a node; None if no service enables the group."""
-    services = ((config.http.enabled, config.http.groups), (config.websocket.enabled, config.websocket.groups))
-    if not any(is_on and ApiGroup.SQL in groups for is_on, groups in services):
-        return None
+def sql_queries(config: NodeConfig, data_path: Path) -> SqlQueries:
+    """Return the queries of a node."""
     limits = config.limits
     return SqlQueries(
         _chain_options(config, data_path),

@@ -98,6 +98,11 @@ def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
     force_directory(path.parent)
 
 
+def open_private(path: str, flags: int) -> int:
+    """Open a file that only its owner may read if it is created. An `opener` of `open`."""
+    return os.open(path, flags, 0o600)
+
+
 def force_directory(path: Path) -> None:
     """Make the entries of a directory durable after a file was created, renamed or removed."""
     descriptor = os.open(path, os.O_RDONLY)

@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 from ophion.errors import CheckpointError
 from ophion.node.checkpoint.location import ARCHIVE_SUFFIXES
 from ophion.node.datadir import DATA_FILE
-from ophion.runtime.operator_files import force_directory
+from ophion.runtime.operator_files import force_directory, open_private
 
 PIECE_BYTES: Final = 1 << 20
 _GZIP_MAGIC: Final = b"\x1f\x8b"
@@ -25,7 +25,7 @@ def write_archive(directory: Path, target: Path) -> int:
     """Write a backup directory to an archive and return its size. The name gets its file once it is on disk."""
     partial = target.with_name(target.name + ".partial")
     try:
-        with open(partial, "xb", opener=_for_its_owner) as file:
+        with open(partial, "xb", opener=open_private) as file:
             _write(directory, file, is_compressed=not target.name.lower().endswith(ARCHIVE_SUFFIXES[0]))
             file.flush()
             os.fsync(file.fileno())
@@ -59,10 +59,6 @@ def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
-def _for_its_owner(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
 def extract_database(archive: Path, target: Path, max_bytes: int, on_bytes: Callable[[int], None]) -> None:
     """Write the database file of an archive to a new file. Raises `CheckpointError` if there is none, or too much.
 
@@ -91,7 +87,7 @@ def _extract(members: tarfile.TarFile, target: Path, max_bytes: int, on_bytes: C
         content = members.extractfile(member)
         if content is None:
             break
-        with content, open(target, "xb", opener=_for_its_owner) as file:
+        with content, open(target, "xb", opener=open_private) as file:
             done = 0
             while piece := content.read(PIECE_BYTES):
                 done += len(piece)

@@ -26,6 +26,7 @@ from msgspec import Struct
 
 from ophion.errors import CheckpointError
 from ophion.node.checkpoint.archive import PIECE_BYTES
+from ophion.runtime.operator_files import open_private
 from ophion.version import client_version
 
 log = logging.getLogger(__name__)
@@ -165,7 +166,7 @@ class Download:
         size = self._known.size
         if size is not None and size > limit:
             raise CheckpointError(f"the archive has {size} bytes, and {max(limit, 0)} bytes are free")
-        with open(self.file, "r+b" if at else "wb", opener=_for_its_owner) as file:
+        with open(self.file, "r+b" if at else "wb", opener=open_private) as file:
             file.seek(at)
             window, began, forced = at, self._monotonic(), at
             # `read1` returns what has arrived; `read` would wait for a whole piece, however slow the server is
@@ -208,10 +209,6 @@ class Download:
         self._known = _Known(self._url)
         self.file.unlink(missing_ok=True)
         self._notes.unlink(missing_ok=True)
-
-
-def _for_its_owner(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _is_final(error: Exception) -> bool:

@@ -8,14 +8,13 @@ from typing import Any
 import orjson
 
 from ophion.dev.observer import ExecutionObserver
-from ophion.native.tracing import TraceKind, TraceStream, trace_transaction
+from ophion.native.tracing import TraceKind
 from ophion.primitives.types import Address, Hash32
 from ophion.rpc.schema.registry import method
 from ophion.rpc.schema.wire_types import HashParam
 from ophion.rpc.services.cheat_codes import Json, NumberParam, dev_of
 from ophion.rpc.services.context import RpcContext
-from ophion.rpc.services.tracing import streamed, transaction_at
-from ophion.rpc.transport.streaming import whole_of
+from ophion.rpc.services.tracing import transaction_trace
 
 _MAX_ROWS = 200_000
 _CALLS = TraceKind.calls(with_log=True, with_pc=True)
@@ -64,14 +63,9 @@ async def step_values(ctx: RpcContext, hash: HashParam, position: NumberParam) -
 
 
 async def _traced(ctx: RpcContext, hash: Hash32, kind: TraceKind) -> Mapping[str, Any] | None:
-    def start() -> TraceStream:
-        block, index = transaction_at(ctx, hash)
-        return trace_transaction(block, index, kind, ctx.limits.timeout_s)
-
-    found = await streamed(ctx, start)
-    if found is None:
+    text = await transaction_trace(ctx, hash, kind)
+    if text is None:
         return None
-    text = found if isinstance(found, bytes) else await whole_of(found)
     read: Mapping[str, Any] = await ctx.lanes.trace.run(lambda: orjson.loads(text))
     return read
 

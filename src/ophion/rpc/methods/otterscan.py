@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import orjson
 
 from ophion.chain.block import ommers_of
-from ophion.native.tracing import TraceKind, TraceStream, trace_transaction
+from ophion.native.tracing import TraceKind
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import BlockTag, Hash32
 from ophion.rpc.errors import invalid_params
@@ -31,8 +31,7 @@ from ophion.rpc.schema.wire_types import (
 from ophion.rpc.services.address_search import AddressPage, creation_of, transactions_after, transactions_before
 from ophion.rpc.services.block_reference import header_at, read_at
 from ophion.rpc.services.context import RpcContext
-from ophion.rpc.services.tracing import streamed, transaction_at
-from ophion.rpc.transport.streaming import whole_of
+from ophion.rpc.services.tracing import transaction_trace
 
 API_LEVEL: Final = 8
 MAX_PAGE: Final = 1000
@@ -105,15 +104,8 @@ def _trace_entry(depth: int, frame: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _call_tree(ctx: RpcContext, hash: Hash32) -> dict[str, Any] | None:
-    def start() -> TraceStream:
-        block, index = transaction_at(ctx, hash)
-        return trace_transaction(block, index, TraceKind.calls(), ctx.limits.timeout_s)
-
-    text = await streamed(ctx, start)
-    if text is None:
-        return None
-    tree: dict[str, Any] = orjson.loads(text if isinstance(text, bytes) else await whole_of(text))
-    return tree
+    text = await transaction_trace(ctx, hash, TraceKind.calls())
+    return None if text is None else orjson.loads(text)
 
 
 def _frames(top: dict[str, Any], with_failed: bool) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -42,8 +42,7 @@ from ophion.rpc.services.block_reference import block_range, header_at, view_at
 from ophion.rpc.services.call_object import Call, CallParam, decode_call
 from ophion.rpc.services.calls import gas_for
 from ophion.rpc.services.context import RpcContext
-from ophion.rpc.services.tracing import TraceResult, recent_key, streamed, traced_block, transaction_at
-from ophion.rpc.transport.streaming import whole_of
+from ophion.rpc.services.tracing import TraceResult, recent_key, streamed, traced_block, transaction_at, whole_trace
 
 _EVERYTHING: Final = (1 << 64) - 1
 _EMPTY: Final = b"[]"
@@ -195,11 +194,8 @@ async def get(ctx: RpcContext, hash: HashParam, address: TraceAddressParam) -> T
         block, index = transaction_at(ctx, hash)
         return trace_flat([block], index, (), (), 0, 1, address, ctx.limits.timeout_s)
 
-    found = await streamed(ctx, start)
-    if found is None:
-        return None
-    text = found if isinstance(found, bytes) else await whole_of(found)
-    return text[1:-1] or None
+    text = await whole_trace(ctx, start)
+    return None if text is None else text[1:-1] or None
 
 
 @method("trace_filter", needs={"state"})

@@ -11,7 +11,7 @@ import orjson
 from msgspec import Struct
 
 from ophion.errors import RpcError
-from ophion.native.tracing import TraceKind, trace_block
+from ophion.native.tracing import TraceKind, TraceStream, trace_block
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.hexcodec import data
@@ -21,8 +21,7 @@ from ophion.rpc.schema.registry import method
 from ophion.rpc.schema.wire_types import HashParam, Wire, decode_boolean, decode_hash, object_result
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.opcode_numbers import OPCODE_NUMBERS
-from ophion.rpc.services.tracing import streamed, traced_block
-from ophion.rpc.transport.streaming import whole_of
+from ophion.rpc.services.tracing import traced_block, whole_trace
 
 FOLDER: Final = "traces"
 MAX_FOLDER_BYTES: Final = 1 << 30
@@ -108,10 +107,13 @@ async def _write(
     kind = TraceKind.standard_logs(
         storage=options.storage, memory=options.memory, stack=options.stack, return_data=True, limit=None, opcodes=None
     )
-    found = await streamed(ctx, lambda: trace_block(traced_block(ctx, header, body), kind, True, ctx.limits.timeout_s))
-    if found is None:
+
+    def start() -> TraceStream:
+        return trace_block(traced_block(ctx, header, body), kind, True, ctx.limits.timeout_s)
+
+    text = await whole_trace(ctx, start)
+    if text is None:
         return []
-    text = found if isinstance(found, bytes) else await whole_of(found)
     return await ctx.lanes.trace.run(lambda: _files(Path(ctx.data_path) / FOLDER, header.hash, text, options))
 
 

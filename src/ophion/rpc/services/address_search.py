@@ -19,8 +19,7 @@ from ophion.primitives.hexcodec import data
 from ophion.primitives.types import EMPTY_TRIE_ROOT, Address, Hash32
 from ophion.rpc.errors import STATE_UNAVAILABLE, TIMEOUT_EXPIRED
 from ophion.rpc.services.context import RpcContext
-from ophion.rpc.services.tracing import streamed, traced_block
-from ophion.rpc.transport.streaming import whole_of
+from ophion.rpc.services.tracing import traced_block, whole_trace
 
 _BLOCKS_PER_TRACE: Final = 64
 _BLOCKS_PER_LOOK: Final = 256
@@ -139,8 +138,8 @@ async def _entries(
         blocks = [traced_block(ctx, header) for header in headers]
         return trace_flat(blocks, None, senders, recipients, 0, _EVERYTHING, None, ctx.limits.timeout_s)
 
-    text = await streamed(ctx, start)
+    text = await whole_trace(ctx, start)
     if text is None:
         raise STATE_UNAVAILABLE()
-    entries: list[dict[str, Any]] = orjson.loads(text if isinstance(text, bytes) else await whole_of(text))
+    entries: list[dict[str, Any]] = orjson.loads(text)
     return entries

@@ -13,13 +13,12 @@ import orjson
 
 from ophion.errors import RpcError
 from ophion.native.exceptions import NativeError
-from ophion.native.tracing import TraceKind, TraceStream, trace_transaction
+from ophion.native.tracing import TraceKind
 from ophion.primitives.hexcodec import data
 from ophion.primitives.revert_reason import revert_reason
 from ophion.primitives.types import Hash32
 from ophion.rpc.services.context import RpcContext
-from ophion.rpc.services.tracing import streamed, transaction_at
-from ophion.rpc.transport.streaming import whole_of
+from ophion.rpc.services.tracing import transaction_trace
 
 HARDHAT_GAS: Final = 2**24
 """Gas limit that hardhat-ethers sets."""
@@ -58,16 +57,11 @@ def _meaning(output: bytes, custom: str | None, halt: str) -> str:
 
 async def _outcome(ctx: RpcContext, hash: Hash32) -> tuple[bytes, str]:
     """Return output and error of the top call."""
-
-    def start() -> TraceStream:
-        block, index = transaction_at(ctx, hash)
-        return trace_transaction(block, index, _TOP_CALL, ctx.limits.timeout_s)
-
     try:
-        found = await streamed(ctx, start)
+        found = await transaction_trace(ctx, hash, _TOP_CALL)
     except NativeError:
         found = None
     if found is None:
         return b"", "Transaction reverted without a reason"
-    frame = orjson.loads(found if isinstance(found, bytes) else await whole_of(found))
+    frame = orjson.loads(found)
     return bytes.fromhex((frame.get("output") or "0x")[2:]), str(frame.get("error"))

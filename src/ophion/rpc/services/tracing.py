@@ -16,7 +16,7 @@ from ophion.chain.block import ommers_of
 from ophion.chain.block_environment import block_env
 from ophion.errors import InvalidBlock, MissingStateError, RpcError
 from ophion.native.exceptions import InvalidBody, MissingState
-from ophion.native.tracing import CallRefused, TimedOut, TracedBlock, TraceKind, TraceStream
+from ophion.native.tracing import CallRefused, TimedOut, TracedBlock, TraceKind, TraceStream, trace_transaction
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address, Hash32
@@ -64,6 +64,22 @@ async def _opened(ctx: RpcContext, start: Callable[[], Source]) -> bytes | Strea
         raise RpcError(SERVER_ERROR_CODE, str(error)) from error
 
 
+async def whole_trace(ctx: RpcContext, start: Callable[[], TraceStream]) -> bytes | None:
+    """Return the whole result of a trace stream; None (null) if `start` raises `Nothing`."""
+    found = await streamed(ctx, start)
+    return found if found is None or isinstance(found, bytes) else await whole_of(found)
+
+
+async def transaction_trace(ctx: RpcContext, hash: Hash32, kind: TraceKind) -> bytes | None:
+    """Return the whole trace of a mined transaction; None if the transaction is not mined."""
+
+    def start() -> TraceStream:
+        block, index = transaction_at(ctx, hash)
+        return trace_transaction(block, index, kind, ctx.limits.timeout_s)
+
+    return await whole_trace(ctx, start)
+
+
 def recent_key(ctx: RpcContext, header: HashedHeader | None, kind: bytes | None) -> TraceKey | None:
     """Return the cache key of a whole-block trace; None if the trace must not be stored."""
     if header is None or kind is None or header.number + MAX_RECENT_BLOCKS <= ctx.queries.head_number:
@@ -87,10 +103,10 @@ async def traced(
         return await streamed(ctx, lambda: start(options.kind), key)
     parts: dict[str, Any] = {}
     for name, kind in (options.several or {_NOOP: options.kind}).items():
-        found = await streamed(ctx, lambda kind=kind: start(kind))  # type: ignore[misc]
+        found = await whole_trace(ctx, lambda kind=kind: start(kind))  # type: ignore[misc]
         if found is None:
             return None
-        parts[name] = orjson.loads(found if isinstance(found, bytes) else await whole_of(found))
+        parts[name] = orjson.loads(found)
     return orjson.dumps(_together(parts, options.several, is_list))
 
 
