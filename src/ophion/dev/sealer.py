@@ -38,6 +38,11 @@ class DevSealer(InstantSealer):
         self._changed = asyncio.Event()
         self._shared_at = -1.0
 
+    @property
+    def is_enabled(self) -> bool:
+        """Whether pooled transactions are mined automatically."""
+        return self._is_enabled and self.is_automatic
+
     def set_mode(self, is_automatic: bool, interval_s: float) -> None:
         """Choose between automatic, interval and manual mining."""
         self.is_automatic, self.interval_s = is_automatic, interval_s
@@ -70,7 +75,8 @@ class DevSealer(InstantSealer):
         while True:
             await asyncio.sleep(due - clock.monotonic())
             try:
-                await self.make_block()
+                if self._is_enabled and self.interval_s:
+                    await self.make_block()
             except SourceFailed as error:
                 log.warning("no block made, source of the fork is away reason=%s", error)
             due = max(due + interval_s, clock.monotonic())
@@ -91,6 +97,7 @@ class DevSealer(InstantSealer):
         lane = self.write_lane
         return (
             lane is not None
+            and self.is_enabled
             and not lane.waiting
             and not self._is_busy
             and not self.head_lock.locked()

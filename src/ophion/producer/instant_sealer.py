@@ -46,12 +46,24 @@ class InstantSealer:
         self._patience_s = patience_s
         self._clock = assembler.clock
         self._wake = asyncio.Event()
+        self._is_enabled = True
         self._is_busy = False
         self._progress: asyncio.Future[None] | None = None
         self._held: list[tuple[PooledTransaction, asyncio.Future[None]]] = []
         self._answers: deque[float] = deque(maxlen=_MANY_SENDERS)
         self._answered_at: OrderedDict[Address, float] = OrderedDict()
         self._looked_up: bool = False
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether pooled transactions are mined. A stopped sealer mines nothing, even before its task has ended."""
+        return self._is_enabled
+
+    def enable(self, is_enabled: bool) -> None:
+        """Start or stop mining at once. The task of `run` needs some turns of the event loop to end."""
+        self._is_enabled = is_enabled
+        if is_enabled:
+            self._wake.set()
 
     async def run(self) -> None:
         """Produce blocks until cancelled."""
@@ -64,7 +76,7 @@ class InstantSealer:
                 await self._wake.wait()
                 self._is_busy = True
                 self._wake.clear()
-                while pool.has_executable and await self._seal():
+                while self.is_enabled and pool.has_executable and await self._seal():
                     self._resolve_waiting()
                 self._is_busy = False
                 self._resolve_waiting()
@@ -107,10 +119,13 @@ class InstantSealer:
 
     def _is_imminent(self, hash: Hash32) -> bool:
         """Whether a transaction is pending and the sealer is running."""
-        return (self._is_busy or self._wake.is_set()) and self._assembler.pool.get(hash) is not None
+        is_active = self._is_busy or (self.is_enabled and self._wake.is_set())
+        return is_active and self._assembler.pool.get(hash) is not None
 
     def _hold_answer(self, item: PooledTransaction) -> asyncio.Future[None] | None:
         """Return a future that delays the response to the sender, or None. The pool calls this on admission."""
+        if not self.is_enabled:
+            return None
         now = self._clock.monotonic()
         answers = self._answers
         has_many_senders = len(answers) == _MANY_SENDERS and now - answers[0] < _MANY_SENDERS_S

@@ -98,18 +98,24 @@ class MiningControl:
         if self.coinbase is None:
             raise CoinbaseNotSet
         self._is_wanted = True
-        self._changed.set()
+        self._apply()
 
     def stop(self) -> None:
         """Stop producing blocks. A block that is being written is finished."""
         self._is_wanted = False
-        self._changed.set()
+        self._apply()
 
     def follow(self, is_in_sync: bool) -> None:
         """Pause while this node is far behind its network, because a block on an old head is useless."""
         if self._is_wanted and self._sealer is not None and self._is_behind == is_in_sync:
             log.info("Resuming mining operations" if is_in_sync else "Pausing mining while behind chain head")
         self._is_behind = not is_in_sync
+        self._apply()
+
+    def _apply(self) -> None:
+        """Start or stop the sealer. An instant sealer stops at once, so that it mines no later transaction."""
+        if isinstance(self._sealer, InstantSealer):
+            self._sealer.enable(self.is_mining)
         self._changed.set()
 
     @property

@@ -55,6 +55,26 @@ def test_a_transaction_that_comes_alone_is_mined_when_its_sender_is_answered(tmp
     sealed(tmp_path, story)
 
 
+def test_a_transaction_after_a_stop_is_not_mined(tmp_path: Path) -> None:
+    async def story(core: TestCore, sealer: DevSealer) -> None:
+        # no turn of the event loop lies between the stop and the transaction, as in a batch of requests
+        sealer.enable(False)
+        await core.send(legacy_transaction(B, 0))
+        await asyncio.sleep(0.01)
+        assert (core.queries.head_number, len(core.pool)) == (0, 1)
+        sealer.enable(True)
+        await until(lambda: core.queries.head_number == 1)
+
+        sealer.set_mode(is_automatic=False, interval_s=0)
+        await core.send(legacy_transaction(B, 1))
+        await asyncio.sleep(0.01)
+        assert (core.queries.head_number, len(core.pool)) == (1, 1)
+        sealer.set_mode(is_automatic=True, interval_s=0)
+        await until(lambda: core.queries.head_number == 2)
+
+    sealed(tmp_path, story)
+
+
 def test_no_block_is_made_on_the_loop_while_the_write_lane_works(tmp_path: Path) -> None:
     async def story(core: TestCore, sealer: DevSealer) -> None:
         assert sealer.write_lane is not None
