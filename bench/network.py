@@ -7,6 +7,8 @@ processor time per transaction over all nodes, and whether all nodes have the sa
 
 --kill instead kills the next proposer right after a block (SIGKILL) and prints the gaps between the next twelve blocks.
 Then it restarts that validator and prints the gaps after that.
+
+--vote-store=etcd://HOST:PORT/NAME stores the votes in a running etcd and also prints what a vote costs there.
 """
 
 from __future__ import annotations
@@ -14,9 +16,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import tempfile
 import time
+import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -106,6 +111,24 @@ def flood(network: TestNetwork, seconds: int, connections: int, most: int) -> di
     }
 
 
+def vote_cost(network: TestNetwork) -> dict[str, object]:
+    """Return the number of stored votes, their mean time, and the bucket of the histogram that holds the median."""
+    name = "ophion_blockchain_vote_store_seconds"
+    buckets: Counter[float] = Counter()
+    total_s = 0.0
+    for node in network.nodes:
+        url = f"http://127.0.0.1:{node.ports['metrics']}/metrics"
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            for line in answer.read().decode().splitlines():
+                if found := re.match(rf'{name}_bucket{{.*le="([^"]+)".*}} (\S+)', line):
+                    buckets[float(found[1])] += int(float(found[2]))
+                elif found := re.match(rf"{name}_sum\S* (\S+)", line):
+                    total_s += float(found[1])
+    votes = max(buckets.values(), default=0)
+    median_s = next((bound for bound, count in sorted(buckets.items()) if 2 * count >= votes), 0.0)
+    return {"votes": votes, "mean_ms": round(1000 * total_s / max(1, votes), 2), "median_at_most_ms": 1000 * median_s}
+
+
 def kill(network: TestNetwork) -> dict[str, object]:
     """Kill the next proposer. Returns the gaps between blocks after the kill, and the gaps after its restart."""
     miner = lambda number: network.nodes[0].rpc("eth_getBlockByNumber", hex(number), False)["miner"]  # noqa: E731
@@ -135,15 +158,23 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=120_000)
     parser.add_argument("--validators", type=int, default=4)
     parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--vote-store", help="an etcd cluster that is running, as for the option of a node")
     chosen = parser.parse_args()
+    options = ["--tx-pool-max-size=200000"]
+    if chosen.vote_store:
+        options += [f"--vote-store={chosen.vote_store}", "--metrics-enabled", "--metrics-port=0"]
     for engine in chosen.engines:
         with (
             tempfile.TemporaryDirectory(prefix="ophion-network-") as path,
-            TestNetwork(Path(path), engine, chosen.validators, options=("--tx-pool-max-size=200000",)) as network,
+            TestNetwork(Path(path), engine, chosen.validators, options=options) as network,
         ):
             network.wait(lambda: min(network.heights()) >= 3, 30, "the third block")
             time.sleep(3)
+            if chosen.vote_store:
+                print(json.dumps({"engine": engine, "idle": True, "vote_store": vote_cost(network)}), flush=True)
             found = kill(network) if chosen.kill else flood(network, chosen.seconds, chosen.conns, chosen.most)
+            if chosen.vote_store:
+                found["vote_store"] = vote_cost(network)
             print(json.dumps({"engine": engine, "validators": chosen.validators, **found}), flush=True)
 
 
