@@ -66,7 +66,7 @@ def test_a_running_node_is_migrated_and_compared(
     data, genesis = tmp_path / "data", f"--genesis-file={folder / 'genesis.json'}"
     done = ophion("migrate", f"--rpc={url(node)}", f"--data-path={data}", genesis).succeeded()
     assert done.out.endswith("equals Ophion's\n")
-    command = ("migrate", "--rehearse", f"--old={url(node)}", "--seed=1", "--samples=200")
+    command = ("migrate", "--compare", f"--old={url(node)}", "--seed=1", "--samples=200")
     with NodeProcess(data, genesis) as new:
         report = ophion(*command, f"--new={url(new)}").succeeded()
     assert "200 answers compared up to block 37, 0 differ (--seed=1)" in report.out
@@ -76,6 +76,6 @@ def test_a_running_node_is_migrated_and_compared(
     with NodeProcess(shorter, genesis) as new:
         assert "up to block 19, 0 differ" in ophion(*command, f"--new={url(new)}").succeeded().out
     assert main([*command[:3]]) == 1
-    assert "--rehearse needs --old=URL and --new=URL" in capsys.readouterr().err
+    assert "--compare needs --old=URL and --new=URL" in capsys.readouterr().err
     assert main([*command, "--new=http://127.0.0.1:1"]) == 1
     assert "does not answer" in capsys.readouterr().err

@@ -64,7 +64,7 @@ def test_geth_is_migrated_from_its_directory_and_while_it_runs(datadir: Path, tm
             assert done.out.endswith(EQUAL)
             with NodeProcess(data, GENESIS) as node:
                 new = f"--new=http://127.0.0.1:{node.ports['json-rpc']}"
-                report = ophion("migrate", "--rehearse", f"--old={url}", new, "--seed=1").succeeded()
+                report = ophion("migrate", "--compare", f"--old={url}", new, "--seed=1").succeeded()
             assert "1,000 answers compared up to block 12, 0 differ" in report.out
         finally:
             process.terminate()

@@ -65,7 +65,8 @@ class MigrateOptions(Options):
         default=None,
         help="Configuration file of Besu to translate. (default: config.toml in its data path)",
     )
-    rehearse: bool = option(
+    compare: bool = option(
+        "--compare",
         "--rehearse",
         default=False,
         help="Migrate nothing: compare random answers of two running nodes, --old and --new.",
@@ -75,14 +76,16 @@ class MigrateOptions(Options):
         default=None,
         metavar="URL",
         parse=read_url("http", "https"),
-        help="Rehearsal: JSON-RPC of the old node.",
+        help="Comparison: JSON-RPC of the old node.",
     )
     new: str | None = option(
-        "--new", default=None, metavar="URL", parse=read_url("http", "https"), help="Rehearsal: JSON-RPC of Ophion."
+        "--new", default=None, metavar="URL", parse=read_url("http", "https"), help="Comparison: JSON-RPC of Ophion."
     )
-    samples: int = option("--samples", default=1000, check=at_least(1), help="Rehearsal: number of answers to compare.")
+    samples: int = option(
+        "--samples", default=1000, check=at_least(1), help="Comparison: number of answers to compare."
+    )
     seed: int | None = option(
-        "--seed", default=None, check=at_least(0), help="Rehearsal: repeat the calls of an earlier run."
+        "--seed", default=None, check=at_least(0), help="Comparison: repeat the calls of an earlier run."
     )
     skip_pow: bool = option(
         "--skip-pow-validation-enabled",
@@ -91,9 +94,9 @@ class MigrateOptions(Options):
     )
 
     def problems(self) -> Iterator[str]:
-        if self.rehearse:
+        if self.compare:
             if self.old is None or self.new is None:
-                yield "--rehearse needs --old=URL and --new=URL."
+                yield "--compare needs --old=URL and --new=URL."
         elif sum(source is not None for source in (self.besu, self.geth, self.rlp_file, self.rpc)) != 1:
             yield _ONE_SOURCE
         if self.config is not None and self.besu is None:
@@ -110,15 +113,15 @@ class MigrateOptions(Options):
 
 
 def migrate(options: MigrateOptions, session: CommandSession) -> int:
-    """Import and verify all blocks and copy keys and configuration. With --rehearse, compare two running nodes."""
+    """Import and verify all blocks and copy keys and configuration. With --compare, compare two running nodes."""
     if problems := problems_of(options):
         raise ConfigError(problems)
-    if options.rehearse:
-        from ophion.cli.migrate_rehearsal import rehearse
+    if options.compare:
+        from ophion.cli.migrate_comparison import compare_nodes
 
         assert options.old is not None, "checked by `problems`"
         assert options.new is not None, "checked by `problems`"
-        return rehearse(options.old, options.new, options.samples, options.seed, read_token(options.token_file))
+        return compare_nodes(options.old, options.new, options.samples, options.seed, read_token(options.token_file))
     target = session.part(DataConfig).data_path
     old = options.directory
     if old is not None:
@@ -231,7 +234,7 @@ COMMANDS = (
             "ophion migrate --from-besu=old --data-path=data --genesis-file=genesis.json",
             "ophion migrate --from-geth=old --data-path=data --genesis-file=genesis.json",
             "ophion migrate --rpc=http://127.0.0.1:8545 --data-path=data --genesis-file=genesis.json",
-            "ophion migrate --rehearse --old=http://127.0.0.1:8545 --new=http://127.0.0.1:9545",
+            "ophion migrate --compare --old=http://127.0.0.1:8545 --new=http://127.0.0.1:9545",
         ),
     ),
     PRIVATE,

@@ -206,9 +206,9 @@ def _change(options: ChangeOptions, session: CommandSession, verb: str, nothing:
 def _dry_run(options: ChangeOptions, node: RpcNode, change: dict[str, list[str]]) -> None:
     """Print the consequences of a change. Raises an error if the change stops consensus and --force is not set."""
     try:
-        found = node.ask("perm_rehearse", change)
+        found = node.ask("perm_dryRun", change)
     except UnknownMethod as error:
-        print(f"The consequences are unknown: the node does not offer perm_rehearse ({error}).")
+        print(f"The consequences are unknown: the node does not offer perm_dryRun ({error}).")
         return
     except CommandError as error:
         if not options.is_dry and not options.is_forced:
@@ -217,7 +217,7 @@ def _dry_run(options: ChangeOptions, node: RpcNode, change: dict[str, list[str]]
             ) from error
         print(f"The consequences are unknown: {error}")
         return
-    with node.reading("perm_rehearse"):
+    with node.reading("perm_dryRun"):
         _show_consequences(options, found)
 
 

@@ -159,4 +159,4 @@ def _remaining(target: Path, config: TranslatedConfig | None) -> Iterator[str]:
         yield "options: pass those of the old node, or translate its file with --from-config=FILE"
     else:
         yield from (f"config.toml: {line}" for line in config.by_hand)
-    yield "rehearse: run both nodes with different keys and compare them with `ophion migrate --rehearse`"
+    yield "compare: run both nodes with different keys and compare their answers with `ophion migrate --compare`"

@@ -27,7 +27,7 @@ from ophion.consensus.registry import engine_for
 from ophion.consensus.voting import LocalProposals
 from ophion.errors import ConfigError
 from ophion.native.store import Store
-from ophion.node.config import NodeConfig
+from ophion.node.core_config import CoreConfig
 from ophion.node.validator_contract import read_contracts
 from ophion.permissions.permissions import Permissions
 from ophion.pool.admission import PoolHead
@@ -75,7 +75,7 @@ class Core(Struct, frozen=True):
 
 
 def build_core(
-    config: NodeConfig,
+    config: CoreConfig,
     genesis: Genesis,
     store: Store,
     signer: DigestSigner,
@@ -204,7 +204,7 @@ def _blob_limit(fork: Fork, block_limit: int) -> int:
     return min(block_limit, _BLOBS_PER_TRANSACTION) if fork.has(Milestone.OSAKA) else block_limit
 
 
-def _check_production(config: NodeConfig, spec: ChainSpec) -> None:
+def _check_production(config: CoreConfig, spec: ChainSpec) -> None:
     if config.consensus.vote_store is not None and not _is_authority(spec):
         raise ConfigError("--vote-store belongs to IBFT 2.0, QBFT and Clique: this network has no votes to store.")
     if config.miner.block_period_s and not spec.is_dev:
@@ -231,7 +231,7 @@ def _earner(spec: ChainSpec, engine: Engine, node_address: Address) -> Callable[
 
 
 def _bft(
-    config: NodeConfig,
+    config: CoreConfig,
     engine: Engine,
     assembler: Assembler,
     importer: Importer,
@@ -268,7 +268,7 @@ def _bft(
     )
 
 
-def _etcd_votes(config: NodeConfig, chain: Chain, validator: Address) -> EtcdVotes | None:
+def _etcd_votes(config: CoreConfig, chain: Chain, validator: Address) -> EtcdVotes | None:
     """Return the shared vote store that an option names, or None."""
     store = config.consensus.vote_store
     if store is None:
@@ -280,7 +280,7 @@ def _etcd_votes(config: NodeConfig, chain: Chain, validator: Address) -> EtcdVot
 
 
 def _mining(
-    config: NodeConfig,
+    config: CoreConfig,
     spec: ChainSpec,
     assembler: Assembler,
     settings: MinerSettings,

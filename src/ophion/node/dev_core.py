@@ -24,7 +24,7 @@ from ophion.dev.node import DevNode, Identity
 from ophion.dev.sealer import DevSealer
 from ophion.dev.state_file import BadStateFile, dump, load, unpacked
 from ophion.errors import ConfigError
-from ophion.node.config import NodeConfig
+from ophion.node.core_config import CoreConfig
 from ophion.node.dev_options import DevOrder, DevPreset
 from ophion.pool.pool import TxPool
 from ophion.primitives.hexcodec import data
@@ -46,7 +46,7 @@ _MAX_STATE_BYTES = 1024 * 1024 * 1024
 class DevBuild:
     """Builds engine and clock of a development node first, and its other components after the chain is open."""
 
-    def __init__(self, config: NodeConfig, spec: ChainSpec, clock: Clock, entropy: Entropy) -> None:
+    def __init__(self, config: CoreConfig, spec: ChainSpec, clock: Clock, entropy: Entropy) -> None:
         self._config = config
         self._instance_id = entropy.token(32)
         self._balances = [(account.address, account.balance) for account in config.accounts]
@@ -107,7 +107,7 @@ class DevFiles:
 
     name = "development files"
 
-    def __init__(self, config: NodeConfig, node: DevNode, chain_id: int) -> None:
+    def __init__(self, config: CoreConfig, node: DevNode, chain_id: int) -> None:
         self._config = config
         self._node = node
         self._chain_id = chain_id

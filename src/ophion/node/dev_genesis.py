@@ -6,7 +6,7 @@ import json
 
 from ophion.chainspec.dev import CREATE2_DEPLOYER, DEFAULT_DEV_FORK, dev_document
 from ophion.chainspec.genesis import Genesis, parse_genesis
-from ophion.node.config import NodeConfig
+from ophion.node.core_config import CoreConfig
 from ophion.runtime.clock import SystemClock
 
 _CHAIN_ID = 31337
@@ -14,7 +14,7 @@ _GAS_LIMIT = 30_000_000
 _BASE_FEE = 1_000_000_000
 
 
-def preset_genesis(config: NodeConfig) -> Genesis:
+def preset_genesis(config: CoreConfig) -> Genesis:
     """Return the genesis of the development network, changed by the options of `DevConfig`."""
     dev, fork = config.dev, config.network.dev_fork or DEFAULT_DEV_FORK
     opened = None
@@ -53,6 +53,6 @@ def preset_genesis(config: NodeConfig) -> Genesis:
     return _parsed(document, config)
 
 
-def _parsed(document: dict[str, object], config: NodeConfig) -> Genesis:
+def _parsed(document: dict[str, object], config: CoreConfig) -> Genesis:
     """Parse a genesis document with the overrides of the command line."""
     return parse_genesis(json.dumps(document), is_dev=True, overrides=config.network.dev_overrides)

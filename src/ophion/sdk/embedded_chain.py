@@ -12,16 +12,11 @@ import orjson
 
 from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.errors import ForkSourceError, GenesisError
-from ophion.node.config import NodeConfig
 from ophion.node.dev_genesis import preset_genesis
 from ophion.node.dev_options import DevConfig, DevPreset
-from ophion.node.interface_options import AccessConfig, ApiGroup, HttpConfig, WebSocketConfig
 from ophion.node.network import NetworkConfig
-from ophion.node.storage_options import StorageConfig
-from ophion.peers.options import PeerConfig
-from ophion.primitives.types import ZERO_ADDRESS
-from ophion.producer.options import MinerConfig
 from ophion.runtime.options import problems_of
+from ophion.sdk.chain_config import ChainConfig
 from ophion.sdk.embedded_core import ChainClock
 from ophion.sdk.embedded_node import EmbeddedNode
 from ophion.sdk.errors import ChainError
@@ -30,7 +25,6 @@ DEFAULT_TIMESTAMP = 1_700_000_000
 """Timestamp of the genesis block, the same in every run."""
 
 _FORKING = threading.Lock()
-_GROUPS = tuple(ApiGroup)
 _ENGINES = {"ethash", "clique", "ibft2", "ibft", "qbft", "terminalTotalDifficulty"}
 
 
@@ -52,7 +46,7 @@ def embedded_node(
 ) -> EmbeddedNode:
     """Build a node for these arguments. Raises `ChainError` for invalid values."""
     overrides = () if chain_id is None else (("chainId", chain_id),)
-    config = NodeConfig(
+    config = ChainConfig(
         network=NetworkConfig(network="dev", dev_fork=hardfork, dev_unlocked=True, overrides=overrides),
         dev=DevConfig(
             preset=DevPreset.ANVIL,
@@ -67,15 +61,9 @@ def embedded_node(
             # the state of a fixed block never changes, so a later run can use the cached state
             fork_cache=fork_block is not None,
         ),
-        http=HttpConfig(enabled=True, groups=_GROUPS, port=0),
-        websocket=WebSocketConfig(enabled=True, groups=_GROUPS, port=0),
-        access=AccessConfig(revert_reason_enabled=True),
-        miner=MinerConfig(enabled=True, coinbase=ZERO_ADDRESS),
-        peers=PeerConfig(enabled=False),
-        storage=StorageConfig(durable=False),
     )
     if mnemonic is not None or hardfork is not None:
-        problems = problems_of(config)
+        problems = problems_of(config.node_config())
         if problems:
             raise ChainError("; ".join(problems))
     if fork is None:
@@ -97,7 +85,7 @@ def embedded_node(
 
 
 def _built(
-    config: NodeConfig,
+    config: ChainConfig,
     genesis: Mapping[str, Any] | str | os.PathLike[str] | None,
     path: Path | None,
     timestamp: int,

@@ -16,9 +16,9 @@ from weakref import finalize
 from ophion.chainspec.genesis import Genesis
 from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core, build_core
-from ophion.node.config import NodeConfig
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.runtime.lanes import InlineLanes
+from ophion.sdk.chain_config import ChainConfig
 from ophion.sdk.database import close_database, open_database
 from ophion.sdk.loop_runner import LoopRunner
 from ophion.sdk.uncommitted_blocks import UncommittedBlocks
@@ -46,7 +46,7 @@ class EmbeddedCore:
     """Chain, pool and producer of a development node, and the event loop that runs them."""
 
     def __init__(
-        self, config: NodeConfig, genesis: Genesis, path: Path | None, clock: ChainClock | SystemClock, interval: int
+        self, config: ChainConfig, genesis: Genesis, path: Path | None, clock: ChainClock | SystemClock, interval: int
     ) -> None:
         self.config = config
         self.genesis = genesis

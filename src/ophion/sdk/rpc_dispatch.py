@@ -44,7 +44,7 @@ class RpcDispatch:
     async def _build(self) -> Interface:
         node = self._node
         return build_interface(
-            node.config, node.genesis, node.core, node.node_key, node.lanes, node.clock, SystemEntropy()
+            node.config.node_config(), node.genesis, node.core, node.node_key, node.lanes, node.clock, SystemEntropy()
         )
 
     def answer_request(self, method: str, params: Sequence[Any]) -> bytes:

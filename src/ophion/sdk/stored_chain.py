@@ -15,13 +15,13 @@ from ophion.chainspec.genesis import Genesis
 from ophion.dev.engine import DevEngine
 from ophion.errors import GenesisError
 from ophion.native.store import Store
-from ophion.node.config import NodeConfig
 from ophion.node.datadir import DataDirectory
 from ophion.node.dev_genesis import preset_genesis
 from ophion.node.dev_options import DevConfig, DevPreset
 from ophion.node.network import NetworkConfig
 from ophion.primitives.block import Header
 from ophion.sdk.branch import Branch
+from ophion.sdk.chain_config import ChainConfig
 from ophion.sdk.embedded_chain import own_genesis
 from ophion.sdk.errors import ChainError
 
@@ -68,5 +68,5 @@ def _dev_geneses(store: Store) -> Iterator[tuple[Genesis, bool]]:
     for fork in reversed(DEV_FORKS):
         for preset in (DevPreset.ANVIL, DevPreset.HARDHAT):
             dev = DevConfig(preset=preset, timestamp=timestamp)
-            yield preset_genesis(NodeConfig(network=NetworkConfig(network="dev", dev_fork=fork), dev=dev)), True
+            yield preset_genesis(ChainConfig(network=NetworkConfig(network="dev", dev_fork=fork), dev=dev)), True
         yield dev_genesis(fork), False

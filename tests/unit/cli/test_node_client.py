@@ -118,15 +118,13 @@ class _Always(dict[str, object]):
         return self._answer
 
 
-def test_a_failed_rehearsal_stops_a_change_of_permissions(service: str, capsys: pytest.CaptureFixture[str]) -> None:
-    def rehearse(error: bytes, **options: bool) -> None:
+def test_a_failed_dry_run_stops_a_change_of_permissions(service: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def dry_run(error: bytes, **options: bool) -> None:
         _dry_run(ChangeOptions(**options), RpcNode(service + error.hex()), {"addAccounts": [_ACCOUNT]})
 
-    with pytest.raises(
-        CommandError, match=r"^Nothing was changed: the consequences are unknown \(perm_rehearse: busy\)"
-    ):
-        rehearse(b'{"error":{"code":-32603,"message":"busy"}}')
-    rehearse(b'{"error":{"code":-32603,"message":"busy"}}', is_forced=True)
-    rehearse(b'{"error":{"code":-32603,"message":"busy"}}', is_dry=True)
-    rehearse(b'{"error":{"code":-32601,"message":"Method not found"}}')  # a node of another client
+    with pytest.raises(CommandError, match=r"^Nothing was changed: the consequences are unknown \(perm_dryRun: busy\)"):
+        dry_run(b'{"error":{"code":-32603,"message":"busy"}}')
+    dry_run(b'{"error":{"code":-32603,"message":"busy"}}', is_forced=True)
+    dry_run(b'{"error":{"code":-32603,"message":"busy"}}', is_dry=True)
+    dry_run(b'{"error":{"code":-32601,"message":"Method not found"}}')  # a node of another client
     assert capsys.readouterr().out.count("The consequences are unknown") == 3

@@ -1,4 +1,4 @@
-"""Detects clients that read their answers too slowly.
+"""Detects clients that read their answers too slowly, and limits the bytes that they leave unread.
 
 Reading a long answer over a slow link is allowed. But unread bytes stay in memory, and the number of streams is
 limited. So a client that reads only a few bytes now and then counts as not reading.
@@ -10,6 +10,15 @@ from typing import Final
 
 MIN_BYTES: Final = 128 * 1024
 """Number of bytes that a client must read to restart its timeout."""
+
+
+_MIN_UNREAD_BYTES: Final = 128 * 1024
+"""Unread bytes that every slow reader may have, however many slow readers there are."""
+
+
+def unread_capacity(max_bytes: int, max_bytes_in_all: int, slow_readers: int) -> int:
+    """Return the maximum unread bytes of one client. All slow readers together share `max_bytes_in_all`."""
+    return min(max_bytes, max(_MIN_UNREAD_BYTES, max_bytes_in_all // max(1, slow_readers)))
 
 
 class SlowReaderCheck:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct, field
 
@@ -12,8 +12,7 @@ from ophion.rpc.transport.http.policy import Application, SessionUser
 from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.replies import Reply
 from ophion.rpc.transport.shared_resources import SharedResources
-
-_MIN_UNREAD_BYTES: Final = 128 * 1024
+from ophion.rpc.transport.slow_reader import unread_capacity
 
 
 class WebSocketLimits(Struct, frozen=True):
@@ -105,5 +104,4 @@ class WebSocketPolicy(Struct, frozen=True):
     def unread_capacity(self) -> int:
         """Return the maximum unread bytes of one client."""
         limits = self.limits
-        share = limits.max_unread_bytes_in_all // max(1, len(self.behind))
-        return min(limits.max_unread_bytes, max(_MIN_UNREAD_BYTES, share))
+        return unread_capacity(limits.max_unread_bytes, limits.max_unread_bytes_in_all, len(self.behind))

@@ -1,4 +1,4 @@
-"""`ophion migrate --rehearse`: compares the replies of the old and the new node, and reports by method."""
+"""`ophion migrate --compare`: compares the replies of the old and the new node, and reports by method."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ophion.runtime.blocking_json_rpc import JsonRpcClient
 from ophion.runtime.clock import SystemEntropy
 
 
-def rehearse(old: str, new: str, samples: int, seed: int | None, token: str | None) -> int:
+def compare_nodes(old: str, new: str, samples: int, seed: int | None, token: str | None) -> int:
     """Compare two nodes and print the report. Returns 1 if a reply differs. `token` is for the old node."""
     if seed is None:
         seed = int.from_bytes(SystemEntropy().token(4), "big")
