@@ -1,6 +1,6 @@
 //! Documents and their errors.
 
-pub mod document_errors;
+pub mod error_entries;
 pub mod fields;
 pub mod kinds;
 pub mod plan;

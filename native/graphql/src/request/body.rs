@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
-use crate::document::document_errors::Entry;
+use crate::document::error_entries::Entry;
 
 pub struct Request {
     pub document: String,

@@ -12,8 +12,8 @@ use apollo_compiler::validation::Valid;
 use apollo_compiler::{ExecutableDocument, Name, Node as Shared, Schema};
 use ophion_primitives::errors::{Error, Result};
 
-use super::check;
-use crate::document::document_errors::Entry;
+use super::validation_errors;
+use crate::document::error_entries::Entry;
 use crate::document::fields::Field;
 use crate::document::plan::Plan;
 use crate::document::planner::{Limits, Planner, Refusal, has_variable_conditions};
@@ -178,10 +178,10 @@ impl Engine {
     fn parse(&self, text: &str, literals: &[Literal], is_plain: bool) -> Refused<Compiled> {
         let mut parser = Parser::new().token_limit(self.max_tokens).recursion_limit(2 * self.limits.max_depth);
         let parsed: Document =
-            parser.parse_ast(text, "query").map_err(|found| check::errors_of(&found.errors, None, text))?;
+            parser.parse_ast(text, "query").map_err(|found| validation_errors::errors_of(&found.errors, None, text))?;
         let document = parsed
             .to_executable_validate(&self.schema)
-            .map_err(|found| check::errors_of(&found.errors, Some(&parsed), text))?;
+            .map_err(|found| validation_errors::errors_of(&found.errors, Some(&parsed), text))?;
         let document = Arc::new(document);
         // documents that differ only in literals share one plan, unless other literals could make the document invalid
         let mut is_shared = is_plain;

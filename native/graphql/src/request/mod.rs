@@ -1,5 +1,5 @@
 //! From the text of a request to a validated query.
 
 pub mod body;
-mod check;
 pub mod engine;
+mod validation_errors;

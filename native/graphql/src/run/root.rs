@@ -10,7 +10,7 @@ use super::exchange::Pooled;
 use super::logs::log_filter;
 use super::run::{INVALID_PARAMS, OUT_OF_TIME, Run, Stop, Written, cost};
 use super::transactions::Transaction;
-use crate::document::document_errors::Entry;
+use crate::document::error_entries::Entry;
 use crate::document::fields::Field;
 use crate::document::plan::Node;
 use crate::values::value::Value;

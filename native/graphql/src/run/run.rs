@@ -15,7 +15,7 @@ use ophion_storage::store::Snapshot;
 
 use super::blocks::RecentBlocks;
 use super::exchange::{Ask, Bounds, Inputs, Outcome, Reply};
-use crate::document::document_errors::{self, Entry};
+use crate::document::error_entries::{self, Entry};
 use crate::document::fields::Field;
 use crate::document::plan::Node;
 use crate::request::engine::{Engine, Query};
@@ -113,7 +113,7 @@ impl<'a> Run<'a> {
         let introspected = match self.introspect() {
             Ok(introspected) => introspected,
             Err(entry) => {
-                return Ok(Outcome::Answer { is_ok: false, body: document_errors::refusal(&[*entry]) });
+                return Ok(Outcome::Answer { is_ok: false, body: error_entries::refusal(&[*entry]) });
             }
         };
         let plan = &self.query.plan;
@@ -134,7 +134,7 @@ impl<'a> Run<'a> {
         let is_ok = self.errors.is_empty();
         if !is_ok {
             let mut before = Vec::new();
-            document_errors::write_errors(&mut before, &self.errors);
+            error_entries::write_errors(&mut before, &self.errors);
             before.push(b',');
             self.out.splice(1..1, before);
         }
@@ -189,7 +189,7 @@ impl<'a> Run<'a> {
                     self.out.truncate(start);
                     self.null();
                     is_null |= !node.is_nullable;
-                    if self.errors.len() >= document_errors::MAX_ERRORS {
+                    if self.errors.len() >= error_entries::MAX_ERRORS {
                         return Err(Stop::Null);
                     }
                 }
@@ -224,7 +224,7 @@ impl<'a> Run<'a> {
             let (start, depth) = (self.out.len(), self.path.len());
             self.path.push(Step::Index(at));
             match write(self, item) {
-                Err(Stop::Null) if node.has_nullable_items && self.errors.len() < document_errors::MAX_ERRORS => {
+                Err(Stop::Null) if node.has_nullable_items && self.errors.len() < error_entries::MAX_ERRORS => {
                     self.out.truncate(start);
                     self.null();
                 }
@@ -258,7 +258,7 @@ impl<'a> Run<'a> {
         }
         path.push(']');
         let (document, at) = self.query.place(node.at);
-        let mut entry = document_errors::fetching(path, &shown, detail, document, at);
+        let mut entry = error_entries::fetching(path, &shown, detail, document, at);
         entry.code = code.map(|(code, message)| (code, message.to_string()));
         entry.data = extra;
         self.errors.push(entry);

@@ -4,7 +4,7 @@ use alloy_primitives::{B256, U256};
 use ophion_primitives::json::{data, decimal, list, quantity, wide};
 
 use super::run::{Run, Stop, TOO_LONG, Written};
-use crate::document::document_errors;
+use crate::document::error_entries;
 
 /// Bytes per cost unit: a field costs one unit, and each further word of a long value costs one more.
 const WORD: usize = 32;
@@ -15,7 +15,7 @@ impl Run<'_> {
     }
 
     pub fn text(&mut self, text: &str) {
-        document_errors::text(&mut self.out, text);
+        error_entries::text(&mut self.out, text);
     }
 
     /// Write a `Long`, or an `Int` that later schemas declare as `Long`.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ophion_graphql::document::document_errors::{self, Entry};
+use ophion_graphql::document::error_entries::{self, Entry};
 use ophion_graphql::document::planner::Limits;
 use ophion_graphql::request::body::Request;
 use ophion_graphql::request::engine::{Engine, Query};
@@ -88,7 +88,7 @@ impl GraphqlEngine {
         let (engine, settings) = (self.engine.clone(), self.settings);
         Ok(match prepared {
             Ok(query) => GraphqlQuery { engine, settings, query: Arc::new(query) }.into_bound_py_any(py)?,
-            Err(entries) => to_bytes(py, document_errors::refusal(&entries)).into_any(),
+            Err(entries) => to_bytes(py, error_entries::refusal(&entries)).into_any(),
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use alloy_primitives::U256;
-use ophion_graphql::document::document_errors::{self, Entry};
+use ophion_graphql::document::error_entries::{self, Entry};
 use ophion_graphql::document::fields::Field;
 use ophion_graphql::request::engine::{Engine, Query};
 use ophion_graphql::run::exchange::{Ask, Bounds, Inputs, Outcome, Pooled, Reply};
@@ -166,7 +166,7 @@ impl GraphqlQuery {
 fn answer(py: Python<'_>, outcome: Outcome) -> Answer<Bound<'_, PyAny>> {
     let (status, body) = match outcome {
         Outcome::Answer { is_ok, body } => (if is_ok { OK } else { BAD_REQUEST }, body),
-        Outcome::Exhausted(what) => (BAD_REQUEST, document_errors::refusal(&[Entry::aborted(what.into())])),
+        Outcome::Exhausted(what) => (BAD_REQUEST, error_entries::refusal(&[Entry::aborted(what.into())])),
         Outcome::Asks(_) => unreachable!("a second round asks nothing"),
     };
     Ok(match body.len() < LARGE {

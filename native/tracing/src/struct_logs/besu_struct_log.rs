@@ -20,9 +20,10 @@ use revm::primitives::hardfork::SpecId;
 
 use super::cost::Costs;
 use super::rows::{CalleeGas, Ended, verdict};
+use crate::output::opcode_names::besu_mnemonic;
 use crate::output::repeated::Repeated;
 use crate::output::sink::{Sink, halt};
-use crate::output::text::{digits, mnemonic_of_the_time, word};
+use crate::output::text::{digits, word};
 use crate::replay::block::{Ran, Tracer};
 
 #[derive(Clone, Copy)]
@@ -193,7 +194,7 @@ impl Inspector<EvmContext> for StructTracer<'_> {
         }
         self.opcode = interpreter.bytecode.opcode();
         self.gas_before = interpreter.gas.remaining();
-        let name = mnemonic_of_the_time(self.opcode, interpreter.runtime_flag.spec_id());
+        let name = besu_mnemonic(self.opcode, interpreter.runtime_flag.spec_id());
         self.head(interpreter.bytecode.pc(), name, self.gas_before, depth);
         let stack = interpreter.stack.data();
         self.write = match &stack[..] {

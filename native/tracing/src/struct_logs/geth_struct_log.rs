@@ -19,8 +19,8 @@ use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, In
 use revm::primitives::hardfork::SpecId;
 
 use super::rows::{CalleeGas, Ended, verdict};
+use crate::output::opcode_names::mnemonic;
 use crate::output::sink::{Sink, halt};
-use crate::output::text::mnemonic;
 use crate::replay::block::{Ran, Tracer};
 use crate::struct_logs::cost::Costs;
 

@@ -5,7 +5,7 @@ use apollo_compiler::ast::{Argument, Definition, Document, Selection, Value as A
 use apollo_compiler::parser::SourceSpan;
 use apollo_compiler::validation::DiagnosticList;
 
-use crate::document::document_errors::{Entry, MAX_ERRORS};
+use crate::document::error_entries::{Entry, MAX_ERRORS};
 use crate::document::shape::line_and_column;
 use crate::values::sources::{Source, Unfit};
 
