@@ -59,7 +59,7 @@ class Authenticator:
         reader.changed.append(self._recheck)
 
     def session(self, authorization: bytes | None) -> Bearer:
-        """Return the session of a request with this header. Without a token, the session refuses all but exempt
+        """Return the session of a request with this header. Without a token, the session permits only exempt
         methods.
         """
         if authorization is None or not _has_token(authorization):

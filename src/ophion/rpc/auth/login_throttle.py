@@ -77,7 +77,7 @@ class LoginThrottle:
             self._store(key, record)
 
     def succeeded(self, address: str, name: str) -> None:
-        """Reset the counts of a pair after a successful login."""
+        """Reset the counts of an address and user name after a successful login."""
         pair, network = _pair(address, name), (_network(address), None)
         record = self._recent(network)
         if record is not None:
@@ -106,7 +106,7 @@ def _pair(address: str, name: str) -> _Key:
 
 
 def _network(address: str) -> str:
-    """Return the unit that is counted: an IPv4 address, or the /64 network that an IPv6 client owns."""
+    """Return the key under which attempts are counted: an IPv4 address, or the /64 network of an IPv6 address."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

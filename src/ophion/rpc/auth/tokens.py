@@ -49,7 +49,7 @@ class TokenReader:
         self._key = key
         self._algorithm = algorithm.value
         self.changed: list[Callable[[], None]] = []
-        """Called when tokens may have been revoked."""
+        """Callbacks that run when tokens may have been revoked."""
 
     def read(self, token: bytes, now: float) -> Claims | None:
         """Return the claims; None if the token is forged, malformed, expired, not valid yet or has no expiry."""

@@ -63,7 +63,7 @@ def propose(ctx: RpcContext, address: AddressParam, adds: BooleanParam) -> Boole
 @method("ibft_discardValidatorVote", needs={"ibft"})
 @method("qbft_discardValidatorVote", needs={"qbft"})
 def discard(ctx: RpcContext, address: AddressParam) -> Boolean:
-    """Discards the vote on an address. Not enabled on networks with a validator contract."""
+    """Discards this node's vote on an address. Not enabled on networks with a validator contract."""
     _proposals(ctx).discard(address)
     return True
 
@@ -88,7 +88,7 @@ def qbft_timeout(ctx: RpcContext) -> SecondsResult:
 @method("ibft_getStatus", needs={"ibft"})
 @method("qbft_getStatus", needs={"qbft"})
 def status(ctx: RpcContext) -> ConsensusStatusResult:
-    """Returns the state of consensus: whose messages are missing, and what blocks progress."""
+    """Returns the state of consensus: the validators whose messages are missing, and what prevents progress."""
     return _driver(ctx).status().as_object()
 
 

@@ -47,7 +47,7 @@ def propose(ctx: RpcContext, address: AddressParam, adds: BooleanParam) -> Boole
 
 @method("clique_discard", needs={"clique"})
 def discard(ctx: RpcContext, address: AddressParam) -> Boolean:
-    """Discards the vote on an address."""
+    """Discards this node's vote on an address."""
     assert ctx.clique is not None
     ctx.clique.discard(address)
     return True

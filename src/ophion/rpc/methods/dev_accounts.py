@@ -205,7 +205,7 @@ def metadata(ctx: RpcContext) -> Json:
 
 @cheat_code("hardhat_metadata")
 def hardhat_metadata(ctx: RpcContext) -> Json:
-    """Same as `anvil_metadata`, with a preset only.
+    """Returns the same metadata as `anvil_metadata`. Available only with a preset of the development node.
 
     When a node offers this method, hardhat-ethers sends every transaction with a fixed gas limit, and expects an error
     if the transaction fails (see `eth_sendTransaction`).

@@ -57,7 +57,7 @@ def private(ctx: RpcContext) -> Privacy:
 
 
 def _rpc_error(error: OphionError, otherwise: str) -> RpcError:
-    """Return an RPC error with the enclave's error code if the error has one, otherwise an error with this message."""
+    """Return an RPC error with the enclave's error code, or with the message `otherwise` if the error has no code."""
     known = as_rpc_error(error) if isinstance(error, EnclaveError) and error.code else None
     return known if known is not None else RpcError(PRIVACY_OFF.code, otherwise, error.message)
 

@@ -203,7 +203,7 @@ async def get_transaction_by_sender_and_nonce(
 
 
 def _mined(ctx: RpcContext, sender: bytes, nonce: int) -> bytes | None:
-    """Find the block that used a nonce by bisection: the first block after which the account nonce is higher."""
+    """Find the transaction with this nonce. Bisects for the first block after which the account nonce is higher."""
     low, high = 0, ctx.queries.head_number
     while low < high:
         middle = (low + high) // 2

@@ -97,7 +97,7 @@ async def _private_group(ctx: RpcContext, filter_id: str) -> bytes | None:
 def get_filter_changes(ctx: RpcContext, filter_id: TextParam) -> FilterChangesJson | Awaitable[FilterChangesJson]:
     """Returns what a filter has found since the last call. A filter not polled for ten minutes is removed.
 
-    For an id of `priv_newFilter`, returns the private logs of its group.
+    For an id of `priv_newFilter`, returns the private logs of the filter's group.
     """
     if ctx.private_filters is not None and ctx.private_filters.group_of(filter_id) is not None:
         return _private_changes(ctx, filter_id)

@@ -163,7 +163,10 @@ FilterParam = Annotated[
 
 @method("trace_block", needs={"state"})
 async def trace_whole_block(ctx: RpcContext, block: BlockNumberParam) -> TraceResult | None:
-    """Returns all calls, creations, self-destructs and rewards of a block; `[]` for genesis, null if unknown."""
+    """Returns all calls, creations, self-destructs and rewards of a block; null if the block is unknown.
+
+    Returns `[]` for the genesis block.
+    """
     header = header_at(ctx, block)
     if header is not None and header.number == 0:
         return _EMPTY

@@ -35,7 +35,7 @@ _CHAIN_ENTRIES: Final = 65_536
 _POOL_ENTRIES: Final = 262_144
 _WORTH_TRIMMING: Final = 1024
 _SHARE: Final = 4
-"""Divisor of the limits for one client, which may use at most a quarter of all filters and of all bytes."""
+"""Divisor of the limits: one client may use at most a quarter of all filters and of all bytes."""
 _MAX_BYTES: Final = 16 * MEBIBYTE
 
 T = TypeVar("T")
@@ -58,7 +58,9 @@ class ChainChange(Struct, frozen=True):
 
 
 class LogChanges(Struct, frozen=True):
-    """Blocks whose logs a filter has not delivered yet, in order. The caller calls `Filters.delivered` afterwards."""
+    """Blocks whose logs a filter has not delivered yet, in order. After delivery, the caller calls
+    `Filters.delivered`.
+    """
 
     filter_id: str
     query: LogQuery

@@ -46,7 +46,7 @@ def is_encoded(response: Response) -> bool:
 
 
 class Made:
-    """The pieces of a streamed answer, with its envelope, as input of the compression."""
+    """The pieces of a streamed answer and its JSON-RPC envelope, as input of the compression."""
 
     def __init__(self, answer: StreamedAnswer) -> None:
         self._body = answer.body

@@ -109,8 +109,9 @@ class HeadMatcher:
         return True
 
     def propose(self, body_bytes: int, accepts_gzip: bool = False, is_private: bool = False) -> None:
-        """Mark the HTTP head of the parsed request as a candidate for the fast path, of all connections or only of this
-        one. `learn` stores it.
+        """Mark the HTTP head of the parsed request as a candidate for the fast path. `learn` stores the marked head.
+
+        With `is_private`, only this connection uses the head.
         """
         self.learnable_bytes, self.learnable_with_gzip, self.is_private = body_bytes, accepts_gzip, is_private
 
