@@ -52,7 +52,9 @@ _EXPIRY_S: Final = 60
 _MAX_EXPIRATION: Final = 2**63 - 1
 _RESPONSE_TIMEOUT_S: Final = 0.8
 _PING_BACK_S: Final = 0.5
-"""Delay before a request. Meanwhile the other node can ping this node, and the Pong proves this node's endpoint."""
+"""Seconds of delay before a request. Meanwhile the other node can ping this node, and the Pong proves this node's
+endpoint.
+"""
 _MAX_NEIGHBORS: Final = 12
 _MAX_OPEN: Final = 256
 """Limit of concurrent requests that this node starts itself."""

@@ -17,7 +17,7 @@ AGAIN_S: Final = 60.0
 PASSING: Final = frozenset(
     {"base-fee", "gas-limit", "gas-price-too-low", "not-authorized", "syncing", "underpriced", "upfront-cost"}
 )
-"""Reasons for a rejection that may no longer apply later."""
+"""Temporary reasons for a rejection. They may no longer apply when the transaction arrives again."""
 
 
 class RecentTransactions:

@@ -14,7 +14,7 @@ TASKS: Final = ("ancestor", "posts", "headers", "bodies", "import")
 
 
 class SyncFigures:
-    """Figures of synchronisation since the node started."""
+    """Counters and durations of synchronisation since the node started."""
 
     def __init__(self) -> None:
         self.tasks = {name: Durations() for name in TASKS}
