@@ -139,8 +139,9 @@ class PowEngine:
                 raise InvalidBlock(f"ommer 0x{hashed.hash.hex()}: {error.rule}", error.got, error.expected) from error
 
     def _ancestry(self, header: HashedHeader, chain: HeaderReader) -> tuple[dict[Hash32, HashedHeader], set[Hash32]]:
-        """Return the last seven ancestors by hash, and a set of hashes that ommers must not have: those of the
-        ancestors' ommers and of the block itself.
+        """Return the last seven ancestors by hash, and the hashes that no ommer may have.
+
+        These hashes are those of the ancestors' ommers and of the block itself.
         """
         ancestors: dict[Hash32, HashedHeader] = {}
         included = {header.hash}

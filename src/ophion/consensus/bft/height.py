@@ -77,7 +77,7 @@ class Height:
         """Create a height. `parent_proposed_at` is the time at which this validator received the proposal of the head.
 
         With `defers_votes`, own messages count only after `VoteStored`, because the driver signs or stores them
-        elsewhere.
+        asynchronously.
         """
         self.validator_set = validator_set
         self.head = head

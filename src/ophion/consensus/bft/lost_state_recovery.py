@@ -7,9 +7,9 @@ genesis the validator votes at once, because new networks begin there. With the 
 
 Without this validator, the others may lack a quorum, for example after the network has added a validator. If only this
 vote is missing, the validator joins after a while, in a round that no other validator has reached. A vote in a round
-needs round changes of a quorum. That quorum has at least one validator in common with those whose messages have
-arrived, so no lost vote can be in the joined round or a later round. The round changes of these validators carry the
-proof of the committed block.
+needs round changes of a quorum. That quorum has at least one validator in common with the validators whose messages
+have arrived, so no lost vote can be in the joined round or a later round. The round changes of these validators carry
+the proof of the committed block.
 
 If a whole network has lost its disks, no validator sends anything and no vote can be contradicted. After a few maximum
 timeouts the validator joins the connected validators.
@@ -28,7 +28,7 @@ from ophion.primitives.types import Address
 _CLOCKS_APART_S: Final = 2.0
 """Maximum seconds by which a block timestamp may be ahead of this node's clock, plus a margin."""
 _PATIENCE: Final = 2.0
-"""Number of request timeouts to wait if only the vote of this validator is missing."""
+"""Number of round-0 timeouts to wait if only the vote of this validator is missing."""
 _PATIENCE_WITH_QUORUM: Final = 4.0
 """Number of round timeouts to wait if the other validators form a quorum, because some of them may be dishonest."""
 _LAST_RESORT: Final = 5.0

@@ -22,7 +22,7 @@ from ophion.primitives.types import Address, Hash32, Signature
 
 
 class Unjustified(OphionError):
-    """Earlier messages do not justify a message. The message is dropped."""
+    """Raised when earlier messages do not justify a message. The message is then dropped."""
 
 
 class MessageKind(IntEnum):

@@ -22,7 +22,7 @@ from ophion.primitives.types import Address, Hash32, Signature
 
 
 class BlockForms(Protocol):
-    """Changes the round in a block's extra data for the round in which the block is proposed."""
+    """Sets the round in a block's extra data to the round in which the block is proposed."""
 
     def with_round(self, block: Candidate, round_number: int) -> Candidate:
         """Return the same block with another round in its extra data."""

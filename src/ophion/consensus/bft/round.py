@@ -94,7 +94,7 @@ class EarlyVotes:
         self._by_author: dict[Address, dict[int, list[Prepare | Commit]]] = {}
 
     def add(self, vote: Prepare | Commit) -> None:
-        """Store a vote. Of each author, one vote per kind and round is stored, for its latest rounds."""
+        """Store a vote. Keeps one vote per author, kind and round, for the latest rounds of the author."""
         rounds = self._by_author.setdefault(vote.author, {})
         kept = rounds.setdefault(vote.round, [])
         if any(type(other) is type(vote) for other in kept):

@@ -25,12 +25,14 @@ class RoundGathering:
         self._timing = timing
 
     def start(self, round_number: int) -> None:
-        """Begin a round. At the cap this validator must stay in it until a quorum has been there for a timeout."""
+        """Begin a round. At the timeout cap, this validator stays in the round until a quorum has been there for a
+        whole timeout.
+        """
         is_capped = round_number > 0 and self._timing.is_capped(round_number)
         self.is_complete = not is_capped or self._is_quorum_in(round_number)
 
     def note(self, author: Address, round_number: int, current: int) -> bool:
-        """Record a message of a validator. Returns whether it completes the quorum in the current round."""
+        """Record a message of a validator. Returns whether the message completes the quorum in the current round."""
         if self.reached.get(author, -1) >= round_number:
             return False
         self.reached[author] = round_number

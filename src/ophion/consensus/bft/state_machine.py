@@ -58,7 +58,7 @@ _MAX_RELAYS: Final = 64
 
 
 _SEEN_PER_VALIDATOR: Final = 4
-"""Fingerprints per validator to detect duplicates, in networks that exceed the limit of the genesis file."""
+"""Minimum number of fingerprints per validator to detect duplicates, even if the genesis file sets a lower limit."""
 
 
 class BftStateMachine:
@@ -219,7 +219,7 @@ class BftStateMachine:
         self._hold_or_enter(event, has_voted, now)
 
     def _hold_or_enter(self, event: NewHead, has_voted: bool, now: float) -> None:
-        """Enter the next height. If peers report a higher head, first wait for its blocks."""
+        """Enter the next height. If peers report a higher head, first wait for the missing blocks."""
         self._new_head = event
         number = event.head.number + 1
         self.is_held = (
