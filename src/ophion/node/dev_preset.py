@@ -76,7 +76,7 @@ _LEFT_OUT_WITH = {
         "nat-method",
     ),
 }
-"""Options of the preset that are omitted, each with the given options that cause this."""
+"""Options of the preset, each with the user options that make the preset omit it."""
 
 
 def with_tokens(loaded: Loaded[NodeConfig], tokens: Sequence[str]) -> Loaded[NodeConfig]:

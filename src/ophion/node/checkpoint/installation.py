@@ -76,7 +76,7 @@ def install_checkpoint(directory: DataDirectory, location: str, genesis: Genesis
 
 
 def _stage(location: str, staging: Path) -> Path:
-    """Copy the database file of a checkpoint to the staging directory and return its folder there."""
+    """Copy the database file of a checkpoint to the staging directory. Returns the folder of the copy."""
     database = staging / "database"
     try:
         staging.mkdir(exist_ok=True)
