@@ -239,7 +239,7 @@ class JsonRpcClient:
 
 
 class _TimedResponse(http.client.HTTPResponse):
-    """A response that must arrive as a whole within a time, not only each of its parts."""
+    """An HTTP response with a deadline for the whole response, not only for each read."""
 
     def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
         super().__init__(sock, *args, **options)

@@ -159,8 +159,8 @@ class HttpClient:
         timeout_s: float = 30.0,
         max_reply_bytes: int = _MAX_REPLY_BYTES,
     ) -> None:
-        """Create a client. `pin` is the SHA-256 hash of the server's certificate, if the TLS context does not verify
-        it.
+        """Create a client. If the TLS context does not verify certificates, `pin` is the SHA-256 hash of the server's
+        certificate.
         """
         parts = urlsplit(url)
         self.url = url

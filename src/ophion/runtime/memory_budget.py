@@ -46,8 +46,8 @@ class Budget:
         """Number of connections evicted so far."""
 
     def weigh(self, holder: Holder, size: int, is_trusted: bool = True) -> bool:
-        """Record the bytes of a connection if they exceed the threshold, otherwise forget them. Returns whether they
-        exceed it.
+        """Record the bytes of a connection if `size` exceeds `WORTH_NOTING`, otherwise remove its record. Returns
+        whether `size` exceeds this threshold.
         """
         if size > WORTH_NOTING:
             self.note(holder, size, is_trusted)

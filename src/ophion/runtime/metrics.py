@@ -45,7 +45,7 @@ class Category(Enum):
 
 
 _UNTIMED = 15
-"""Number of events that are only counted after each timed event of the smallest bucket."""
+"""After a timed event in the smallest bucket, this many events are only counted."""
 _WIDEST = 2**53
 _UNPREFIXED = frozenset({Category.ETHEREUM, Category.PROCESS, Category.JVM, Category.PYTHON})
 
