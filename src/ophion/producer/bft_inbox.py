@@ -22,7 +22,7 @@ from ophion.producer.message_intake import MessageIntake
 from ophion.runtime.lanes import Lanes
 
 _UNKNOWN_SHARE: Final = 4
-"""Maximum share of the queue for messages of peers that are not validators."""
+"""Divisor: messages of peers that are not validators may fill at most a quarter of the queue."""
 
 
 class BftInbox:
@@ -47,7 +47,9 @@ class BftInbox:
         self._intake = MessageIntake(self._take_later, self._take_large)
 
     def put(self, raw: RawMessage, peer: Address | None, tasks: asyncio.TaskGroup) -> None:
-        """Handle a message of a peer. Raises `DecodeError` if it is invalid, unless it is decoded later."""
+        """Handle a message of a peer. Raises `DecodeError` for an invalid message, unless the message is decoded
+        later.
+        """
         if not self._intake.must_wait(raw, peer):
             self._take(raw, peer)
         elif not self._intake.put(raw, peer, tasks):

@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OUT_OF_TURN_DELAY_S: Final = 0.5
-"""Factor in seconds. The maximum random delay of an out-of-turn signer is a multiple of this factor."""
+"""Seconds per signer in the random delay of an out-of-turn signer: the maximum is this value times the recency
+limit.
+"""
 _EMPTY_RETRY_S: Final = 1.0
 """Seconds between attempts to build a block that must not be empty."""
 _SIGNER_RETRY_S: Final = 1.0

@@ -25,7 +25,7 @@ class ProposerClocks:
         return self._leads.get(validator)
 
     def note(self, proposal: Proposal, validators: Container[Address], now: float) -> None:
-        """Compute the offset from a proposal: a block of round 0 is proposed exactly when due."""
+        """Compute the clock offset of a proposer. A block of round 0 is proposed exactly when it is due."""
         is_signed = proposal.signed.digest == proposal.block.digest
         if proposal.round == 0 and is_signed and proposal.author in validators:
             block = proposal.block.encoded
