@@ -145,7 +145,7 @@ class ImportCore:
         return found is not None and not (self._has_rewound and found.number > self._best.header.number)
 
     def stage(self, header: HashedHeader, body: Body, execution: Execution | None = None) -> Staged:
-        """Verify and execute a block and hold it for `commit`. With `execution`, the result of the builder, nothing is
+        """Verify and execute a block and hold it for `commit`. If the builder's `execution` is given, the block is not
         executed.
         """
         staged = self.check(header, body, execution)
