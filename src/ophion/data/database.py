@@ -103,7 +103,7 @@ class DatabaseReader:
             yield batch
 
     def table_read(self, dataset: Dataset) -> TableRead | None:
-        """Return the function that reads stored and executed blocks."""
+        """Return the function that reads a dataset as tables, from stored or executed blocks."""
         self._check(dataset)
         return None if dataset.source is Source.SEALED else self._tables
 
