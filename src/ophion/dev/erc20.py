@@ -20,7 +20,7 @@ _DEADLINE_S = 5.0
 
 
 class SlotNotFound(OphionError):
-    """No storage slot determines the result of the token's call."""
+    """Raised when no storage slot determines the result of the token's call."""
 
     def __init__(self, token: Address, what: str) -> None:
         super().__init__(f"No storage slot of token 0x{token.hex()} decides its {what}")
