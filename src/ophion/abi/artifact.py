@@ -20,7 +20,7 @@ from ophion.errors import OphionError
 
 
 class ArtifactError(OphionError):
-    """A compiled contract that cannot be used."""
+    """Raised when a compiled contract cannot be used."""
 
 
 class Artifact(Struct, frozen=True):
