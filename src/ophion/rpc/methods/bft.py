@@ -106,8 +106,8 @@ async def _validators(ctx: RpcContext, header: HashedHeader | None) -> list[str]
 
 
 async def _addresses(ctx: RpcContext, find: Callable[[], Sequence[Address]]) -> list[str]:
-    """Return the addresses that `find` finds. Runs `find` in a worker thread, because it may call a contract or read
-    many headers.
+    """Return the addresses that `find` finds. Runs `find` in a worker thread, because `find` may call a contract or
+    read many headers.
     """
     return [data(address) for address in await ctx.lanes.read.run(find)]
 

@@ -69,7 +69,7 @@ def new_pending_transaction_filter(ctx: RpcContext, caller: Caller) -> Text:
 
 @method("eth_uninstallFilter", examples=[Example(["0x31"], False)])
 def uninstall_filter(ctx: RpcContext, filter_id: TextParam) -> Boolean | Awaitable[Boolean]:
-    """Removes a filter, including filters of `priv_newFilter`; returns whether it existed."""
+    """Removes a filter, including filters of `priv_newFilter`; returns whether the filter existed."""
     is_removed = ctx.filters.uninstall(filter_id)
     if is_removed or ctx.private_filters is None:
         return is_removed

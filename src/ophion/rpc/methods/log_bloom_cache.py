@@ -42,7 +42,9 @@ StatusResult = Annotated[
 def generate(
     ctx: RpcContext, start: BlockNumberParam | None = None, end: BlockNumberParam | None = None
 ) -> CacheStatusResult:
-    """Accepted for compatibility: log queries need no cache. Returns the requested range as if the cache covered it."""
+    """Accepted for compatibility: log queries need no cache. Returns the requested range as if the cache covered this
+    range.
+    """
     head = ctx.queries.head_number
     first = 0 if start is None else min(_number(ctx, start), head)
     last = head if end is None else min(_number(ctx, end), head)

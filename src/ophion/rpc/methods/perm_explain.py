@@ -143,7 +143,7 @@ _DEPARTED = {
 
 @method("txpool_explain", needs={"pool", "chain"})
 async def explain_transaction(ctx: RpcContext, hash: HashParam) -> TransactionExplainResult:
-    """Returns the state of a transaction, and why it is not mined.
+    """Returns the state of a transaction, and the reason if the transaction is not mined.
 
     States: `mined`, `waiting` (for the next block), `queued` (behind a missing nonce), `too-cheap`, `not-permitted`,
     `dropped` or `unknown`. The node remembers the last 4096 dropped transactions.

@@ -1,6 +1,6 @@
 """Executes call objects: quick calls on the event loop, all others in the read lane.
 
-A plain call takes a few microseconds, less than passing it to a thread. `CallCosts` learns which calls are quick. A
+A plain call takes a few microseconds, less than a switch to another thread. `CallCosts` learns which calls are quick. A
 call that misses its short deadline on the loop runs again in the lane with the deadline of the request. Gas and state
 are the same in both places, so the result is the same too.
 """
@@ -131,7 +131,7 @@ def _observe(
 ) -> None:
     """Report a call to the observer of a development node if the call failed or may have written to the console.
 
-    `seen` is the number of console writes before the call.
+    `seen` is the value of `console_reads` before the call.
     """
     observer = None if ctx.dev is None else ctx.dev.observer
     if observer is not None and (outcome.kind in ("reverted", "halted") or console_reads() != seen):

@@ -127,7 +127,7 @@ class Filters:
         self._quotas = ClientQuotas(most, max(1, most // _SHARE), _MAX_BYTES, _MAX_BYTES // _SHARE)
         self._filters: dict[str, _Filter] = {}
         self._pending = 0
-        """Number of filters for pending transactions. If it is 0, a pool event needs no scan of the filters."""
+        """Number of filters for pending transactions. If the number is 0, a pool event needs no scan of the filters."""
         self._chain: Journal[ChainChange] = Journal(_CHAIN_ENTRIES)
         self._pool: Journal[Hash32] = Journal(_POOL_ENTRIES)
 
@@ -180,7 +180,7 @@ class Filters:
         return filter_id
 
     def uninstall(self, filter_id: str) -> bool:
-        """Remove a filter; return whether it existed. The id must match exactly as text."""
+        """Remove a filter; return whether the filter existed. The id must match exactly as text."""
         self._expire()
         return self._remove(filter_id)
 

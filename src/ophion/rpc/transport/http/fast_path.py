@@ -44,7 +44,7 @@ class PlainHeads:
 
 class HeadMatcher:
     """Recognises known HTTP request heads on one connection. Compares with the last head first, because most clients
-    repeat it.
+    repeat their last head.
     """
 
     __slots__ = (

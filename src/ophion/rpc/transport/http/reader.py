@@ -271,7 +271,8 @@ class RequestReader:
         self._head_bytes = self._fed_bytes = 0
 
     def _without_upgrade(self) -> bytes:
-        """Return the HTTP request head without `Upgrade`, which a server may ignore; some clients always send it.
+        """Return the HTTP request head without its `Upgrade` header. Some clients always send this header, and a server
+        may ignore it.
 
         The parser treats all bytes after such a head as another protocol. So a new parser reads the request again.
         """
