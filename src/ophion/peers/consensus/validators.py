@@ -236,7 +236,7 @@ class Validators:
 
         Several nodes may act for the author. A validator must be connected to all of these nodes, because any of them
         may be stopped. `is_direct` means that a node of the author has sent the message to this node. Otherwise the
-        sender may be a node that this node does not know.
+        author may have sent the message from a node that is unknown here.
         """
         validators = self._driver.validators
         if validators is not self._targets_of:

@@ -1,7 +1,7 @@
 """Transactions that were submitted to the pool recently. The node ignores further copies of them.
 
 A transaction that the pool rejected for a temporary reason (sender not permitted, low balance, gas limit) is removed
-after a minute. Other nodes may have kept it and announce it again.
+after a minute. Other nodes may have kept the transaction and announce it again.
 """
 
 from __future__ import annotations
