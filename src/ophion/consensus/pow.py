@@ -1,7 +1,7 @@
 """Proof of work: ethash, verified by the light algorithm, with the historical difficulty rules, ommers and rewards.
 
 `fixeddifficulty` replaces the formulas on test networks; the work is still verified. `verifies_work=False` skips the
-work check. The development network and some imports use it.
+work check. The development network and some imports use this setting.
 """
 
 from __future__ import annotations

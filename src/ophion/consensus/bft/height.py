@@ -273,7 +273,9 @@ class Height:
         return True
 
     def _take_proposal(self, proposal: Proposal, peer: Address | None, now: float) -> bool:
-        """Check the first justified proposal of a round. Returns False if it was dropped because of its sender."""
+        """Check the first justified proposal of a round. Returns False if the proposal was dropped because of its
+        sender.
+        """
         number = proposal.round
         if number == self.current and self.round.proposal is not None:
             return True

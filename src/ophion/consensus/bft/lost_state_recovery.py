@@ -40,7 +40,7 @@ _ROUNDS_APART: Final = 4
 
 
 class LostStateRecovery:
-    """State of a validator that has no stored votes. It lasts until the validator may vote."""
+    """State of a validator that has no stored votes. This state lasts until the validator may vote."""
 
     def __init__(self, came_back_at: float | None = None) -> None:
         """Create the state. `came_back_at` is the wall time at which this node started; None uses the time of the first

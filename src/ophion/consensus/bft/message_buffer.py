@@ -71,7 +71,7 @@ class RecentlySeen:
         return True
 
     def resize(self, limit: int) -> None:
-        """Set the limit. Evicts the oldest fingerprints above it."""
+        """Set the limit. Evicts the oldest fingerprints above the new limit."""
         self._limit = limit
         while len(self._seen) > limit:
             self._seen.popitem(last=False)

@@ -177,8 +177,8 @@ class Proposal(_Signed):
 
     @property
     def fingerprint(self) -> bytes:
-        """Hash of the message data. Computed at first use, because it takes milliseconds and own proposals do not need
-        it.
+        """Hash of the message data. Computed at first use, because hashing takes milliseconds and own proposals need no
+        fingerprint.
         """
         return self.known_as or keccak256(self.raw.data)
 

@@ -20,7 +20,7 @@ class RoundGathering:
         self.reached: dict[Address, int] = {}
         """Highest round in which each validator has sent a message at this height."""
         self.is_complete = True
-        """Whether the timeout of the current round runs. False while it waits for a quorum."""
+        """Whether the timeout of the current round runs. False while the round waits for a quorum."""
         self._validator_set = validator_set
         self._timing = timing
 

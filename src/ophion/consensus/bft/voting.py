@@ -20,7 +20,7 @@ from ophion.primitives.types import Hash32
 
 
 class Voting:
-    """The current round and the votes of this validator in it."""
+    """The current round, and the votes of this validator in this round."""
 
     def __init__(
         self,
