@@ -52,7 +52,7 @@ class _ReplyReader:
         """Whether the server closes the connection after this reply."""
         self.has_head = False
         self.ends_with_connection = True
-        """Whether the body ends when the connection closes, because it has neither a length nor chunks."""
+        """Whether the body ends when the connection closes, because the reply has neither a length nor chunks."""
         self._max_bytes = max_bytes
 
     def on_message_begin(self) -> None:

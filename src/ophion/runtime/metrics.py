@@ -1,7 +1,7 @@
 """Counters, gauges and timers, shown as Prometheus text or as the nested object of `debug_metrics`.
 
-A metric has a category and a name. With labels, it is a family with one value per combination of label values. Values
-set with `watch` are read only when they are shown. A registry belongs to one node; there is no global registry.
+A metric has a category and a name. A metric with labels is a family with one value per combination of label values.
+Values set with `watch` are read only when they are shown. A registry belongs to one node; there is no global registry.
 
 Gauges and counters with the node's prefix are also shown with the prefix `besu_`, for existing dashboards.
 """
@@ -66,7 +66,7 @@ class Counter:
         self._sources[labels] = source
 
     def watch_table(self, source: Callable[[], Mapping[Labels, float]]) -> None:
-        """Read all values from one source when they are shown. For labels that are not known in advance."""
+        """Read all values from one source when the metric is shown. Suits labels that are not known in advance."""
         self._table = source
 
     @property
