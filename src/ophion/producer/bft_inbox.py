@@ -67,7 +67,7 @@ class BftInbox:
             self._accept(message, peer)
 
     def _take_later(self, raw: RawMessage, peer: Address | None) -> None:
-        """Handle a queued message. If it is invalid, call `malformed`, because `put` can no longer raise."""
+        """Handle a queued message. If the message is invalid, call `malformed`, because `put` can no longer raise."""
         try:
             self._take(raw, peer)
         except DecodeError:

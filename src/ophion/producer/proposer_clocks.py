@@ -21,7 +21,7 @@ class ProposerClocks:
         self._leads: dict[Address, float] = {}
 
     def lead_of(self, validator: Address) -> float | None:
-        """Return the seconds by which the clock of a validator is ahead. None if it is unknown."""
+        """Return the seconds by which a validator's clock is ahead, or None if the offset is unknown."""
         return self._leads.get(validator)
 
     def note(self, proposal: Proposal, validators: Container[Address], now: float) -> None:
