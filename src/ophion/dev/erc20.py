@@ -1,4 +1,4 @@
-"""Finds the storage slot of a token balance or allowance, and sets it.
+"""Finds and sets the storage slot of a token balance or allowance.
 
 The access list of a call names the slots that the call reads. The searched slot is the slot whose value changes the
 result of the call.

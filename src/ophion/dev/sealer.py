@@ -33,7 +33,7 @@ class DevSealer(InstantSealer):
         """Seconds between blocks; 0 when interval mining is off."""
         self.write_lane: Lane | None = None
         """The write lane (worker thread), or None if no block may be built on the event loop. While this lane is busy,
-        it builds the blocks.
+        blocks are built in the lane.
         """
         self._changed = asyncio.Event()
         self._shared_at = -1.0

@@ -36,7 +36,7 @@ Key: TypeAlias = tuple[bytes | None, bytes | None, int | None]
 """Address, slot and block number. A part that does not apply is None."""
 
 MAX_ROUNDS = 8
-"""Maximum number of trial runs of a call. After them the call runs with blocking fetches."""
+"""Maximum number of trial runs of a call. After these runs, the call runs with blocking fetches."""
 _THREADS = 32
 """Number of threads that wait for the source. During a request, further keys gather for the next request."""
 _GATHER_S = 0.002
