@@ -88,7 +88,7 @@ class Authenticator:
         return self._invalid_token if session is self._no_token else session
 
     def may(self, authorization: bytes | None, method: str) -> bool:
-        """Return whether a request with this header may use a method; for interfaces other than JSON-RPC."""
+        """Return whether a request with this `Authorization` header may use a method. GraphQL uses this check."""
         return method in self._exempt or allows(self.session(authorization).permissions, method)
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class Authenticator:
         return known
 
     def _left_s(self, claims: Claims) -> float:
-        """Return the seconds for which a token stays valid; 0 if its user was revoked."""
+        """Return the seconds for which a token stays valid; 0 if the token is revoked."""
         return claims.expires_at - self._now() if self._reader.admits(claims) else 0.0
 
     def _recheck(self) -> None:

@@ -20,9 +20,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 FREE: Final = 10
-"""Number of login attempts without a wait, per address and user name. People mistype, and programs start in
-parallel.
-"""
+"""Number of login attempts without a wait, per address and user name. Allows for typing errors and parallel logins."""
 LONGEST_S: Final = 64.0
 _EXPIRY_S: Final = 900.0
 """Seconds without attempts after which a record expires."""

@@ -136,9 +136,7 @@ def reader_from_file(path: Path, algorithm: JwtAlgorithm) -> TokenReader:
 
 
 def _time(value: object) -> float | None:
-    """Return a time if it is a finite number, else None. Some JSON writers emit Infinity, and such a token would never
-    expire.
-    """
+    """Return `value` if it is a finite number, else None. With the time Infinity, a token would never expire."""
     try:
         number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
     except OverflowError:

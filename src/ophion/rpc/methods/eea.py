@@ -100,7 +100,8 @@ async def get_transaction_receipt(ctx: RpcContext, hash: HashParam) -> PrivateRe
 
 @method("priv_getPrivateTransaction", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_private_transaction(ctx: RpcContext, hash: HashParam) -> PrivateTransactionJson | None:
-    """Return the private transaction of a marker. `hash` is the hash of the private transaction, not of the marker.
+    """Return a private transaction by the hash of its marker. The key `hash` of the result is the private transaction's
+    own hash.
 
     Null while the marker is not mined, and on nodes that are not participants.
     """

@@ -11,7 +11,7 @@ from typing import Final
 END_OF_HEAD: Final = b"\r\n\r\n"
 _MAX_OWN_HEADS: Final = 8
 _MAX_OWN_HEAD_BYTES: Final = 1536
-"""Limits of the number and the size of HTTP request heads that one connection stores for itself."""
+"""Maximum size in bytes of an HTTP request head that one connection stores for itself."""
 
 
 class PlainHeads:
