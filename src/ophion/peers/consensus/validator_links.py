@@ -45,7 +45,7 @@ class _Reporter(Struct):
 
 
 class ValidatorLinks:
-    """Sends the connections of this node, and keeps the reports of its peers."""
+    """Reports the connections of this node to its peers, and stores the reports of the peers."""
 
     def __init__(
         self,

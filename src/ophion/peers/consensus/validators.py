@@ -136,7 +136,7 @@ class Validators:
         self.nodes.disconnected(peer.address, is_kept=self.is_validator(peer.validator_address))
 
     def received(self, variant: str, raw: RawMessage, peer: Address) -> None:
-        """Hand a message to the driver. Ignores a protocol variant that the current height does not use."""
+        """Hand a message to the driver. Ignores messages of a protocol variant that the current height does not use."""
         if variant == self._driver.protocol_name:
             self._driver.received(raw, peer)
 

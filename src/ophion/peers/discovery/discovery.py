@@ -480,7 +480,7 @@ class Discovery:
     # --- offers to the dialer ------------------------------------------------------------------------------------
 
     def _learn_about(self, enode: Enode) -> None:
-        """Start a task that requests the record of a newly proven node and offers the node.
+        """Start a task that requests the record of a newly proven node and then offers the node for dialling.
 
         The limit of concurrent record requests does not apply to nodes with a reserved slot.
         """

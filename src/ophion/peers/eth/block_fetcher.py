@@ -153,8 +153,8 @@ class BlockFetcher:
             self._ask_next(hash)
 
     def _ask_next(self, hash: Hash32) -> None:
-        """Fetch from the first announcer with a free fetch slot. If all announcers are busy, queue the block at each of
-        them.
+        """Fetch a block from the first announcer with a free fetch slot. If all announcers are busy, queue the block at
+        each of them.
         """
         pending = self._pending[hash]
         for peer in pending.announcers:

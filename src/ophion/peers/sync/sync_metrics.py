@@ -20,7 +20,9 @@ class SyncFigures:
         self.tasks = {name: Durations() for name in TASKS}
         """Durations of requests and imports, including failed requests and imports."""
         self.processed: Counter[tuple[str, ...]] = Counter()
-        """Headers, bodies and blocks `added` to and `removed` from the queue between download and import."""
+        """Number of headers, bodies and blocks that were `added` to or `removed` from the queue between download and
+        import.
+        """
         self.restarts: Counter[str] = Counter()
         """Failed cycles by reason."""
 

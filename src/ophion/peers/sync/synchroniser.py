@@ -51,7 +51,7 @@ PATIENCE_S: Final = 0.75
 """Seconds for which a small gap is left to gossip. Gossip fetches announced blocks after half a second."""
 _MAX_STRIKES: Final = 2
 """Number of consecutive sync cycles with unlinked headers after which a peer is disconnected. A single reorganisation
-can cause one.
+can cause one such cycle.
 """
 
 
