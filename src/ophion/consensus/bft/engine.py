@@ -246,7 +246,7 @@ class BftEngine:
             raise InvalidBlock("number of ommers", len(ommers), 0)
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Whether the candidate extends the head. Committed blocks are final, so no other block is preferred."""
+        """Whether `tip` extends the head. Committed blocks are final, so no other block is preferred."""
         cursor: HashedHeader | None = tip.header
         while cursor is not None and cursor.number > head.header.number + 1:
             cursor = chain.header(cursor.parent_hash)

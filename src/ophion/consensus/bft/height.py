@@ -397,7 +397,7 @@ class Height:
         return self._voting.has_voted_for(block_hash)
 
     def footprint(self) -> int:
-        """Number of stored messages of other validators. The number is at most a multiple of the number of
+        """Number of stored messages of other validators. The number grows at most in proportion to the number of
         validators.
         """
         stored = len(self._early) + len(self.round_changes) + len(self._offers)

@@ -74,8 +74,8 @@ class LostStateRecovery:
         return now + _PATIENCE * timing.timeout(0)
 
     def joins(self, validator_set: ValidatorSet, timing: RoundTiming, now: float) -> DurableVotes | None:
-        """Return votes with the round to join, if the other validators make no progress. Returns None while this
-        validator must wait.
+        """Return `DurableVotes` with the round to join, if the other validators make no progress. Returns None while
+        this validator must wait.
         """
         latest = self._latest_round(validator_set.faults)
         if len(self._reached) >= validator_set.quorum:
@@ -87,7 +87,7 @@ class LostStateRecovery:
         return DurableVotes(validator_set.height, latest + 1) if now >= self._entered_at + patience_s else None
 
     def _latest_round(self, faults: int) -> int:
-        """Return the latest round that other validators have reached. Ignores rounds far above those of f + 1
+        """Return the latest round that other validators have reached. Ignores rounds far above the rounds of f + 1
         validators.
         """
         rounds = sorted(self._reached.values(), reverse=True)

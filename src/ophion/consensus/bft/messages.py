@@ -166,8 +166,8 @@ class Proposal(_Signed):
     signed: SignedProposal
     block: Candidate
     round_changes: tuple[SignedRoundChange, ...] | None
-    """Round changes that justify the proposal. None if the message has no certificate, which IBFT 2.0 requires in round
-    0.
+    """Round changes that justify the proposal. None if the message has no certificate. In round 0, IBFT 2.0 requires a
+    message without a certificate.
     """
     prepares: tuple[Prepare, ...] = ()
     """The prepares that prove the block of the latest prepared round. Only QBFT sets this field."""

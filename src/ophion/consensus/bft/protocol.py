@@ -46,7 +46,7 @@ class Rules(Protocol):
         """Check that a round change proves the prepared block that it claims, if any (consensus.md 2.9, 3.4)."""
 
     def check_proposal(self, proposal: Proposal, validator_set: ValidatorSet, forms: BlockForms) -> None:
-        """Check author, certificate and choice of block. The content of the block is checked elsewhere."""
+        """Check author, certificate and choice of block. Does not check the content of the block."""
 
 
 class MessageFactory(BlockForms, Protocol):

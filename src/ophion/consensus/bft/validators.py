@@ -87,7 +87,7 @@ class ValidatorProvider:
         return tally if vote is None else tally.apply(header.header.coinbase, vote)
 
     def _fresh(self, header: HashedHeader, chain: HeaderReader) -> Tally | None:
-        """Return the new tally at a transition or epoch block, where the count of votes restarts, or None for other
+        """Return the new tally at a transition or epoch block, where counting restarts. Returns None for other
         blocks.
         """
         number, schedule = header.number, self._schedule
