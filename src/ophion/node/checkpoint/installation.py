@@ -47,7 +47,7 @@ class _Reports:
 def install_checkpoint(directory: DataDirectory, location: str, genesis: Genesis, trusted_hash: Hash32 | None) -> None:
     """Fetch, verify and install a checkpoint, unless the data path has a chain. Raises `CheckpointError`.
 
-    After an error, nothing is left in the data path, except a part of a download that can be continued.
+    After an error, nothing is left in the data path, except a partial download that can be continued.
     """
     staging = directory.path / "checkpoint"
     if (directory.database / DATA_FILE).exists():
