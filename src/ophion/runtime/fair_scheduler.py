@@ -26,7 +26,7 @@ SLICE_S: Final = 0.001
 SHARE_S: Final = 0.002
 """Seconds of a loop step that are reserved for waiting connections, and for the queue of long jobs."""
 _MANY_WAITING: Final = 16
-"""Number of waiting connections from which a new connection gets a smaller time slice first."""
+"""With more waiting connections than this, each connection gets a smaller time slice."""
 _LITTLE: Final = 1024
 """Maximum size of an ordinary request in bytes."""
 _LIGHT_S: Final = 0.02
