@@ -59,7 +59,9 @@ class BftBlocks:
         machine: Callable[[], BftStateMachine],
         post: Callable[[ProposalBuilt | ProposalChecked | TaskFailed], None],
     ) -> None:
-        """`machine` returns the running state machine. `post` gets the event that ends a task."""
+        """Create the component. `machine` returns the running state machine. `post` receives the event that ends a
+        task.
+        """
         self.executed = ExecutedCandidates()
         self._assembler = assembler
         self._chain = assembler.chain

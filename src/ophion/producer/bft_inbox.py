@@ -35,8 +35,8 @@ class BftInbox:
         accept: Callable[[BftMessage, Address | None], None],
         lanes: Lanes,
     ) -> None:
-        """`running` returns the protocol and the state machine, which change when a network moves to QBFT. `queued`
-        returns the number of events that wait for the state machine. `accept` gets each decoded message.
+        """Create the inbox. `running` returns the protocol and the state machine, which change when a network moves to
+        QBFT. `queued` returns the number of events that wait for the state machine. `accept` gets each decoded message.
         """
         self.malformed: Callable[[Address | None], None] = lambda peer: None
         """Called with the sender of a queued message that is invalid."""

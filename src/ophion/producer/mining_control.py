@@ -27,7 +27,9 @@ class CoinbaseNotSet(OphionError):
 
 
 class CoinbaseFixed(OphionError):
-    """Raised under proof of authority, where the reward goes to the producer's own address."""
+    """Raised when a client sets the coinbase under proof of authority, where the reward goes to the producer's own
+    address.
+    """
 
     def __init__(self) -> None:
         super().__init__("The coinbase cannot be set on a proof-of-authority network")
