@@ -151,5 +151,5 @@ class ForkSchedule(Struct, frozen=True, dict=True):
 
 
 def _latest_first(begins: dict[Milestone, int]) -> tuple[tuple[int, Milestone], ...]:
-    """Sort milestones latest first, because a search usually ends at the latest."""
+    """Sort milestones latest first, because a search usually ends at the latest milestone."""
     return tuple((begins[milestone], milestone) for milestone in sorted(begins, reverse=True))
