@@ -112,7 +112,7 @@ class Authenticator:
         return claims.expires_at - self._now() if self._reader.admits(claims) else 0.0
 
     def _recheck(self) -> None:
-        """End the sessions whose users were revoked."""
+        """End the sessions whose tokens were revoked."""
         for session in tuple(self._live):
             session.look()
 

@@ -35,7 +35,7 @@ class _Record(Struct):
     """The login attempts of one pair of address and user name, or of one address (name None)."""
 
     count: int
-    """Login attempts since the last success."""
+    """Number of login attempts since the last success."""
     last_s: float
     is_known: bool = False
     """Whether a login has ever succeeded."""

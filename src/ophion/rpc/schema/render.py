@@ -75,7 +75,7 @@ def block_object(
 
 
 def pending_block(view: BlockView, in_full: bool, parent_difficulty: int | None) -> bytes:
-    """Return the pending block."""
+    """Return the pending block as JSON text."""
     header, body = view.header, view.body
     transactions = body.transactions
     shown = [orjson.Fragment(one.json()) if in_full else data(one.hash) for one in transactions]

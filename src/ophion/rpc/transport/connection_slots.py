@@ -46,9 +46,9 @@ class ConnectionSlots(Generic[HolderT]):
         self._holders: dict[HolderT, None] = {}
         self._victims: list[tuple[float, HolderT]] = []
         self.evicted = 0
-        """Connections evicted so far."""
+        """Number of connections evicted so far."""
         self.refused = 0
-        """New connections refused so far."""
+        """Number of new connections refused so far."""
 
     def __len__(self) -> int:
         return len(self._holders)

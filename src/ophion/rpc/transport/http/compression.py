@@ -17,7 +17,7 @@ from ophion.rpc.transport.streaming import StreamedAnswer
 from ophion.runtime.lanes import Lane
 
 WORTH_BYTES: Final = 16 * 1024
-"""Minimum size to compress: a shorter answer fits into the initial TCP window."""
+"""Minimum size in bytes of an answer that is compressed. A shorter answer fits into the initial TCP window."""
 _LEVEL: Final = 1
 """Gzip level. Higher levels hardly make hexadecimal text shorter."""
 _GZIP_WINDOW: Final = 31

@@ -80,7 +80,7 @@ class HttpConnection(asyncio.Protocol):
         self._rest = b""
         """Bytes that have arrived and wait to be parsed."""
         self._lone_head = b""
-        """A request head whose body has not arrived: a known head (AWAITING_BODY), or a head to store later."""
+        """A received request head whose body is missing: a known head (AWAITING_BODY), or a new head to store later."""
         self._is_scheduled = False
         self._share = Share()
         self._graceful_close: GracefulClose | None = None

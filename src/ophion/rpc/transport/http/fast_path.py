@@ -17,8 +17,8 @@ _MAX_OWN_HEAD_BYTES: Final = 1536
 class PlainHeads:
     """Heads of plain requests, by their bytes, with the size of the body they announce.
 
-    A head is stored only after httptools has accepted the whole message, and only for simple requests: a call on an
-    open HTTP/1.1 connection, with an allowed host and a length, without origin and expectation. The same bytes then
+    A head is stored only after httptools has accepted the whole message, and only for simple requests: an API call on
+    an open HTTP/1.1 connection, with an allowed host and a length, without origin and expectation. The same bytes then
     mean the same request.
     """
 
