@@ -54,7 +54,7 @@ class Validators:
 
     def __init__(self, driver: BftDriver, clock: Clock, catch_up: Callable[[Address | None, int], None]) -> None:
         self.dropped = 0
-        """Messages dropped by a size or rate limit."""
+        """Number of messages dropped by a size or rate limit."""
         self.nodes = ValidatorNodes()
         """Nodes that have proved for which validator they act."""
         self.links = ValidatorLinks(clock, self._linked_nodes, self._forget_targets, self._on_lost_links)

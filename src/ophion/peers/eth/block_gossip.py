@@ -85,9 +85,9 @@ class BlockGossip:
         node. Members have quotas of their own.
         """
         self.sent = 0
-        """Blocks sent in full, for metrics."""
+        """Number of blocks sent in full, for metrics."""
         self.dropped = 0
-        """Full blocks dropped because their sender had used up its quota."""
+        """Number of full blocks dropped because their sender had used up its quota."""
         self._chain = chain
         self._importer = importer
         self._peers = peers

@@ -24,7 +24,7 @@ class SyncFigures:
         import.
         """
         self.restarts: Counter[str] = Counter()
-        """Failed cycles by reason."""
+        """Number of failed cycles, by reason."""
 
     @contextmanager
     def timed(self, task: str) -> Iterator[None]:

@@ -59,9 +59,9 @@ class _TargetHistory(Struct):
     """The history of a peer as sync target."""
 
     strikes: int = 0
-    """Consecutive sync cycles with unlinked headers."""
+    """Number of consecutive sync cycles with unlinked headers."""
     failures: int = 0
-    """Consecutive sync cycles without an imported block."""
+    """Number of consecutive sync cycles without an imported block."""
     not_before: float = 0.0
     """Event loop time before which the peer is not chosen again."""
 
