@@ -37,7 +37,7 @@ class OwnMessages:
         self._emit = emit
         self._is_alone = len(validator_set) == 1
         self._said: dict[type[BftMessage], BftMessage] = {}
-        """Messages of the current round."""
+        """Own messages of the current round, by type."""
         # None even if `memory` comes from disk, so that the first vote is written in any case
         self._remembered: DurableVotes | None = None
 

@@ -57,7 +57,7 @@ class ProposalOffers:
         return round_number in self._pinned
 
     def state(self, proposal: Proposal, sender: Address | None) -> OfferState:
-        """Return whether a proposal of this sender must be checked."""
+        """Return what to do with a proposal from this sender."""
         number = proposal.round
         offers = self._offers.get(number, [])
         if sender in self._wrong_body_peers or any(offer.peer == sender for offer in offers):

@@ -35,7 +35,7 @@ class Rules(Protocol):
     proposer_prepares: bool
     """Whether the proposer also sends a prepare. Otherwise its proposal counts as its prepare."""
     starts_on_block_timer: bool
-    """When round 0 begins: True when the block is due (QBFT), False with the new head (IBFT 2.0)."""
+    """Whether round 0 begins when the block is due (QBFT). Otherwise it begins with the new head (IBFT 2.0)."""
     certifies_proposal: bool
     """Whether a proof of preparation contains the signed proposal."""
 

@@ -31,7 +31,7 @@ class Phase(Enum):
     """Peers report a higher head, so this node signs nothing for up to one timeout."""
     WAITING_FOR_BLOCK_TIME = "waiting for block time"
     WAITING_FOR_ROUND_CHANGES = "waiting for round changes"
-    """This node is in a later round that no quorum has requested yet."""
+    """This node is in a later round that a quorum has not requested yet."""
     WAITING_FOR_PROPOSAL = "waiting for proposal"
     PREPARING = "preparing"
     COMMITTING = "committing"
