@@ -32,7 +32,7 @@ class Network(Struct, frozen=True):
     """The state of the network before a step."""
 
     checked: dict[str, CheckedNode]
-    """The nodes by name."""
+    """The checked nodes, by name."""
     turns: ProposerTurns
     is_clique: bool
     addresses: dict[str, str]
@@ -44,7 +44,7 @@ class Network(Struct, frozen=True):
 
 
 def look_at(nodes: Sequence[NodeEntry], token: str | None) -> Network:
-    """Ask all nodes. Raises `CommandError` if none of them answers."""
+    """Query all nodes. Raises `CommandError` if no node answers."""
     now = SystemClock().now()
     checked = {node.name: examine(node.rpc, now, token) for node in nodes}
     source = next((node for node in nodes if checked[node.name].problem is None), None)
