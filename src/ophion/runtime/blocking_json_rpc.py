@@ -98,7 +98,7 @@ class JsonRpcClient:
         self.address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         """The URL without user, path and query, which may contain a key."""
         self.requests = 0
-        """HTTP requests so far."""
+        """Number of HTTP requests so far."""
         self.is_closed = False
         """Whether the client is closed. A closed client does not retry."""
         self._parts = parts

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 MAX_BYTES: Final = 192 * 1024 * 1024
 LITTLE: Final = 64 * 1024
-"""Number of bytes up to which a connection is evicted last."""
+"""Connections that hold at most this many bytes are evicted last."""
 WORTH_NOTING: Final = 4 * 1024
 """Minimum bytes of a connection to be recorded. Connection limits bound smaller amounts."""
 

@@ -126,7 +126,7 @@ class Durations:
         self._last = 0.0
         self._share = 0
         self.untimed = 0
-        """Number of events that need no timing before the next sample."""
+        """Number of events to count without timing before the next timed event."""
 
     def record(self, seconds: float) -> None:
         """Record one duration."""
