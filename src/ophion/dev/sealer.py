@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 _BUILD_DEADLINE_S = 5.0
 _INLINE_S = 0.002
-"""Maximum seconds of building a block on the event loop."""
+"""Maximum seconds that building a block on the event loop may take."""
 _SHARED_S = 0.02
 """Seconds after a block with several transactions during which no block is built on the event loop."""
 
