@@ -29,7 +29,9 @@ same rate.
 """
 _AUTH_BURST: Final = 25
 _AUTH_PER_S: Final = 250
-"""Limit of auth messages decrypted per second, which take a few percent of a core. Further sockets are closed."""
+"""Limit of auth messages decrypted per second. Decrypting this many takes a few percent of a core. Further sockets are
+closed.
+"""
 _LASTING_S: Final = 1.0
 """Seconds after the last refusal for which the flood counts as active."""
 RETURN_S: Final = 0.5
