@@ -193,7 +193,7 @@ class DataDirectory:
 
 
 def _close_to_others(path: Path) -> None:
-    """Set the modes of files and directories to 0600 and 0700, also for files of earlier versions. Skips symbolic
+    """Set the mode of files to 0600 and of directories to 0700, also for files of earlier versions. Skips symbolic
     links.
     """
     for place in (path, path / "database"):
