@@ -269,7 +269,7 @@ class MetricsRegistry:
         }
 
     def nested(self) -> Nested:
-        """Return the object of `debug_metrics`: category, name, one level per label. Omits metrics without values."""
+        """Return the object of `debug_metrics`, nested by category, name and labels. Omits metrics without values."""
         tree: Nested = {}
         for (category, name), (_, metric) in self._metrics.items():
             for labels in metric.values:
