@@ -56,7 +56,7 @@ _STORE_RETRY_S: Final = 0.2
 _MAX_WAIT_S: Final = 1.0
 """Maximum seconds until the clock is read again. The clock may have been set forward meanwhile."""
 _BUILD_SHARE: Final = 0.75
-"""Share of the block period for filling a block. The rest is for writing the block."""
+"""Fraction of the block period in which a block is filled. The rest is for writing the block."""
 _MIN_BUILD_S: Final = 0.75
 _GUARD_PERIODS: Final = 3
 """Number of block periods to wait for blocks of peers that report a higher head."""
