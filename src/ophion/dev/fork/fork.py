@@ -228,7 +228,7 @@ class Fork:
         return self._nonces.get(address, 0)
 
     def prefetch(self, run: Callable[[], object], call: dict[str, Any]) -> None:
-        """Fetch the values that a call reads. Blocks the thread.
+        """Fetch the values that a call reads. The calling thread waits for the source.
 
         `run` executes the call; `call` is its JSON form for the source.
         """

@@ -1,4 +1,4 @@
-"""`ForkSource`: JSON-RPC client of the node from which a chain is forked. Calls block the thread. Any thread may use
+"""`ForkSource`: JSON-RPC client of the node from which a chain is forked. Calls wait for the reply. Any thread may use
 this client.
 """
 
