@@ -134,9 +134,7 @@ def drop_transaction(ctx: RpcContext, hash: HashParam) -> Json:
 
 @cheat_code("hardhat_dropTransaction")
 def hardhat_drop_transaction(ctx: RpcContext, hash: HashParam) -> Boolean:
-    """Removes a transaction from the pool; returns whether the pool had the transaction, as Hardhat's helpers
-    expect.
-    """
+    """Removes a transaction from the pool; returns whether the pool had it, as Hardhat's helpers expect."""
     return dev_of(ctx).drop(hash)
 
 

@@ -42,9 +42,7 @@ _MAX_TIME_BITS = 40
 
 @cheat_code("evm_mine")
 async def mine_one(ctx: RpcContext, options: AnyParam | None = None) -> Text:
-    """Mines one block, or the number of blocks in `blocks`. A number, or the key `timestamp`, sets the block
-    timestamp.
-    """
+    """Mines one block, or `blocks` blocks. A number, or the key `timestamp`, sets the block timestamp."""
     first, *others = _timestamps(options) or (None,)
     await _mine_at(dev_of(ctx), first)
     if others:

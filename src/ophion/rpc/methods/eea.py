@@ -100,10 +100,10 @@ async def get_transaction_receipt(ctx: RpcContext, hash: HashParam) -> PrivateRe
 
 @method("priv_getPrivateTransaction", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_private_transaction(ctx: RpcContext, hash: HashParam) -> PrivateTransactionJson | None:
-    """Return a private transaction by the hash of its marker. The key `hash` of the result is the private transaction's
-    own hash.
+    """Return a private transaction by the hash of its marker.
 
-    Null while the marker is not mined, and on nodes that are not participants.
+    The key `hash` of the result is the hash of the private transaction. Null while the marker is not mined, and on
+    nodes that are not participants.
     """
     found = await private(ctx).transaction(hash)
     return None if found is None else transaction_object(found)

@@ -257,9 +257,7 @@ def get_raw_transaction(ctx: RpcContext, transaction_hash: HashParam) -> Data | 
 def get_raw_transaction_by_block_number_and_index(
     ctx: RpcContext, block: BlockNumberParam, index: IndexParam
 ) -> Data | None:
-    """Returns a mined transaction by block and index in its EIP-2718 encoding; null if the transaction does not
-    exist.
-    """
+    """Returns a mined transaction by block and index in its EIP-2718 encoding; null for an unknown transaction."""
     header = header_at(ctx, block)
     return None if header is None else ctx.queries.store.raw_transaction_at(header.hash, index)
 
@@ -268,9 +266,7 @@ def get_raw_transaction_by_block_number_and_index(
 def get_raw_transaction_by_block_hash_and_index(
     ctx: RpcContext, block_hash: HashParam, index: IndexParam
 ) -> Data | None:
-    """Returns a mined transaction by block and index in its EIP-2718 encoding; null if the transaction does not
-    exist.
-    """
+    """Returns a mined transaction by block and index in its EIP-2718 encoding; null for an unknown transaction."""
     header = ctx.queries.header(block_hash)
     return None if header is None else ctx.queries.store.raw_transaction_at(header.hash, index)
 

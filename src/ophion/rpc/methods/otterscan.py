@@ -63,8 +63,7 @@ def has_code(
 
 @method("ots_getInternalOperations", needs={"state"})
 async def get_internal_operations(ctx: RpcContext, hash: HashParam) -> JsonList | None:
-    """Returns the ether transfers, creations and self-destructs inside a transaction; null if the transaction is not
-    mined.
+    """Returns the ether transfers, creations and self-destructs in a transaction. Null for an unmined transaction.
 
     Types: 0 transfer, 1 self-destruct, 2 CREATE, 3 CREATE2. Frames that were reverted are left out.
     """
@@ -87,9 +86,7 @@ async def get_transaction_error(ctx: RpcContext, hash: HashParam) -> Text:
 
 @method("ots_traceTransaction", needs={"state"})
 async def trace_mined(ctx: RpcContext, hash: HashParam) -> JsonList:
-    """Returns the calls of a transaction in order of execution, each with its depth; `[]` if the transaction is not
-    mined.
-    """
+    """Returns the calls of a transaction in order of execution, each with its depth; `[]` before it is mined."""
     top = await _call_tree(ctx, hash)
     return [] if top is None else [_trace_entry(depth, frame) for depth, frame in _frames(top, with_failed=True)]
 

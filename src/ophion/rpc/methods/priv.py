@@ -81,9 +81,7 @@ async def get_state_root(ctx: RpcContext, group: GroupIdParam, block: BlockParam
 
 @method("priv_traceTransaction", needs={"privacy"}, without=PRIVACY_OFF)
 async def trace_transaction(ctx: RpcContext, hash: HashParam) -> TraceResult | None:
-    """Return the flat trace of a private transaction by the hash of its marker; null if the transaction has no
-    receipt.
-    """
+    """Return the flat trace of a private transaction by the hash of its marker; null without a receipt."""
     privacy = private(ctx)
     found = await privacy.receipt(hash)
     if found is None:

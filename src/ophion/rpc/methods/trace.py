@@ -303,9 +303,7 @@ async def call_many(ctx: RpcContext, calls: CallsParam, block: BlockParam) -> Tr
 
 @method("trace_rawTransaction", needs={"state"})
 async def raw_transaction(ctx: RpcContext, transaction: DataParam, types: TypesParam) -> TraceResult | None:
-    """Executes a signed transaction on the state of the head with the given trace types. Does not send the
-    transaction.
-    """
+    """Executes a signed transaction on the state of the head with the given trace types, but does not send it."""
     try:
         (decoded,) = decode_transactions([transaction])
     except DecodeError as error:
