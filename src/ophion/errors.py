@@ -59,7 +59,7 @@ class ExtensionError(OphionError):
 
 
 class CommandError(OphionError):
-    """A subcommand cannot do what it was asked."""
+    """A subcommand cannot do what the user requested."""
 
 
 class GenesisError(OphionError):

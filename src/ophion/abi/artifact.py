@@ -20,7 +20,7 @@ from ophion.errors import OphionError
 
 
 class ArtifactError(OphionError):
-    """A compiled contract that cannot be used."""
+    """Raised when a compiled contract cannot be used."""
 
 
 class Artifact(Struct, frozen=True):
@@ -31,7 +31,7 @@ class Artifact(Struct, frozen=True):
     bytecode: bytes
     """Creation code without constructor arguments."""
     runtime: bytes = b""
-    """Deployed code; immutable values are zero in it."""
+    """Deployed code, in which immutable values are zero."""
     source_map: str = ""
     """Source map of the deployed code."""
     sources: tuple[str, ...] = ()

@@ -47,7 +47,7 @@ class Codec:
         self.decode = decode
         """Decode the value at an offset. Raises `AbiError`."""
         self.head_bytes = head_bytes
-        """Bytes of the value in the head of a tuple. Dynamic types have an offset there."""
+        """Number of bytes of the value in the head of a tuple. For a dynamic type, the head holds an offset."""
         self.is_dynamic = is_dynamic
         self.components = components
         """Types of the items of a tuple."""

@@ -93,7 +93,9 @@ def block_env(
 
 
 def excess_for_fee(fee: int, blobs: BlobParameters) -> int:
-    """Return the smallest excess blob gas whose blob base fee is at least `fee`. Calls that set a blob fee need it."""
+    """Return the smallest excess blob gas whose blob base fee is at least `fee`. Calls that set a blob fee use this
+    value.
+    """
     low, high = 0, 1
     while blob_base_fee(high, blobs.fee_fraction) < fee and high < 2**40:
         low, high = high, high * 2

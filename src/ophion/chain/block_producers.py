@@ -8,8 +8,8 @@ from ophion.primitives.types import Address, Hash32
 
 
 class BlockProducers:
-    """The validators or signers of the block after the head. The set is empty if it is unknown or every node may
-    produce blocks.
+    """The validators or signers of the block after the head. The set is empty if the producers are unknown or every
+    node may produce blocks.
     """
 
     __slots__ = ("_at", "_chain", "_found")

@@ -62,8 +62,8 @@ class Builder:
         beneficiary: Address | None = None,
         block_hashes: bytes | None = None,
     ) -> BuiltBlock:
-        """Execute candidates on the parent's state until gas or time is used up. Blocks the thread: call it in a worker
-        thread.
+        """Execute candidates on the parent's state until gas or time is used up. Must run in a worker thread, because
+        execution takes long.
 
         `beneficiary` earns the fees; None stands for the header's coinbase. A transaction that is running at the
         deadline waits for the next block. A transaction that alone needs more than the whole time is skipped
@@ -80,7 +80,7 @@ class Builder:
         return BuiltBlock(completed(draft, body, execution), body, execution, env, skipped)
 
     def empty(self, draft: Header, state: State) -> BuiltBlock:
-        """Build a block without transactions, faster than `open` and `complete`. Blocks the thread."""
+        """Build a block without transactions, faster than `open` and `complete`. Must run in a worker thread."""
         chain = self._chain
         env = block_env(chain.spec, chain.rules, draft, draft.coinbase)
         body = Body.of([], [], None if draft.withdrawals_root is None else [])
@@ -91,7 +91,7 @@ class Builder:
     def open(
         self, draft: Header, state: State, beneficiary: Address | None = None, block_hashes: bytes | None = None
     ) -> DraftBlock:
-        """Open an empty block that takes transactions later. Blocks the thread: call it in a worker thread.
+        """Open an empty block that takes transactions later. Must run in a worker thread.
 
         `block_hashes` are the ancestor hashes, newest first. They are needed if the parent is not committed yet.
         """
@@ -105,7 +105,7 @@ class Builder:
 
 
 class DraftBlock:
-    """A block that takes transactions. Only one thread at a time may use the block; every method blocks the thread."""
+    """A block that takes transactions. Only one thread at a time may use the block, and it must be a worker thread."""
 
     def __init__(self, chain: Chain, env: BlockEnv, block: OpenBlock) -> None:
         self._chain = chain

@@ -27,14 +27,14 @@ from ophion.primitives.types import Hash32
 from ophion.runtime.topic import Topic
 
 FIRST_STATE_KEY: Final = "first state"
-"""Database key of the number of the checkpoint's block."""
+"""Database key under which the number of the checkpoint block is stored."""
 
 
 class Chain:
     """Database, rules and head of one network. Implements `HeaderReader` for committed blocks."""
 
     def __init__(self, store: Store, spec: ChainSpec, engine: Engine, genesis: HashedHeader) -> None:
-        """Create the chain. Only `Chain.open` calls this, because it checks the genesis of the database."""
+        """Create the chain. Only `Chain.open` calls this, because `open` checks the genesis of the database."""
         self.store = store
         self.spec = spec
         self.engine = engine
@@ -44,7 +44,9 @@ class Chain:
         """Whether this is a development chain, where senders may have code and no cap limits a transaction's gas."""
         self.events: Topic[ChainEvent] = Topic()
         self.first_state = int.from_bytes(store.meta(FIRST_STATE_KEY) or b"", "big")
-        """The block of the checkpoint from which this chain started; 0 without one. No states are kept before it."""
+        """Number of the checkpoint block from which this chain started, or 0. Blocks before the checkpoint have no
+        states.
+        """
         self.state_history: int | None = None
         """Number of blocks below the head whose states are kept; None keeps all. The genesis state is always kept."""
         self.edited_roots: dict[tuple[int, Hash32], Hash32] = {}
@@ -220,7 +222,7 @@ class Chain:
 
 
 def genesis_header(store: Store, genesis: Genesis, engine: Engine) -> HashedHeader:
-    """Return the genesis header that a genesis file leads to. Writes nothing."""
+    """Return the genesis header of a genesis file. Writes nothing."""
     return _genesis(store, genesis, engine)[1]
 
 

@@ -17,8 +17,8 @@ def export_blocks(
     end: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Write blocks from `start` (default 0) to `end`, exclusive (default: the head, inclusive). Returns the number of
-    blocks.
+    """Write the blocks from `start` up to, but not including, `end`. The default is the whole chain. Returns the number
+    of blocks.
 
     With `start`, appends to the file; otherwise overwrites it. `on_progress` receives (done, total).
     """

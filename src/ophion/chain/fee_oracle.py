@@ -42,7 +42,7 @@ class FeeHistory(Struct):
     rewards: list[list[int]] | None
     """One effective tip per percentile for each block; None when no percentiles were requested."""
     rendered: bytes | None = None
-    """The result as JSON text. The RPC interface sets it when it renders the history for the first time."""
+    """The result as JSON text. The RPC interface sets this field when it first renders the history."""
 
 
 class FeeOracle:

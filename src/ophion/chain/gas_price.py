@@ -68,7 +68,7 @@ def prices_of(body: Body) -> BlockPrices:
 
 
 def percentile(counts: Mapping[int, int], share: float) -> int | None:
-    """Sort the prices and return the price at index floor(n x share), or None for an empty list."""
+    """Return the price at index floor(n x share) of the n sorted prices, or None without prices."""
     total = sum(counts.values())
     position = min(int(total * share), total - 1)
     for price in sorted(counts):

@@ -112,8 +112,8 @@ class ImportCore:
         return self._tip.header if block_hash == self._tip.header.hash else self.chain.header(block_hash)
 
     def _pending(self, block_hash: Hash32) -> Staged | None:
-        """Return a block that is staged or being written. Callers search here first and in the database second, because
-        a commit moves blocks in this direction.
+        """Return a block that is staged or being written. Callers search here first and then in the database, because a
+        commit moves blocks from here to the database.
         """
         return self._staged.get(block_hash) or self._writing.get(block_hash)
 
@@ -145,7 +145,7 @@ class ImportCore:
         return found is not None and not (self._has_rewound and found.number > self._best.header.number)
 
     def stage(self, header: HashedHeader, body: Body, execution: Execution | None = None) -> Staged:
-        """Verify and execute a block and hold it for `commit`. With `execution`, the result of the builder, nothing is
+        """Verify and execute a block and hold it for `commit`. If the builder's `execution` is given, the block is not
         executed.
         """
         staged = self.check(header, body, execution)

@@ -44,11 +44,11 @@ class ImportProgress(Struct):
     """Progress of an import."""
 
     blocks: int = 0
-    """Imported blocks; blocks that were known before do not count."""
+    """Number of imported blocks. Blocks that were known before do not count."""
     known: int = 0
-    """Blocks skipped because they are known."""
+    """Number of blocks skipped because they are known."""
     outside: int = 0
-    """Blocks skipped because they are out of range."""
+    """Number of blocks skipped because they are out of range."""
     transactions: int = 0
     gas: int = 0
     number: int = 0

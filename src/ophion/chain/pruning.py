@@ -32,7 +32,9 @@ log = logging.getLogger(__name__)
 _LEAST: Final = 10_000
 """Minimum number of nodes written between two pruning rounds. These nodes take some megabytes."""
 _SHARE: Final = 12
-"""A pruning round starts only after one node was written per this many remaining nodes. This bounds the garbage."""
+"""Divisor: a pruning round starts only when the nodes written since the last round reach 1/12 of the remaining
+nodes.
+"""
 _STATES_A_STEP: Final = 1_000
 _READ_A_STEP: Final = 1_000
 _SWEPT_A_STEP: Final = 1_500

@@ -34,7 +34,7 @@ SHORT_GAS: Final = 2_000_000
 
 
 class UnknownBlock(OphionError):
-    """A tag has no block on this network: `safe` and `finalized` need a network with finality."""
+    """Raised for a tag that has no block on this network: `safe` and `finalized` need a network with finality."""
 
     def __init__(self, tag: BlockTag) -> None:
         self.tag = tag

@@ -96,7 +96,7 @@ def _shown(rule: Rule) -> str:
 
 
 def _forks(spec: ChainSpec) -> Iterator[tuple[str, Rule]]:
-    """Yield the start of each fork. If a file omits an earlier fork, the later fork sets its start."""
+    """Yield the start of each fork. A later fork also sets the start of earlier forks that the file omits."""
     schedule = spec.forks
     has_bomb = spec.engine is EngineKind.ETHASH and (spec.ethash is None or spec.ethash.fixed_difficulty is None)
     times: dict[Milestone, int | None] = {}

@@ -87,7 +87,7 @@ class ValidatorSelection(Enum):
 
 
 class HeaderForm(Enum):
-    """Header fields after the base fee that BFT headers from Shanghai on contain; see `consensus.header_form`."""
+    """The header fields after the base fee in BFT headers from Shanghai on; see `consensus.header_form`."""
 
     FULL = "full"
     """Headers have all fields of the forks."""

@@ -135,8 +135,8 @@ class ForkSchedule(Struct, frozen=True, dict=True):
         return self._forks[Milestone.FRONTIER]
 
     def counts_time(self, value: int) -> bool:
-        """Whether the `block` of a transition is a timestamp. This is true if the nearest fork before it activates by
-        time.
+        """Whether the `block` of a transition is a timestamp. This is true if the nearest fork before `value` activates
+        by time.
         """
         times = [time for time in self.times.values() if time <= value]
         blocks = [block for block in self.blocks.values() if block <= value]
@@ -151,5 +151,5 @@ class ForkSchedule(Struct, frozen=True, dict=True):
 
 
 def _latest_first(begins: dict[Milestone, int]) -> tuple[tuple[int, Milestone], ...]:
-    """Sort milestones latest first, because a search usually ends at the latest."""
+    """Sort milestones latest first, because a search usually ends at the latest milestone."""
     return tuple((begins[milestone], milestone) for milestone in sorted(begins, reverse=True))

@@ -85,7 +85,7 @@ def _algorithm(entry: Folded) -> str:
 
 
 def _entry(config: Folded, entry: Folded) -> Folded | None:
-    """Convert a QBFT transition to Besu's form. A transition at block 0 changes the `qbft` sections instead and returns
+    """Convert a QBFT transition to Besu's form. For a transition at block 0, changes the `qbft` sections and returns
     None.
     """
     block, algorithm = as_number(entry.get("block")), _algorithm(entry)

@@ -1,7 +1,7 @@
 """`ChainSpec`: all rules of a network in one frozen value.
 
-`read_spec` reads the specification from `config` of a genesis file (keys of consensus.md 5.4). It refuses rules that
-Ophion does not support, so that a node does not fail at a later block.
+`read_spec` reads the specification from `config` of a genesis file (keys of consensus.md 5.4). The function refuses
+rules that Ophion does not support, so that a node does not fail at a later block.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class ChainSpec(Struct, frozen=True):
     consolidation_request_contract: Address | None = None
     bootnodes: tuple[str, ...] = ()
     names_chain_id: bool = True
-    """Whether the genesis has a chain id. Without it, transactions and code use a default."""
+    """Whether the genesis has a chain id. Without a chain id, transactions and code use a default."""
     is_dev: bool = False
     """Whether this is the built-in development network, whose blocks need no proof of work."""
     fork_blocks: tuple[int, ...] = ()

@@ -117,7 +117,7 @@ async def _client(node: JsonRpcConnection) -> str:
 
 
 async def _published(node: JsonRpcConnection) -> PrivateKey | None:
-    """Return a funded test account whose private key is public, or None if the network has no such account."""
+    """Return the private key of a funded public test account, or None if the network has no such account."""
     account = ORIGINAL_ACCOUNTS[1]
     balance = int(await node.call("eth_getBalance", data(account.address), "latest"), 16)
     return PrivateKey(account.private_key) if balance else None

@@ -28,7 +28,7 @@ from ophion.node.network import NetworkConfig, load_genesis
 from ophion.runtime.options import Options, at_least, option
 
 _NICENESS = 10
-"""An export that follows the chain runs beside a node, whose blocks come first."""
+"""Process niceness of an export that follows the chain, so that a node on the same machine has priority."""
 
 
 def _topic(text: str) -> tuple[int, bytes]:

@@ -17,7 +17,7 @@ from ophion.primitives.types import Address
 from ophion.runtime.options import Options, option, problems_of, read_address
 
 _BLOCKS_PER_VALIDATOR: Final = 4
-"""The new validator must have produced one of the last N blocks, with N this factor times the number of validators."""
+"""The new validator must have produced one of the last N blocks. N is this factor times the number of validators."""
 
 
 class RotationOptions(Options):

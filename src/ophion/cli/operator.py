@@ -36,7 +36,7 @@ _ENGINES: dict[str, Callable[[Sequence[bytes]], bytes]] = {
     "qbft": lambda validators: extra_data(validators, ExtraDataType.QBFT_EXTRA_DATA),
     "clique": lambda signers: bytes(32) + b"".join(signers) + bytes(65),
 }
-"""Encoders of the first validators into the genesis block, by engine, in order of precedence."""
+"""Functions that encode the first validators for the genesis block, by engine, in order of precedence."""
 
 
 def _file_name(text: str) -> str:
@@ -160,7 +160,7 @@ def _with_extra_data(genesis: dict[str, Any], validators: list[bytes]) -> dict[s
 
 
 def _member(value: Any, name: str, kind: type, place: str, default: Any = None) -> Any:
-    """Return a key of an object by case-insensitive name. Raises an error if the key has the wrong type."""
+    """Return the value of a key, whose name is case-insensitive. Raises an error if the value has the wrong type."""
     if not isinstance(value, dict):
         raise CommandError(f"{place.removesuffix('.') or 'The top level'} must be an object, not {kind_of_json(value)}")
     found = next((value[key] for key in value if key.lower() == name.lower()), default)

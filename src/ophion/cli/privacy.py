@@ -112,7 +112,7 @@ def _show(name: str, text: object) -> None:
 
 
 def send(options: SendOptions, session: CommandSession) -> int:
-    """Sign, send and wait for a private transaction."""
+    """Sign and send a private transaction, then wait for its result."""
     if options.group is not None and options.private_for:
         raise CommandError("--group and --for exclude each other.")
     key, node = load_key(options.key_file), options.node()

@@ -13,7 +13,7 @@ _LINE_S = 10.0
 
 
 class Progress:
-    """Progress towards a total. Standard error shows it, so that the result of a command can be piped.
+    """Progress towards a total. Standard error shows the progress, so that the result of a command can be piped.
 
     A terminal shows one line that is redrawn. Other outputs (a log file, a CI run) get a line every `line_s` seconds.
     """

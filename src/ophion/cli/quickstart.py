@@ -241,8 +241,9 @@ def remove(options: PlaceOptions, session: CommandSession) -> int:
 
 
 def _removed_unfinished(path: Path) -> list[str] | None:
-    """Delete an unfinished network. Returns the names of foreign files, which stay, or None if the folder has no
-    network.
+    """Delete an unfinished network. Returns the names of other files, which are not deleted.
+
+    Returns None if the folder has no network.
     """
     lock = Lock.take(path) if (path / UNFINISHED).exists() else None
     if lock is None:

@@ -1,4 +1,4 @@
-"""Commands of Besu that Ophion does not need. Each command prints what replaces it."""
+"""Commands of Besu that Ophion does not need. Each command prints its replacement in Ophion."""
 
 from __future__ import annotations
 

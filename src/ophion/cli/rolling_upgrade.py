@@ -1,4 +1,6 @@
-"""`ophion operator rolling-upgrade`: plans the upgrade of a running network, and checks it between the steps."""
+"""`ophion operator rolling-upgrade`: plans the upgrade of a running network, and checks the network between the
+steps.
+"""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def backup(options: BackupOptions, session: CommandSession) -> int:
 
 
 def _back_up(data_path: Path, options: BackupOptions, on_progress: OnProgress) -> Copied:
-    """Copy to a directory. An archive or a smaller copy is made from a directory beside the target."""
+    """Copy the database to a directory. An archive or a smaller copy is made from a directory beside the target."""
     target, rate = options.target, options.max_rate << 20
     if not is_archive_name(target) and not options.latest_state_only:
         return back_up(data_path, target, rate, options.checks, on_progress)

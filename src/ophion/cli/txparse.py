@@ -1,4 +1,6 @@
-"""`ophion txparse`: prints the sender of each raw transaction, or the reason why it is invalid, in Besu's format."""
+"""`ophion txparse`: prints the sender of each raw transaction, or the reason why the transaction is invalid, in Besu's
+format.
+"""
 
 from __future__ import annotations
 

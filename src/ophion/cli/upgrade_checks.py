@@ -20,23 +20,23 @@ from ophion.primitives.hexcodec import data as hex_text
 from ophion.runtime.clock import SystemClock
 
 _PERIOD_BLOCKS: Final = 10
-"""Blocks from which the period is computed."""
+"""Number of blocks from which the block period is computed."""
 _MIN_WAIT_S: Final = 10.0
 _WAIT_PERIODS: Final = 4
 _POLL_S: Final = 0.5
 _MAX_LAG: Final = 2
-"""Blocks by which a node may be behind the highest head."""
+"""Maximum number of blocks by which a node may be behind the highest head."""
 
 
 class Network(Struct, frozen=True):
     """The state of the network before a step."""
 
     checked: dict[str, CheckedNode]
-    """The nodes by name."""
+    """The checked nodes, by name."""
     turns: ProposerTurns
     is_clique: bool
     addresses: dict[str, str]
-    """Validator address by name, as far as it is known."""
+    """Known validator addresses, by node name."""
 
     @property
     def online(self) -> list[CheckedNode]:
@@ -44,7 +44,7 @@ class Network(Struct, frozen=True):
 
 
 def look_at(nodes: Sequence[NodeEntry], token: str | None) -> Network:
-    """Ask all nodes. Raises `CommandError` if none of them answers."""
+    """Query all nodes. Raises `CommandError` if no node answers."""
     now = SystemClock().now()
     checked = {node.name: examine(node.rpc, now, token) for node in nodes}
     source = next((node for node in nodes if checked[node.name].problem is None), None)
@@ -92,7 +92,7 @@ def _enode_of(info: Any) -> str:
 def problems(
     network: Network, nodes: Sequence[NodeEntry], upgraded: Sequence[NodeEntry], version: str | None
 ) -> Iterator[str]:
-    """Yield what speaks against going on. `upgraded` are the nodes of the steps that are done."""
+    """Yield the reasons not to continue the upgrade. `upgraded` lists the nodes that are already upgraded."""
     checked = network.checked
     offline = [node for node in nodes if checked[node.name].problem is not None]
     for node in offline:
@@ -123,7 +123,7 @@ def problems(
 
 
 def fork(nodes: Sequence[NodeEntry], network: Network, token: str | None) -> str | None:
-    """Return a text if two nodes have different blocks at a height that all of them have."""
+    """Return an error text if two nodes have different blocks at the same height, otherwise None."""
     online = [node for node in nodes if network.checked[node.name].problem is None]
     number = min(network.checked[node.name].height for node in online)
     hashes: dict[str, list[str]] = {}

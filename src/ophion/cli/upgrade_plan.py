@@ -22,7 +22,7 @@ _MAX_NODES: Final = 1000
 
 
 class NodeRole(Enum):
-    """What a node does in the network."""
+    """Role of a node in the network."""
 
     FOLLOWER = "follower"
     VALIDATOR = "validator"
@@ -43,7 +43,7 @@ class UpgradeDescription(Struct, frozen=True, forbid_unknown_fields=True):
 
     nodes: tuple[NodeEntry, ...]
     version: str | None = None
-    """Part of the client name that upgraded nodes report."""
+    """Text that the client name of an upgraded node contains."""
 
 
 def read_description(file: Path) -> UpgradeDescription:
@@ -94,7 +94,7 @@ def max_offline(validators: int, is_clique: bool) -> int:
 
 
 class ProposerTurns(Struct, frozen=True):
-    """Whose turn it is to propose."""
+    """The order of proposers, and the producer of the head."""
 
     validators: tuple[str, ...]
     """Addresses in ascending order, which is the order of proposers."""
@@ -103,7 +103,7 @@ class ProposerTurns(Struct, frozen=True):
     period_s: float
 
     def blocks_until(self, validator: str) -> int | None:
-        """Return after how many blocks the turn of a validator comes, 1 being the next block. None if unknown."""
+        """Return the number of blocks until a validator proposes: 1 for the next block. None if the turn is unknown."""
         if validator not in self.validators:
             return None
         count = len(self.validators)
@@ -111,7 +111,7 @@ class ProposerTurns(Struct, frozen=True):
         return (self.validators.index(validator) - last - 1) % count + 1
 
     def advice(self, validator: str) -> str:
-        """Return when to stop a validator, so that it misses as few turns as possible."""
+        """Return advice on when to stop a validator, so that the validator misses as few turns as possible."""
         count = len(self.validators)
         left = self.blocks_until(validator)
         if left is None:

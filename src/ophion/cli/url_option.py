@@ -1,4 +1,4 @@
-"""Reads URLs in options. Apart from the JSON-RPC client, so that commands that use no URL start faster."""
+"""Reads URLs in options. Separate from the JSON-RPC client, so that commands without URLs start faster."""
 
 from __future__ import annotations
 

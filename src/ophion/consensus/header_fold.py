@@ -28,7 +28,7 @@ Fresh: TypeAlias = Callable[[HashedHeader, HeaderReader], "S | None"]
 blocks.
 """
 Applied: TypeAlias = Callable[[S, HashedHeader], S]
-"""Returns the state after the next block, from the state before it."""
+"""Returns the state after a block, given the state before the block and its header."""
 
 
 class HeaderFold(Generic[S]):

@@ -63,8 +63,8 @@ def check_form(header: Header, fork: Fork) -> None:
 
 
 def next_form(parent: Header, fork_of_parent: Fork, choice: HeaderForm | None) -> HeaderForm:
-    """Return the form of the block after `parent`. The parent's fields decide, or `choice` if they fit
-    several forms.
+    """Return the form of the block after `parent`. The parent's fields decide, or `choice` if these fields fit several
+    forms.
     """
     open_forms = _forms_of(parent, fork_of_parent)
     return choice if choice in open_forms else open_forms[0]

@@ -181,7 +181,7 @@ def check_blobs(header: Header, parent: Header, fork: Fork) -> None:
 
 
 def next_excess_blob_gas(parent: Header, fork: Fork, blobs: BlobParameters) -> int:
-    """Return the excess blob gas of the block after `parent`, with the parameters of its fork."""
+    """Return the excess blob gas of the block after `parent`. `fork` and `blobs` belong to the new block."""
     excess = parent.excess_blob_gas or 0
     used = parent.blob_gas_used or 0
     target = blobs.target * GAS_PER_BLOB

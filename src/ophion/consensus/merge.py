@@ -42,11 +42,11 @@ class MergeEngine:
         return HashedHeader(header, keccak256(header.encode()))
 
     def author(self, header: HashedHeader) -> Address:
-        """Return the coinbase after the merge, or the author by the pre-merge engine before it."""
+        """Return the coinbase after the merge. Before the merge, return the author by the pre-merge engine."""
         return header.header.coinbase if _is_merged(header.header) else self._before.author(header)
 
     def beneficiary(self, header: HashedHeader) -> Address:
-        """Return the coinbase after the merge, or the beneficiary of the pre-merge engine before it."""
+        """Return the coinbase after the merge. Before the merge, return the beneficiary of the pre-merge engine."""
         return header.header.coinbase if _is_merged(header.header) else self._before.beneficiary(header)
 
     def check_genesis(self, header: Header) -> None:

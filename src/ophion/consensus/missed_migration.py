@@ -15,7 +15,7 @@ from ophion.primitives.types import Address
 
 
 class MissedMigration(OphionError):
-    """The network has moved to QBFT at a block, but this node's genesis file has no migration."""
+    """Raised when the network has moved to QBFT at a block, but this node's genesis file has no migration."""
 
     def __init__(self, number: int, engine: str) -> None:
         self.number = number
@@ -27,7 +27,7 @@ class MissedMigration(OphionError):
 
 
 class UnknownRules(OphionError):
-    """Validators announce rules that this node's genesis file does not have."""
+    """Raised when validators announce rules that this node's genesis file does not have."""
 
     def __init__(self, number: int, announcers: int, members: int) -> None:
         self.number = number
@@ -43,8 +43,9 @@ def unknown_rules(
 ) -> UnknownRules | None:
     """Return an error if more than f validators announce unknown rules for block `number`, otherwise None.
 
-    `announced` has the address of a peer and the first block of its rules (0: before its head). f is the number of
-    validators that may be faulty, so a single validator or an unknown peer cannot stop this node.
+    `announced` has pairs: the address of a peer, and the first block of its unknown rules. The block is 0 if the peer's
+    head is past that block. f is the number of validators that may be faulty, so a single validator or an unknown peer
+    cannot stop this node.
     """
     blocks = [block for address, block in announced if address in members and block <= number]
     if len(blocks) <= max(0, (len(members) - 1) // 3):

@@ -1,7 +1,7 @@
 """Proof of work: ethash, verified by the light algorithm, with the historical difficulty rules, ommers and rewards.
 
 `fixeddifficulty` replaces the formulas on test networks; the work is still verified. `verifies_work=False` skips the
-work check. The development network and some imports use it.
+work check. The development network and some imports use this setting.
 """
 
 from __future__ import annotations
@@ -139,8 +139,9 @@ class PowEngine:
                 raise InvalidBlock(f"ommer 0x{hashed.hash.hex()}: {error.rule}", error.got, error.expected) from error
 
     def _ancestry(self, header: HashedHeader, chain: HeaderReader) -> tuple[dict[Hash32, HashedHeader], set[Hash32]]:
-        """Return the last seven ancestors by hash, and a set of hashes that ommers must not have: those of the
-        ancestors' ommers and of the block itself.
+        """Return the last seven ancestors by hash, and the hashes that no ommer may have.
+
+        These hashes are those of the ancestors' ommers and of the block itself.
         """
         ancestors: dict[Hash32, HashedHeader] = {}
         included = {header.hash}

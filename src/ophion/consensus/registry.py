@@ -12,7 +12,7 @@ def engine_for(spec: ChainSpec, verifies_work: bool = True, equal_timestamps: bo
     """Return the engine of a network.
 
     `verifies_work=False` skips the check of proof-of-work seals. With `equal_timestamps`, blocks that this node
-    produces may have their parent's timestamp; development networks use it.
+    produces may have their parent's timestamp; development networks use this setting.
     """
     # each engine module is imported only when it is needed, so that the node starts faster
     engine: Engine

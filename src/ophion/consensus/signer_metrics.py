@@ -13,7 +13,7 @@ DEFAULT_RANGE = 100
 
 
 class EmptyRange(OphionError):
-    """The range has no blocks. The RPC method returns an `Invalid params` error."""
+    """Raised when the range has no blocks. The RPC method returns an `Invalid params` error."""
 
     def __init__(self, first: int, end: int) -> None:
         self.first = first

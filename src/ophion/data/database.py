@@ -33,7 +33,7 @@ _FINAL_ENGINES: Final = {EngineKind.IBFT2.value, EngineKind.IBFT.value, EngineKi
 
 
 class DatabaseReader:
-    """A `TableReader` over LMDB. Reads see only committed blocks and never block the node."""
+    """A `TableReader` over LMDB. Reads see only committed blocks and never delay the node."""
 
     def __init__(self, data_path: Path, genesis: Callable[[], Genesis] | None = None) -> None:
         """Open the database. `genesis` returns the genesis file; it is called only for datasets that execute blocks."""
@@ -103,7 +103,7 @@ class DatabaseReader:
             yield batch
 
     def table_read(self, dataset: Dataset) -> TableRead | None:
-        """Return the function that reads stored and executed blocks."""
+        """Return the function that reads a dataset as tables, from stored or executed blocks."""
         self._check(dataset)
         return None if dataset.source is Source.SEALED else self._tables
 

@@ -322,7 +322,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
 """Names of groups, each with the datasets that it stands for."""
 
 DECODED: Final = {"events": "event", "calls": "function"}
-"""Names that stand for the datasets decoded by ABI, and the kind of ABI entry."""
+"""Group names of the datasets decoded by ABI, each with its kind of ABI entry."""
 
 
 def dataset_named(name: str) -> Dataset:

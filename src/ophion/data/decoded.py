@@ -91,7 +91,7 @@ class DecodingReader:
         return self._reader.ranges(dataset, first, last)
 
     def table_read(self, dataset: Dataset) -> TableRead | None:
-        """Return the function of the other reader; None for decoded datasets."""
+        """Return the read function of the other reader; None for decoded datasets."""
         return None if dataset.name in self._entries else self._reader.table_read(dataset)
 
     def batches(

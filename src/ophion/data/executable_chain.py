@@ -17,7 +17,7 @@ class ExecutableChain:
     """Blocks of a chain with the states before them."""
 
     def __init__(self, store: Store, genesis: Genesis, dataset: str) -> None:
-        """Open the chain. `dataset` is named in the error if the genesis is of another network."""
+        """Open the chain. If the genesis belongs to another network, the error names `dataset`."""
         self._store = store
         try:
             self.chain = Chain.open(store, genesis, engine_for(genesis.spec))

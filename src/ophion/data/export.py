@@ -69,7 +69,9 @@ class ExportResult(Struct):
     verified: int = 0
     """Number of intact files of an earlier run."""
     replaced: int = 0
-    """Number of files of an earlier run that were written again. They were missing, changed or of replaced blocks."""
+    """Number of files of an earlier run that were written again. The files were missing or changed, or their blocks
+    were replaced.
+    """
 
 
 class _Job(Struct, frozen=True):

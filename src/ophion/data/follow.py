@@ -1,7 +1,8 @@
 """Exports blocks as they become final, and joins the small files of complete partitions.
 
-A block is final at once under IBFT and QBFT, and after a number of further blocks elsewhere. The joined file of a
-partition is written and listed before its parts are deleted. So a killed process leaves every row listed exactly once.
+A block is final at once under IBFT and QBFT, and after a number of further blocks on other networks. The joined file of
+a partition is written and listed before its parts are deleted. So a killed process leaves every row listed exactly
+once.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ Text = str | bytes
 def open_chain(source: str | Path, *, genesis: str | Path | None = None) -> ChainTables:
     """Open a data path, or a node by its URL.
 
-    `genesis` is the genesis file of the network. Datasets that execute blocks need it, except on the dev network.
+    `genesis` is the genesis file of the network. Datasets that execute blocks need this file, except on the dev
+    network.
     """
     if str(source).startswith(("http://", "https://")):
         from ophion.data.rpc import RpcReader

@@ -9,7 +9,7 @@ from ophion.errors import CommandError
 
 
 def require(name: str) -> Any:
-    """Import an optional package. If it is missing, `CommandError` says how to install it."""
+    """Import an optional package. If the package is missing, `CommandError` says how to install it."""
     try:
         return importlib.import_module(name)
     except ImportError as error:

@@ -28,7 +28,7 @@ class BlockRef(Struct, frozen=True):
 
 
 TableRead = Callable[[Dataset, Sequence[Column], int, int, Rows, bool], Iterator[TableData]]
-"""Yields tables in place of record batches; parameters are those of `TableReader.batches`."""
+"""Yields tables instead of record batches. The parameters are the same as for `TableReader.batches`."""
 
 
 class TableReader(Protocol):

@@ -55,7 +55,7 @@ class RpcReader:
         return [(start, min(start + _BLOCKS_PER_RANGE - 1, last)) for start in starts]
 
     def table_read(self, dataset: Dataset) -> None:
-        """Return None: rows of JSON objects become record batches."""
+        """Return None, because this reader produces only record batches."""
 
     def batches(
         self, dataset: Dataset, columns: Sequence[Column], first: int, last: int, rows: Rows, hex: bool
@@ -111,7 +111,9 @@ class RpcReader:
         yield from rpc_rows.transaction_rows(block, receipts, sizes, rows, self.chain_id)
 
     def _private_transactions(self, number: int, rows: Rows) -> Iterator[Row]:
-        """Yield the private transactions that the node can read. It answers null for all others."""
+        """Yield the private transactions that the node can read. For other private transactions the node answers
+        null.
+        """
         markers = {self._marker_address(), *_FLEXIBLE_MARKERS}
         block = self._block(number, full=True)
         hashes = [tx["hash"] for tx in block["transactions"] if tx["to"] in markers]

@@ -1,4 +1,4 @@
-"""Converts JSON objects of a node to rows of a dataset. The rows equal those that the extension reads from a
+"""Converts JSON objects of a node to rows of a dataset. The rows equal the rows that the extension reads from a
 database.
 """
 
@@ -111,7 +111,7 @@ def transaction_rows(
 
 
 def private_transaction_row(block: Json, receipt: Json, transaction: Json | None, chain_id: int) -> Row:
-    """Return the row of a private transaction; `transaction` is None where the payload is deleted."""
+    """Return the row of a private transaction; `transaction` is None if the payload is deleted."""
     private = transaction or {}
     recipients = receipt.get("privateFor")
     return {

@@ -1,8 +1,8 @@
 """`ophion sql --serve`: the process of a node that answers the queries of its clients.
 
-It prints `ready`, then reads requests from standard input and writes answers to standard output, one JSON object per
-line. The node ends it when a query takes too long. DuckDB can read no file, load no extension and change no setting
-here. The operating system bounds its memory and refuses writes to files.
+The process prints `ready`, then reads requests from standard input and writes answers to standard output, one JSON
+object per line. The node ends the process when a query takes too long. DuckDB can read no file, load no extension and
+change no setting. The operating system limits the memory of the process and refuses writes to files.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from ophion.errors import CommandError, OphionError
 MAX_RESULT_BYTES: Final = 8 * 2**20
 _MEBIBYTE: Final = 2**20
 _OVERHEAD_BYTES: Final = 256 * _MEBIBYTE
-"""Memory for stacks of threads and for the columns that are read."""
+"""Additional memory in bytes, for thread stacks and for the columns that are read."""
 _NICENESS: Final = 10
-"""Blocks come before queries."""
+"""Niceness of this process, so that blocks have priority over queries."""
 _THREADS: Final = 2
 _GRACE_S: Final = 5
 _MAX_SAFE_INTEGER: Final = 2**53 - 1
-"""Greatest integer that JavaScript holds exactly; greater ones are sent as text."""
+"""Largest integer that JavaScript represents exactly. Larger integers are sent as text."""
 _ROWS_PER_FETCH: Final = 1024
 _SEALED: Final = (
     "set temp_directory = ''",
@@ -49,7 +49,7 @@ _SEALED: Final = (
     "set lock_configuration = true",
 )
 TABLES: Final = tuple(dataset for dataset in ALL.values() if dataset.source is not Source.MEMBER)
-"""Datasets that clients may query: those of the public chain."""
+"""Datasets of the public chain, which clients may query."""
 
 
 class SqlServer:
@@ -65,7 +65,7 @@ class SqlServer:
         self._max_memory_mb = max_memory_mb
 
     def answer(self, text: str) -> dict[str, Any]:
-        """Execute a query; returns columns and rows, or the reason why there are none."""
+        """Execute a query. Returns columns and rows, or an error message."""
         began = time.monotonic()
         try:
             check_query(self._connection, text, [dataset.name for dataset in TABLES])
@@ -99,7 +99,7 @@ class SqlServer:
 
 
 def shown(value: Any) -> Any:
-    """Return a value for JSON, without loss."""
+    """Convert a value to a JSON value without loss of precision."""
     if value is None or isinstance(value, bool | float):
         return value
     if isinstance(value, int):
@@ -145,7 +145,7 @@ def _tables() -> list[dict[str, Any]]:
 
 
 def _limit_process(more_bytes: int) -> None:
-    """Bound memory to what is in use now and a number of bytes, and refuse to write to files and to dump memory."""
+    """Limit memory to the current use plus `more_bytes`. Also forbids writes to files and core dumps."""
     if sys.platform == "linux":
         lines = Path("/proc/self/status").read_text().splitlines()
         used = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData"))

@@ -9,7 +9,7 @@ from ophion.runtime.clock import Clock
 
 
 class TimestampTooLow(OphionError):
-    """The timestamp of a block is below the timestamp of its parent."""
+    """Raised when the timestamp of a block is below the timestamp of its parent."""
 
     def __init__(self, timestamp: int, last: int) -> None:
         self.last = last

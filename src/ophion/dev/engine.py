@@ -47,7 +47,7 @@ class DevEngine(PowEngine):
         """Accept every header, because this node made it."""
 
     def rewards(self, header: HashedHeader, ommers: object) -> list[tuple[Address, int]]:
-        """Return no rewards after the merge, and the ethash rewards before it."""
+        """Return no rewards after the merge. Before the merge, return the ethash rewards."""
         return [] if self._is_merged else super().rewards(header, ())
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:

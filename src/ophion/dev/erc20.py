@@ -1,4 +1,4 @@
-"""Finds the storage slot of a token balance or allowance, and sets it.
+"""Finds and sets the storage slot of a token balance or allowance.
 
 The access list of a call names the slots that the call reads. The searched slot is the slot whose value changes the
 result of the call.
@@ -20,7 +20,7 @@ _DEADLINE_S = 5.0
 
 
 class SlotNotFound(OphionError):
-    """No storage slot determines the result of the token's call."""
+    """Raised when no storage slot determines the result of the token's call."""
 
     def __init__(self, token: Address, what: str) -> None:
         super().__init__(f"No storage slot of token 0x{token.hex()} decides its {what}")

@@ -35,7 +35,7 @@ def restore_edit(chain: Chain) -> None:
 
 
 class UnknownHead(OphionError):
-    """The block to rewind to does not exist."""
+    """Raised when the block to rewind to does not exist."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"There is no block {number} on this chain to go back to")
@@ -102,7 +102,7 @@ class HeadControl:
         roots[key] = root
 
     async def rewind(self, head: HashedHeader, edited_root: Hash32 | None = None) -> None:
-        """Make an earlier block the head again, with this edited state."""
+        """Make an earlier block the head again. `edited_root` is the root of its edited state, if any."""
         chain = self._chain
         if head.hash == chain.head.hash and edited_root == self.edited_root:
             chain.rewind(chain.tip)

@@ -19,7 +19,7 @@ _LENGTHS = (12, 15, 18, 21, 24)
 
 
 class MnemonicError(OphionError):
-    """No key can be derived from a mnemonic or path."""
+    """Raised when no key can be derived from a mnemonic or path."""
 
 
 def derived_keys(mnemonic: str, path: str, count: int) -> list[bytes]:

@@ -149,7 +149,7 @@ class DevNode:
         return {number: snapshot.head for number, snapshot in self._snapshots.items()}
 
     async def revert(self, number: int) -> bool:
-        """Return to a snapshot and delete it with all later snapshots. Returns False when the id is unknown."""
+        """Return to a snapshot. Deletes this snapshot and all later snapshots. Returns False when the id is unknown."""
         async with self.sealer.head_lock:
             snapshot = self._snapshots.get(number)
             if snapshot is None:
@@ -161,7 +161,7 @@ class DevNode:
             return True
 
     def restore_settings(self, number: int, snapshot: Snapshot) -> None:
-        """Restore clock, mining mode and header values of a snapshot, and delete it with all later snapshots."""
+        """Restore clock, mining mode and header values of a snapshot. Deletes this snapshot and all later snapshots."""
         for later in [one for one in self._snapshots if one >= number]:
             del self._snapshots[later]
         self.engine.next = replace(snapshot.asked)
@@ -220,7 +220,7 @@ class DevNode:
                 await self._assembler.commit(built.header, built, started_at)
 
     async def mine_at(self, timestamp: int | None) -> None:
-        """Mine one block, with this timestamp if it is not None."""
+        """Mine one block. A `timestamp` other than None sets the timestamp of the block."""
         async with self.sealer.head_lock:
             if timestamp is not None:
                 self.clock.set_next(timestamp)

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 _BUILD_DEADLINE_S = 5.0
 _INLINE_S = 0.002
-"""Maximum seconds of building a block on the event loop."""
+"""Maximum seconds that building a block on the event loop may take."""
 _SHARED_S = 0.02
 """Seconds after a block with several transactions during which no block is built on the event loop."""
 
@@ -33,7 +33,7 @@ class DevSealer(InstantSealer):
         """Seconds between blocks; 0 when interval mining is off."""
         self.write_lane: Lane | None = None
         """The write lane (worker thread), or None if no block may be built on the event loop. While this lane is busy,
-        it builds the blocks.
+        blocks are built in the lane.
         """
         self._changed = asyncio.Event()
         self._shared_at = -1.0

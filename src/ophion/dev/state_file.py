@@ -27,7 +27,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 class BadStateFile(OphionError):
-    """A state dump cannot be decoded."""
+    """Raised when a state dump cannot be decoded."""
 
 
 def dump(dev: DevNode) -> dict[str, Any]:

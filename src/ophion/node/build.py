@@ -87,7 +87,7 @@ def build_core(
 ) -> Core:
     """Build chain, pool and producer of one network. With `data_path`, local transactions are saved there.
 
-    `signer` is the validator key. It is the node's key unless an option names another key.
+    `signer` is the validator key: the node's key, unless an option names another key.
     """
     spec = genesis.spec
     permissions = permissions or Permissions()
@@ -198,8 +198,8 @@ def pool_head(queries: Queries) -> PoolHead:
 
 
 def _blob_limit(fork: Fork, block_limit: int) -> int:
-    """Return the maximum number of blobs of one transaction. From Osaka on (EIP-7594) it is lower than that of
-    a block.
+    """Return the maximum number of blobs of one transaction. From Osaka on (EIP-7594), this limit is lower than the
+    limit of a block.
     """
     return min(block_limit, _BLOBS_PER_TRANSACTION) if fork.has(Milestone.OSAKA) else block_limit
 

@@ -100,7 +100,7 @@ class DataConfig(Options):
 
 
 class DataDirectory:
-    """An open data directory. It is a context manager and holds the lock until it is closed."""
+    """An open data directory. This context manager holds the lock until the directory is closed."""
 
     def __init__(self, path: Path, lock: int | None) -> None:
         self.path = path
@@ -146,7 +146,7 @@ class DataDirectory:
         return self.path / "database"
 
     def key(self, config: DataConfig) -> tuple[PrivateKey, bool]:
-        """Return the node's key and whether it is new."""
+        """Return the node's key and whether the key is new."""
         return load_or_create_key(config.key_file, password_file=config.node_private_key_password_file)
 
     def validator_key(self, config: DataConfig) -> PrivateKey | None:
@@ -193,7 +193,7 @@ class DataDirectory:
 
 
 def _close_to_others(path: Path) -> None:
-    """Set the modes of files and directories to 0600 and 0700, also for files of earlier versions. Skips symbolic
+    """Set the mode of files to 0600 and of directories to 0700, also for files of earlier versions. Skips symbolic
     links.
     """
     for place in (path, path / "database"):

@@ -76,7 +76,7 @@ _LEFT_OUT_WITH = {
         "nat-method",
     ),
 }
-"""Options of the preset that are omitted, each with the given options that cause this."""
+"""Options of the preset, each with the user options that make the preset omit it."""
 
 
 def with_tokens(loaded: Loaded[NodeConfig], tokens: Sequence[str]) -> Loaded[NodeConfig]:
@@ -92,7 +92,7 @@ def with_tokens(loaded: Loaded[NodeConfig], tokens: Sequence[str]) -> Loaded[Nod
 
 
 def with_dev_preset(loaded: Loaded[NodeConfig]) -> Loaded[NodeConfig]:
-    """Add the options of the preset that are not given."""
+    """Add the options of the preset that the user has not given."""
     options = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
     given = dict(loaded.given)
     # the preset enables cheat codes only on chains without other nodes

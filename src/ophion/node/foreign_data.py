@@ -1,7 +1,7 @@
 """Recognises data directories of other Ethereum clients.
 
-Without this check, a node on such a directory would write its own database beside the other client's files. It would
-begin at block 0 and, with the validator key in the directory, seal a second block 1.
+Without this check, a node on such a directory would write its own database beside the other client's files. The node
+would begin at block 0 and, with the validator key in the directory, seal a second block 1.
 """
 
 from __future__ import annotations

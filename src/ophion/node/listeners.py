@@ -186,8 +186,8 @@ def metrics_push(config: NodeConfig, metrics: NodeMetrics) -> PushService:
 
 
 def otlp_settings() -> OtlpSettings | None:
-    """Return the settings of the `OTEL_*` variables, or None if they name no collector. Raises `ConfigError` for bad
-    values.
+    """Return the settings of the `OTEL_*` variables, or None if no variable names a collector. Raises `ConfigError` for
+    bad values.
     """
     if not any(name.startswith("OTEL_") for name in os.environ):
         return None

@@ -20,7 +20,7 @@ from ophion.runtime.operator_files import content_of
 from ophion.runtime.options import Options, at_least, option
 
 _MAX_GENESIS_BYTES = 1024 * 1024 * 1024
-"""Maximum size of a genesis file in bytes. It suffices for some million accounts with storage."""
+"""Maximum size of a genesis file in bytes. This size suffices for some million accounts with storage."""
 
 _EXCLUSIVE = (
     "--network option and --genesis-file option can't be used at the same time.  Please refer to CLI reference for more"

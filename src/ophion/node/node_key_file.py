@@ -20,7 +20,7 @@ def load_key(path: Path, password_file: Path | None = None, option: str = PASSWO
     """Read a key file. Raises `KeyFileError` when the file cannot be read or does not hold exactly one key.
 
     The password of an encrypted file comes from the first line of `password_file`, otherwise from the terminal.
-    `option` names the password file in errors.
+    `option` is the name of the password option, for error messages.
     """
     content = read_key_file(path)
     if is_encrypted(content):

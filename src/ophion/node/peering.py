@@ -226,8 +226,8 @@ def open_permissions(config: NodeConfig, spec: ChainSpec, data_path: Path, key: 
 
 
 def peer_settings(config: PeerConfig, data_path: Path, bootnodes: Sequence[str] = ()) -> PeerSettings:
-    """Return the peer settings of the options. Raises `ConfigError` if the static nodes file or the genesis bootnodes
-    are invalid.
+    """Return the peer settings that the options describe. Raises `ConfigError` if the static nodes file or the genesis
+    bootnodes are invalid.
     """
     chosen = config.static_nodes_file
     static = read_static_nodes(

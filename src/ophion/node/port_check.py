@@ -20,7 +20,7 @@ _ANYWHERE = ("", "0.0.0.0", "::")
 
 
 class PortsTaken(OphionError):
-    """A port is used by another process, or by two services of this node."""
+    """Raised when a port is used by another process, or by two services of this node."""
 
 
 class _RequestedPort(Struct, frozen=True):

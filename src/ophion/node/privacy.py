@@ -1,4 +1,4 @@
-"""Builds private transactions from the core of a node, its options and an enclave."""
+"""Builds the private transactions component from the core of a node, its options and an enclave."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def check_no_private_states(store: Store) -> None:
 
 
 def build_privacy(config: NodeConfig, core: Core, enclave: Enclave, lanes: Lanes, entropy: Entropy) -> Privacy:
-    """Build private transactions for this chain and this enclave."""
+    """Build the private transactions component for this chain and this enclave."""
     chosen, queries = config.privacy, core.queries
     rules = (chosen.always_increments, chosen.flexible, chosen.max_gas)
     executor = PrivateExecutor(core.chain, enclave, lanes, chosen.precompile, *rules)

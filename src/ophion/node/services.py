@@ -178,7 +178,7 @@ def build_interface(
 
     @cache
     def metrics() -> NodeMetrics:
-        """Return the metrics. The first option or `debug_metrics` call that needs metrics creates them."""
+        """Return the metrics, which are created at first use: by an option or by a `debug_metrics` call."""
         from ophion.metrics.node_metrics import NodeMetrics, Watched
 
         database = data_path / "database" / "data.mdb"

@@ -1,4 +1,4 @@
-"""Builds SQL queries for clients, where the API group SQL is enabled."""
+"""Builds the service for SQL queries of clients, if the API group SQL is enabled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ophion.rpc.services.sql_queries import SqlLimits, SqlQueries
 
 
 def sql_queries(config: NodeConfig, data_path: Path) -> SqlQueries:
-    """Return the queries of a node."""
+    """Return the service for SQL queries of a node's clients."""
     limits = config.limits
     return SqlQueries(
         _chain_options(config, data_path),

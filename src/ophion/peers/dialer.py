@@ -31,8 +31,8 @@ class Dialer:
         may_dial: Callable[[Enode], bool],
         connect: Callable[[Enode], Awaitable[bool]],
     ) -> None:
-        """Create the dialer. `connect` dials a node once and runs the connection until its end. It returns False if the
-        dial failed.
+        """Create the dialer. `connect` dials a node once and runs the connection until its end. `connect` returns False
+        if the dial failed.
         """
         self._plan = plan
         self._peers = peers

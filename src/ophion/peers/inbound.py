@@ -36,7 +36,7 @@ class InboundConnections:
         receive: Callable[[socket.socket, bytes], Connection | None],
     ) -> None:
         """Create the handler of inbound connections. `receive` creates a connection from a socket and the bytes already
-        read. It returns None once the service has stopped.
+        read. `receive` returns None once the service has stopped.
 
         `is_expected` returns whether a node id is known.
         """

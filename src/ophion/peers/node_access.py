@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 _RULES_BURST_S: Final = 0.2
 _RULES_SHARE: Final = 0.05
-"""Limit of the event loop time for permission checks of unknown nodes' Pings, as a share of all time."""
+"""Maximum share of the event loop's time for permission checks that Pings of unknown nodes cause."""
 _CATCH_UP: Final = (
     "; the contract is called at the latest block of this node. If this node is behind, set --bootnodes to permitted"
     " nodes: connections with them are allowed until it has caught up"
@@ -48,7 +48,7 @@ class NodeAccess:
         self._clock = clock
         self._rules_time = TokenBucket(_RULES_BURST_S, _RULES_SHARE)
         self._refused_static: set[bytes] = set()
-        """Static peers that the rules do not permit to dial. The log has one line for each."""
+        """Static peers that the rules forbid this node to dial. Each of them is logged once."""
         self.discovery: Discovery | None = None
         """The discovery protocol. None if discovery is disabled."""
 

@@ -125,7 +125,7 @@ class Peer:
         return self._link.waiting_bytes
 
     def version(self, capability: str) -> int | None:
-        """Return the negotiated version of a capability, or None if it is not shared."""
+        """Return the negotiated version of a capability, or None if the capability is not shared."""
         shared = self._shared.get(capability)
         return None if shared is None else shared.capability.version
 

@@ -1,4 +1,4 @@
-"""`Peers`: the connected peers, with events."""
+"""`Peers`: the table of connected peers, which publishes an event for each change."""
 
 from __future__ import annotations
 

@@ -175,8 +175,8 @@ class PeerService:
         return is_new
 
     def remove_static(self, enode: Enode) -> bool:
-        """Remove a static peer and disconnect the node. Returns False if the node was not a static peer, but still
-        disconnects it.
+        """Remove a static peer and disconnect the node. Returns False if the node was not a static peer; also
+        disconnects such a node.
         """
         was_static = self.plan.remove_static(enode)
         self.plan.forget(enode.node_id)

@@ -28,7 +28,7 @@ class TokenBucket:
         return True
 
     def spend(self, amount: float, now: float) -> bool:
-        """Take tokens even if too few are available. Returns whether enough were available."""
+        """Take tokens even if too few are available. Returns whether enough tokens were available."""
         had_enough = self.left(now) >= amount
         self._left -= amount
         return had_enough

@@ -72,7 +72,7 @@ class Header(Struct, frozen=True):
     difficulty: int
     """Weight of the block in fork choice; zero after the merge."""
     number: int
-    """Height. The genesis block has 0."""
+    """Height of the block; 0 for the genesis block."""
     gas_limit: int
     """Maximum gas of all transactions."""
     gas_used: int

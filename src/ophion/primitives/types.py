@@ -1,7 +1,7 @@
 """Type aliases for byte strings, block references and well-known constants.
 
 `Address` and `Hash32` are plain aliases of `bytes`, because values come from the Rust extension as `bytes`. New types
-would cost a call per value on hot paths. Length checks where values enter the node find wrong values.
+would cost a call per value on hot paths. The node checks the length of each value where the value enters.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ from ophion.runtime.lanes import Lanes
 log = logging.getLogger(__name__)
 
 _BUILD_SHARE: Final = 0.75
-"""Share of the block period for filling a block, so that a slow transaction cannot use up the round."""
+"""Fraction of the block period in which a block is filled, so that a slow transaction cannot use up the round."""
 _REFUSALS: Final = (InvalidBlock, UnknownParent, DecodeError)
 """Errors of an invalid block. Other errors are failures of this node and stop the node."""
 
@@ -59,7 +59,9 @@ class BftBlocks:
         machine: Callable[[], BftStateMachine],
         post: Callable[[ProposalBuilt | ProposalChecked | TaskFailed], None],
     ) -> None:
-        """`machine` returns the running state machine. `post` gets the event that ends a task."""
+        """Create the component. `machine` returns the running state machine. `post` receives the event that ends a
+        task.
+        """
         self.executed = ExecutedCandidates()
         self._assembler = assembler
         self._chain = assembler.chain

@@ -197,8 +197,8 @@ class BftDriver:
         return self._machine.counts
 
     def received(self, raw: RawMessage, peer: Address | None) -> None:
-        """Handle a message of a peer. An invalid message raises `DecodeError`, or calls `inbox.malformed` if it was
-        queued before.
+        """Handle a message of a peer. An invalid message raises `DecodeError`, or calls `inbox.malformed` if the
+        message was queued before.
 
         Messages above the limit of the genesis file are dropped, and so are all messages while consensus is paused.
         """

@@ -22,7 +22,7 @@ from ophion.producer.message_intake import MessageIntake
 from ophion.runtime.lanes import Lanes
 
 _UNKNOWN_SHARE: Final = 4
-"""Maximum share of the queue for messages of peers that are not validators."""
+"""Divisor: messages of peers that are not validators may fill at most a quarter of the queue."""
 
 
 class BftInbox:
@@ -35,8 +35,8 @@ class BftInbox:
         accept: Callable[[BftMessage, Address | None], None],
         lanes: Lanes,
     ) -> None:
-        """`running` returns the protocol and the state machine, which change when a network moves to QBFT. `queued`
-        returns the number of events that wait for the state machine. `accept` gets each decoded message.
+        """Create the inbox. `running` returns the protocol and the state machine, which change when a network moves to
+        QBFT. `queued` returns the number of events that wait for the state machine. `accept` gets each decoded message.
         """
         self.malformed: Callable[[Address | None], None] = lambda peer: None
         """Called with the sender of a queued message that is invalid."""
@@ -47,7 +47,9 @@ class BftInbox:
         self._intake = MessageIntake(self._take_later, self._take_large)
 
     def put(self, raw: RawMessage, peer: Address | None, tasks: asyncio.TaskGroup) -> None:
-        """Handle a message of a peer. Raises `DecodeError` if it is invalid, unless it is decoded later."""
+        """Handle a message of a peer. Raises `DecodeError` for an invalid message, unless the message is decoded
+        later.
+        """
         if not self._intake.must_wait(raw, peer):
             self._take(raw, peer)
         elif not self._intake.put(raw, peer, tasks):
@@ -65,7 +67,7 @@ class BftInbox:
             self._accept(message, peer)
 
     def _take_later(self, raw: RawMessage, peer: Address | None) -> None:
-        """Handle a queued message. If it is invalid, call `malformed`, because `put` can no longer raise."""
+        """Handle a queued message. If the message is invalid, call `malformed`, because `put` can no longer raise."""
         try:
             self._take(raw, peer)
         except DecodeError:

@@ -28,7 +28,7 @@ class BftTimers:
         self._running: dict[TimerKind, asyncio.TimerHandle] = {}
 
     def set(self, order: SetTimer) -> None:
-        """Set a timer that delivers the event of `order` when it is due. Replaces a timer of the same kind."""
+        """Set a timer that delivers the event of `order` at its due time. Replaces a timer of the same kind."""
         self.cancel(order.kind)
         wait_s = max(0.0, order.at - self._clock.now())
         if order.kind is TimerKind.BLOCK:

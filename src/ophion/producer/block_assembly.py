@@ -83,7 +83,7 @@ class Assembler:
         self._beneficiary = beneficiary
         self._permissions = permissions or Permissions()
         self.on_produced: Callable[[HashedHeader, BuiltBlock], None] | None = None
-        """Called after each block that was produced and committed here."""
+        """Called after each block that this node has produced and committed."""
         self._has_noted_lead = False
         self._growing: IncrementalBuilder | None = None
         self._unfinished: PooledTransaction | None = None

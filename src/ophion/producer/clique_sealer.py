@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OUT_OF_TURN_DELAY_S: Final = 0.5
-"""Factor in seconds. The maximum random delay of an out-of-turn signer is a multiple of this factor."""
+"""Seconds per signer in the random delay of an out-of-turn signer: the maximum is this value times the recency
+limit.
+"""
 _EMPTY_RETRY_S: Final = 1.0
 """Seconds between attempts to build a block that must not be empty."""
 _SIGNER_RETRY_S: Final = 1.0
@@ -54,7 +56,7 @@ _STORE_RETRY_S: Final = 0.2
 _MAX_WAIT_S: Final = 1.0
 """Maximum seconds until the clock is read again. The clock may have been set forward meanwhile."""
 _BUILD_SHARE: Final = 0.75
-"""Share of the block period for filling a block. The rest is for writing the block."""
+"""Fraction of the block period in which a block is filled. The rest is for writing the block."""
 _MIN_BUILD_S: Final = 0.75
 _GUARD_PERIODS: Final = 3
 """Number of block periods to wait for blocks of peers that report a higher head."""

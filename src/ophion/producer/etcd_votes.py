@@ -86,7 +86,7 @@ class EtcdVotes:
         """Revision of `_stored`. 0 if the key does not exist."""
 
     async def promise(self, wanted: VoteRecord, block: bytes | None = None) -> VoteRecord | None:
-        """Store a record together with the block that it refers to (`SharedSeals`)."""
+        """Store a record together with the block that the record refers to (`SharedSeals`)."""
         for _ in range(_MAX_RACES):
             stored = self._stored
             record = replacement(stored, wanted)
@@ -109,7 +109,9 @@ class EtcdVotes:
         return b64decode(found.kvs[0].value) or None if found is not None and found.kvs else None
 
     async def _swap(self, record: VoteRecord, block: bytes | None) -> bool:
-        """Replace the stored record if it is the record that this node knows. Otherwise read it and return False."""
+        """Replace the stored record if it is the record that this node knows. Otherwise read the stored record and
+        return False.
+        """
         put = [_put(self._key, record.encode())]
         if block is not None:
             put.append(_put(self._block_key, block))

@@ -19,7 +19,7 @@ _MAX_CANDIDATES: Final = 8
 
 
 class ExecutedCandidate(Struct, frozen=True):
-    """A block that was built or checked here."""
+    """A block that this node has built or checked."""
 
     height: int
     body: Body

@@ -53,11 +53,11 @@ _BATCH: Final = 1024
 _SETTLED: Final = 1024
 """Number of transactions between two state hashes. With a lower number, the same accounts are hashed more often."""
 _CLOSING_S: Final = 0.1
-"""Number of seconds before the block is due at which the state is hashed in any case."""
+"""The state is hashed in any case this many seconds before the block is due."""
 _LAST_LOOK_S: Final = 0.02
 """The last check runs this many seconds before the block is due. `finish` runs later arrivals."""
 _CLOSED_S: Final = 0.008
-"""Number of seconds before the block is due in which no batch starts, so that `finish` does not wait for a batch."""
+"""No batch starts in this many seconds before the block is due, so that `finish` does not wait for a batch."""
 _LAST_S: Final = 0.05
 """Time limit in seconds for executing the last arrivals when the block is due. Later arrivals wait for the next
 block.

@@ -143,7 +143,7 @@ class InstantSealer:
         self._looked_up = True
 
     def _is_fast(self, sender: Address) -> bool:
-        """Whether a sender sends again without a request for its last result."""
+        """Whether a sender sends its next transaction without requesting its last result."""
         if self._looked_up:
             return False
         return self._clock.monotonic() - self._answered_at.get(sender, -1.0) < _FAST_SENDER_S

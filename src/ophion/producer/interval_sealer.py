@@ -9,7 +9,7 @@ from ophion.primitives.block import HashedHeader
 from ophion.producer.block_assembly import Assembler
 
 _BUILD_SHARE = 0.75
-"""Share of the period for filling a block. The rest is for writing the block."""
+"""Fraction of the period in which a block is filled. The rest is for writing the block."""
 
 
 class IntervalSealer:

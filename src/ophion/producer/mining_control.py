@@ -27,7 +27,9 @@ class CoinbaseNotSet(OphionError):
 
 
 class CoinbaseFixed(OphionError):
-    """Raised under proof of authority, where the reward goes to the producer's own address."""
+    """Raised when a client sets the coinbase under proof of authority, where the reward goes to the producer's own
+    address.
+    """
 
     def __init__(self) -> None:
         super().__init__("The coinbase cannot be set on a proof-of-authority network")
@@ -74,7 +76,7 @@ class MiningControl:
         engine_name: str,
     ) -> None:
         self.floor = floor
-        """Minimum prices; `min_gas_price` and `min_priority_fee` may be set."""
+        """Minimum prices. Callers may set `min_gas_price` and `min_priority_fee`."""
         self._settings = settings
         self._sealer = sealer
         self._desk = desk
@@ -125,7 +127,7 @@ class MiningControl:
         return problem
 
     def watch_peers(self, reported: ReportedHeights, announced: AnnouncedRules = lambda: ()) -> None:
-        """Delay signing while these peers report a higher head, so that they can send their blocks.
+        """Delay signing while these peers report a higher head, so that the peers can send the missing blocks.
 
         Also stop before a block for which validators announce rules that this node does not know.
         """

@@ -17,7 +17,7 @@ ReportedHeights: TypeAlias = Callable[[], Iterable[tuple[Address, int]]]
 """Returns address and height of every connected peer whose best block is known."""
 
 AnnouncedRules: TypeAlias = Callable[[], Iterable[tuple[Address, int]]]
-"""Returns the address of each peer that announced rules which this node does not know, with their first block."""
+"""Returns, for each peer that announced rules unknown to this node, its address and the first block of these rules."""
 
 
 class PeerHeightGuard:

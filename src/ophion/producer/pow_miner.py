@@ -32,7 +32,7 @@ _KEPT_CANDIDATES = 16
 _KEPT_MINERS = 256
 _REPORT_LIFETIME_S = 600.0
 _REFRESH_S = 2.0
-"""Age in seconds after which new transactions replace a candidate."""
+"""Age in seconds after which a candidate is replaced if new transactions have arrived."""
 _LIFETIME_S = 10.0
 """Age in seconds after which a candidate is replaced even without new transactions, to update its timestamp."""
 _PAUSE_S = 1.0

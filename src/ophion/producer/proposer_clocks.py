@@ -21,11 +21,11 @@ class ProposerClocks:
         self._leads: dict[Address, float] = {}
 
     def lead_of(self, validator: Address) -> float | None:
-        """Return the seconds by which the clock of a validator is ahead. None if it is unknown."""
+        """Return the seconds by which a validator's clock is ahead, or None if the offset is unknown."""
         return self._leads.get(validator)
 
     def note(self, proposal: Proposal, validators: Container[Address], now: float) -> None:
-        """Compute the offset from a proposal: a block of round 0 is proposed exactly when due."""
+        """Compute the clock offset of a proposer. A block of round 0 is proposed exactly when it is due."""
         is_signed = proposal.signed.digest == proposal.block.digest
         if proposal.round == 0 and is_signed and proposal.author in validators:
             block = proposal.block.encoded

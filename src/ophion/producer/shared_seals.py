@@ -18,7 +18,7 @@ from ophion.consensus.bft.vote_record import VoteRecord
 from ophion.primitives.types import Hash32
 
 MAX_SHARED_BLOCK_BYTES: Final = 1_000_000
-"""Size above which a block is claimed but not stored, because etcd refuses requests above 1.5 MB."""
+"""Maximum size in bytes of a block that is stored with its claim, because etcd refuses requests above 1.5 MB."""
 
 
 class SealStore(Protocol):

@@ -173,7 +173,7 @@ def _storage_failed(error: StorageError) -> RpcError:
 
 
 def _enclave_failed(error: EnclaveError) -> RpcError:
-    """Return the enclave's own error code if the code is known."""
+    """Return the RPC error for an enclave error. A known enclave error keeps its own code."""
     if error.code in WORDS:
         return RpcError(ENCLAVE_CODE, error.code)
     return ENCLAVE_TROUBLE(error.message)

@@ -98,7 +98,7 @@ class JsonRpcClient:
         self.address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         """The URL without user, path and query, which may contain a key."""
         self.requests = 0
-        """HTTP requests so far."""
+        """Number of HTTP requests so far."""
         self.is_closed = False
         """Whether the client is closed. A closed client does not retry."""
         self._parts = parts
@@ -239,7 +239,7 @@ class JsonRpcClient:
 
 
 class _TimedResponse(http.client.HTTPResponse):
-    """A response that must arrive as a whole within a time, not only each of its parts."""
+    """An HTTP response with a deadline for the whole response, not only for each read."""
 
     def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
         super().__init__(sock, *args, **options)

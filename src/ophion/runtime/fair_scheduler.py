@@ -2,8 +2,9 @@
 
 While the current loop step has time left, new input is processed at once. Later input waits. The limit is wall time,
 which also covers socket reads that the scheduler does not measure. Each step gives part of its time to waiting
-connections. First come connections that sent little and used little time recently, then connections that sent much,
-last connections that use most of the loop. So an ordinary request overtakes any number of busy connections.
+connections. Connections that recently sent little and used little time are served first. Connections that sent much
+follow, and connections that use most of the loop are served last. So an ordinary request overtakes any number of busy
+connections.
 
 Long jobs that hold memory have a queue of their own, which runs one job at a time.
 """
@@ -25,7 +26,7 @@ SLICE_S: Final = 0.001
 SHARE_S: Final = 0.002
 """Seconds of a loop step that are reserved for waiting connections, and for the queue of long jobs."""
 _MANY_WAITING: Final = 16
-"""Number of waiting connections from which a new connection gets a smaller time slice first."""
+"""With more waiting connections than this, each connection gets a smaller time slice."""
 _LITTLE: Final = 1024
 """Maximum size of an ordinary request in bytes."""
 _LIGHT_S: Final = 0.02

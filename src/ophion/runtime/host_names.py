@@ -48,7 +48,9 @@ class HostNames:
     """Names and their current addresses. Used on the event loop only."""
 
     def __init__(self, clock: Clock, lookup: Lookup, *, is_updated: bool = True) -> None:
-        """With `is_updated`, names are resolved again from time to time even if they have an address."""
+        """Create the table of names. With `is_updated`, a name is resolved again from time to time even if it has an
+        address.
+        """
         self._clock = clock
         self._lookup = lookup
         self._is_updated = is_updated

@@ -52,7 +52,7 @@ class _ReplyReader:
         """Whether the server closes the connection after this reply."""
         self.has_head = False
         self.ends_with_connection = True
-        """Whether the body ends when the connection closes, because it has neither a length nor chunks."""
+        """Whether the body ends when the connection closes, because the reply has neither a length nor chunks."""
         self._max_bytes = max_bytes
 
     def on_message_begin(self) -> None:
@@ -159,8 +159,8 @@ class HttpClient:
         timeout_s: float = 30.0,
         max_reply_bytes: int = _MAX_REPLY_BYTES,
     ) -> None:
-        """Create a client. `pin` is the SHA-256 hash of the server's certificate, if the TLS context does not verify
-        it.
+        """Create a client. If the TLS context does not verify certificates, `pin` is the SHA-256 hash of the server's
+        certificate.
         """
         parts = urlsplit(url)
         self.url = url

@@ -22,7 +22,7 @@ _EVERY_S: Final = 2.0
 _GROWN_BYTES: Final = 2 * 1024 * 1024
 _KEPT_BYTES: Final = 32 * 1024 * 1024
 """Free memory that the C heap keeps: the size of a large reply. With a lower value, each large reply would request its
-memory from the system again, and `eth_getLogs` took twice as long.
+memory from the system again, and `eth_getLogs` would take twice as long.
 """
 _CALM_SHARE: Final = 0.1
 """The loop counts as idle when it works for less than this share of the time."""

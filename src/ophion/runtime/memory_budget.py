@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 MAX_BYTES: Final = 192 * 1024 * 1024
 LITTLE: Final = 64 * 1024
-"""Number of bytes up to which a connection is evicted last."""
+"""Connections that hold at most this many bytes are evicted last."""
 WORTH_NOTING: Final = 4 * 1024
 """Minimum bytes of a connection to be recorded. Connection limits bound smaller amounts."""
 
@@ -46,8 +46,8 @@ class Budget:
         """Number of connections evicted so far."""
 
     def weigh(self, holder: Holder, size: int, is_trusted: bool = True) -> bool:
-        """Record the bytes of a connection if they exceed the threshold, otherwise forget them. Returns whether they
-        exceed it.
+        """Record the bytes of a connection if `size` exceeds `WORTH_NOTING`, otherwise remove its record. Returns
+        whether `size` exceeds this threshold.
         """
         if size > WORTH_NOTING:
             self.note(holder, size, is_trusted)

@@ -1,7 +1,7 @@
 """Counters, gauges and timers, shown as Prometheus text or as the nested object of `debug_metrics`.
 
-A metric has a category and a name. With labels, it is a family with one value per combination of label values. Values
-set with `watch` are read only when they are shown. A registry belongs to one node; there is no global registry.
+A metric has a category and a name. A metric with labels is a family with one value per combination of label values.
+Values set with `watch` are read only when they are shown. A registry belongs to one node; there is no global registry.
 
 Gauges and counters with the node's prefix are also shown with the prefix `besu_`, for existing dashboards.
 """
@@ -45,7 +45,7 @@ class Category(Enum):
 
 
 _UNTIMED = 15
-"""Number of events that are only counted after each timed event of the smallest bucket."""
+"""After a timed event in the smallest bucket, this many events are only counted."""
 _WIDEST = 2**53
 _UNPREFIXED = frozenset({Category.ETHEREUM, Category.PROCESS, Category.JVM, Category.PYTHON})
 
@@ -66,7 +66,7 @@ class Counter:
         self._sources[labels] = source
 
     def watch_table(self, source: Callable[[], Mapping[Labels, float]]) -> None:
-        """Read all values from one source when they are shown. For labels that are not known in advance."""
+        """Read all values from one source when the metric is shown. Suits labels that are not known in advance."""
         self._table = source
 
     @property
@@ -126,7 +126,7 @@ class Durations:
         self._last = 0.0
         self._share = 0
         self.untimed = 0
-        """Number of events that need no timing before the next sample."""
+        """Number of events to count without timing before the next timed event."""
 
     def record(self, seconds: float) -> None:
         """Record one duration."""
@@ -269,7 +269,7 @@ class MetricsRegistry:
         }
 
     def nested(self) -> Nested:
-        """Return the object of `debug_metrics`: category, name, one level per label. Omits metrics without values."""
+        """Return the object of `debug_metrics`, nested by category, name and labels. Omits metrics without values."""
         tree: Nested = {}
         for (category, name), (_, metric) in self._metrics.items():
             for labels in metric.values:

@@ -99,7 +99,7 @@ def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
 
 
 def open_private(path: str, flags: int) -> int:
-    """Open a file that only its owner may read if it is created. An `opener` of `open`."""
+    """Open a file. A new file is readable by its owner only. Serves as the `opener` argument of `open`."""
     return os.open(path, flags, 0o600)
 
 

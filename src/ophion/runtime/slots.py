@@ -35,7 +35,7 @@ class Slots:
         return True
 
     def leave(self, in_batch: bool = False) -> None:
-        """Free a slot. `in_batch` means that it was taken with `wait`."""
+        """Free a slot. `in_batch` means that `wait` took the slot."""
         self.used -= 1
         if in_batch:
             self._used_by_batches -= 1

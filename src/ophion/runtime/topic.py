@@ -2,7 +2,7 @@
 
 There are two kinds of listeners:
 
-- `listen(callback)` adds a callback that `publish` calls directly. The pool uses it, so that its content agrees with
+- `listen(callback)` adds a callback that `publish` calls directly. The pool uses `listen`, so its content agrees with
   the new head when `publish` returns. A callback must be short and must not raise.
 
 - `subscribe(...)` gives a bounded queue for `async for`. The subscriber chooses what happens when the queue is full:

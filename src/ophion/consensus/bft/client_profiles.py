@@ -1,11 +1,11 @@
 """Chooses message forms for peers of other client versions (consensus.md 0.6, 3.3).
 
 Besu 26.1 and later write a slot for block access lists into proposals and round changes. Earlier versions and Pantheon
-1.2 do not write this slot. Each kind of client rejects the form of the other kind. Ophion reads both forms. It writes
-the configured form, or the form that its peers use.
+1.2 do not write this slot. Each kind of client rejects the form of the other kind. Ophion reads both forms. Ophion
+writes the configured form, or the form that its peers use.
 
-GoQuorum computes digests without the round of a block. It treats a block of a later round as another block unless the
-block is sent with round 0. All other clients use the block as sent.
+GoQuorum computes digests without the round of a block. GoQuorum treats a block of a later round as another block unless
+the block is sent with round 0. All other clients use the block as sent.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def chosen_profile(choice: ProfileChoice, clients: Iterable[str]) -> Profile:
 
 def hides_round(clients: Iterable[str]) -> bool:
     """Whether to send QBFT blocks of later rounds with round 0. Returns True only if every peer that is not Ophion
-    requires it.
+    requires round 0.
     """
     others = _others(clients)
     return bool(others) and all(_QUORUM in client for client in others)

@@ -246,7 +246,7 @@ class BftEngine:
             raise InvalidBlock("number of ommers", len(ommers), 0)
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Whether the candidate extends the head. Committed blocks are final, so no other block is preferred."""
+        """Whether `tip` extends the head. Committed blocks are final, so no other block is preferred."""
         cursor: HashedHeader | None = tip.header
         while cursor is not None and cursor.number > head.header.number + 1:
             cursor = chain.header(cursor.parent_hash)
@@ -255,7 +255,9 @@ class BftEngine:
     # --- producing blocks -----------------------------------------------------------------------
 
     def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
-        """Return a header of round 0 without seals. Epoch blocks may also contain the vote."""
+        """Return a header of round 0 without seals. The header carries the vote of `preferences`, even in an epoch
+        block.
+        """
         number = parent.number + 1
         least = self.schedule.next_timestamp(parent.number, parent.timestamp)
         timestamp = max(preferences.timestamp, least)
@@ -280,7 +282,7 @@ class BftEngine:
         return found if found.round == round_number else candidate_in_round(self.protocol(number), found, round_number)
 
     def signing_hash(self, header: Header) -> Hash32:
-        """Return the hash that validators seal: that of the header with its round, without seals."""
+        """Return the hash that validators seal: the hash of the header with its round and without seals."""
         return self._digest(header, ExtraForm.FOR_SEAL)
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:

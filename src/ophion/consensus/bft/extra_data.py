@@ -1,8 +1,8 @@
 """The extra data of a BFT header: its content and its three encodings.
 
 A header is hashed in three forms (consensus.md 2.3). The full form is the header as sent. The form without seals is the
-one on which validators agree and which they seal. The form without seals and round gives the block hash, which is
-therefore the same in every round.
+form that validators agree on and seal. The form without seals and round gives the block hash, which is therefore the
+same in every round.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def own_vanity(configured: bytes) -> bytes:
 
 
 def split_items(data: bytes, wanted: int, exactly: bool) -> list[rlp.Item]:
-    """Return the items of an extra data list. Raises if it has fewer than `wanted` items or, with `exactly`, more."""
+    """Return the items of an extra data list. Raises if the list has fewer than `wanted` items or, with `exactly`,
+    more.
+    """
     items = rlp.decode_list(data, max_items=_MAX_OTHER_ITEMS + len(data) // ADDRESS_LENGTH)
     if len(items) < wanted or (exactly and len(items) > wanted):
         raise DecodeError(f"{len(items)} items instead of {wanted}", _PLACE)

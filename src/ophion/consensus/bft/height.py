@@ -77,7 +77,7 @@ class Height:
         """Create a height. `parent_proposed_at` is the time at which this validator received the proposal of the head.
 
         With `defers_votes`, own messages count only after `VoteStored`, because the driver signs or stores them
-        elsewhere.
+        asynchronously.
         """
         self.validator_set = validator_set
         self.head = head
@@ -273,7 +273,9 @@ class Height:
         return True
 
     def _take_proposal(self, proposal: Proposal, peer: Address | None, now: float) -> bool:
-        """Check the first justified proposal of a round. Returns False if it was dropped because of its sender."""
+        """Check the first justified proposal of a round. Returns False if the proposal was dropped because of its
+        sender.
+        """
         number = proposal.round
         if number == self.current and self.round.proposal is not None:
             return True
@@ -395,7 +397,7 @@ class Height:
         return self._voting.has_voted_for(block_hash)
 
     def footprint(self) -> int:
-        """Number of stored messages of other validators. The number is at most a multiple of the number of
+        """Number of stored messages of other validators. The number grows at most in proportion to the number of
         validators.
         """
         stored = len(self._early) + len(self.round_changes) + len(self._offers)

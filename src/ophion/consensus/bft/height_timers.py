@@ -9,13 +9,13 @@ from ophion.consensus.bft.timeouts import RoundTiming
 
 
 class HeightTimers:
-    """Sets timers by effects, and keeps when they fire."""
+    """Emits effects that set timers, and records when each timer fires."""
 
     def __init__(self, height: int, timing: RoundTiming, emit: Callable[[BftEffect], None]) -> None:
         self.block_due: float | None = None
-        """When the block timer fires, while it runs."""
+        """Wall time at which the block timer fires; None while the timer does not run."""
         self.expires_at: float | None = None
-        """When the current round ends."""
+        """Wall time at which the timeout of the current round expires; None while the timeout does not run."""
         self._height = height
         self._timing = timing
         self._emit = emit

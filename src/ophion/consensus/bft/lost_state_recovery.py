@@ -7,9 +7,9 @@ genesis the validator votes at once, because new networks begin there. With the 
 
 Without this validator, the others may lack a quorum, for example after the network has added a validator. If only this
 vote is missing, the validator joins after a while, in a round that no other validator has reached. A vote in a round
-needs round changes of a quorum. That quorum has at least one validator in common with those whose messages have
-arrived, so no lost vote can be in the joined round or a later round. The round changes of these validators carry the
-proof of the committed block.
+needs round changes of a quorum. That quorum has at least one validator in common with the validators whose messages
+have arrived, so no lost vote can be in the joined round or a later round. The round changes of these validators carry
+the proof of the committed block.
 
 If a whole network has lost its disks, no validator sends anything and no vote can be contradicted. After a few maximum
 timeouts the validator joins the connected validators.
@@ -28,7 +28,7 @@ from ophion.primitives.types import Address
 _CLOCKS_APART_S: Final = 2.0
 """Maximum seconds by which a block timestamp may be ahead of this node's clock, plus a margin."""
 _PATIENCE: Final = 2.0
-"""Number of request timeouts to wait if only the vote of this validator is missing."""
+"""Number of round-0 timeouts to wait if only the vote of this validator is missing."""
 _PATIENCE_WITH_QUORUM: Final = 4.0
 """Number of round timeouts to wait if the other validators form a quorum, because some of them may be dishonest."""
 _LAST_RESORT: Final = 5.0
@@ -40,7 +40,7 @@ _ROUNDS_APART: Final = 4
 
 
 class LostStateRecovery:
-    """State of a validator that has no stored votes. It lasts until the validator may vote."""
+    """State of a validator that has no stored votes. This state lasts until the validator may vote."""
 
     def __init__(self, came_back_at: float | None = None) -> None:
         """Create the state. `came_back_at` is the wall time at which this node started; None uses the time of the first
@@ -74,8 +74,8 @@ class LostStateRecovery:
         return now + _PATIENCE * timing.timeout(0)
 
     def joins(self, validator_set: ValidatorSet, timing: RoundTiming, now: float) -> DurableVotes | None:
-        """Return votes with the round to join, if the other validators make no progress. Returns None while this
-        validator must wait.
+        """Return `DurableVotes` with the round to join, if the other validators make no progress. Returns None while
+        this validator must wait.
         """
         latest = self._latest_round(validator_set.faults)
         if len(self._reached) >= validator_set.quorum:
@@ -87,7 +87,7 @@ class LostStateRecovery:
         return DurableVotes(validator_set.height, latest + 1) if now >= self._entered_at + patience_s else None
 
     def _latest_round(self, faults: int) -> int:
-        """Return the latest round that other validators have reached. Ignores rounds far above those of f + 1
+        """Return the latest round that other validators have reached. Ignores rounds far above the rounds of f + 1
         validators.
         """
         rounds = sorted(self._reached.values(), reverse=True)

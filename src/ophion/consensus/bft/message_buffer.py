@@ -36,20 +36,20 @@ class MessageCounts(Struct):
     received: int = 0
     """Number of decoded messages, both accepted and dropped."""
     malformed: int = 0
-    """Messages that are malformed or have no valid signature."""
+    """Number of messages that are malformed or have no valid signature."""
     dropped: int = 0
-    """Messages dropped without decoding because the queue was full."""
+    """Number of messages dropped without decoding because the queue was full."""
     duplicate: int = 0
     stale: int = 0
     """Number of messages of decided heights."""
     early: int = 0
     """Number of messages of later heights."""
     too_early: int = 0
-    """Messages of later heights that were dropped because they were too far ahead or too many."""
+    """Number of messages of later heights that were dropped because they were too far ahead or too many."""
     foreign: int = 0
-    """Messages whose author is not a validator."""
+    """Number of messages whose author is not a validator."""
     own: int = 0
-    """Messages signed with the key of this node."""
+    """Number of messages signed with the key of this node."""
 
 
 class RecentlySeen:
@@ -71,7 +71,7 @@ class RecentlySeen:
         return True
 
     def resize(self, limit: int) -> None:
-        """Set the limit. Evicts the oldest fingerprints above it."""
+        """Set the limit. Evicts the oldest fingerprints above the new limit."""
         self._limit = limit
         while len(self._seen) > limit:
             self._seen.popitem(last=False)

@@ -68,7 +68,7 @@ def candidate_of(codec: ExtraCodec, block: bytes) -> Candidate:
 
 
 class WrongBody(DecodeError):
-    """The body of a block does not match its header."""
+    """Raised when the body of a block does not match its header."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem, _PLACE)
@@ -182,7 +182,7 @@ class SignedParts:
         return Prepare(part.height, part.round, digest, part.author, fingerprint, raw)
 
     def split(self, encoded: bytes) -> list[bytes]:
-        """Split a list of signed parts. Raises if the list has more signatures than the limit of the message leaves."""
+        """Split a list of signed parts. Raises `DecodeError` if the message would exceed its limit of signatures."""
         try:
             return rlp.split_list(encoded, self._budget)
         except TooManyItems as error:

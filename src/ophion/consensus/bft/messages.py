@@ -22,7 +22,7 @@ from ophion.primitives.types import Address, Hash32, Signature
 
 
 class Unjustified(OphionError):
-    """Earlier messages do not justify a message. The message is dropped."""
+    """Raised when earlier messages do not justify a message. The message is then dropped."""
 
 
 class MessageKind(IntEnum):
@@ -166,8 +166,8 @@ class Proposal(_Signed):
     signed: SignedProposal
     block: Candidate
     round_changes: tuple[SignedRoundChange, ...] | None
-    """Round changes that justify the proposal. None if the message has no certificate, which IBFT 2.0 requires in round
-    0.
+    """Round changes that justify the proposal. None if the message has no certificate. In round 0, IBFT 2.0 requires a
+    message without a certificate.
     """
     prepares: tuple[Prepare, ...] = ()
     """The prepares that prove the block of the latest prepared round. Only QBFT sets this field."""
@@ -177,8 +177,8 @@ class Proposal(_Signed):
 
     @property
     def fingerprint(self) -> bytes:
-        """Hash of the message data. Computed at first use, because it takes milliseconds and own proposals do not need
-        it.
+        """Hash of the message data. Computed at first use, because hashing takes milliseconds and own proposals need no
+        fingerprint.
         """
         return self.known_as or keccak256(self.raw.data)
 

@@ -1,6 +1,6 @@
 """`OwnMessages`: signs, stores and sends the messages of this validator at one height.
 
-The votes of a message are stored before it is sent (`DurableVotes`). After that the message counts.
+A message is sent and counted only after its votes are stored (`DurableVotes`).
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ class OwnMessages:
         emit: Callable[[BftEffect], None],
         defers_votes: bool,
     ) -> None:
-        """`defers_votes`: messages count after `VoteStored`, because the driver signs or stores them elsewhere."""
+        """Create the messages of one height. With `defers_votes`, a message counts only after `VoteStored`.
+
+        The driver then signs or stores votes asynchronously.
+        """
         self.memory = memory or DurableVotes(validator_set.height)
         self.defers_votes = defers_votes
         self._height = validator_set.height
         self._emit = emit
         self._is_alone = len(validator_set) == 1
         self._said: dict[type[BftMessage], BftMessage] = {}
-        """Messages of the current round."""
+        """Own messages of the current round, by type."""
         # None even if `memory` comes from disk, so that the first vote is written in any case
         self._remembered: DurableVotes | None = None
 
@@ -47,7 +50,7 @@ class OwnMessages:
     ) -> None:
         """Sign a message, store its votes, send it, then count it with `then`.
 
-        A single validator stores and sends nothing, unless it shares its key.
+        The only validator of a network stores and sends nothing, unless several nodes share its key.
         """
         if self.defers_votes:
             order = CastVote(
@@ -69,7 +72,7 @@ class OwnMessages:
         then(message)
 
     def on_stored(self, event: VoteStored, round_number: int) -> None:
-        """Send and count a message whose votes are stored. It is not sent after its round."""
+        """Send and count a message whose votes are stored. If the round of the message has ended, do not send it."""
         message, votes, known = event.message, event.votes, self.memory.prepared
         if known is not None and (votes.prepared is None or votes.prepared.round < known.round):
             # a commit was stored after this vote was written

@@ -1,8 +1,8 @@
 """`ProposalOffers`: the proposals of one height that are being checked.
 
 The first justified proposal of a round pins the round to its digest (consensus.md 2.9). An IBFT 2.0 proposer signs a
-digest of the header, so copies with another body may arrive. One copy per sender is stored in case the body being
-checked is wrong. Then the copy that the proposer itself sent is checked first.
+digest of the header, so copies with another body may arrive. One copy per sender is stored. If the body being checked
+is wrong, another copy is checked: first the copy that the proposer itself sent.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ class Offer(NamedTuple):
     proposal: Proposal
     peer: Address | None
     at: float
-    """When it arrived."""
+    """Time at which the proposal arrived."""
 
 
 class OfferState(Enum):
     """What to do with a proposal that arrives."""
 
     WANTED = auto()
-    """Check its justification, then add it."""
+    """Check the justification of the proposal, then add the proposal."""
     KNOWN = auto()
-    """Ignore it and its copies."""
+    """Ignore the proposal and its copies."""
     REFUSED = auto()
-    """Ignore it because of its sender. Another peer may send a copy."""
+    """Ignore the proposal because of its sender. Another peer may send a copy."""
 
 
 class ProposalOffers:
@@ -57,7 +57,7 @@ class ProposalOffers:
         return round_number in self._pinned
 
     def state(self, proposal: Proposal, sender: Address | None) -> OfferState:
-        """Return whether a proposal of this sender must be checked."""
+        """Return what to do with a proposal from this sender."""
         number = proposal.round
         offers = self._offers.get(number, [])
         if sender in self._wrong_body_peers or any(offer.peer == sender for offer in offers):
@@ -72,7 +72,7 @@ class ProposalOffers:
         return OfferState.WANTED
 
     def add(self, offer: Offer) -> bool:
-        """Add a justified proposal. Returns whether it is the first of its round, so that it must be checked now."""
+        """Add a justified proposal. Returns True for the first proposal of a round, which must be checked now."""
         number = offer.proposal.round
         offers = self._offers.get(number)
         if offers:
@@ -83,7 +83,9 @@ class ProposalOffers:
         return True
 
     def checked(self, round_number: int, digest: Hash32) -> Offer | None:
-        """Remove and return the proposal whose check has ended. None if its round has passed."""
+        """Remove and return the proposal whose check has ended. Returns None if the round of the proposal has
+        passed.
+        """
         offers = self._offers.get(round_number)
         if not offers or offers[0].proposal.block.digest != digest:
             return None

@@ -22,7 +22,7 @@ from ophion.primitives.types import Address, Hash32, Signature
 
 
 class BlockForms(Protocol):
-    """Changes the round in a block's extra data for the round in which the block is proposed."""
+    """Sets the round in a block's extra data to the round in which the block is proposed."""
 
     def with_round(self, block: Candidate, round_number: int) -> Candidate:
         """Return the same block with another round in its extra data."""
@@ -35,7 +35,7 @@ class Rules(Protocol):
     proposer_prepares: bool
     """Whether the proposer also sends a prepare. Otherwise its proposal counts as its prepare."""
     starts_on_block_timer: bool
-    """When round 0 begins: True when the block is due (QBFT), False with the new head (IBFT 2.0)."""
+    """Whether round 0 begins when the block is due (QBFT). Otherwise it begins with the new head (IBFT 2.0)."""
     certifies_proposal: bool
     """Whether a proof of preparation contains the signed proposal."""
 
@@ -46,7 +46,7 @@ class Rules(Protocol):
         """Check that a round change proves the prepared block that it claims, if any (consensus.md 2.9, 3.4)."""
 
     def check_proposal(self, proposal: Proposal, validator_set: ValidatorSet, forms: BlockForms) -> None:
-        """Check author, certificate and choice of block. The content of the block is checked elsewhere."""
+        """Check author, certificate and choice of block. Does not check the content of the block."""
 
 
 class MessageFactory(BlockForms, Protocol):

@@ -17,9 +17,7 @@ SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
 """Recovers the author of a seal. Returns None for an invalid signature."""
 
 NOT_STARTED: Final = -1
-"""Value of the round number at a QBFT height before its block is due. Until then, votes of round 0 are early
-(consensus.md 3.5).
-"""
+"""Round number of a QBFT height whose block is not due yet. Votes of round 0 then count as early (consensus.md 3.5)."""
 MAX_ROUND: Final = 2**31 - 1
 """Maximum round number, because other clients use signed 32-bit numbers."""
 _FUTURE_ROUNDS_KEPT: Final = 3
@@ -94,7 +92,7 @@ class EarlyVotes:
         self._by_author: dict[Address, dict[int, list[Prepare | Commit]]] = {}
 
     def add(self, vote: Prepare | Commit) -> None:
-        """Store a vote. Of each author, one vote per kind and round is stored, for its latest rounds."""
+        """Store a vote. Keeps one vote per author, kind and round, for the latest rounds of the author."""
         rounds = self._by_author.setdefault(vote.author, {})
         kept = rounds.setdefault(vote.round, [])
         if any(type(other) is type(vote) for other in kept):

@@ -21,8 +21,8 @@ class Certificate(Struct, frozen=True):
 
     round_changes: tuple[SignedRoundChange, ...]
     block: Candidate | None
-    """The block with the latest prepared round among the round changes. The proposer must propose it again. None
-    permits any block.
+    """The block with the latest prepared round among the round changes. The proposer must propose this block again.
+    None permits any block.
     """
     prepares: tuple[Prepare, ...]
     """The prepares of `block`, if the protocol sends them beside the round change."""
@@ -37,7 +37,9 @@ class RoundChanges:
         self._by_author: dict[Address, dict[int, RoundChange]] = {}
 
     def add(self, message: RoundChange) -> bool:
-        """Store a round change if its author has not requested this round before. Returns whether it was stored."""
+        """Store a round change if its author has not requested this round before. Returns whether the message was
+        stored.
+        """
         rounds = self._by_author.setdefault(message.author, {})
         if message.round in rounds:
             return False
@@ -55,7 +57,8 @@ class RoundChanges:
         return frozenset(author for author, rounds in self._by_author.items() if round_number in rounds)
 
     def reached_by(self, count: int, above: int) -> int | None:
-        """Return the highest round above `above` such that at least `count` authors have requested it or a later round.
+        """Return the highest round above `above` such that at least `count` authors have requested that round or a
+        later round.
 
         With `count` = f + 1, at least one of the authors is honest.
         """

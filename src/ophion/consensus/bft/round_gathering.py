@@ -20,17 +20,19 @@ class RoundGathering:
         self.reached: dict[Address, int] = {}
         """Highest round in which each validator has sent a message at this height."""
         self.is_complete = True
-        """Whether the timeout of the current round runs. False while it waits for a quorum."""
+        """Whether the timeout of the current round runs. False while the round waits for a quorum."""
         self._validator_set = validator_set
         self._timing = timing
 
     def start(self, round_number: int) -> None:
-        """Begin a round. At the cap this validator must stay in it until a quorum has been there for a timeout."""
+        """Begin a round. At the timeout cap, this validator stays in the round until a quorum has been there for a
+        whole timeout.
+        """
         is_capped = round_number > 0 and self._timing.is_capped(round_number)
         self.is_complete = not is_capped or self._is_quorum_in(round_number)
 
     def note(self, author: Address, round_number: int, current: int) -> bool:
-        """Record a message of a validator. Returns whether it completes the quorum in the current round."""
+        """Record a message of a validator. Returns whether the message completes the quorum in the current round."""
         if self.reached.get(author, -1) >= round_number:
             return False
         self.reached[author] = round_number

@@ -111,7 +111,7 @@ class BftSchedule:
         return None
 
     def next_timestamp(self, number: int, timestamp: int) -> int:
-        """Return the earliest timestamp of the next block, including the effect of transitions by timestamp."""
+        """Return the earliest timestamp of the next block. Takes transitions by timestamp into account."""
         return timestamp + self.settings(number + 1, timestamp).least_distance_s
 
     def _is_in_force(self, transition: BftTransition, number: int, timestamp: int) -> bool:

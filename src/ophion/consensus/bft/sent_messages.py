@@ -1,4 +1,4 @@
-"""`SentMessages`: tells own messages, returned by a peer, from messages of another node with the same key."""
+"""`SentMessages`: distinguishes own messages that a peer returns from messages of another node with the same key."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _Statement: TypeAlias = tuple[type[BftMessage], int, int, Hash32]
 
 
 class SentMessages:
-    """What this validator has sent at the current height."""
+    """The messages that this validator has sent at the current height."""
 
     def __init__(self, recalled: DurableVotes | None) -> None:
-        """`recalled` holds the votes of an earlier run."""
+        """Create the record. `recalled` holds the votes that an earlier run stored."""
         self._recalled = recalled
         self._sent: set[_Statement] = set()
 
@@ -25,14 +25,14 @@ class SentMessages:
         self._sent.add(_statement(message))
 
     def clear(self) -> None:
-        """Begin another height."""
+        """Forget all messages, because another height begins."""
         self._sent.clear()
 
     def may_include(self, message: BftMessage, has_lost_votes: bool) -> bool:
         """Whether a message signed with our key may be one of our own messages.
 
-        An earlier run may have sent the messages that its stored votes allow. If its votes are lost, it may have sent
-        any message.
+        An earlier run may have sent the messages that its stored votes allow. If those votes are lost, the earlier run
+        may have sent any message.
         """
         if _statement(message) in self._sent or has_lost_votes:
             return True

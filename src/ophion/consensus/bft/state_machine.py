@@ -58,7 +58,7 @@ _MAX_RELAYS: Final = 64
 
 
 _SEEN_PER_VALIDATOR: Final = 4
-"""Fingerprints per validator to detect duplicates, in networks that exceed the limit of the genesis file."""
+"""Minimum number of fingerprints per validator to detect duplicates, even if the genesis file sets a lower limit."""
 
 
 class BftStateMachine:
@@ -84,8 +84,8 @@ class BftStateMachine:
         `running_since` is the wall time at which the node began to follow the chain; None stands for its first height.
 
         With `follows_others`, the validator moves to a later round as soon as f + 1 validators request that round. It
-        does not wait for its own timeout (consensus.md 3.5, early round change). With `passes_over`, it does not wait
-        for absent proposers (`ProposerLiveness`). With `defers_votes`, own messages leave as `CastVote`. With
+        does not wait for its own timeout (consensus.md 3.5, early round change). With `passes_over`, the validator does
+        not wait for absent proposers (`ProposerLiveness`). With `defers_votes`, own messages leave as `CastVote`. With
         `shares_key`, other nodes have the same key, and their messages count as messages of this validator.
         """
         self.rules = rules
@@ -165,7 +165,7 @@ class BftStateMachine:
 
     @property
     def is_running(self) -> bool:
-        """Whether consensus is running. It is not running before the first head and while it is suspended."""
+        """Whether consensus is running. Consensus does not run before the first head, or while it is suspended."""
         return self._is_running
 
     def block_due(self, parent: int, parent_timestamp: int, timing: RoundTiming, now: float) -> float:
@@ -219,7 +219,7 @@ class BftStateMachine:
         self._hold_or_enter(event, has_voted, now)
 
     def _hold_or_enter(self, event: NewHead, has_voted: bool, now: float) -> None:
-        """Enter the next height. If peers report a higher head, first wait for its blocks."""
+        """Enter the next height. If peers report a higher head, first wait for the missing blocks."""
         self._new_head = event
         number = event.head.number + 1
         self.is_held = (
@@ -264,7 +264,7 @@ class BftStateMachine:
         self.height.start(now)
 
     def _waits_out(self, validator_set: ValidatorSet, event: NewHead, has_voted: bool, now: float) -> bool:
-        """Whether to skip this height because this validator may have voted at it and lost the vote."""
+        """Whether to skip this height, because this validator may have cast and lost a vote at it."""
         waiting = self._recovery
         if waiting is None:
             return False

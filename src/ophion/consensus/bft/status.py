@@ -1,4 +1,4 @@
-"""Explains what consensus waits for and what blocks it.
+"""Explains what consensus waits for and what prevents progress.
 
 The status is computed from the state machine alone, so it is available at once. Callers may pass the connected peers
 for a more exact status.
@@ -31,7 +31,7 @@ class Phase(Enum):
     """Peers report a higher head, so this node signs nothing for up to one timeout."""
     WAITING_FOR_BLOCK_TIME = "waiting for block time"
     WAITING_FOR_ROUND_CHANGES = "waiting for round changes"
-    """This node is in a later round that no quorum has requested yet."""
+    """This node is in a later round that a quorum has not requested yet."""
     WAITING_FOR_PROPOSAL = "waiting for proposal"
     PREPARING = "preparing"
     COMMITTING = "committing"
@@ -129,7 +129,7 @@ class BftStatus(Struct, frozen=True):
     is_quorum_reachable: bool | None = None
     """Whether enough validators are connected for a quorum; None if the connected peers are unknown."""
     explanation: tuple[str, ...] = ()
-    """Reasons that block progress, one sentence each, most important first."""
+    """Reasons for a lack of progress, one sentence each, most important first."""
     notes: tuple[str, ...] = ()
     """Recently refused messages and blocks, with reasons."""
     members: tuple[MemberView, ...] = ()

@@ -39,7 +39,7 @@ class ValidatorProvider:
         self.contract_reader: ContractReader | None = None
         """Calls the validator contract. A node without this reader cannot follow a network in contract mode."""
         self.predecessor: MembersAfter | None = None
-        """Returns the signers after a Clique block. Only a chain that began with Clique sets it."""
+        """Returns the signers after a Clique block. Only a chain that began with Clique sets this function."""
         self._schedule = schedule
         self._tallies = HeaderFold(self._fresh, self._applied, Tally.encode, Tally.decode)
         # cache the decoded extra data, because each header needs it several times: for its hash, its rules and its
@@ -87,7 +87,7 @@ class ValidatorProvider:
         return tally if vote is None else tally.apply(header.header.coinbase, vote)
 
     def _fresh(self, header: HashedHeader, chain: HeaderReader) -> Tally | None:
-        """Return the new tally at a transition or epoch block, where the count of votes restarts, or None for other
+        """Return the new tally at a transition or epoch block, where counting restarts. Returns None for other
         blocks.
         """
         number, schedule = header.number, self._schedule

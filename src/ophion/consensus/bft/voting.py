@@ -20,7 +20,7 @@ from ophion.primitives.types import Hash32
 
 
 class Voting:
-    """The current round and the votes of this validator in it."""
+    """The current round, and the votes of this validator in this round."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Voting:
     ) -> None:
         self.round = Round(first_round, factory.seal_author)
         self.proposed_at: float | None = None
-        """When the accepted proposal arrived, or when its build began here."""
+        """Wall time at which the accepted proposal arrived, or at which this validator began to build it."""
         self._rules = rules
         self._factory = factory
         self._me = factory.address
@@ -47,7 +47,7 @@ class Voting:
         self.round = Round(round_number, self._factory.seal_author)
 
     def propose(self, block: Candidate, certificate: Certificate | None, begun_at: float) -> None:
-        """Propose a block in the current round. `begun_at`: when its build began."""
+        """Propose a block in the current round. `begun_at` is the time at which the build of the block began."""
         height, number = self._validator_set.height, self.round.number
         self._own.cast(
             number,

@@ -36,7 +36,7 @@ Key: TypeAlias = tuple[bytes | None, bytes | None, int | None]
 """Address, slot and block number. A part that does not apply is None."""
 
 MAX_ROUNDS = 8
-"""Maximum number of trial runs of a call. After them the call runs with blocking fetches."""
+"""Maximum number of trial runs of a call. After these runs, the call runs with blocking fetches."""
 _THREADS = 32
 """Number of threads that wait for the source. During a request, further keys gather for the next request."""
 _GATHER_S = 0.002
@@ -228,7 +228,7 @@ class Fork:
         return self._nonces.get(address, 0)
 
     def prefetch(self, run: Callable[[], object], call: dict[str, Any]) -> None:
-        """Fetch the values that a call reads. Blocks the thread.
+        """Fetch the values that a call reads. The calling thread waits for the source.
 
         `run` executes the call; `call` is its JSON form for the source.
         """

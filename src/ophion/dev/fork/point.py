@@ -62,7 +62,7 @@ def _chain_id(source: ForkSource, answer: Any) -> int:
 
 
 def header_of(block: dict[str, Any]) -> HashedHeader:
-    """Read the header of a JSON-RPC block. The hash is that of the source, because the source may hash in
+    """Read the header of a JSON-RPC block. The hash comes from the source, because the source may hash headers in
     another way.
     """
     try:

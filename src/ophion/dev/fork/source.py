@@ -1,4 +1,6 @@
-"""`ForkSource`: JSON-RPC client of the node from which a chain is forked. Calls block; any thread may call it."""
+"""`ForkSource`: JSON-RPC client of the node from which a chain is forked. Calls wait for the reply. Any thread may use
+this client.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ _ENTERPRISE: Final = {
     "rpc-http-max-active-connections": "300",
     "min-gas-price": "0",
 }
-"""Options of Besu's enterprise profile, without storage format, pool and minimum number of peers."""
+"""Options of Besu's enterprise profile, except options for storage format, pool and minimum number of peers."""
 
 _PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     "enterprise": _ENTERPRISE,

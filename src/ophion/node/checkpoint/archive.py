@@ -17,12 +17,14 @@ from ophion.runtime.operator_files import force_directory, open_private
 PIECE_BYTES: Final = 1 << 20
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _COMPRESSION_LEVEL: Final = 1
-"""Most of a chain is hashes and signatures, which do not shrink: a higher level costs time only."""
+"""Gzip level. Hashes and signatures hardly compress, so a higher level would only take longer."""
 _MAX_MEMBERS: Final = 1000
 
 
 def write_archive(directory: Path, target: Path) -> int:
-    """Write a backup directory to an archive and return its size. The name gets its file once it is on disk."""
+    """Write a backup directory to an archive and return the archive's size. The archive gets its name once it is on
+    disk.
+    """
     partial = target.with_name(target.name + ".partial")
     try:
         with open(partial, "xb", opener=open_private) as file:
@@ -60,9 +62,10 @@ def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def extract_database(archive: Path, target: Path, max_bytes: int, on_bytes: Callable[[int], None]) -> None:
-    """Write the database file of an archive to a new file. Raises `CheckpointError` if there is none, or too much.
+    """Write the database file of an archive to a new file.
 
-    Nothing else is extracted, and no name in the archive is used as a path.
+    Raises `CheckpointError` if the archive has no database, or if the database exceeds `max_bytes`. Extracts no other
+    file, and uses no name in the archive as a path.
     """
     try:
         with archive.open("rb") as file:

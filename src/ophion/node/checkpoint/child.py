@@ -1,7 +1,7 @@
 """Verifies a checkpoint in a process of its own.
 
-LMDB maps the file and trusts its pages. A damaged file can end the process that reads it with a signal. So a child
-process reads it first, and a signal becomes an error message.
+LMDB maps the file and trusts its pages. Reading a damaged file can kill the process with a signal. So a child process
+reads the file first, and a signal becomes an error message.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KILL_AFTER_S = 5.0
 
 
 def verify_in_child(folder: Path, genesis: Genesis, trusted_hash: Hash32 | None, on_progress: OnProgress) -> Verified:
-    """Run `verify` in a child process. Raises `CheckpointError`, also if the child crashes."""
+    """Run `verify` in a child process. Raises `CheckpointError` if the verification fails or the child crashes."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     child = context.Process(target=_run, args=(theirs, folder, genesis, trusted_hash), name="checkpoint", daemon=True)
@@ -78,7 +78,7 @@ def _run(pipe: Connection, folder: Path, genesis: Genesis, trusted_hash: Hash32 
 
 
 def _end_with_parent(pipe: Connection) -> None:
-    """End this process when the parent has ended, so that it does not go on writing."""
+    """End this process when the parent has ended, so that this process does not continue to write."""
     try:
         pipe.poll(None)
         pipe.recv()

@@ -1,9 +1,9 @@
 """Downloads an archive over HTTP(S). An interrupted download continues where it ended.
 
-    archive.part       what has arrived
-    download.json      the address, the validator of the file (ETag or date) and its size
+    archive.part       the bytes received so far
+    download.json      the address, the HTTP validator (ETag or date) and the size of the file
 
-The part is continued only if the server confirms with the validator that the file is still the same (`If-Range`).
+The download continues only if the server confirms, by the HTTP validator, that the file is the same (`If-Range`).
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ log = logging.getLogger(__name__)
 
 READ_TIMEOUT_S: Final = 30.0
 MAX_ATTEMPTS: Final = 6
-"""Attempts in a row that bring no byte."""
+"""Maximum number of consecutive attempts that receive no byte."""
 MAX_ARCHIVE_BYTES: Final = 1 << 40
 SPARE_BYTES: Final = 64 << 20
-"""Free space that a download leaves."""
+"""Free disk space in bytes that a download must leave."""
 _STALL_S: Final = 60.0
 _MIN_BYTES_A_STALL: Final = 64 * 1024
-"""Bytes that must arrive in `_STALL_S`. A slower server counts as a failed attempt."""
+"""Minimum number of bytes that must arrive in `_STALL_S` seconds. A slower server counts as a failed attempt."""
 _MAX_BACKOFF_S: Final = 30.0
 _FORCED_EVERY_BYTES: Final = 64 << 20
 _PARTIAL, _UNSATISFIABLE = 206, 416
@@ -48,11 +48,11 @@ _CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+)", re.ASCII)
 
 
 class _TryAgain(Exception):
-    """Raised when an attempt fails but another may succeed."""
+    """Raised when an attempt fails but another attempt may succeed."""
 
 
 class _Known(Struct):
-    """What is known about the file on the server."""
+    """URL, HTTP validator and size of the file on the server."""
 
     url: str
     validator: str = ""
@@ -73,7 +73,9 @@ class Download:
         sleep: Callable[[float], None] = time.sleep,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`on_bytes` is called with the received and the total number of bytes, if the server names one."""
+        """Prepare a download. `on_bytes` receives the number of received bytes and the total, or None if the total is
+        unknown.
+        """
         self.file = folder / "archive.part"
         self._notes = folder / "download.json"
         self._url = url
@@ -85,7 +87,9 @@ class Download:
         self._known = self._read_notes()
 
     def run(self) -> Path:
-        """Return the complete file. Raises `CheckpointError` if the server does not deliver it; the part stays."""
+        """Return the complete file. Raises `CheckpointError` if the server does not deliver the file; received bytes
+        stay.
+        """
         failures = 0
         while not self._is_complete:
             before = self._size
@@ -141,7 +145,9 @@ class Download:
             raise CheckpointError(f"the server answers with HTTP status {error.code}")
 
     def _continues(self, response: http.client.HTTPResponse, at: int) -> bool:
-        """Whether the response continues the part. Stores what it says about the file."""
+        """Whether the response continues the received bytes. Stores size and HTTP validator of the file from the
+        response.
+        """
         if response.status == _PARTIAL:
             found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
             if found is None or int(found[1]) != at:
@@ -212,7 +218,7 @@ class Download:
 
 
 def _is_final(error: Exception) -> bool:
-    """Whether another attempt fails too."""
+    """Whether the error is permanent, so that another attempt would fail too."""
     cause = error.reason if isinstance(error, urllib.error.URLError) else error
     is_full = isinstance(cause, OSError) and cause.errno == errno.ENOSPC
     # by name: `ssl` is imported only for https

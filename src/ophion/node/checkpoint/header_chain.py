@@ -1,10 +1,10 @@
 """Verifies the headers of a checkpoint, from the genesis block on.
 
 The header of a BFT block names its parent by hash, and a quorum of its validators has sealed it. So the seals of the
-last header prove all headers before it, if its validators are known. They follow from the genesis file and from the
-headers with votes, which are verified in order. All other headers are hashed without decoding, and their seals compared
-with the validators that they list: the block hash covers the list, but not the seals. This takes half the time
-of the rules for each header, which apply to Clique, and where this fast path fails.
+last header prove all headers before it, if its validators are known. The validators follow from the genesis file and
+from the headers with votes, which are verified in order. All other headers are hashed without decoding, and their seals
+are compared with the validators that they list: the block hash covers the list, but not the seals. This fast path takes
+half the time of the full header rules. The full rules apply to Clique, and to chains on which the fast path fails.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ophion.proofs.trust import Trust
 
 HASH_OPTION: Final = "--sync-checkpoint-hash"
 _BATCH: Final = 1024
-"""Headers whose seals are recovered together, on all cores."""
+"""Number of headers whose seals are recovered together, on all cores."""
 _CACHED_HEADERS: Final = 4096
 _MAX_FIELDS: Final = 32
 _PARENT, _NUMBER, _EXTRA = 0, 8, 12
@@ -40,7 +40,7 @@ _EXTRA_ITEMS: Final = 5
 
 
 class OnProgress(Protocol):
-    """Called with a step, the amount done and the total. If it raises, verification stops."""
+    """Receives a step, the amount done and the total. An exception of this callback stops the verification."""
 
     def __call__(self, step: str, done: int, total: int) -> None: ...
 
@@ -71,15 +71,15 @@ class StoredHeaders:
         return None if block_hash is None else self._load(block_hash)
 
     def total_difficulty(self, block_hash: Hash32) -> int | None:
-        """Return the stored total difficulty. `Store.check` compares it with the sum."""
+        """Return the stored total difficulty. `Store.check` compares the stored value with the sum of difficulties."""
         return self._store.total_difficulty(block_hash)
 
     def ommers(self, block_hash: Hash32) -> Sequence[Header]:
-        """Return nothing: chains with seals have no ommers."""
+        """Return no ommers, because chains with seals have no ommers."""
         return ()
 
     def checkpoint(self, block_hash: Hash32) -> bytes | None:
-        """Return nothing: stored tallies are not trusted."""
+        """Return None, because stored tallies are not trusted."""
         return None
 
     def _read(self, block_hash: Hash32) -> HashedHeader | None:
@@ -102,7 +102,7 @@ def verify_headers(
     now: int,
     on_progress: OnProgress,
 ) -> Hash32:
-    """Verify the headers after the genesis header `first` up to the number `last`, and return the hash of the last.
+    """Verify the headers after the genesis header `first` up to number `last`. Returns the hash of the last header.
 
     Without `checks_seals`, only the hashes are checked. Raises `CheckpointError`.
     """
@@ -135,7 +135,7 @@ def _verify_votes(
     checks_seals: bool,
     on_progress: OnProgress,
 ) -> Hash32:
-    """Check hashes and seals of all headers; validators by the last header and the headers with votes."""
+    """Check hashes and seals of all headers. The headers with votes and the last header also prove the validators."""
     genesis_extra = engine.protocol(0).decode_extra(first.header.extra_data)
     seals = BftSeals(Trust(spec, engine, 0, tuple(sorted(set(genesis_extra.validators)))), engine)
     parent_hash = first.hash
@@ -164,7 +164,7 @@ class _Outline(Struct, frozen=True):
     digest: Hash32
     """The hash that validators seal."""
     validators: tuple[Address, ...]
-    """As listed; empty if a contract names them."""
+    """Validators that the header lists; empty if a contract names the validators."""
     has_vote: bool
     seals: tuple[Signature, ...]
 
@@ -184,7 +184,7 @@ def _check_seals(outlines: Sequence[_Outline]) -> None:
 def outline_of(raw: bytes, number: int, parent_hash: Hash32, is_qbft: bool) -> _Outline:
     """Read an encoded header that must follow `parent_hash`.
 
-    Must agree with `BftEngine`; `test_header_chain.py` compares them. Raises `DecodeError` or `ProofError`.
+    The result must agree with `BftEngine`; `test_header_chain.py` compares both. Raises `DecodeError` or `ProofError`.
     """
     fields = rlp.split_list(raw, _MAX_FIELDS)
     if len(fields) <= _EXTRA:

@@ -47,7 +47,7 @@ class _Reports:
 def install_checkpoint(directory: DataDirectory, location: str, genesis: Genesis, trusted_hash: Hash32 | None) -> None:
     """Fetch, verify and install a checkpoint, unless the data path has a chain. Raises `CheckpointError`.
 
-    After an error, nothing is left in the data path, except a part of a download that can be continued.
+    After an error, nothing is left in the data path, except a partial download that can be continued.
     """
     staging = directory.path / "checkpoint"
     if (directory.database / DATA_FILE).exists():
@@ -76,7 +76,7 @@ def install_checkpoint(directory: DataDirectory, location: str, genesis: Genesis
 
 
 def _stage(location: str, staging: Path) -> Path:
-    """Copy the database file of a checkpoint to the staging directory and return its folder there."""
+    """Copy the database file of a checkpoint to the staging directory. Returns the folder of the copy."""
     database = staging / "database"
     try:
         staging.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Where a checkpoint comes from."""
+"""The location of a checkpoint: a directory, an archive or an HTTP(S) address."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def is_url(location: str) -> bool:
 
 
 def is_archive_name(path: Path) -> bool:
-    """Whether a file name is that of an archive."""
+    """Whether a path has the file name of an archive."""
     return path.name.lower().endswith(ARCHIVE_SUFFIXES)
 
 
@@ -32,7 +32,7 @@ def shown(location: str) -> str:
 def database_file(path: Path) -> Path | None:
     """Return the database file of a backup directory, or None for a file, which must be an archive.
 
-    Raises `CheckpointError` if there is neither.
+    Raises `CheckpointError` if the path is neither a backup directory nor a file.
     """
     if path.is_file():
         return None

@@ -1,4 +1,4 @@
-"""Removes from a database what a new node does not need and a verification does not cover."""
+"""Deletes database entries that a new node does not need and that the verification does not cover."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _ROWS_A_STEP: Final = 10_000
 
 
 def remove_rest(store: Store, on_removed: Callable[[int], None]) -> None:
-    """Delete side blocks, states other than those of genesis and head, private data and values of the node.
+    """Delete side blocks, private data, values of the other node, and all states except those of genesis and head.
 
-    `on_removed` is called with the number of deleted trie nodes. Extension errors are not translated.
+    `on_removed` is called with the number of deleted trie nodes. Errors of the extension are raised unchanged.
     """
     head = store.head()
     if head is None:

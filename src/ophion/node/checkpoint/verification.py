@@ -5,8 +5,9 @@
     rest       side blocks, older states, private data and values of the other node are deleted
     contents   `Store.check`: bodies and receipts match the headers, all hashes of the head's state are right
 
-Stored vote tallies and total difficulties are not trusted: the former are ignored, the latter computed again. With a
-trusted hash of the last block, the hashes of the headers are enough, because each names its parent.
+Stored vote tallies and total difficulties are not trusted: tallies are ignored, and total difficulties are computed
+again. With a trusted hash of the last block, the hashes of the headers are enough, because each header names its
+parent.
 """
 
 from __future__ import annotations
@@ -98,5 +99,7 @@ def _verify_chain(
 
 
 def _has_seals(spec: ChainSpec) -> bool:
-    """Whether every block has the seal of a validator. Proof of work has none, nor have blocks after the merge."""
+    """Whether every block has the seal of a validator. Blocks of proof of work and blocks after the merge have no
+    seal.
+    """
     return spec.engine is not EngineKind.ETHASH and spec.terminal_total_difficulty is None

@@ -46,7 +46,7 @@ class Channel:
         """The transport of the socket. None before the socket is connected and after the socket is closed."""
         self.outbox = Outbox()
         self.inbox_bytes = 0
-        """Received but unprocessed bytes."""
+        """Number of received but unprocessed bytes."""
         self.is_writing_paused = self.is_remote_closed = self._is_reading_paused = False
         self._inbox: deque[bytes] = deque()
         self._traffic = traffic

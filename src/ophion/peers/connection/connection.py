@@ -39,8 +39,8 @@ log = logging.getLogger(__name__)
 
 _EVENTS_PER_STEP: Final = 8
 _OVERSLEPT_S: Final = 1.0
-"""Delay of a timer in seconds that shows a stall of this process. After a stall, the connection does not time out the
-peer.
+"""A timer that fires this many seconds late shows a stall of this process. After a stall, the connection does not time
+out the peer.
 """
 
 

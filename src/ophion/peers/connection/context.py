@@ -54,4 +54,4 @@ class PeerContext(Struct, frozen=True):
     timing: Timing = field(default_factory=Timing)
     assembly: MessageReassembly[Connection] = field(default_factory=MessageReassembly)
     has_own_quota: Callable[[bytes], bool] = lambda node_id: False
-    """Whether a node (static peer, validator, permitted) is exempt from the limit of partly received messages."""
+    """Returns whether a node (static, validator or permitted) is exempt from the limit on partly received messages."""

@@ -1,7 +1,7 @@
 """`Listener`: the TCP port for peers. Accepts sockets at once, or in batches during a flood.
 
-Most of the cost of accepting and closing a socket is the iteration of the event loop. During a flood, sockets wait some
-milliseconds in the listen backlog, and the listener accepts them together.
+Accepting and closing a socket costs less than the iteration of the event loop around it. During a flood, sockets wait
+some milliseconds in the listen backlog, and the listener accepts them together.
 """
 
 from __future__ import annotations

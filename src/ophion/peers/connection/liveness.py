@@ -1,4 +1,4 @@
-"""`PeerLiveness`: decides from the times of received bytes when to ping a peer and when it has timed out."""
+"""`PeerLiveness`: decides from the times of received bytes when to ping a peer and when the peer has timed out."""
 
 from __future__ import annotations
 

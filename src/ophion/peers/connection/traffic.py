@@ -40,7 +40,7 @@ class Traffic:
         self.connected: Counter[str] = Counter()
         """Number of accepted peers, by direction: `inbound` or `outbound`."""
         self.disconnected: Counter[tuple[str, str]] = Counter()
-        """Ended connections by the node that ended them (`local`, `remote`) and reason."""
+        """Number of ended connections, by the side that ended them (`local` or `remote`) and by reason."""
 
     def note_received(self, shared: Shared, code: int, size: int) -> None:
         """Count one received message."""

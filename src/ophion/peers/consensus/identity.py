@@ -97,7 +97,7 @@ class IdentityPeer:
         protocol.validators.identified(peer, validator)
 
     def oversized(self, code: int, size: int) -> None:
-        """Disconnect: both messages are small."""
+        """Disconnect the peer, because both messages of this protocol are small."""
         raise PeerMisbehaved(DisconnectReason.BREACH, f"{NAME} message {code} of {size} bytes")
 
     def closed(self) -> None:

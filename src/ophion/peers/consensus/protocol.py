@@ -16,8 +16,10 @@ from ophion.peers.token_bucket import TokenBucket
 
 _MAX_MESSAGES: Final = 1000
 _MESSAGES_A_SECOND: Final = 500
-"""Rate limit of a validator, in networks of up to `_SMALL_SET` validators. Larger networks have a higher limit in
-proportion, because a validator of another client relays two votes of every validator per block.
+"""Messages per second that a validator may send, in networks of up to `_SMALL_SET` validators.
+
+Larger networks have a proportionally higher limit, because a validator of another client relays two votes of every
+validator per block.
 """
 _SMALL_SET: Final = 25
 _MAX_BYTES: Final = 64 * 1024 * 1024
@@ -38,7 +40,7 @@ _UNKNOWN_BYTES_A_SECOND: Final = 16 * 1024
 
 
 def message_cost(validators: int) -> float:
-    """Return what a message of a validator counts for its rate limit, in a network of this size."""
+    """Return how much of its rate limit a validator uses up per message, in a network of this many validators."""
     return min(1.0, _SMALL_SET / max(1, validators))
 
 

@@ -1,8 +1,9 @@
-"""`ValidatorLinks`: which nodes each peer is connected to, by its own report.
+"""`ValidatorLinks`: the connections that each peer has reported.
 
 A validator sends its messages to every validator that it is connected to. So a node relays a message only to peers
-without a reported connection to its author. When all validators are connected, nothing is relayed, and the messages of
-a block grow with the square of the number of validators. Without reports they grow with the cube.
+without a reported connection to the author of the message. When all validators are connected, nothing is relayed, and
+the number of messages per block grows with the square of the number of validators. Without reports it grows with the
+cube.
 
 A false report harms only the peer that sends it: it gets fewer messages. Peers without reports get every message.
 """
@@ -24,15 +25,15 @@ from ophion.primitives.types import ADDRESS_LENGTH, Address
 from ophion.runtime.clock import Clock
 
 MAX_LINKS: Final = 1000
-"""Connections in one report. Further connections are not reported."""
+"""Maximum number of connections in one report. Further connections are not reported."""
 MAX_REPORT_BYTES: Final = MAX_LINKS * (ADDRESS_LENGTH + 1) + 8
 LOSS_DELAY_S: Final = 0.1
 """Delay of a report after a lost connection. Until then, peers do not relay the messages of the lost node."""
 NEW_DELAY_S: Final = 2.0
-"""Delay of a report after a new connection. A network that starts has many of them."""
+"""Delay of a report after a new connection. A starting network makes many connections."""
 _MAX_REPORTS: Final = 20
 _REPORTS_A_SECOND: Final = 2
-"""Rate limit of reports per peer. A peer above it counts as a peer without reports."""
+"""Rate limit of reports per peer. A peer above the limit counts as a peer without reports."""
 
 
 class _Reporter(Struct):
@@ -44,7 +45,7 @@ class _Reporter(Struct):
 
 
 class ValidatorLinks:
-    """Sends the connections of this node, and keeps the reports of its peers."""
+    """Reports the connections of this node to its peers, and stores the reports of the peers."""
 
     def __init__(
         self,
@@ -53,8 +54,9 @@ class ValidatorLinks:
         on_change: Callable[[], None],
         on_loss: Callable[[Peer, frozenset[Address]], None],
     ) -> None:
-        """`own` returns the nodes that this node is connected to. `on_change` is called after every report, `on_loss`
-        with a peer and the nodes that the peer has lost.
+        """Create the links. `own` returns the nodes that this node is connected to.
+
+        `on_change` is called after every report. `on_loss` is called with a peer and the nodes that the peer has lost.
         """
         self._clock = clock
         self._own = own
@@ -64,7 +66,7 @@ class ValidatorLinks:
         self._timer: asyncio.TimerHandle | None = None
 
     def attach(self, peer: Peer, send: Callable[[bytes], object]) -> None:
-        """Add a peer that accepts reports. `send` sends it one."""
+        """Add a peer that accepts reports. `send` sends a report to the peer."""
         self._reporters[peer] = _Reporter(send, TokenBucket(_MAX_REPORTS, _REPORTS_A_SECOND))
         self._report_after(NEW_DELAY_S)
 
@@ -79,15 +81,17 @@ class ValidatorLinks:
         return reporter is not None and node in reporter.links
 
     def gained(self) -> None:
-        """Report a new connection of this node, after a while."""
+        """Report a new connection of this node after `NEW_DELAY_S` seconds."""
         self._report_after(NEW_DELAY_S)
 
     def lost(self) -> None:
-        """Report a lost connection of this node, soon."""
+        """Report a lost connection of this node after `LOSS_DELAY_S` seconds."""
         self._report_after(LOSS_DELAY_S)
 
     def received(self, peer: Peer, payload: bytes) -> None:
-        """Handle the report of a peer: all nodes that it is connected to. Raises `DecodeError` if it is malformed."""
+        """Handle the report of a peer, which lists the nodes that the peer is connected to. Raises `DecodeError` if the
+        report is malformed.
+        """
         reporter = self._reporters.get(peer)
         if reporter is None:
             return
@@ -101,7 +105,7 @@ class ValidatorLinks:
             self._on_loss(peer, missing)
 
     def _report_after(self, delay_s: float) -> None:
-        """Send a report after a delay, or earlier if one is due earlier."""
+        """Send a report after a delay, unless an earlier report is already scheduled."""
         loop = asyncio.get_running_loop()
         if self._timer is not None:
             if self._timer.when() <= loop.time() + delay_s:

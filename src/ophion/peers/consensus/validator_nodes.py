@@ -20,7 +20,7 @@ class ValidatorNodes:
     def __init__(self) -> None:
         self._validators: dict[Address, Address] = {}
         self._nodes: dict[Address, dict[Address, bool]] = {}
-        """Nodes by validator, each with whether the node is connected."""
+        """Nodes by validator. The value is True while the node is connected."""
 
     def validator_of(self, node: Address) -> Address:
         """Return the validator for which a node acts. Without a proof, this is the node's own address."""

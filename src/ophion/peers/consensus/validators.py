@@ -3,9 +3,9 @@
 Own messages go to every validator of their height at once. A validator that reads too slowly is disconnected, and gets
 the messages again when it reconnects. Relayed messages are sent unchanged, and dropped for slow peers. They go to the
 validators that are not connected to the author (`ValidatorLinks`). Most validators get a large proposal from its author
-or another validator, so this node relays it later, and only to validators that have not voted on it. After a longer
-delay, which grows with the validator set, it does the same for validators that are connected to the author: the author
-may have sent its proposal only to some of them.
+or another validator. So this node relays a large proposal after a delay, and only to validators that have not voted on
+it. After a longer delay, which grows with the validator set, this node also relays it to validators that are connected
+to the author, because the author may have sent it only to some validators.
 """
 
 from __future__ import annotations
@@ -31,11 +31,13 @@ log = logging.getLogger(__name__)
 _MIN_DELAYED_BYTES: Final = 4096
 """Size in bytes above which a proposal is relayed after `_RELAY_DELAY_S`."""
 _MAX_KEPT: Final = 4
-"""Messages of one validator that are kept for peers that lose their connection to it."""
+"""Number of recent messages kept per validator, for peers that lose their connection to that validator."""
 _RELAY_DELAY_S: Final = 0.25
 _DELAY_PER_VALIDATOR_S: Final = 0.025
-"""Delay of a relayed proposal to validators that are connected to its author, per validator. The votes of a large set
-take longer to arrive.
+"""Seconds of delay, per validator of the set, before a proposal is relayed to validators that are connected to its
+author.
+
+The votes of a large set take longer to arrive.
 """
 _MAX_PROPOSALS: Final = 8
 
@@ -52,11 +54,11 @@ class Validators:
 
     def __init__(self, driver: BftDriver, clock: Clock, catch_up: Callable[[Address | None, int], None]) -> None:
         self.dropped = 0
-        """Messages dropped by a size or rate limit."""
+        """Number of messages dropped by a size or rate limit."""
         self.nodes = ValidatorNodes()
         """Nodes that have proved for which validator they act."""
         self.links = ValidatorLinks(clock, self._linked_nodes, self._forget_targets, self._on_lost_links)
-        """Connections between validators."""
+        """The reported connections between validators."""
         self._driver = driver
         driver.inbox.malformed = self._blame
         self._clock = clock
@@ -68,9 +70,9 @@ class Validators:
         self._relayed: dict[Address, deque[BftMessage]] = {}
         """The latest small messages by author."""
         self._targets: dict[Address, list[_ValidatorPeer]] = {}
-        """Connections of validators by author: those that get the messages of this author from other nodes only."""
+        """By author: the connections of validators that have no reported connection to this author."""
         self._targets_of: frozenset[Address] = frozenset()
-        """The validators for which `_targets` holds."""
+        """The validator set for which `_targets` is valid."""
 
     # --- connections ----------------------------------------------------------------------------
 
@@ -134,7 +136,7 @@ class Validators:
         self.nodes.disconnected(peer.address, is_kept=self.is_validator(peer.validator_address))
 
     def received(self, variant: str, raw: RawMessage, peer: Address) -> None:
-        """Hand a message to the driver. Ignores a protocol variant that the current height does not use."""
+        """Hand a message to the driver. Ignores messages of a protocol variant that the current height does not use."""
         if variant == self._driver.protocol_name:
             self._driver.received(raw, peer)
 
@@ -200,7 +202,7 @@ class Validators:
         return address not in exclude or len(self._of(address)) > 1
 
     def _relay_later(self, proposal: Proposal, exclude: Collection[Address | None], is_large: bool) -> None:
-        """Schedule the relays of a proposal to validators that have not voted on it by then."""
+        """Schedule relays of a proposal. Each relay goes only to validators that have not voted on the proposal."""
         later = asyncio.get_running_loop().call_later
         others = {address for address in self._driver.validators if self._may_lack(address, exclude)}
         targets = self._targets_for(proposal.author, all(address == proposal.author for address in exclude))
@@ -212,7 +214,9 @@ class Validators:
             later(delay_s, self._relay_unvoted, proposal, others - unreached)
 
     def _relay_unvoted(self, proposal: Proposal, validators: Collection[Address]) -> None:
-        """Relay a proposal to those of these validators that have not voted on it, unless its height is decided."""
+        """Relay a proposal to those of `validators` that have not voted on it. Does nothing if the height is
+        decided.
+        """
         if self._driver.current_height <= proposal.height:
             voters = self._voted.get(proposal.block.digest, ())
             for address in validators:
@@ -228,10 +232,11 @@ class Validators:
             connection.peer.send(connection.capability, raw.code, raw.data, may_drop=may_drop)
 
     def _targets_for(self, author: Address, is_direct: bool = True) -> list[_ValidatorPeer]:
-        """Return the connections of validators that are not connected to `author`, as far as they have reported it.
+        """Return the connections of validators that have not reported a connection to `author`.
 
-        Several nodes may act for the author. A validator must be connected to each of them, because one of them may be
-        stopped. `is_direct`: one of them has sent the message to this node; otherwise it may be an unknown node.
+        Several nodes may act for the author. A validator must be connected to all of these nodes, because any of them
+        may be stopped. `is_direct` means that a node of the author has sent the message to this node. Otherwise the
+        author may have sent the message from a node that is unknown here.
         """
         validators = self._driver.validators
         if validators is not self._targets_of:
@@ -265,7 +270,7 @@ class Validators:
         return (connection.peer.address for connections in found for connection in connections)
 
     def _on_lost_links(self, peer: Peer, nodes: frozenset[Address]) -> None:
-        """Send a peer the messages of validators that it is no longer connected to, because it may have missed them."""
+        """Send a peer the recent messages of validators to which the peer has lost its connection."""
         height = self._driver.current_height
         validators = {self.nodes.validator_of(node) for node in nodes} & self._driver.validators
         missed = [message for one in validators for message in self._relayed.get(one, ()) if message.height >= height]

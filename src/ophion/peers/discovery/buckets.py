@@ -29,7 +29,7 @@ _SUBNET_BITS: Final = {4: 24, 6: 64}
 
 @lru_cache(maxsize=4096)
 def place_of(node_id: bytes) -> int:
-    """Return the hash of a node id as a number, for distances."""
+    """Return the hash of a node id as a number, to compute distances."""
     return int.from_bytes(keccak256(node_id), "big")
 
 

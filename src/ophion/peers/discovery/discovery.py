@@ -52,7 +52,9 @@ _EXPIRY_S: Final = 60
 _MAX_EXPIRATION: Final = 2**63 - 1
 _RESPONSE_TIMEOUT_S: Final = 0.8
 _PING_BACK_S: Final = 0.5
-"""Delay before a request. Meanwhile the other node can ping this node, and the Pong proves this node's endpoint."""
+"""Seconds of delay before a request. Meanwhile the other node can ping this node, and the Pong proves this node's
+endpoint.
+"""
 _MAX_NEIGHBORS: Final = 12
 _MAX_OPEN: Final = 256
 """Limit of concurrent requests that this node starts itself."""
@@ -478,7 +480,7 @@ class Discovery:
     # --- offers to the dialer ------------------------------------------------------------------------------------
 
     def _learn_about(self, enode: Enode) -> None:
-        """Start a task that requests the record of a newly proven node and offers the node.
+        """Start a task that requests the record of a newly proven node and then offers the node for dialling.
 
         The limit of concurrent record requests does not apply to nodes with a reserved slot.
         """

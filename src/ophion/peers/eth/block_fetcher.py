@@ -30,7 +30,9 @@ WAIT_S: Final = 0.5
 MAX_TRACKED: Final = 256
 """Limit of tracked announcements per peer."""
 MAX_PASSED_OVER: Final = 1024
-"""Limit of announcements above `MAX_TRACKED` before the peer is disconnected. Each of them costs a database lookup."""
+"""Number of announcements above `MAX_TRACKED` after which the peer is disconnected. Each announcement costs a database
+lookup.
+"""
 MAX_FETCHES: Final = 3
 """Limit of concurrent fetches per peer. A peer has five request slots; two stay free for other requests."""
 _MAX_ANNOUNCERS: Final = 8
@@ -151,8 +153,8 @@ class BlockFetcher:
             self._ask_next(hash)
 
     def _ask_next(self, hash: Hash32) -> None:
-        """Fetch from the first announcer with a free fetch slot. If all announcers are busy, queue the block at each of
-        them.
+        """Fetch a block from the first announcer with a free fetch slot. If all announcers are busy, queue the block at
+        each of them.
         """
         pending = self._pending[hash]
         for peer in pending.announcers:

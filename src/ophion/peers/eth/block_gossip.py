@@ -58,7 +58,9 @@ OLDEST: Final = 10
 NEWEST: Final = 30
 """Maximum distance of an accepted block above the head, in blocks."""
 _MAX_FULL_RECIPIENTS: Final = 25
-"""Maximum number of peers that all get a block in full. With more peers, only a random sample gets it."""
+"""Up to this number of peers, all peers get a block in full. With more peers, only a random sample gets the block in
+full.
+"""
 _MAX_LEAD_S: Final = 30.0
 """Seconds that a timestamp may be in the future. Blocks further in the future are dropped."""
 _DIFFICULTY_BITS: Final = 80
@@ -83,9 +85,9 @@ class BlockGossip:
         node. Members have quotas of their own.
         """
         self.sent = 0
-        """Blocks sent in full, for metrics."""
+        """Number of blocks sent in full, for metrics."""
         self.dropped = 0
-        """Full blocks dropped because their sender had used up its quota."""
+        """Number of full blocks dropped because their sender had used up its quota."""
         self._chain = chain
         self._importer = importer
         self._peers = peers

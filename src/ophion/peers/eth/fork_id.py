@@ -1,4 +1,4 @@
-"""Fork identifiers: whether two nodes follow the same fork schedule (EIP-2124, EIP-6122).
+"""Fork identifiers, which show whether two nodes follow the same fork schedule (EIP-2124, EIP-6122).
 
 The hash covers the genesis and all passed forks; `next` is the next scheduled fork. A node that is still synchronising
 has an older hash, so the rules below also accept the hashes before and after the hash of the local head.

@@ -31,9 +31,9 @@ KIB: Final = 1024
 MAX_MESSAGE: Final = 10 * KIB * KIB
 """Size limit of every message, in bytes."""
 MAX_DIFFICULTY_BITS: Final = 100
-"""Limit of the total difficulty in bits. No real chain reaches it."""
+"""Limit of the total difficulty in bits. No real chain reaches this limit."""
 MAX_EXTRA_DATA: Final = 100 * KIB
-"""Limit of extra data in bytes. Extra data with hundreds of validators stays well below it."""
+"""Limit of extra data in bytes. Extra data with hundreds of validators stays well below this limit."""
 MAX_HEADER_BYTES: Final = MAX_EXTRA_DATA + 4 * KIB
 
 

@@ -70,7 +70,7 @@ class EthProtocol:
         self.capabilities: Sequence[Capability] = tuple(version.capability for version in self.versions)
         self.fork_ids = ForkIds.of(chain.spec, chain.genesis.hash, chain.genesis.timestamp)
         self.announced_rules: dict[Address, int] = {}
-        """By block producer: first block of the fork rules that it announced and this node does not know."""
+        """For each block producer: the first block of announced fork rules that this node does not know."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self.is_accepting: Callable[[], bool] = lambda: True
         """Whether to process transactions of peers. Set by the synchroniser."""

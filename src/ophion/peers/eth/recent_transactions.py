@@ -1,7 +1,7 @@
 """Transactions that were submitted to the pool recently. The node ignores further copies of them.
 
 A transaction that the pool rejected for a temporary reason (sender not permitted, low balance, gas limit) is removed
-after a minute. Other nodes may have kept it and announce it again.
+after a minute. Other nodes may have kept the transaction and announce it again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ AGAIN_S: Final = 60.0
 PASSING: Final = frozenset(
     {"base-fee", "gas-limit", "gas-price-too-low", "not-authorized", "syncing", "underpriced", "upfront-cost"}
 )
-"""Reasons for a rejection that may no longer apply later."""
+"""Temporary reasons for a rejection. They may no longer apply when the transaction arrives again."""
 
 
 class RecentTransactions:

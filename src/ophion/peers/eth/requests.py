@@ -56,7 +56,7 @@ class Requests:
         self._next_id = 1
         self._is_closed = False
         self.waiting = 0
-        """Callers that wait for a free request slot."""
+        """Number of callers that wait for a free request slot."""
 
     def __len__(self) -> int:
         """Number of open requests to the peer."""

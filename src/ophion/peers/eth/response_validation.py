@@ -28,7 +28,9 @@ from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Hash32
 
 _MIN_TRANSACTION_BYTES: Final = 56
-"""Minimum average size of transactions in a long message. The signature alone has 64 random bytes."""
+"""Minimum average size in bytes of the transactions in a long message. Real transactions are longer: a signature alone
+has 64 bytes.
+"""
 _FEW_TRANSACTIONS: Final = 64
 """The minimum average size does not apply to messages with at most this many transactions."""
 

@@ -1,8 +1,8 @@
 """Fetches transactions that peers announce by hash (networking.md 3.10).
 
 The fetcher waits half a second, because most transactions also arrive in full. Then it requests missing transactions in
-batches from one announcer. If that peer does not deliver, it asks the next announcer. Announcements are bounded per
-peer. The fetcher ignores further announcements, and disconnects a peer that keeps sending them.
+batches from one announcer. If that peer does not deliver, the fetcher asks the next announcer. Announcements are
+bounded per peer. The fetcher ignores further announcements, and disconnects a peer that keeps sending them.
 """
 
 from __future__ import annotations

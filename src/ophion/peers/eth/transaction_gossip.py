@@ -72,9 +72,9 @@ class TransactionGossip:
         `is_accepting` returns whether this node is close enough to the head to validate transactions.
         """
         self.sent = 0
-        """Transactions sent in full, for metrics."""
+        """Number of transactions sent in full, for metrics."""
         self.announced_out = 0
-        """Transactions sent by hash, for metrics."""
+        """Number of transactions sent by hash, for metrics."""
         self.skipped = 0
         """Number of ignored Transactions messages, for metrics."""
         self._pool = pool

@@ -32,7 +32,7 @@ class Bans:
             self._until.popitem(last=False)
 
     def lift(self, node_id: bytes) -> None:
-        """Remove a ban after the operator has added this node."""
+        """Remove the ban of a node that the operator has added."""
         self._until.pop(node_id, None)
 
     def is_barred(self, node_id: bytes, now: float) -> bool:

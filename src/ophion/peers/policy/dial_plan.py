@@ -85,11 +85,11 @@ class DialPlan:
         return self._static.pop(enode, None) is not None
 
     def is_static(self, node_id: bytes) -> bool:
-        """Whether this node is a static peer, at any address."""
+        """Whether a node is a static peer, at any address."""
         return any(enode.node_id == node_id for enode in self._static)
 
     def has_reserved_slot(self, node_id: bytes) -> bool:
-        """Whether this node has a reserved slot, as a static peer, a bootnode or a validator."""
+        """Whether a node has a reserved slot, as a static peer, a bootnode or a validator."""
         return self.is_static(node_id) or self._is_member(node_id)
 
     def is_static_address(self, ip: str) -> bool:

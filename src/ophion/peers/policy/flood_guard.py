@@ -29,7 +29,9 @@ same rate.
 """
 _AUTH_BURST: Final = 25
 _AUTH_PER_S: Final = 250
-"""Limit of auth messages decrypted per second, which take a few percent of a core. Further sockets are closed."""
+"""Limit of auth messages decrypted per second. Decrypting this many takes a few percent of a core. Further sockets are
+closed.
+"""
 _LASTING_S: Final = 1.0
 """Seconds after the last refusal for which the flood counts as active."""
 RETURN_S: Final = 0.5
@@ -76,7 +78,7 @@ class FloodGuard:
         self._accepted: OrderedDict[bytes, None] = OrderedDict()
 
     def refused(self, ip: str, node_id: bytes, now: float) -> None:
-        """Record that the rules refused this node."""
+        """Record that the rules refused a node."""
         self._all.spend(1, now)
         allowance = self._addresses.get(ip)
         if allowance is None:
@@ -89,13 +91,13 @@ class FloodGuard:
             self._until = now + _LASTING_S
 
     def accepted(self, node_id: bytes) -> None:
-        """Record a node that became a peer. This node may reconnect during a flood."""
+        """Record a node that became a peer, so that the node may reconnect during a flood."""
         _put(self._accepted, node_id, None, _MAX_ACCEPTED)
         self._refused.pop(node_id, None)
         self._unknown.pop(node_id, None)
 
     def reconsider(self) -> None:
-        """Record that the rules may have changed. A permissioning contract causes this every block."""
+        """Record that the rules may have changed. With a permissioning contract, this is called for every block."""
         self._rules += 1
 
     def presses(self, ip: str, now: float, undecided: int = 0) -> bool:

@@ -1,9 +1,10 @@
 """`PendingLimit`: limits on inbound connections before the handshake (networking.md 5.1).
 
 Pending connections are cheap to open and cost this node a socket each, so their number is bounded. Above the limit, the
-node evicts the oldest pending connection of the address that has most of them. Honest peers finish the handshake in a
-fraction of a second, so mostly the flood itself is evicted. Connections from the addresses of static peers are evicted
-last. An address that holds nearly all slots loses this protection, because other nodes may share the address.
+node evicts the oldest pending connection of the address with the most pending connections. Honest peers finish the
+handshake in a fraction of a second, so mostly the flood itself is evicted. Connections from the addresses of static
+peers are evicted last. An address that holds nearly all slots loses this protection, because other nodes may share the
+address.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads static-nodes.json, the list of static peers (networking.md 2.7).
 
-The file is a JSON array of enode URLs. It is read once at start; `admin_addPeer` and `admin_removePeer` do not change
-it.
+The file is a JSON array of enode URLs. The node reads the file once at start; `admin_addPeer` and `admin_removePeer` do
+not change it.
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ class PrivPeer:
         return [parcel for parcel, _, _ in parcels]
 
     async def _read(self, read: Callable[[bytes], list[T]], payload: bytes) -> list[T]:
-        """Decode a message, in a worker thread if it is large."""
+        """Decode a message, in a worker thread if the message is large."""
         if len(payload) <= _MAX_INLINE_BYTES:
             return read(payload)
         return await self._lane.run(self._peer, partial(read, payload))

@@ -24,8 +24,8 @@ class PrivProtocol:
         entropy: Entropy,
         lane: PeerLane[Peer] | None = None,
     ) -> None:
-        """Create the sub-protocol. `lane` decodes large messages. None creates a lane (worker thread) that gives
-        priority to no peer.
+        """Create the sub-protocol. `lane` decodes large messages. If `lane` is None, the sub-protocol creates a lane
+        without priorities.
         """
         self.enclave = enclave
         self.node_id = node_id

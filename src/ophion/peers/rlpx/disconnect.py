@@ -24,7 +24,7 @@ def encode_reason(reason: DisconnectReason) -> bytes:
 
 
 def decode_reason(payload: bytes) -> DisconnectReason | None:
-    """Decode a payload. Returns None if it has no known reason."""
+    """Decode the payload of a Disconnect. Returns None for an unknown reason."""
     if len(payload) == 2 and payload[0] == _LIST_OF_ONE:
         payload = payload[1:]
     if len(payload) != 1:

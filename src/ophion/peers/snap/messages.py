@@ -22,9 +22,9 @@ NAME: Final = "snap"
 VERSION: Final = 1
 KIB: Final = 1024
 MAX_LOOKUPS: Final = 1024
-"""Accounts, codes or trie nodes in one response. Further ones are ignored, as geth does."""
+"""Maximum number of accounts, codes or trie nodes in one response. Further requested items are ignored, as in geth."""
 MAX_PATH_ITEMS: Final = 4 * MAX_LOOKUPS
-"""Items in the paths of one request, with those that are ignored."""
+"""Maximum number of path items in one request, including items that are ignored."""
 MAX_PATH_BYTES: Final = 33
 MAX_KEY: Final = b"\xff" * HASH_LENGTH
 
@@ -57,7 +57,7 @@ MAX_BYTES: Final = {
     Code.GET_TRIE_NODES: 256 * KIB,
     Code.TRIE_NODES: KIB,
 }
-"""Size limit of each message. Responses are small, because this node requests none."""
+"""Size limit of each message in bytes. The limits of responses are low, because this node sends no requests."""
 
 ANSWERS: Final = {
     Code.GET_ACCOUNT_RANGE: Code.ACCOUNT_RANGE,
@@ -68,7 +68,7 @@ ANSWERS: Final = {
 
 
 class GetAccountRange(Struct, frozen=True):
-    """Accounts from `origin` up to the first at or above `limit`."""
+    """Request for the accounts from `origin` up to the first account at or above `limit`."""
 
     request_id: int
     root: Hash32
@@ -78,7 +78,7 @@ class GetAccountRange(Struct, frozen=True):
 
 
 class GetStorageRanges(Struct, frozen=True):
-    """Slots of accounts. Origin and limit apply to the first account."""
+    """Request for storage slots of accounts. Origin and limit apply to the first account."""
 
     request_id: int
     root: Hash32
@@ -89,7 +89,7 @@ class GetStorageRanges(Struct, frozen=True):
 
 
 class GetByteCodes(Struct, frozen=True):
-    """Contract codes by hash."""
+    """Request for contract codes by hash."""
 
     request_id: int
     hashes: list[Hash32]
@@ -97,7 +97,7 @@ class GetByteCodes(Struct, frozen=True):
 
 
 class GetTrieNodes(Struct, frozen=True):
-    """Trie nodes by path: one path in the state trie, or an account and paths in its storage trie."""
+    """Request for trie nodes by path: one path in the state trie, or an account and paths in its storage trie."""
 
     request_id: int
     root: Hash32
@@ -109,7 +109,7 @@ Request: TypeAlias = GetAccountRange | GetStorageRanges | GetByteCodes | GetTrie
 
 
 def decode_request(code: Code, payload: bytes) -> Request:
-    """Decode a request. Raises `DecodeError` if it is malformed or has too many items."""
+    """Decode a request. Raises `DecodeError` if the request is malformed or has too many items."""
     if code is Code.GET_ACCOUNT_RANGE:
         encoded_id, root, origin, limit, size = parts_of(payload, 5, code.label)
         return GetAccountRange(

@@ -18,7 +18,9 @@ class SnapProtocol:
     """The sub-protocol snap/1. Every node offers it."""
 
     def __init__(self, store: Store, lane: PeerLane[Peer], is_member: Callable[[Peer], bool], clock: Clock) -> None:
-        """`lane` reads the database, `is_member` says which peers are served first."""
+        """Create the sub-protocol. `lane` reads the database. `is_member` returns whether a peer is a network
+        member.
+        """
         self._store = store
         self._lane = lane
         self._is_member = is_member

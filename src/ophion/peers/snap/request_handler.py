@@ -40,19 +40,19 @@ from ophion.runtime.clock import Clock
 log = logging.getLogger(__name__)
 
 MAX_RESPONSE_BYTES: Final = 512 * 1024
-"""Size at which a response ends, whatever the peer asks for: some milliseconds of work. geth asks for as much."""
+"""Maximum size of a response in bytes, even if the peer requests more. geth requests this size."""
 READ_TIMEOUT_S: Final = 0.5
-"""Time after which a response ends with what it has."""
+"""Seconds after which reading stops, and the response contains the entries read so far."""
 RESPONSE_TIMEOUT_S: Final = 10.0
-"""Time after which a queued request gets an empty response. Other clients wait longer."""
+"""Seconds after which a queued request gets an empty response. Other clients wait longer."""
 MAX_WAITING: Final = 32
-"""Queued requests of one peer."""
+"""Maximum number of queued requests per peer."""
 MAX_UNREAD_BYTES: Final = 2 * 1024 * 1024
 BURST_BYTES: Final = 64 * 1024 * 1024
 BYTES_A_SECOND: Final = 16 * 1024 * 1024
-"""Bytes of responses per second for a peer that is not a member."""
+"""Limit of response bytes per second for a peer that is not a member."""
 COST_BYTES: Final = 8 * 1024
-"""Bytes that each request counts in addition to its response."""
+"""Bytes that the rate limit counts for each request, in addition to the response."""
 _LOOK_S: Final = 0.01
 
 
@@ -68,7 +68,7 @@ class SnapRequestHandler:
         is_member: Callable[[Peer], bool],
         clock: Clock,
     ) -> None:
-        """`slot` is shared by the peers that are not members."""
+        """Create the handler. All peers that are not members share `slot`."""
         self._peer = peer
         self._store = store
         self._lane = lane
@@ -116,7 +116,7 @@ class SnapRequestHandler:
             self._is_running = False
 
     async def _pay(self) -> None:
-        """Wait until the peer has tokens again."""
+        """Wait until the rate limit of the peer allows another response."""
         left = self._allowance.left(self._clock.monotonic())
         if left < 0:
             await asyncio.sleep(-left / BYTES_A_SECOND)

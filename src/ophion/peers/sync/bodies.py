@@ -40,7 +40,7 @@ class BodyQueue:
         self._missing: deque[Slot] = deque()
         """Blocks whose bodies are not requested yet, in order."""
         self.held_bytes = 0
-        """Bytes of bodies that have arrived or are requested."""
+        """Number of bytes of bodies that have arrived or are requested."""
 
     def __len__(self) -> int:
         return len(self._slots)

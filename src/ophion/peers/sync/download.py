@@ -75,7 +75,7 @@ class Download:
         self._is_importing = False
         self._is_asking_for_posts = False
         self._headers_ahead = 0
-        """Received headers that are not in the queue yet."""
+        """Number of received headers that are not in the queue yet."""
         self._in_order = asyncio.Lock()
         self._running = 0
         """Number of running requests and imports."""

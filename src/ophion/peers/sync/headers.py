@@ -62,7 +62,7 @@ class HeaderPlan:
 
     @property
     def posts_from(self) -> int:
-        """Number of the first skeleton header to request next."""
+        """Block number of the first skeleton header in the next request."""
         return self._next + STRETCH - 1
 
     @property

@@ -14,15 +14,17 @@ TASKS: Final = ("ancestor", "posts", "headers", "bodies", "import")
 
 
 class SyncFigures:
-    """Figures of synchronisation since the node started."""
+    """Counters and durations of synchronisation since the node started."""
 
     def __init__(self) -> None:
         self.tasks = {name: Durations() for name in TASKS}
         """Durations of requests and imports, including failed requests and imports."""
         self.processed: Counter[tuple[str, ...]] = Counter()
-        """Headers, bodies and blocks `added` to and `removed` from the queue between download and import."""
+        """Number of headers, bodies and blocks that were `added` to or `removed` from the queue between download and
+        import.
+        """
         self.restarts: Counter[str] = Counter()
-        """Failed cycles by reason."""
+        """Number of failed cycles, by reason."""
 
     @contextmanager
     def timed(self, task: str) -> Iterator[None]:

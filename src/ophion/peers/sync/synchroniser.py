@@ -51,7 +51,7 @@ PATIENCE_S: Final = 0.75
 """Seconds for which a small gap is left to gossip. Gossip fetches announced blocks after half a second."""
 _MAX_STRIKES: Final = 2
 """Number of consecutive sync cycles with unlinked headers after which a peer is disconnected. A single reorganisation
-can cause one.
+can cause one such cycle.
 """
 
 
@@ -59,9 +59,9 @@ class _TargetHistory(Struct):
     """The history of a peer as sync target."""
 
     strikes: int = 0
-    """Consecutive sync cycles with unlinked headers."""
+    """Number of consecutive sync cycles with unlinked headers."""
     failures: int = 0
-    """Consecutive sync cycles without an imported block."""
+    """Number of consecutive sync cycles without an imported block."""
     not_before: float = 0.0
     """Event loop time before which the peer is not chosen again."""
 

@@ -54,7 +54,7 @@ class AuthSetup:
         return _NO_LOGIN if self._login is None else self._login.respond(request.body, request.address)
 
     def close(self) -> None:
-        """Stop the login thread. Called by each service that uses this setup."""
+        """Stop the login thread. Each service that uses this setup calls this method."""
         if self._login is not None:
             self._login.close()
 

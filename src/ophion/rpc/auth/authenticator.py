@@ -59,7 +59,7 @@ class Authenticator:
         reader.changed.append(self._recheck)
 
     def session(self, authorization: bytes | None) -> Bearer:
-        """Return the session of a request with this header. Without a token, the session refuses all but exempt
+        """Return the session of a request with this header. Without a token, the session permits only exempt
         methods.
         """
         if authorization is None or not _has_token(authorization):
@@ -88,7 +88,7 @@ class Authenticator:
         return self._invalid_token if session is self._no_token else session
 
     def may(self, authorization: bytes | None, method: str) -> bool:
-        """Return whether a request with this header may use a method; for interfaces other than JSON-RPC."""
+        """Return whether a request with this `Authorization` header may use a method. GraphQL uses this check."""
         return method in self._exempt or allows(self.session(authorization).permissions, method)
 
     def close(self) -> None:
@@ -108,11 +108,11 @@ class Authenticator:
         return known
 
     def _left_s(self, claims: Claims) -> float:
-        """Return the seconds for which a token stays valid; 0 if its user was revoked."""
+        """Return the seconds for which a token stays valid; 0 if the token is revoked."""
         return claims.expires_at - self._now() if self._reader.admits(claims) else 0.0
 
     def _recheck(self) -> None:
-        """End the sessions whose users were revoked."""
+        """End the sessions whose tokens were revoked."""
         for session in tuple(self._live):
             session.look()
 

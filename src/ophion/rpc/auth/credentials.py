@@ -22,7 +22,7 @@ from ophion.errors import OphionError
 from ophion.runtime.operator_files import table_of
 
 _MAX_PASSWORD_BYTES: Final = 72
-"""Number of bytes of a password that bcrypt uses. It ignores further bytes."""
+"""Number of bytes of a password that bcrypt uses. bcrypt ignores further bytes."""
 _DEFAULT_COST: Final = 10
 
 
@@ -72,7 +72,7 @@ def _user(name: str, entry: Any) -> User:
 
 
 def doubts(users: Mapping[str, User]) -> list[str]:
-    """Return warnings about users in a valid file that can never log in."""
+    """Return a warning for each user that can never log in."""
     if not users:
         return ["it has no table [Users.NAME], so that no user can log in"]
     return [

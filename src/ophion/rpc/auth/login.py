@@ -37,7 +37,7 @@ _BUSY: Final = Response(503, headers=b"Retry-After: 1\r\n")
 
 
 class _Attempt(NamedTuple):
-    """A queued login; sorts in the order in which logins are checked."""
+    """A queued login. Sort order is the order in which logins are checked."""
 
     rank: int
     number: int
@@ -63,7 +63,7 @@ class Login:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start to check the file for changes."""
+        """Start a timer that checks the credentials file for changes."""
         if self._timer is None:
             self._timer = loop.call_later(_CHECK_INTERVAL_S, self._check_file, loop)
 

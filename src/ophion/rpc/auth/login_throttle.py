@@ -20,9 +20,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 FREE: Final = 10
-"""Number of login attempts without a wait, per address and user name. People mistype, and programs start in
-parallel.
-"""
+"""Number of login attempts without a wait, per address and user name. Allows for typing errors and parallel logins."""
 LONGEST_S: Final = 64.0
 _EXPIRY_S: Final = 900.0
 """Seconds without attempts after which a record expires."""
@@ -37,7 +35,7 @@ class _Record(Struct):
     """The login attempts of one pair of address and user name, or of one address (name None)."""
 
     count: int
-    """Login attempts since the last success."""
+    """Number of login attempts since the last success."""
     last_s: float
     is_known: bool = False
     """Whether a login has ever succeeded."""
@@ -77,7 +75,7 @@ class LoginThrottle:
             self._store(key, record)
 
     def succeeded(self, address: str, name: str) -> None:
-        """Reset the counts of a pair after a successful login."""
+        """Reset the counts of an address and user name after a successful login."""
         pair, network = _pair(address, name), (_network(address), None)
         record = self._recent(network)
         if record is not None:
@@ -106,7 +104,7 @@ def _pair(address: str, name: str) -> _Key:
 
 
 def _network(address: str) -> str:
-    """Return the unit that is counted: an IPv4 address, or the /64 network that an IPv6 client owns."""
+    """Return the key under which attempts are counted: an IPv4 address, or the /64 network of an IPv6 address."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -18,7 +18,7 @@ def entries_for(method: str) -> tuple[str, str, str]:
 
 
 def allows(permissions: Collection[str], method: str) -> bool:
-    """Return whether an entry permits a method. Entries are case-sensitive."""
+    """Return whether one of the permissions covers a method. Permissions are case-sensitive."""
     return any(entry in permissions for entry in entries_for(method))
 
 

@@ -29,7 +29,7 @@ class UserRevocations:
         return bool(changed)
 
     def since(self, name: str) -> int:
-        """Return the earliest issue time in seconds at which a token of this user is valid."""
+        """Return the earliest issue time, in seconds, of a valid token of this user."""
         return self._since.get(name, 0)
 
     def admits(self, name: str, permissions: frozenset[str], issued_at: float) -> bool:

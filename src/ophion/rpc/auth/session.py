@@ -79,7 +79,7 @@ class Session:
         refuse: Callable[..., Reply],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        """Create a session. `left_s` returns the seconds until the claims expire. After that, `refuse` replaces
+        """Create a session. `left_s` returns the seconds until the claims expire. After expiry, `refuse` replaces
         `handle`.
         """
         self._claims = claims
@@ -105,7 +105,7 @@ class Session:
         return self._claims.username
 
     def look(self) -> bool:
-        """Return whether the token is valid now. If not, the session ends for good."""
+        """Return whether the token is valid now. An invalid token ends the session for good."""
         if self.is_trusted and self._left_s(self._claims) <= 0:
             self._end()
         return self.is_trusted

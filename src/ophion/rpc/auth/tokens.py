@@ -49,7 +49,7 @@ class TokenReader:
         self._key = key
         self._algorithm = algorithm.value
         self.changed: list[Callable[[], None]] = []
-        """Called when tokens may have been revoked."""
+        """Callbacks that run when tokens may have been revoked."""
 
     def read(self, token: bytes, now: float) -> Claims | None:
         """Return the claims; None if the token is forged, malformed, expired, not valid yet or has no expiry."""
@@ -136,9 +136,7 @@ def reader_from_file(path: Path, algorithm: JwtAlgorithm) -> TokenReader:
 
 
 def _time(value: object) -> float | None:
-    """Return a time if it is a finite number, else None. Some JSON writers emit Infinity, and such a token would never
-    expire.
-    """
+    """Return `value` if it is a finite number, else None. With the time Infinity, a token would never expire."""
     try:
         number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
     except OverflowError:

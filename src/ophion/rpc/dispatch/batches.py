@@ -28,7 +28,7 @@ _SMALL_BATCH: Final = 16
 _SLICE_S: Final = 0.002
 """Length of a time slice in seconds."""
 _SLICE_BYTES: Final = 256 * 1024
-"""Size in bytes of the answers at which a time slice ends."""
+"""A time slice ends when its answers reach this size in bytes."""
 
 
 class Batch:

@@ -80,9 +80,9 @@ _MAX_SHORT_BYTES: Final = 4 * 1024
 _MAX_LOOP_BYTES: Final = 64 * 1024
 """Size in bytes above which a message is outlined in a worker thread instead of on the event loop."""
 _MAX_LOOP_VALUES: Final = 2048
-"""Maximum values to parse and decode on the event loop, which takes about a millisecond."""
+"""Maximum number of values in a message that the event loop parses. Parsing this many takes about a millisecond."""
 _BYTES_OF_A_VALUE: Final = 72
-"""Memory that a parsed empty object takes, with its list entry."""
+"""Bytes of memory for a parsed empty object and its list entry."""
 _BYTES_OF_A_MEMBER: Final = 128
 _WEIGHT_OF_A_BYTE: Final = 8
 

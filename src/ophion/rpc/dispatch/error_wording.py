@@ -1,4 +1,4 @@
-"""Choice of error texts; a small module, because the options of a node import it."""
+"""The choice of error texts. A separate small module, because the options of a node import it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ class ErrorWording(Enum):
     ORIGINAL = "original"
     """The error texts of json-rpc.md 2."""
     MODERN = "modern"
-    """The texts of go-ethereum where client libraries match on them (geth_error_messages)."""
+    """The texts of go-ethereum for errors that client libraries recognise by their text (geth_error_messages)."""
     GETH = "geth"
     """The texts of `MODERN`, with go-ethereum's code -32000 in place of the codes of Pantheon and Besu."""

@@ -30,7 +30,10 @@ class PlainRequests:
     def __init__(self) -> None:
         self._requests = NativePlainRequests()
         self.read: Callable[[bytes], bytes | tuple[bytes, str, Any] | None] = self._requests.read
-        """Returns the answer, or the parts of a plain request (`bytes` as params: a raw transaction), or None."""
+        """Reads one message. Returns the answer, the parts of a plain request, or None.
+
+        Params of type `bytes` are a raw transaction.
+        """
 
     def learn(self, name: str, bound: BoundMethod) -> None:
         """Let Rust answer further plain requests of a method, if Rust implements the method."""

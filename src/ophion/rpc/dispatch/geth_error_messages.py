@@ -42,11 +42,11 @@ _FAULTS: Final[Mapping[str, str]] = {
 _GETH_FAULTS: Final[Mapping[str, str]] = dict.fromkeys(
     (errors.FILTER_NOT_FOUND.message, errors.LOGS_FILTER_NOT_FOUND.message), "filter not found"
 )
-"""Further error texts of go-ethereum, used only together with its codes."""
+"""Further error texts of go-ethereum, used only with go-ethereum's error codes."""
 
 
 def modern(error: BaseException, known: RpcError, method: str, *, geth_codes: bool = False) -> RpcError:
-    """Return the error `known` with go-ethereum's message, if there is one. `error` is the exception that caused it.
+    """Return the error `known` with go-ethereum's message for it, if any. `error` is the exception behind `known`.
 
     With `geth_codes`, the error also has go-ethereum's code.
     """

@@ -41,7 +41,7 @@ class LargeRequests:
             self._waiting.popleft()()
 
     def give_up(self, begin: Callable[[], None]) -> bool:
-        """Remove a waiting request. Returns False if it has already begun."""
+        """Remove a waiting request. Returns False if the request has already begun."""
         try:
             self._waiting.remove(begin)
         except ValueError:

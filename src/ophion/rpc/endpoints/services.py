@@ -49,7 +49,7 @@ class Measuring(Protocol):
     """Counts and times requests; implemented in ophion.metrics.requests."""
 
     def measured(self, table: MethodTable) -> MethodTable:
-        """Return the same methods, each counted and timed."""
+        """Return the method table with a counter and a timer for each method."""
 
 
 class RpcSettings(Struct, frozen=True, kw_only=True):
@@ -168,7 +168,7 @@ def _dropping(context: RpcContext) -> Callable[[Caller], None]:
 def method_table(
     context: RpcContext, groups: Sequence[str], transport: str, measured: Measuring | None = None
 ) -> MethodTable:
-    """Bind every known method to this context. The name of a disabled method is bound to its error."""
+    """Bind every known method to this context. A disabled method only answers with its error."""
     enabled = effective_groups(groups)
     registry = all_methods()
 

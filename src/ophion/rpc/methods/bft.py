@@ -63,7 +63,7 @@ def propose(ctx: RpcContext, address: AddressParam, adds: BooleanParam) -> Boole
 @method("ibft_discardValidatorVote", needs={"ibft"})
 @method("qbft_discardValidatorVote", needs={"qbft"})
 def discard(ctx: RpcContext, address: AddressParam) -> Boolean:
-    """Discards the vote on an address. Not enabled on networks with a validator contract."""
+    """Discards this node's vote on an address. Not enabled on networks with a validator contract."""
     _proposals(ctx).discard(address)
     return True
 
@@ -88,7 +88,7 @@ def qbft_timeout(ctx: RpcContext) -> SecondsResult:
 @method("ibft_getStatus", needs={"ibft"})
 @method("qbft_getStatus", needs={"qbft"})
 def status(ctx: RpcContext) -> ConsensusStatusResult:
-    """Returns the state of consensus: whose messages are missing, and what blocks progress."""
+    """Returns the state of consensus: the validators whose messages are missing, and what prevents progress."""
     return _driver(ctx).status().as_object()
 
 
@@ -106,8 +106,8 @@ async def _validators(ctx: RpcContext, header: HashedHeader | None) -> list[str]
 
 
 async def _addresses(ctx: RpcContext, find: Callable[[], Sequence[Address]]) -> list[str]:
-    """Return the addresses that `find` finds. Runs `find` in a worker thread, because it may call a contract or read
-    many headers.
+    """Return the addresses that `find` finds. Runs `find` in a worker thread, because `find` may call a contract or
+    read many headers.
     """
     return [data(address) for address in await ctx.lanes.read.run(find)]
 

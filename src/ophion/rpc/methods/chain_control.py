@@ -25,7 +25,7 @@ _PLUGIN_NOT_FOUND_CODE = -60000
 async def set_head(ctx: RpcContext, block: BlockParam, move_state: BooleanParam = True) -> Text:
     """Makes an earlier block the head of a development network. Other networks refuse this method.
 
-    The state is reset to that block too.
+    The state is reset to the state of that block.
     """
     header = header_at(ctx, BlockTag.LATEST if block is BlockTag.PENDING else block)
     if header is None or not ctx.queries.is_canonical(header):

@@ -16,13 +16,13 @@ from ophion.rpc.services.context import RpcContext
 
 @method("clique_getSigners", needs={"chain", "clique"})
 async def get_signers(ctx: RpcContext, block: BlockNumberParam = BlockTag.LATEST) -> AddressList:
-    """Returns the signers that may sign the next block after the given block, in ascending order."""
+    """Returns the signers that may sign the block after the given block, in ascending order."""
     return await _signers(ctx, header_at(ctx, block))
 
 
 @method("clique_getSignersAtHash", needs={"chain", "clique"})
 async def get_signers_at_hash(ctx: RpcContext, block_hash: HashParam) -> AddressList:
-    """Returns the signers that may sign the next block after the given block, in ascending order."""
+    """Returns the signers that may sign the block after the given block, in ascending order."""
     return await _signers(ctx, ctx.queries.header(block_hash))
 
 
@@ -47,7 +47,7 @@ def propose(ctx: RpcContext, address: AddressParam, adds: BooleanParam) -> Boole
 
 @method("clique_discard", needs={"clique"})
 def discard(ctx: RpcContext, address: AddressParam) -> Boolean:
-    """Discards the vote on an address."""
+    """Discards this node's vote on an address."""
     assert ctx.clique is not None
     ctx.clique.discard(address)
     return True

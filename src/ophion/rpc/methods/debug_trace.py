@@ -67,7 +67,7 @@ async def trace_by_hash(
 async def trace_raw_block(
     ctx: RpcContext, block: DataParam, options: TraceOptionsParam | None = None
 ) -> TraceResult | None:
-    """Traces all transactions of a block given as RLP. Only the parent of the block must be known."""
+    """Traces all transactions of a block given as RLP. The node must know the parent of the block."""
     try:
         decoded = decode_block(block, ctx.queries.engine)
     except DecodeError as error:

@@ -91,7 +91,7 @@ def account_info(ctx: RpcContext, address: AddressParam, block: BlockParam = Blo
 
 @method("eth_getAccount", needs={"dev"})
 def account(ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag.LATEST) -> Json:
-    """Returns nonce, balance, storage root and code hash of an account; null if it does not exist."""
+    """Returns nonce, balance, storage root and code hash of an account; null if the account does not exist."""
     view = view_at(ctx, block)
     if view is None:
         raise BLOCK_NOT_FOUND()
@@ -128,13 +128,13 @@ def blobs_of_transaction(ctx: RpcContext, hash: HashParam) -> Nothing:
 
 @cheat_code("anvil_dropTransaction")
 def drop_transaction(ctx: RpcContext, hash: HashParam) -> Json:
-    """Removes a transaction from the pool; returns its hash, or null if it was not pooled."""
+    """Removes a transaction from the pool; returns its hash, or null if the pool does not have the transaction."""
     return data(hash) if dev_of(ctx).drop(hash) else None
 
 
 @cheat_code("hardhat_dropTransaction")
 def hardhat_drop_transaction(ctx: RpcContext, hash: HashParam) -> Boolean:
-    """Removes a transaction from the pool; returns whether it was pooled, as Hardhat's helpers expect."""
+    """Removes a transaction from the pool; returns whether the pool had it, as Hardhat's helpers expect."""
     return dev_of(ctx).drop(hash)
 
 
@@ -205,7 +205,7 @@ def metadata(ctx: RpcContext) -> Json:
 
 @cheat_code("hardhat_metadata")
 def hardhat_metadata(ctx: RpcContext) -> Json:
-    """Same as `anvil_metadata`, with a preset only.
+    """Returns the same metadata as `anvil_metadata`. Available only with a preset of the development node.
 
     When a node offers this method, hardhat-ethers sends every transaction with a fixed gas limit, and expects an error
     if the transaction fails (see `eth_sendTransaction`).

@@ -42,7 +42,7 @@ _MAX_TIME_BITS = 40
 
 @cheat_code("evm_mine")
 async def mine_one(ctx: RpcContext, options: AnyParam | None = None) -> Text:
-    """Mines one block, or as many as `blocks` says. A number, or the key `timestamp`, sets the block timestamp."""
+    """Mines one block, or `blocks` blocks. A number, or the key `timestamp`, sets the block timestamp."""
     first, *others = _timestamps(options) or (None,)
     await _mine_at(dev_of(ctx), first)
     if others:
@@ -129,7 +129,7 @@ def get_interval_mining(ctx: RpcContext) -> Json:
 
 @cheat_code("evm_increaseTime", "anvil_increaseTime")
 def increase_time(ctx: RpcContext, seconds: AnyParam) -> Json:
-    """Moves the chain's clock forward; returns the seconds by which it is ahead of the wall clock."""
+    """Moves the chain's clock forward; returns the seconds by which this clock is ahead of the wall clock."""
     dev = dev_of(ctx)
     is_negative = type(seconds) is int and seconds < 0
     total = dev.clock.increase(-_time(decode_number(-seconds)) if is_negative else _time(decode_number(seconds)))
@@ -150,7 +150,7 @@ def set_next_timestamp(ctx: RpcContext, timestamp: NumberParam) -> Json:
 
 @cheat_code("evm_setTime", "anvil_setTime")
 def set_time(ctx: RpcContext, timestamp: NumberParam) -> Integer:
-    """Sets the time of the chain's clock; returns the seconds by which it has moved forward.
+    """Sets the time of the chain's clock; returns the seconds by which the clock has moved forward.
 
     A number too large for seconds is read as milliseconds.
     """

@@ -71,7 +71,9 @@ async def _traced(ctx: RpcContext, hash: Hash32, kind: TraceKind) -> Mapping[str
 
 
 def _code_of(ctx: RpcContext, hash: Hash32) -> Callable[[Address], bytes]:
-    """Return a lookup of code after the block of the transaction, which also has the contracts that it created."""
+    """Return a function that reads contract code after the block of a transaction, including contracts created in that
+    block.
+    """
     position = ctx.queries.transaction_position(hash)
     header = None if position is None else ctx.queries.chain.header(position[0])
     return (lambda address: b"") if header is None else ctx.queries.chain.state(header.header).code

@@ -57,7 +57,7 @@ def private(ctx: RpcContext) -> Privacy:
 
 
 def _rpc_error(error: OphionError, otherwise: str) -> RpcError:
-    """Return an RPC error with the enclave's error code if the error has one, otherwise an error with this message."""
+    """Return an RPC error with the enclave's error code, or with the message `otherwise` if the error has no code."""
     known = as_rpc_error(error) if isinstance(error, EnclaveError) and error.code else None
     return known if known is not None else RpcError(PRIVACY_OFF.code, otherwise, error.message)
 
@@ -100,9 +100,10 @@ async def get_transaction_receipt(ctx: RpcContext, hash: HashParam) -> PrivateRe
 
 @method("priv_getPrivateTransaction", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_private_transaction(ctx: RpcContext, hash: HashParam) -> PrivateTransactionJson | None:
-    """Return the private transaction of a marker. `hash` is the hash of the private transaction, not of the marker.
+    """Return a private transaction by the hash of its marker.
 
-    Null while the marker is not mined, and on nodes that are not participants.
+    The key `hash` of the result is the hash of the private transaction. Null while the marker is not mined, and on
+    nodes that are not participants.
     """
     found = await private(ctx).transaction(hash)
     return None if found is None else transaction_object(found)

@@ -89,9 +89,9 @@ def _is_plain(unsigned: UnsignedTransaction) -> bool:
 
 
 def _signed_natively(unsigned: UnsignedTransaction, key: PrivateKey) -> Transaction:
-    """Return the transaction that `UnsignedTransaction.signed_by` gives, without encoding and decoding it.
+    """Sign a transaction in Rust, with the same result as `UnsignedTransaction.signed_by`.
 
-    tests/unit/rpc/methods/test_eth_accounts.py compares them. The sender is known, so it is not recovered.
+    tests/unit/rpc/methods/test_eth_accounts.py compares both results. The sender is known, so it is not recovered.
     """
     assert unsigned.chain_id is not None
     return Transaction.dynamic_fee(

@@ -31,7 +31,7 @@ from ophion.runtime.eager_coroutine import awaited
 def get_block_by_number(
     ctx: RpcContext, block: BlockNumberParam, full: BooleanParam = False
 ) -> BlockJson | Awaitable[BlockJson | None] | None:
-    """Returns a block with transaction hashes or, if `full`, transaction objects; null if it does not exist.
+    """Returns a block with transaction hashes or, if `full`, transaction objects; null if the block does not exist.
 
     `pending` is the block being built, without hash and nonce.
     """
@@ -77,7 +77,7 @@ async def _pending_block(ctx: RpcContext, full: bool) -> bytes | None:
 def get_block_transaction_count_by_number(
     ctx: RpcContext, block: BlockNumberParam
 ) -> Quantity | Awaitable[Quantity | None] | None:
-    """Returns the number of transactions of a block; null if it does not exist."""
+    """Returns the number of transactions of a block; null if the block does not exist."""
     if block is BlockTag.PENDING:
         return _pending_count(ctx)
     return _count(ctx, header_at(ctx, block))
@@ -89,7 +89,7 @@ def get_block_transaction_count_by_number(
     examples=[Example(["0x10aaf14a53caf27552325374429d3558398a36d3682ede6603c2c6511896e9f9"], "0x1")],
 )
 def get_block_transaction_count_by_hash(ctx: RpcContext, block_hash: HashParam) -> Quantity | None:
-    """Returns the number of transactions of a block; null if it is unknown."""
+    """Returns the number of transactions of a block; null if the block is unknown."""
     return _count(ctx, ctx.queries.header(block_hash))
 
 
@@ -107,13 +107,13 @@ async def _pending_count(ctx: RpcContext) -> int:
 
 @method("eth_getUncleCountByBlockNumber", needs={"chain"}, examples=[Example(["0x1"], "0x0")])
 def get_uncle_count_by_block_number(ctx: RpcContext, block: BlockNumberParam) -> Quantity | None:
-    """Returns the number of uncles of a block; null if it does not exist."""
+    """Returns the number of uncles of a block; null if the block does not exist."""
     return _uncle_count(ctx, header_at(ctx, block))
 
 
 @method("eth_getUncleCountByBlockHash", needs={"chain"})
 def get_uncle_count_by_block_hash(ctx: RpcContext, block_hash: HashParam) -> Quantity | None:
-    """Returns the number of uncles of a block; null if it is unknown."""
+    """Returns the number of uncles of a block; null if the block is unknown."""
     return _uncle_count(ctx, ctx.queries.header(block_hash))
 
 
@@ -181,7 +181,7 @@ def _uncle(ctx: RpcContext, header: HashedHeader | None, index: int) -> bytes | 
     ],
 )
 def get_transaction_by_hash(ctx: RpcContext, transaction_hash: HashParam) -> TransactionJson | None:
-    """Returns a transaction from pool or chain; null if it is unknown.
+    """Returns a transaction from pool or chain; null if the transaction is unknown.
 
     A pooled transaction has null in the keys that name its block.
     """
@@ -203,7 +203,7 @@ async def get_transaction_by_sender_and_nonce(
 
 
 def _mined(ctx: RpcContext, sender: bytes, nonce: int) -> bytes | None:
-    """Find the block that used a nonce by bisection: the first block after which the account nonce is higher."""
+    """Find the transaction with this nonce. Bisects for the first block after which the account nonce is higher."""
     low, high = 0, ctx.queries.head_number
     while low < high:
         middle = (low + high) // 2
@@ -245,7 +245,7 @@ def get_transaction_by_block_hash_and_index(
 @method("eth_getRawTransactionByHash", needs={"chain", "pool"})
 @method("debug_getRawTransaction", needs={"chain", "pool"})
 def get_raw_transaction(ctx: RpcContext, transaction_hash: HashParam) -> Data | None:
-    """Returns a pooled or mined transaction in its EIP-2718 encoding; null if it is unknown."""
+    """Returns a pooled or mined transaction in its EIP-2718 encoding; null if the transaction is unknown."""
     pooled = ctx.pool.get(transaction_hash)
     if pooled is not None:
         return pooled.transaction.raw
@@ -257,7 +257,7 @@ def get_raw_transaction(ctx: RpcContext, transaction_hash: HashParam) -> Data | 
 def get_raw_transaction_by_block_number_and_index(
     ctx: RpcContext, block: BlockNumberParam, index: IndexParam
 ) -> Data | None:
-    """Returns a mined transaction by block and index in its EIP-2718 encoding; null if there is none."""
+    """Returns a mined transaction by block and index in its EIP-2718 encoding; null for an unknown transaction."""
     header = header_at(ctx, block)
     return None if header is None else ctx.queries.store.raw_transaction_at(header.hash, index)
 
@@ -266,7 +266,7 @@ def get_raw_transaction_by_block_number_and_index(
 def get_raw_transaction_by_block_hash_and_index(
     ctx: RpcContext, block_hash: HashParam, index: IndexParam
 ) -> Data | None:
-    """Returns a mined transaction by block and index in its EIP-2718 encoding; null if there is none."""
+    """Returns a mined transaction by block and index in its EIP-2718 encoding; null for an unknown transaction."""
     header = ctx.queries.header(block_hash)
     return None if header is None else ctx.queries.store.raw_transaction_at(header.hash, index)
 
@@ -280,7 +280,7 @@ async def _pending_transaction(ctx: RpcContext, index: int) -> bytes | None:
 def get_transaction_receipt(
     ctx: RpcContext, transaction_hash: HashParam
 ) -> ReceiptJson | Awaitable[ReceiptJson | None] | None:
-    """Returns the receipt of a mined transaction; null if it is unknown or pending.
+    """Returns the receipt of a mined transaction; null if the transaction is unknown or pending.
 
     With automine, the request waits for a transaction that has just been sent. Some clients retry only after the next
     block, and on an idle chain no block would follow.

@@ -69,7 +69,7 @@ def new_pending_transaction_filter(ctx: RpcContext, caller: Caller) -> Text:
 
 @method("eth_uninstallFilter", examples=[Example(["0x31"], False)])
 def uninstall_filter(ctx: RpcContext, filter_id: TextParam) -> Boolean | Awaitable[Boolean]:
-    """Removes a filter, including filters of `priv_newFilter`; returns whether it existed."""
+    """Removes a filter, including filters of `priv_newFilter`; returns whether the filter existed."""
     is_removed = ctx.filters.uninstall(filter_id)
     if is_removed or ctx.private_filters is None:
         return is_removed
@@ -97,7 +97,7 @@ async def _private_group(ctx: RpcContext, filter_id: str) -> bytes | None:
 def get_filter_changes(ctx: RpcContext, filter_id: TextParam) -> FilterChangesJson | Awaitable[FilterChangesJson]:
     """Returns what a filter has found since the last call. A filter not polled for ten minutes is removed.
 
-    For an id of `priv_newFilter`, returns the private logs of its group.
+    For an id of `priv_newFilter`, returns the private logs of the filter's group.
     """
     if ctx.private_filters is not None and ctx.private_filters.group_of(filter_id) is not None:
         return _private_changes(ctx, filter_id)

@@ -130,7 +130,7 @@ def get_code(
 def get_storage_at(
     ctx: RpcContext, address: AddressParam, position: SlotParam, block: BlockParam = BlockTag.LATEST
 ) -> Data | Awaitable[Data | None] | None:
-    """Returns a 32-byte storage slot of an account at a block; zero if it was never set."""
+    """Returns a 32-byte storage slot of an account at a block; zero if the slot was never set."""
     return read_at(ctx, block, lambda view: view.state.storage(address, position))
 
 

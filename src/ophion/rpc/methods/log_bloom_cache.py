@@ -42,7 +42,7 @@ StatusResult = Annotated[
 def generate(
     ctx: RpcContext, start: BlockNumberParam | None = None, end: BlockNumberParam | None = None
 ) -> CacheStatusResult:
-    """Accepted for compatibility: log queries need no cache. Returns the requested range as if the cache covered it."""
+    """Accepted for compatibility: log queries need no cache. Returns the requested range as if it were cached."""
     head = ctx.queries.head_number
     first = 0 if start is None else min(_number(ctx, start), head)
     last = head if end is None else min(_number(ctx, end), head)

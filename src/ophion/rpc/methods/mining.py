@@ -67,13 +67,13 @@ async def submit_work(ctx: RpcContext, nonce: DataParam, seal_hash: HashParam, m
 
 @method("eth_submitHashrate", needs={"mining"})
 def submit_hashrate(ctx: RpcContext, rate: QuantityParam, miner: HashParam) -> Boolean:
-    """Reports the hash rate of an external miner; `miner` is an id of its choice."""
+    """Reports the hash rate of an external miner; `miner` is an id that the miner chooses."""
     return ctx.mining.submit_hashrate(rate, miner)
 
 
 @method("miner_start", needs={"mining"})
 def start(ctx: RpcContext) -> Boolean:
-    """Starts block production. Returns true, even if block production was running."""
+    """Starts block production. Returns true, even if block production was already running."""
     try:
         ctx.mining.start()
     except CoinbaseNotSet:
@@ -83,7 +83,7 @@ def start(ctx: RpcContext) -> Boolean:
 
 @method("miner_stop", needs={"mining"}, examples=[Example([], True)])
 def stop(ctx: RpcContext) -> Boolean:
-    """Stops block production. Returns true, even if block production was stopped."""
+    """Stops block production. Returns true, even if block production was already stopped."""
     ctx.mining.stop()
     return True
 

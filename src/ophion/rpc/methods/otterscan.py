@@ -63,7 +63,7 @@ def has_code(
 
 @method("ots_getInternalOperations", needs={"state"})
 async def get_internal_operations(ctx: RpcContext, hash: HashParam) -> JsonList | None:
-    """Returns the ether transfers, creations and self-destructs inside a transaction; null if it is not mined.
+    """Returns the ether transfers, creations and self-destructs in a transaction. Null for an unmined transaction.
 
     Types: 0 transfer, 1 self-destruct, 2 CREATE, 3 CREATE2. Frames that were reverted are left out.
     """
@@ -79,14 +79,14 @@ async def get_internal_operations(ctx: RpcContext, hash: HashParam) -> JsonList 
 
 @method("ots_getTransactionError", needs={"state"})
 async def get_transaction_error(ctx: RpcContext, hash: HashParam) -> Text:
-    """Returns the revert data of a failed transaction; `0x` if there is none."""
+    """Returns the revert data of a failed transaction; `0x` if there is no revert data."""
     top = await _call_tree(ctx, hash)
     return top.get("output", "0x") if top is not None and "error" in top else "0x"
 
 
 @method("ots_traceTransaction", needs={"state"})
 async def trace_mined(ctx: RpcContext, hash: HashParam) -> JsonList:
-    """Returns the calls of a transaction in order of execution, each with its depth; `[]` if it is not mined."""
+    """Returns the calls of a transaction in order of execution, each with its depth; `[]` before it is mined."""
     top = await _call_tree(ctx, hash)
     return [] if top is None else [_trace_entry(depth, frame) for depth, frame in _frames(top, with_failed=True)]
 
@@ -205,7 +205,7 @@ async def _block_and_receipts(
 
 @method("erigon_getHeaderByNumber", needs={"chain"})
 async def get_header_by_number(ctx: RpcContext, block: BlockNumberParam) -> JsonObject | None:
-    """Returns the header fields of a block; null if it does not exist."""
+    """Returns the header fields of a block; null if the block does not exist."""
     header = header_at(ctx, block)
     if header is None:
         return None

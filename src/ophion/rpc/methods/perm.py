@@ -100,6 +100,6 @@ async def reload(ctx: RpcContext) -> Text:
 
 
 async def _changed(ctx: RpcContext, prepare: Callable[[], Callable[[], None]]) -> str:
-    """Apply a change off the event loop, because lists may have thousands of entries."""
+    """Apply a change of the allowlists in a worker thread, because a list may have thousands of entries."""
     await ctx.permissions.change(ctx.lanes.read, prepare)
     return _SUCCESS

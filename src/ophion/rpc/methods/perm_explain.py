@@ -93,9 +93,9 @@ TransactionExplainResult = Annotated[
 async def explain(ctx: RpcContext, subject: SubjectParam, block: BlockParam = BlockTag.LATEST) -> ExplainResult:
     """Returns whether an account may send a transaction or a node may connect, by which rule and since when.
 
-    Lists all rules in force: `file` with its line, `contract` with its address. `since` is the first block with the
-    same answer of a contract, if it is within the last 256 blocks. Rules in files are always the current rules. If one
-    node is given, the connection between that node and this node is checked.
+    Lists all rules in force: `file` with its line, `contract` with its address. `since` is the first block at which a
+    contract gave the same answer, within the last 256 blocks. Rules in files are always the current rules. If one node
+    is given, the connection between that node and this node is checked.
     """
     header = header_at(ctx, block)
     if header is None:
@@ -143,7 +143,7 @@ _DEPARTED = {
 
 @method("txpool_explain", needs={"pool", "chain"})
 async def explain_transaction(ctx: RpcContext, hash: HashParam) -> TransactionExplainResult:
-    """Returns the state of a transaction, and why it is not mined.
+    """Returns the state of a transaction, and the reason if the transaction is not mined.
 
     States: `mined`, `waiting` (for the next block), `queued` (behind a missing nonce), `too-cheap`, `not-permitted`,
     `dropped` or `unknown`. The node remembers the last 4096 dropped transactions.

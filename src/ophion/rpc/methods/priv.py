@@ -81,7 +81,7 @@ async def get_state_root(ctx: RpcContext, group: GroupIdParam, block: BlockParam
 
 @method("priv_traceTransaction", needs={"privacy"}, without=PRIVACY_OFF)
 async def trace_transaction(ctx: RpcContext, hash: HashParam) -> TraceResult | None:
-    """Return the flat trace of a private transaction by the hash of its marker; null if it has no receipt."""
+    """Return the flat trace of a private transaction by the hash of its marker; null without a receipt."""
     privacy = private(ctx)
     found = await privacy.receipt(hash)
     if found is None:
@@ -119,7 +119,7 @@ async def new_filter(ctx: RpcContext, caller: Caller, group: GroupIdParam, filte
 
 @method("priv_uninstallFilter", needs={"privacy"}, without=PRIVACY_OFF)
 async def uninstall_filter(ctx: RpcContext, group: GroupIdParam, filter_id: TextParam) -> Boolean:
-    """Remove a filter of a group; returns whether it existed."""
+    """Remove a filter of a group; returns whether the filter existed."""
     await private(ctx).tenants.authorize(group)
     return _filters(ctx).uninstall(group, filter_id)
 

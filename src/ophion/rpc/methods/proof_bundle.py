@@ -70,8 +70,8 @@ async def get_proof_bundle(
 
 
 async def _built(ctx: RpcContext, build: Callable[[Callable[[], bool]], ProofBundle]) -> dict[str, Any]:
-    """Build the proof in the read lane (worker threads), because it may read the headers of many epochs. Stops when the
-    request ends.
+    """Build the proof in the read lane (worker threads), because a proof may need the headers of many epochs. Stops
+    when the request ends.
     """
     is_over = Event()
     try:

@@ -40,8 +40,8 @@ def _queries(ctx: RpcContext) -> SqlQueries:
 async def query(ctx: RpcContext, text: TextParam) -> QueryResult:
     """Executes one SELECT over the tables of the chain.
 
-    Byte strings are hexadecimal text; numbers beyond 2^53 are decimal text. `truncated` is true where
-    --rpc-sql-max-rows has left out rows. --rpc-sql-timeout and --rpc-sql-max-memory bound a query.
+    Byte strings are hexadecimal text; numbers beyond 2^53 are decimal text. `truncated` is true if --rpc-sql-max-rows
+    has cut off rows. --rpc-sql-timeout and --rpc-sql-max-memory bound a query.
     """
     return await _queries(ctx).query(text)
 

@@ -163,7 +163,10 @@ FilterParam = Annotated[
 
 @method("trace_block", needs={"state"})
 async def trace_whole_block(ctx: RpcContext, block: BlockNumberParam) -> TraceResult | None:
-    """Returns all calls, creations, self-destructs and rewards of a block; `[]` for genesis, null if unknown."""
+    """Returns all calls, creations, self-destructs and rewards of a block; null if the block is unknown.
+
+    Returns `[]` for the genesis block.
+    """
     header = header_at(ctx, block)
     if header is not None and header.number == 0:
         return _EMPTY
@@ -177,7 +180,7 @@ async def trace_whole_block(ctx: RpcContext, block: BlockNumberParam) -> TraceRe
 
 @method("trace_transaction", needs={"state"})
 async def trace_mined(ctx: RpcContext, hash: HashParam) -> TraceResult:
-    """Returns all calls, creations and self-destructs of a mined transaction; `[]` if it is not mined."""
+    """Returns all calls, creations and self-destructs of a transaction; `[]` if the transaction is not mined."""
 
     def start() -> TraceStream:
         block, index = transaction_at(ctx, hash)
@@ -250,7 +253,7 @@ async def replay_block_transactions(ctx: RpcContext, block: BlockNumberParam, ty
 
 @method("trace_replayTransaction", needs={"state"})
 async def replay_transaction(ctx: RpcContext, hash: HashParam, types: TypesParam) -> TraceResult | None:
-    """Replays a mined transaction with the given trace types; null if it is not mined."""
+    """Replays a transaction with the given trace types; null if the transaction is not mined."""
 
     def start() -> TraceStream:
         block, index = transaction_at(ctx, hash)
@@ -300,7 +303,7 @@ async def call_many(ctx: RpcContext, calls: CallsParam, block: BlockParam) -> Tr
 
 @method("trace_rawTransaction", needs={"state"})
 async def raw_transaction(ctx: RpcContext, transaction: DataParam, types: TypesParam) -> TraceResult | None:
-    """Executes a signed transaction on the state of the head, without sending it, with the given trace types."""
+    """Executes a signed transaction on the state of the head with the given trace types, but does not send it."""
     try:
         (decoded,) = decode_transactions([transaction])
     except DecodeError as error:

@@ -11,7 +11,7 @@ from ophion.rpc.schema.method import Handler, MethodSpec
 from ophion.rpc.schema.signature import REQUIRED, Parameter
 
 Invoke: TypeAlias = Callable[[Sequence[Any], Any], Any]
-"""Called with the `params` array and the caller; returns a value or an awaitable."""
+"""Function that takes the `params` array and the caller, and returns a value or an awaitable."""
 DecodeParams: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
 
 

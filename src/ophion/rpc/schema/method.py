@@ -74,7 +74,9 @@ class MethodSpec(Struct, frozen=True, dict=True):
 
     @cached_property
     def signature(self) -> Signature:
-        """Parameters and result, read at first use. Raises `TypeError` for a type without a wire format."""
+        """The wire types of parameters and result, read at first use. Raises `TypeError` for a type without a wire
+        format.
+        """
         return read_signature(self.name, self.function)
 
     @property
@@ -115,8 +117,8 @@ def method(
     """Declare a handler under its literal wire name.
 
     Stacked decorators declare the same handler under several names, each in its own group. `needs` names services of
-    the context. If a service is missing, the method is not enabled, or fails with `without`. `exact_count` rejects
-    surplus parameters, which are ignored otherwise (json-rpc.md 1.2). `MethodSpec` explains `alias_error`,
+    the context. If a service is missing, the method is disabled, or fails with the error of `without`. `exact_count`
+    rejects surplus parameters, which are ignored otherwise (json-rpc.md 1.2). `MethodSpec` explains `alias_error`,
     `latest_read`, `sends_raw_transaction` and `has_timeout`.
     """
 

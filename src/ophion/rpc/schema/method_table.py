@@ -53,8 +53,9 @@ class BoundMethod(NamedTuple):
 
 
 class MethodTable(dict[str, BoundMethod]):
-    """The methods of one transport by name, with an error for each known method it lacks. A name is bound at its first
-    lookup.
+    """The methods of one transport by name. A known method that the transport does not offer is bound to an error.
+
+    A name is bound at its first lookup.
     """
 
     def __init__(self, names: Collection[str], make: Callable[[str], BoundMethod]) -> None:

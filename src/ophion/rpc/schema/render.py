@@ -75,7 +75,7 @@ def block_object(
 
 
 def pending_block(view: BlockView, in_full: bool, parent_difficulty: int | None) -> bytes:
-    """Return the pending block."""
+    """Return the pending block as JSON text."""
     header, body = view.header, view.body
     transactions = body.transactions
     shown = [orjson.Fragment(one.json()) if in_full else data(one.hash) for one in transactions]
@@ -122,7 +122,7 @@ def access_list(entries: Iterable[tuple[Address, Iterable[Hash32]]]) -> list[dic
 def unsigned_transaction(
     transaction: UnsignedTransaction, sender: Address | None, hash: Hash32, signature: Signature
 ) -> dict[str, Any]:
-    """Return the object of an unsigned transaction. Fee keys that its type does not have are null."""
+    """Return an unsigned transaction as a JSON object. A fee key that the transaction type lacks is null."""
     kind = transaction.type
     price, has_fees = transaction.gas_price, kind >= DYNAMIC_FEE
     parity, chain_id = signature[64], transaction.chain_id

@@ -23,7 +23,7 @@ from ophion.rpc.services.tracing import traced_block, whole_trace
 
 _BLOCKS_PER_TRACE: Final = 64
 _BLOCKS_PER_LOOK: Final = 256
-"""The deadline is checked after this many blocks."""
+"""The search checks its deadline after this many blocks."""
 _EVERYTHING: Final = (1 << 64) - 1
 
 
@@ -36,8 +36,8 @@ class AddressPage(Struct, frozen=True):
 
 
 async def transactions_before(ctx: RpcContext, address: Address, block: int, size: int) -> AddressPage:
-    """Search the blocks below `block` (0: all blocks), newest first, until whole blocks give at least `size`
-    transactions.
+    """Search the blocks below `block` (0: all blocks), newest first, for at least `size` transactions. A page ends
+    after a whole block.
     """
     above = ctx.queries.head_number + 1
     found, is_end = await _search(ctx, address, range(min(block or above, above) - 1, 0, -1), size)
@@ -45,8 +45,8 @@ async def transactions_before(ctx: RpcContext, address: Address, block: int, siz
 
 
 async def transactions_after(ctx: RpcContext, address: Address, block: int, size: int) -> AddressPage:
-    """Search the blocks above `block` (0: all blocks), oldest first, until whole blocks give at least `size`
-    transactions.
+    """Search the blocks above `block` (0: all blocks), oldest first, for at least `size` transactions. A page ends
+    after a whole block.
     """
     found, is_end = await _search(ctx, address, range(block + 1, ctx.queries.head_number + 1), size)
     newest_first = [one for _, hashes in reversed(found) for one in reversed(hashes)]

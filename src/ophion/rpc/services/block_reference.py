@@ -1,6 +1,6 @@
 """Resolves a block parameter to a view of the chain (json-rpc.md 3.3).
 
-The result is null if the block is unknown or its state is pruned. `pending` is the real pending block. It is built
+The result is null if the block is unknown or its state is pruned. `pending` is the real pending block, which is built
 again if head or pool have changed since the last request. So reads at `pending` return an awaitable; other reads return
 a plain value.
 """

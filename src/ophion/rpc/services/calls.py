@@ -1,6 +1,6 @@
 """Executes call objects: quick calls on the event loop, all others in the read lane.
 
-A plain call takes a few microseconds, less than passing it to a thread. `CallCosts` learns which calls are quick. A
+A plain call takes a few microseconds, less than a switch to another thread. `CallCosts` learns which calls are quick. A
 call that misses its short deadline on the loop runs again in the lane with the deadline of the request. Gas and state
 are the same in both places, so the result is the same too.
 """
@@ -82,7 +82,7 @@ def checked(ctx: RpcContext, requested: Call) -> Call:
 def run_call(
     ctx: RpcContext, state: State, env: BlockEnv, gas_limit: int, requested: Call, overrides: Overrides | None
 ) -> bytes | Awaitable[bytes]:
-    """Return the output of a call; raises `RpcError` if it reverts, halts or is invalid."""
+    """Return the output of a call. Raises `RpcError` if the call reverts, halts or is invalid."""
     requested = checked(ctx, requested)
     request = requested.request(gas_for(ctx, requested, gas_limit))
     accounts = overrides or ()
@@ -129,7 +129,10 @@ def _observe(
     request: CallRequest,
     overrides: Overrides,
 ) -> None:
-    """Report a call to a development node if the call failed, or may have written to the console since `seen`."""
+    """Report a call to the observer of a development node if the call failed or may have written to the console.
+
+    `seen` is the value of `console_reads` before the call.
+    """
     observer = None if ctx.dev is None else ctx.dev.observer
     if observer is not None and (outcome.kind in ("reverted", "halted") or console_reads() != seen):
         observer.on_call(ObservedCall(method, state, env, request, overrides))

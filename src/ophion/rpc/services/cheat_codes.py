@@ -1,4 +1,4 @@
-"""Declaration and lenient parameter decoders that all methods of development nodes use."""
+"""The decorator and the lenient parameter decoders for methods of development nodes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _GROUPS = ("anvil", "evm", "hardhat")
 def cheat_code(*names: str) -> Callable[[F], F]:
     """Declare a method of development nodes under all its names, each in the group of its prefix.
 
-    No request timeout applies: mining 57,600 blocks takes longer on a busy machine.
-    A name with a prefix that is not a group (`tenderly_`) belongs to the group of the name before it.
+    No request timeout applies, because mining many blocks may take longer than the timeout. A name with a prefix that
+    is not a group (`tenderly_`) belongs to the group of the preceding name in `names`.
     """
 
     def declare(function: F) -> F:

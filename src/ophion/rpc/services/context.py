@@ -156,7 +156,7 @@ class RpcContext(Struct, frozen=True):
     """RPC groups that are enabled for the transport that uses this context."""
 
     def provides(self, service: str) -> bool:
-        """Return whether a service exists, so that methods that need it can work."""
+        """Return whether a service exists. Methods that need a missing service are disabled."""
         return service in _ALWAYS or getattr(self, service, None) is not None
 
     def latest_read(self, name: str) -> LatestRead:

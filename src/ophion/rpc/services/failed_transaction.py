@@ -1,8 +1,8 @@
-"""Reports a failed transaction to the client that has sent it, as Hardhat's node does.
+"""Reports a failed transaction to the client that sent it. Hardhat's node reports failures in the same way.
 
-hardhat-ethers asks for `hardhat_metadata`. If a node answers, it sends a fixed gas limit without an estimate, and
-expects an error for a transaction that fails. With the preset `anvil`, only transactions with that gas limit are
-reported.
+hardhat-ethers asks for `hardhat_metadata`. If the node answers, hardhat-ethers sends a fixed gas limit without an
+estimate, and expects an error for a transaction that fails. With the preset `anvil`, only transactions with that gas
+limit are reported.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TOP_CALL: Final = TraceKind.calls(only_top_call=True)
 
 
 def is_reported(ctx: RpcContext, gas: int) -> bool:
-    """Return whether the sender of a transaction with this gas limit expects an error if it fails."""
+    """Return whether the sender of a transaction with this gas limit expects an error for a failed transaction."""
     preset = None if ctx.dev is None else ctx.dev.identity.preset
     return preset == "hardhat" or (preset == "anvil" and gas == HARDHAT_GAS)
 

@@ -35,7 +35,7 @@ _CHAIN_ENTRIES: Final = 65_536
 _POOL_ENTRIES: Final = 262_144
 _WORTH_TRIMMING: Final = 1024
 _SHARE: Final = 4
-"""Divisor of the limits for one client, which may use at most a quarter of all filters and of all bytes."""
+"""Divisor of the limits: one client may use at most a quarter of all filters and of all bytes."""
 _MAX_BYTES: Final = 16 * MEBIBYTE
 
 T = TypeVar("T")
@@ -58,7 +58,9 @@ class ChainChange(Struct, frozen=True):
 
 
 class LogChanges(Struct, frozen=True):
-    """Blocks whose logs a filter has not delivered yet, in order. The caller calls `Filters.delivered` afterwards."""
+    """Blocks whose logs a filter has not delivered yet, in order. After delivery, the caller calls
+    `Filters.delivered`.
+    """
 
     filter_id: str
     query: LogQuery
@@ -125,7 +127,7 @@ class Filters:
         self._quotas = ClientQuotas(most, max(1, most // _SHARE), _MAX_BYTES, _MAX_BYTES // _SHARE)
         self._filters: dict[str, _Filter] = {}
         self._pending = 0
-        """Number of filters for pending transactions. If it is 0, a pool event needs no scan of the filters."""
+        """Number of filters for pending transactions. If the number is 0, a pool event needs no scan of the filters."""
         self._chain: Journal[ChainChange] = Journal(_CHAIN_ENTRIES)
         self._pool: Journal[Hash32] = Journal(_POOL_ENTRIES)
 
@@ -178,7 +180,7 @@ class Filters:
         return filter_id
 
     def uninstall(self, filter_id: str) -> bool:
-        """Remove a filter; return whether it existed. The id must match exactly as text."""
+        """Remove a filter; return whether the filter existed. The id must match exactly as text."""
         self._expire()
         return self._remove(filter_id)
 

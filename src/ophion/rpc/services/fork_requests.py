@@ -42,7 +42,7 @@ _SENDS: Final = (
 
 
 class _Encoded:
-    """A result that is encoded already."""
+    """A result that is already JSON text."""
 
     __slots__ = ("text",)
 

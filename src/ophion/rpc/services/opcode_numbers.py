@@ -25,8 +25,8 @@ _ROWS: Final = (
     (0xFD, "REVERT INVALID SELFDESTRUCT"),
     (0xFF, "SUICIDE"),
 )
-"""Rows of consecutive instructions: the opcode of the first, and the names of all. Older names have rows of their
-own.
+"""Rows of consecutive instructions: the opcode of the first instruction, and the names of all instructions. Older names
+have separate rows.
 """
 
 

@@ -34,7 +34,7 @@ class PoolListing:
         self._hashes = deque(hashes)
         self._separator = b"["
         self._left = memoryview(b"")
-        """Rendered bytes that `next` has not returned yet, because a transaction can be longer than a piece."""
+        """Rendered bytes that `next` has not returned yet. A transaction can be longer than one piece."""
         self._has_ended = False
 
     def next(self) -> bytes | None:

@@ -35,8 +35,9 @@ class ReceiptSubscriptions(Generic[T]):
     def __init__(
         self, hashes: Iterable[Hash32], named: Iterable[tuple[T, frozenset[Hash32]]], read: Callable[[int], bytes]
     ) -> None:
-        """Group the subscriptions in `named` by transactions of the block, whose hashes are `hashes`. `read` returns a
-        receipt.
+        """Group the subscriptions in `named` by the transactions that they name.
+
+        `hashes` are the transaction hashes of the block. `read` returns the receipt at an index.
         """
         indexes = {hash: index for index, hash in enumerate(hashes)}
         self.wanted: dict[tuple[int, ...], list[T]] = {}

@@ -61,7 +61,7 @@ _REFUSALS: Final[Mapping[str, int]] = {
     "tip-above-fee": -32602,
     "init-code": -38025,
 }
-"""Codes of the errors that fail the whole request, by their names in the extension."""
+"""JSON-RPC codes of the errors that fail the whole request, by the name of the error in the extension."""
 
 
 class BlockRequest(Struct, frozen=True):
@@ -283,7 +283,7 @@ class Simulator:
             raise TIMEOUT_EXPIRED() from error
 
     def _priced(self, call: Call, draft: Header) -> Call:
-        """Set the blob gas price of a call with blobs if the call has no such price and validation is off."""
+        """Set the blob gas price of a call with blobs, if the price is missing and validation is off."""
         if not call.blob_hashes or call.max_fee_per_blob_gas is not None or self._simulation.is_validating:
             return call
         return call.paying_for_blobs(self._ctx.queries.blob_base_fee(draft) or 1)

@@ -1,4 +1,4 @@
-"""SQL queries of clients, executed by a process of its own (`ophion sql --serve`).
+"""SQL queries of clients, executed in a separate process (`ophion sql --serve`).
 
 The process starts with the first query and is ended when a query takes too long, so no query can block the node or
 outlive its limit. Queries are executed one after the other; a few may wait.
@@ -35,12 +35,14 @@ class SqlLimits(Struct, frozen=True):
 
 
 class SqlQueries:
-    """Sends queries to the process, and restarts it after a failure. A service: the process ends with the node."""
+    """Sends queries to the SQL process and restarts the process after a failure. The process ends with the node."""
 
     name = "sql"
 
     def __init__(self, chain_options: Sequence[str], limits: SqlLimits) -> None:
-        """`chain_options` name the chain: data path and genesis."""
+        """Create the service. `chain_options` are the command-line options that select the chain: data path and
+        genesis.
+        """
         self._command = (
             sys.executable, "-m", "ophion", "sql", "--serve", *chain_options,
             f"--serve-max-rows={limits.max_rows}", f"--serve-max-memory={limits.max_memory_mb}",
@@ -53,7 +55,7 @@ class SqlQueries:
         self._start: asyncio.Task[asyncio.subprocess.Process] | None = None
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Wait for the end of the node, then end the process."""
+        """Wait until the node stops, then end the SQL process."""
         ready()
         try:
             await asyncio.Event().wait()
@@ -102,7 +104,9 @@ class SqlQueries:
         return answer
 
     async def _started(self) -> asyncio.subprocess.Process:
-        """Return the process. A start goes on when its request is cancelled, so that a later query finds it."""
+        """Return the SQL process, and start it if needed. If the request is cancelled, the start continues for later
+        queries.
+        """
         if self._process is not None and self._process.returncode is None:
             return self._process
         if self._start is None:
@@ -116,7 +120,7 @@ class SqlQueries:
             self._process = start.result()
 
     async def _launch(self) -> asyncio.subprocess.Process:
-        """Start the process and wait for its first line, which says that it is ready."""
+        """Start the SQL process and wait for its first line of output, which reports that the process is ready."""
         process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=asyncio.subprocess.PIPE,
@@ -141,7 +145,7 @@ class SqlQueries:
         raise RpcError(SERVER_ERROR_CODE, f"SQL is not available. {reason or 'Its process did not start.'}")
 
     async def close(self) -> None:
-        """End the process."""
+        """End the SQL process."""
         if self._start is not None:
             self._start.cancel()
         process, self._process = self._process, None

@@ -41,7 +41,7 @@ T = TypeVar("T")
 _QUEUE: Final = 4096
 _MAX_SUBSCRIPTIONS: Final = 65_536
 _SHARE: Final = 4
-"""Divisor of the limits for one client, which may use at most a quarter of all subscriptions and of all bytes."""
+"""Divisor of the limits: one client may use at most a quarter of all subscriptions and of all bytes."""
 _MAX_BYTES: Final = 16 * MEBIBYTE
 _BYTES_OF_A_HASH: Final = 160
 _BATCH_SIZE: Final = 64
@@ -363,7 +363,9 @@ class Subscriptions:
             await self._send(some, partial(named.text, places))
 
     async def _read(self, read: Callable[[], T]) -> T:
-        """Read in a worker thread. If its queue is full, read on the loop, because no notification may be lost."""
+        """Read in a worker thread. If the thread's queue is full, read on the event loop, because no notification may
+        be lost.
+        """
         try:
             return await self._lanes.read.run(read)
         except LaneFull:

@@ -161,7 +161,9 @@ class TraceOptions(Struct, frozen=True):
     """Trace options; `is_named` is True if the request names a tracer."""
 
     kind: TraceKind
-    """The tracer, or the first of several tracers. For `noopTracer` any tracer, because the result is discarded."""
+    """The tracer, or the first of several tracers. With `noopTracer` any tracer is set, because the result is
+    discarded.
+    """
     is_named: bool
     members: Mapping[str, Any]
     """The options object, from which methods read further keys."""

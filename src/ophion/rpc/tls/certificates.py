@@ -56,7 +56,9 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def client_context(settings: TlsSettings, is_pinned: bool) -> ssl.SSLContext:
-    """Return the context of a TLS client. With `is_pinned`, the caller compares the server certificate itself."""
+    """Return the context of a TLS client. With `is_pinned`, any server certificate passes; the caller compares it with
+    the pin.
+    """
     import ssl
 
     context = ssl.create_default_context()

@@ -15,13 +15,15 @@ from typing import Final, Generic, Protocol, TypeVar
 logger = logging.getLogger(__name__)
 
 WITHOUT_REQUEST: Final = 1e9
-"""Idleness of a connection that has sent no request yet."""
+"""Idleness value of a connection that has sent no request yet. A higher value is evicted first."""
 UNAUTHENTICATED: Final = 2e9
-"""Idleness of a connection whose requests all lacked a valid token."""
+"""Idleness value of a connection whose requests all lacked a valid token. A higher value is evicted first."""
 BUSY: Final = -1.0
-"""Idleness of a connection that waits for an answer from this node."""
+"""Idleness value of a connection that waits for an answer from this node. Such a connection is never evicted."""
 _EVICTION_FRACTION: Final = 8
-"""Divisor: one scan selects one in this many connections for eviction. A scan for each new connection is too slow."""
+"""Divisor: one scan selects an eighth of all connections for eviction, because a scan for each new connection is too
+slow.
+"""
 
 
 class SlotHolder(Protocol):
@@ -46,9 +48,9 @@ class ConnectionSlots(Generic[HolderT]):
         self._holders: dict[HolderT, None] = {}
         self._victims: list[tuple[float, HolderT]] = []
         self.evicted = 0
-        """Connections evicted so far."""
+        """Number of connections evicted so far."""
         self.refused = 0
-        """New connections refused so far."""
+        """Number of new connections refused so far."""
 
     def __len__(self) -> int:
         return len(self._holders)

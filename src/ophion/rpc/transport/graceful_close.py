@@ -14,7 +14,7 @@ from ophion.runtime.fair_scheduler import LAST, FairScheduler
 
 _MAX_BYTES: Final = 64 * 1024 * 1024
 READ_S: Final = 30e-6
-"""Processor time of one discarded read."""
+"""Processor time, in seconds, of one read whose input is discarded."""
 
 
 class GracefulClose:

@@ -217,7 +217,7 @@ async def whole_of(body: Body, max_bytes: int | None = None, weigh: Callable[[in
 async def collected(
     answer: StreamedAnswer, max_bytes: int | None = None, weigh: Callable[[int], object] | None = None
 ) -> bytes:
-    """Collect the whole answer. Raises `RpcError` if it is too long."""
+    """Collect the whole answer. Raises `RpcError` if the answer is too long."""
     return b"".join((answer.head, await whole_of(answer.body, max_bytes, weigh), answer.tail))
 
 

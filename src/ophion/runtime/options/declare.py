@@ -93,9 +93,7 @@ class OptionSpec(Struct, frozen=True, dict=True):
 
     @property
     def takes_bare(self) -> bool:
-        """Return whether the flag may appear without a value. Booleans (meaning true) and lists that may be empty allow
-        it.
-        """
+        """Return whether the flag may appear without a value: a boolean becomes true, and some lists become empty."""
         return self.kind.is_bool or self.declaration.bare
 
 

@@ -17,7 +17,7 @@ from ophion.rpc.transport.streaming import StreamedAnswer
 from ophion.runtime.lanes import Lane
 
 WORTH_BYTES: Final = 16 * 1024
-"""Minimum size to compress: a shorter answer fits into the initial TCP window."""
+"""Minimum size in bytes of an answer that is compressed. A shorter answer fits into the initial TCP window."""
 _LEVEL: Final = 1
 """Gzip level. Higher levels hardly make hexadecimal text shorter."""
 _GZIP_WINDOW: Final = 31
@@ -46,7 +46,7 @@ def is_encoded(response: Response) -> bool:
 
 
 class Made:
-    """The pieces of a streamed answer, with its envelope, as input of the compression."""
+    """The pieces of a streamed answer and its JSON-RPC envelope, as input of the compression."""
 
     def __init__(self, answer: StreamedAnswer) -> None:
         self._body = answer.body

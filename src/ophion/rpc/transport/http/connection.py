@@ -50,7 +50,7 @@ _OUT_OF_MEMORY: Final = Response(503, (failure(NULL, TOO_MANY_BYTES()),), JSON, 
 _HALF_CLOSED_TIMEOUT_S: Final = 2.0
 """Time for which answers are still sent to a client that has closed its sending side."""
 _UNREAD_IDLENESS_S: Final = 1.0
-"""Minimum idleness of a client that does not read its answers, so that it is evicted before active clients."""
+"""Minimum idleness of a client that does not read its answers, so that this client is evicted before active clients."""
 _LIGHT_BYTES: Final = WORTH_NOTING // WEIGHT_OF_A_BYTE
 """A connection with a single open request below this size is not reported to the memory budget."""
 _MAX_LONE_HEAD_BYTES: Final = 4 * 1024
@@ -69,7 +69,9 @@ class HttpConnection(asyncio.Protocol):
         """The session of the current request. If tokens are required, None before the first request."""
         self.state = OPEN if policy.open_session is None else READY
         self.is_ending = False
-        """Whether the state is final, so that no more requests are read. `_end` sets it together with the state."""
+        """Whether the state is final, so that no more requests are read. `_end` sets this flag together with the
+        state.
+        """
         self.heads = HeadMatcher(policy.heads)
         self.activity = ClientActivity()
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)
@@ -78,7 +80,7 @@ class HttpConnection(asyncio.Protocol):
         self._rest = b""
         """Bytes that have arrived and wait to be parsed."""
         self._lone_head = b""
-        """A request head whose body has not arrived: a known head (AWAITING_BODY), or a head to store later."""
+        """A received request head whose body is missing: a known head (AWAITING_BODY), or a new head to store later."""
         self._is_scheduled = False
         self._share = Share()
         self._graceful_close: GracefulClose | None = None

@@ -11,14 +11,14 @@ from typing import Final
 END_OF_HEAD: Final = b"\r\n\r\n"
 _MAX_OWN_HEADS: Final = 8
 _MAX_OWN_HEAD_BYTES: Final = 1536
-"""Limits of the number and the size of HTTP request heads that one connection stores for itself."""
+"""Maximum size in bytes of an HTTP request head that one connection stores for itself."""
 
 
 class PlainHeads:
     """Heads of plain requests, by their bytes, with the size of the body they announce.
 
-    A head is stored only after httptools has accepted the whole message, and only for simple requests: a call on an
-    open HTTP/1.1 connection, with an allowed host and a length, without origin and expectation. The same bytes then
+    A head is stored only after httptools has accepted the whole message, and only for simple requests: an API call on
+    an open HTTP/1.1 connection, with an allowed host and a length, without origin and expectation. The same bytes then
     mean the same request.
     """
 
@@ -44,7 +44,7 @@ class PlainHeads:
 
 class HeadMatcher:
     """Recognises known HTTP request heads on one connection. Compares with the last head first, because most clients
-    repeat it.
+    repeat their last head.
     """
 
     __slots__ = (
@@ -109,8 +109,9 @@ class HeadMatcher:
         return True
 
     def propose(self, body_bytes: int, accepts_gzip: bool = False, is_private: bool = False) -> None:
-        """Mark the HTTP head of the parsed request as a candidate for the fast path, of all connections or only of this
-        one. `learn` stores it.
+        """Mark the HTTP head of the parsed request as a candidate for the fast path. `learn` stores the marked head.
+
+        With `is_private`, only this connection uses the head.
         """
         self.learnable_bytes, self.learnable_with_gzip, self.is_private = body_bytes, accepts_gzip, is_private
 

@@ -56,7 +56,7 @@ class Request(Struct):
     """Headers by lower-case name. A repeated header has its last value."""
     body: bytes
     address: str = ""
-    """IP address of the client; empty for a call, which does not need the address."""
+    """IP address of the client; empty for an API call (`Application.plain`), which does not need the address."""
 
     @property
     def wants_html(self) -> bool:

@@ -23,13 +23,13 @@ class Application(Protocol):
     """Answers the requests of a service; independent of sockets."""
 
     plain: Callable[..., Result] | None
-    """Answers a call, given its body and connection; None if the application has no calls.
+    """Answers an API call, given its body and connection; None if the application has no API calls.
 
-    A call is a `POST /`. An application may set another path (`call_path`) or require a media type (`call_kind`).
+    An API call is a `POST /`. An application may set another path (`call_path`) or require a media type (`call_kind`).
     """
 
     def respond(self, request: Request) -> Result:
-        """Answer a request that is not a call and that passed the host and origin checks."""
+        """Answer a request that is not an API call and that passed the host and origin checks."""
 
     def close(self) -> None:
         """Release resources, because the service stops."""
@@ -61,7 +61,7 @@ class Session(Protocol):
 
     @property
     def handle(self) -> Callable[..., Result]:
-        """Answers a call, given its body and connection."""
+        """Answers an API call, given its body and connection."""
 
     @property
     def is_trusted(self) -> bool:
@@ -98,7 +98,7 @@ class SessionUser(Protocol):
 
 
 class Guard(Protocol):
-    """Checks tokens. Selects the session of a call by the `Authorization` header."""
+    """Checks tokens. Selects the session of an API call by its `Authorization` header."""
 
     @property
     def refusal(self) -> Answer:
@@ -122,7 +122,7 @@ class HttpPolicy(Struct, frozen=True):
     """Checks tokens; None if no token is required."""
     shared: SharedResources = field(default_factory=SharedResources)
     open_session: OpenSession | None = None
-    """The session of all clients if no token is required; None if the application has no calls."""
+    """The session of all clients if no token is required; None if the application has no API calls."""
     call_path: bytes = b"/"
     call_kind: bytes | None = None
 

@@ -79,7 +79,7 @@ class RequestReader:
         self._announced = -1
         self._max_kept_bytes = self._policy.limits.max_body_bytes
         self.is_call = False
-        """Whether the request is a call (`Application.plain`), with or without a query."""
+        """Whether the request is an API call (`Application.plain`), with or without a query."""
         self.session: Session | None = None
         """The session of the request if tokens are required."""
         self.extra = b""
@@ -152,7 +152,7 @@ class RequestReader:
 
     def is_plain(self, target: bytes | None = None) -> bool:
         """Return whether the fast path may store the HTTP request head. `target` is the expected request target; the
-        default is the path of calls.
+        default is the path of API calls.
         """
         expected = self._policy.call_path if target is None else target
         is_plain = self.keep_alive and not self.is_old and not self.extra and self._target == expected
@@ -271,7 +271,8 @@ class RequestReader:
         self._head_bytes = self._fed_bytes = 0
 
     def _without_upgrade(self) -> bytes:
-        """Return the HTTP request head without `Upgrade`, which a server may ignore; some clients always send it.
+        """Return the HTTP request head without its `Upgrade` header. Some clients always send this header, and a server
+        may ignore it.
 
         The parser treats all bytes after such a head as another protocol. So a new parser reads the request again.
         """

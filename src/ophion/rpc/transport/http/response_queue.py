@@ -57,7 +57,7 @@ class _Slot(Struct, eq=False):
 
     @property
     def is_plain(self) -> bool:
-        """Return whether this answer needs no HTTP head of its own: `json_head` returns the right one."""
+        """Return whether the standard head of `json_head` fits this answer."""
         return self.keep_alive and not (self.is_old or self.extra or self.is_bare)
 
     @property

@@ -88,7 +88,9 @@ class WebSocketConnection(asyncio.Protocol):
         self._pump: Pump | None = None
         self._behind: deque[Complete] = deque()
         self._behind_bytes = 0
-        """Size of the messages queued behind a streamed answer. Stored as a sum, because each notification reads it."""
+        """Size of the messages queued behind a streamed answer. Stored as a sum, because each notification reads this
+        size.
+        """
         self._silent_s = 0.0
         self._idle_s = 0.0
         self._unread_s = 0.0

@@ -32,6 +32,6 @@ def pong(payload: bytes) -> bytes:
 
 
 def closing(code: int | None, reason: str = "") -> bytes:
-    """Return a close frame, without a code if the client's close frame has no code."""
+    """Return a close frame. Without `code`, the frame has no code, like the client's close frame."""
     payload = b"" if code is None else code.to_bytes(2, "big") + reason.encode()
     return bytes((0x88, len(payload))) + payload
