@@ -2,6 +2,7 @@
 
 use alloy_primitives::{Bytes, U256, hex};
 use ophion_primitives::json::raw;
+use revm::bytecode::opcode::OpCode;
 use revm::interpreter::InstructionResult;
 
 /// Return a word as 64 hex digits in quotes, without a prefix.
