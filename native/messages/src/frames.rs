@@ -4,7 +4,7 @@
 //! many small frames cannot block others. The connection ends when a frame header announces a message that is too long,
 //! or when a message has too many fragments.
 
-/// Maximum number of fragments of a message. Each `BYTES_PER_PIECE` bytes of the message allow one more.
+/// Maximum number of fragments of a message. Each `BYTES_OF_A_PIECE` bytes of the message allow one more fragment.
 const MAX_PIECES: usize = 1024;
 const BYTES_OF_A_PIECE: usize = 32;
 const MAX_HEADER_BYTES: usize = 14;

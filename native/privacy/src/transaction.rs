@@ -130,7 +130,7 @@ impl Unsigned {
         keccak256(self.enveloped(&payload))
     }
 
-    /// Encode a list of these items, with the type byte before it if there is one.
+    /// Encode the items as an RLP list. The type byte of a typed transaction comes first.
     fn enveloped(&self, payload: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(payload.len() + 10);
         if self.dynamic_fee.is_some() {

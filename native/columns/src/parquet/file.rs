@@ -20,7 +20,7 @@ pub struct Encoder {
     fields: Vec<Field>,
     metadata: Vec<(String, String)>,
     groups: Vec<Group>,
-    /// Bytes so far.
+    /// Number of bytes encoded so far.
     offset: u64,
 }
 

@@ -39,7 +39,7 @@ pub struct Latest {
     pub number: u64,
     state: StateData,
     /// The open state with its read cache. It stays open, because opening a state takes as long as reading an account.
-    /// LMDB cannot reuse the pages of the snapshot until the next block releases it.
+    /// LMDB cannot reuse the pages of the snapshot until the next block releases the snapshot.
     db: Option<ExecDb>,
     /// Environment and limits of calls; None until the node has set them.
     pub terms: Option<Terms>,

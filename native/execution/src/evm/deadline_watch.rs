@@ -23,11 +23,11 @@ use revm::interpreter::{Instruction, InstructionExecResult, InstructionResult, I
 
 use super::context::EvmContext;
 
-/// Gas between two clock checks: about 10 µs, or 100 µs if every instruction reads the database.
+/// Gas used between two clock checks. This takes about 10 µs, or 100 µs if every instruction reads the database.
 const INTERVAL: u64 = 8192;
 /// For inputs of at least this size, hashing or analysis takes a noticeable time.
 const LARGE: usize = 16 << 10;
-/// Upper bound for hashing or analysing one byte.
+/// Maximum time to hash or analyse one byte.
 const PER_BYTE: Duration = Duration::from_nanos(4);
 
 thread_local! {

@@ -26,7 +26,7 @@ use crate::values::value::Value;
 const MAX_CACHED_DOCUMENTS: usize = 512;
 /// Maximum text length of a cached document.
 const MAX_CACHED_TEXT_BYTES: usize = 16 * 1024;
-/// Maximum estimated memory of the cache. Above it, the cache is cleared.
+/// Maximum estimated memory of the cache, in bytes. A larger cache is cleared.
 const MAX_CACHED_BYTES: usize = 32 << 20;
 /// Estimated memory per byte of parsed text.
 const TEXT_BYTE: usize = 40;

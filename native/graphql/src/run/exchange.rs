@@ -83,6 +83,6 @@ pub enum Outcome {
         body: Vec<u8>,
     },
     Asks(Vec<Ask>),
-    /// The budget is exhausted, although the request is valid.
+    /// The run has used up its budget. The request itself is valid.
     Exhausted(&'static str),
 }

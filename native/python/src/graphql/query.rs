@@ -175,7 +175,7 @@ fn answer(py: Python<'_>, outcome: Outcome) -> Answer<Bound<'_, PyAny>> {
     })
 }
 
-/// Tasks of a request, and the snapshot on which it continues.
+/// Tasks of a query, and the snapshot on which the query continues.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct GraphqlRound {
     engine: Arc<Engine>,

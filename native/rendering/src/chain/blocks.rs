@@ -119,7 +119,7 @@ fn receipt_of(
     Ok(Some(out))
 }
 
-/// Return the receipt of a block that is not written yet.
+/// Return the receipt of a transaction in a block that is not written yet, as JSON.
 pub fn new_receipt_json(block: &BlockRecord, index: usize, with_revert_reason: bool) -> Result<Option<Vec<u8>>> {
     let receipts = &block.effects.receipts;
     let known = block.body.known()?;

@@ -82,7 +82,7 @@ impl<T> Default for Round<T> {
     }
 }
 
-/// Queue in front of the worker threads.
+/// Queue of submitted transactions for the worker threads.
 pub struct Decoder<T> {
     rounds: Sender<Round<T>>,
     /// Channel to the blob worker, which starts with the first blob transaction.

@@ -9,7 +9,7 @@ const MAX_LAYERS: usize = 8;
 
 /// Merge layers until each layer is more than twice as large as the layer above it, so that few layers remain.
 ///
-/// The base of a merged layer is that of its lowest part.
+/// The base of a merged layer is the base of its lowest part.
 pub fn merge_layers(layers: &Layers) -> Layers {
     if layers.len() <= MAX_LAYERS {
         return layers.clone();
@@ -84,7 +84,7 @@ mod tests {
         found.map(|change| change.account.map(|account| account.nonce))
     }
 
-    /// The value of a slot as `View::storage` reads it; None if the trie has it.
+    /// Return the value of a slot as `View::storage` reads it; None if no layer has the slot.
     fn slot(layers: &Layers, address: u8, slot: u64) -> Option<u64> {
         for change in layers.iter().filter_map(|layer| layer.accounts.get(&Address::repeat_byte(address))) {
             if let Some(value) = change.storage.get(&U256::from(slot)) {

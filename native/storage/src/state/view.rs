@@ -136,7 +136,7 @@ pub type Page<T> = (Vec<(B256, T)>, Option<B256>);
 /// A state open for reading in one database snapshot.
 pub struct View {
     pub root: B256,
-    /// Change it with `set_trie`.
+    /// Trie of this state. Use `set_trie` to change it.
     pub trie: Trie<Account>,
     pub snapshot: Option<Snapshot>,
     pub layers: Layers,
@@ -146,14 +146,15 @@ pub struct View {
     pub fork: Option<Arc<Fork>>,
     /// Bytes of trie nodes read so far.
     pub nodes_read: AtomicUsize,
-    /// Storage tries by account hash, so that each slot is found without its account.
+    /// Storage tries by account hash. A slot in a cached trie is read without reading its account.
     pub storage_tries: StorageTries,
     pub combined: CombinedNodes,
 }
 
 pub type StorageTries = Mutex<B256Map<Trie<Slot>>>;
 
-/// Counts the bytes that it reads, because callers keep the nodes in memory. Reads of single values do not count.
+/// Loads trie nodes and counts their bytes, because callers keep the nodes in memory. Reads of single values do not
+/// count.
 impl Source for View {
     fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         Stored(self).load(id, |bytes| {
@@ -235,7 +236,7 @@ impl View {
         self.storage_tries.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Storage of an account; None if the trie lacks the account.
+    /// Return the storage trie of an account; None if the state trie lacks the account.
     fn storage_trie(&self, hash: &B256) -> Result<Option<Trie<Slot>>> {
         let read = |tries: &StorageTries| tries.lock().unwrap_or_else(PoisonError::into_inner).get(hash).cloned();
         if let Some(found) = read(&self.storage_tries) {

@@ -38,8 +38,8 @@ struct HeadTrie {
 #[derive(Default)]
 struct Live {
     head: Option<HeadTrie>,
-    /// Trie of the previous head. It stays for one more block, so that the writer thread frees its memory instead of
-    /// the event loop.
+    /// Trie of the previous head. It stays for one more block, so that the writer thread, not the event loop, frees its
+    /// memory.
     before: Option<HeadTrie>,
 }
 
@@ -56,7 +56,7 @@ pub struct Database {
     pub(super) tx_index_buffer: TxIndexBuffer,
     /// Maximum bytes for nodes of the latest state.
     state_cache: AtomicUsize,
-    /// Writer lock. After a failed write, it holds the reason.
+    /// Writer lock. After a failed write, the lock holds the reason of the failure.
     writer: Mutex<Option<String>>,
     closed: AtomicBool,
     /// Whether to write trie branches as deltas (trie/branch_delta.rs). Readers support both forms.
@@ -120,7 +120,7 @@ impl Database {
         Ok(self.env.force_sync()?)
     }
 
-    /// Set the forked chain. Keys that the local state lacks are read from that chain. None removes it.
+    /// Set the forked chain, or remove it with None. Keys that the local state lacks are read from the forked chain.
     pub fn set_fork(&self, fork: Option<Arc<Fork>>) {
         *self.fork.write().expect("no panic while locked") = fork;
     }
@@ -196,8 +196,8 @@ impl Database {
 
     /// Make a committed block the head again.
     ///
-    /// The cost does not depend on the number of blocks above it. Their rows stay until new blocks replace them, and
-    /// reads ignore them.
+    /// The cost does not depend on the number of later blocks. Rows of later blocks stay until new blocks replace them;
+    /// reads ignore these rows.
     pub fn rewind(self: &Arc<Self>, hash: B256, state_root: B256) -> Result<()> {
         let trie = self.write_alone(|txn, tables| {
             let (number, _, _) = read_header(tables, txn, &hash)?.ok_or_else(|| unknown(hash))?;

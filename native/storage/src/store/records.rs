@@ -32,7 +32,7 @@ impl<'t> Nodes<'t> {
 }
 
 impl Nodes<'_> {
-    /// Same as `load`, with the number of deltas of the node.
+    /// Load a node like `load`. `read` also gets the number of deltas of the node.
     pub fn load_counted<T>(&self, id: u64, read: impl FnOnce(&[u8], u8) -> Result<T>) -> Result<T> {
         load(id, |id| self.row(id), |_| (), read)
     }

@@ -16,7 +16,7 @@ use super::records::{number, stored_hash};
 use super::tables::{Table, Tables};
 
 pub const KEY: usize = 6;
-/// Number of bits of the index, which are below the block number.
+/// Number of low bits that hold the index of the transaction. The bits above hold the block number.
 const INDEX_BITS: u32 = 24;
 
 /// Block number and index of a transaction.
