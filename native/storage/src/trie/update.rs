@@ -42,7 +42,7 @@ impl<V: Value> Child<V> {
 }
 
 impl<V: Value> Trie<V> {
-    /// Root of the trie. Hashes all changed nodes.
+    /// Return the root hash of the trie, after hashing all changed nodes.
     pub fn hash(&self) -> B256 {
         if let Some(Child::Live(cell)) = &self.root {
             hash_all(cell);

@@ -246,7 +246,7 @@ impl VmWriter {
         };
     }
 
-    /// Record the caller's memory and stack if the caller continues after a call. Returns whether it continues.
+    /// Record the caller's memory and stack if the caller continues after a call. Returns whether the caller continues.
     fn note_continuation(&mut self, interpreter: &Interpreter) -> bool {
         let Some(frame) = self.frames.last_mut() else { return false };
         if !std::mem::take(&mut frame.is_waiting) {

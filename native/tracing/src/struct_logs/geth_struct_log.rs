@@ -32,7 +32,7 @@ pub struct StandardOptions {
     pub with_return_data: bool,
     /// Maximum number of struct log rows.
     pub limit: Option<u64>,
-    /// Only the row at this position. It shows all slots that the account has accessed so far.
+    /// If set, only the row at this position is written. This row shows all slots that the account has accessed so far.
     pub only: Option<u64>,
     pub opcodes: Option<OpcodeSet>,
 }
