@@ -27,7 +27,7 @@ class CallResult(Protocol):
 
 
 class PlainResult(Struct, frozen=True):
-    """A `CallResult` that was not made by the extension."""
+    """A `CallResult` that Python code creates, not the extension."""
 
     kind: str
     output: bytes

@@ -64,7 +64,7 @@ class BlockAccess(AccountAccess):
         return self.backend.snapshot()
 
     def restore(self, saved: int) -> None:
-        """Return to the state that `save` saved."""
+        """Restore the state whose id `save` has returned."""
         if not self.backend.revert(saved):
             raise ChainError(f"There is no saved state {saved}: it was restored already, or one before it was.")
 

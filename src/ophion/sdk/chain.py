@@ -125,7 +125,8 @@ class Chain(BlockAccess):
         genesis: Mapping[str, Any] | str | os.PathLike[str] | None = None,
         at: int | None = None,
     ) -> Chain:
-        """Return a branch of the chain in a data directory, even while a node uses it. The database does not change.
+        """Return a branch of the chain in a data directory, even while a node uses the directory. The database does not
+        change.
 
         `genesis` is the genesis of the node; a development network needs none. `at` is a block, by default the latest.
         """

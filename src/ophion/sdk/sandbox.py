@@ -124,7 +124,7 @@ class SandboxBackend:
 
 @contextmanager
 def without_blocks(chain: Chain) -> Iterator[None]:
-    """Let a chain execute transactions without making blocks in a `with` block. All effects are undone at the end."""
+    """Context manager in which a chain executes transactions without making blocks. All effects are undone at its end."""
     below = chain.backend
     if not isinstance(below, EmbeddedNode | Branch):
         yield

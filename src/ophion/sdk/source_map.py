@@ -88,12 +88,14 @@ class SourceMap:
 
 
 def is_declaration(text: str) -> bool:
-    """Whether a fragment is a whole declaration (a contract, a function), to which generated code belongs."""
+    """Return whether a fragment is a whole declaration (a contract, a function). Source maps assign generated code to
+    declarations.
+    """
     return _DECLARATION.match(text) is not None
 
 
 def location_at(source_map: str, code: bytes, position: int) -> tuple[int, int] | None:
-    """Return (offset, file id) of the source of the instruction at `position`; None if it has no source."""
+    """Return (offset, file id) of the source of the instruction at `position`; None if the instruction has no source."""
     counters = [pc for pc, _ in instructions(code)]
     try:
         found = decode(source_map)[counters.index(position)]

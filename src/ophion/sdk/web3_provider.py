@@ -88,7 +88,7 @@ class GivenFeesMiddleware(GasPriceStrategyMiddleware):
 
 
 class RevertErrorMiddleware(Web3Middleware):
-    """Raises the same error as a gas estimate of web3.py if a transaction would revert."""
+    """If a transaction would revert, raises the error that a gas estimate of web3.py raises."""
 
     def wrap_make_request(self, make_request: Any) -> Any:
         def request(method: Any, params: Any) -> Any:

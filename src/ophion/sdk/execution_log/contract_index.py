@@ -94,7 +94,7 @@ class ContractIndex:
         return max(fitting, key=lambda one: len(one.creation), default=None)
 
     def reason(self, output: bytes) -> str | None:
-        """Return a decoded custom error; None if it is unknown."""
+        """Return a decoded custom error; None if the error is unknown."""
         abi = self._by_error.get(output[:SELECTOR_BYTES])
         return None if abi is None else str(decode_error(output, (abi,)))
 
