@@ -139,7 +139,7 @@ class CallTree:
         return f"{self.contract} receives"
 
     def line(self) -> str:
-        """This call as one line, without control characters of contracts."""
+        """This call as one line. Control characters in data of contracts are escaped."""
         text = self.name
         if self.kind in ("DELEGATECALL", "STATICCALL", "CALLCODE"):
             text = f"{self.kind.lower()} {text}"

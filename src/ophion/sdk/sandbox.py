@@ -124,7 +124,7 @@ class SandboxBackend:
 
 @contextmanager
 def without_blocks(chain: Chain) -> Iterator[None]:
-    """Context manager in which a chain executes transactions without making blocks. All effects are undone at its end."""
+    """Context manager in which a chain executes transactions without making blocks. Its end undoes all effects."""
     below = chain.backend
     if not isinstance(below, EmbeddedNode | Branch):
         yield

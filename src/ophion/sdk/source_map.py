@@ -95,7 +95,8 @@ def is_declaration(text: str) -> bool:
 
 
 def location_at(source_map: str, code: bytes, position: int) -> tuple[int, int] | None:
-    """Return (offset, file id) of the source of the instruction at `position`; None if the instruction has no source."""
+    """Return (offset, file id) of the source of the instruction at `position`; None for an instruction without source.
+    """
     counters = [pc for pc, _ in instructions(code)]
     try:
         found = decode(source_map)[counters.index(position)]

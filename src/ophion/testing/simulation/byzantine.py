@@ -47,12 +47,12 @@ _FAR_AHEAD: Final = (1, 2, 5, 1000, 2**31 - 1)
 
 
 class LiarCoalition:
-    """Shared knowledge of the Byzantine nodes: their indexes, and which nodes were sent which block."""
+    """Shared knowledge of the Byzantine nodes: their indexes, and the receivers of each block."""
 
     def __init__(self, members: frozenset[int]) -> None:
         self.members = members
         self.audience: dict[Hash32, frozenset[int]] = {}
-        """Nodes that shall accept a block, by the digest of the block."""
+        """Nodes to which Byzantine nodes have sent a block, by the digest of the block."""
 
 
 class Liar:

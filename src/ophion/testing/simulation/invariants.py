@@ -62,8 +62,8 @@ class Checker:
         self._committers: dict[tuple[int, int, Hash32], set[int]] = {}
         """Honest nodes that committed a block, by (height, round, hash)."""
         self._locks: dict[int, tuple[int, Hash32]] = {}
-        """Locked block as (round, hash), by height: enough honest nodes hold its proof. Later votes must be for this
-        block.
+        """Locked block of each height, as (round, hash). Enough honest nodes hold the proof of a locked block. Later
+        votes must be for this block.
         """
 
     # --- called for actions of members ----------------------------------------------------------

@@ -89,7 +89,7 @@ class MessageDelivery:
     def _post(
         self, sender: SimulatedMember, receiver: SimulatedMember, message: BftMessage, delay_s: float | None = None
     ) -> float | None:
-        """Schedule the delivery of a message. Returns its first arrival time; None if it is lost."""
+        """Schedule the delivery of a message. Returns the first arrival time; None if the message is lost."""
         self.count += 1
         delays = self._fate(sender, receiver, message)
         if delay_s is not None and delays:

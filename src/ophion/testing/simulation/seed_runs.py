@@ -174,7 +174,9 @@ def _prepare(world: SimulatedNetwork, conditions: FaultPlan, storm_s: float) -> 
 
 
 def _heal(world: SimulatedNetwork, options: SeedOptions) -> tuple[float, float]:
-    """End the faults and wait for blocks; return how long the first block took, and the messages of a later block."""
+    """End the faults and wait for blocks. Returns the time until the first block, and the number of messages for a
+    later block.
+    """
     world.mail.link = CALM
     world.mail.extra_loss = {}
     world.driver.slow_work_s = min(world.driver.slow_work_s, 0.05)
