@@ -95,8 +95,7 @@ def is_declaration(text: str) -> bool:
 
 
 def location_at(source_map: str, code: bytes, position: int) -> tuple[int, int] | None:
-    """Return (offset, file id) of the source of the instruction at `position`; None for an instruction without source.
-    """
+    """Return (offset, file id) of the source of the instruction at `position`; None if there is no source."""
     counters = [pc for pc, _ in instructions(code)]
     try:
         found = decode(source_map)[counters.index(position)]
