@@ -70,8 +70,7 @@ class ContractCalls:
     def refusals(
         self, header: HashedHeader, state: State, questions: Sequence[bytes], read: Callable[[bytes], bool]
     ) -> list[Refusal | None]:
-        """Return, for each question, the reason why the contract refuses, or None. Uncached questions share one call.
-        """
+        """Return the reason why the contract refuses each question, or None. Uncached questions share one call."""
         answers = self._answers.get(header.hash)
         if answers is None:
             answers = self._answers[header.hash] = {}

@@ -34,9 +34,7 @@ MAX_WALK_GAS: Final = 5_000_000
 SENDER_BUDGET_S: Final = 1.0
 """Execution seconds that a sender may use outside the backlog. Used time halves every `HALF_LIFE_S`."""
 NEW_GROUPS_BUDGET_S: Final = 0.5
-"""Limit of execution seconds per step along the chain, for all new groups together. New groups are not established
-yet.
-"""
+"""Limit of execution seconds per step along the chain, for all groups together that are not established yet."""
 HALF_LIFE_S: Final = 60.0
 ESTABLISHED_BLOCKS: Final = 256
 """Number of blocks after a group's first transaction from which the group counts as established."""
@@ -81,7 +79,7 @@ class BehindGroup:
         """Keys of the deferred payloads."""
         self.is_suspended = False
         self.batch: PrivateBatch | None = None
-        """Batch of the current block; `todo` has its remaining payloads."""
+        """Batch of the current block; `todo` has the remaining payloads of the block."""
         self.block: HashedHeader | None = None
         self.todo: list[Payload] = []
         self.executed: list[Executed] = []

@@ -45,7 +45,7 @@ class PayloadHandover:
     async def take(self, blocks: Iterable[Hash32]) -> bool:
         """Store the payloads that markers of these blocks hand over to this node. Returns whether any payload was new.
 
-        Payloads whose markers have been passed are noted as late in the same write.
+        If the executor has already passed the marker of a payload, the payload is recorded as late in the same write.
         """
         rows: list[tuple[str, bytes, bytes]] = []
         for keys in [keys for block in dict.fromkeys(blocks) for keys in self._ledger.hand_overs_in(block)]:

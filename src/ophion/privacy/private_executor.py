@@ -87,7 +87,7 @@ class PrivateExecutor:
         """Payloads that were missing in the current step."""
         self._wake = asyncio.Event()
         self._moved: asyncio.Future[None] | None = None
-        """Future that is resolved after the next step, for callers that wait for it."""
+        """Future that is resolved after the next step. Other tasks wait for this future."""
         self._mark = self.ledger.followed() or (chain.genesis.hash, 0)
         self._written = self._mark
         chain.events.listen(self._on_chain_event)
