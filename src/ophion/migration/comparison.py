@@ -140,8 +140,7 @@ class Comparison:
         return "eth_call", [call, hex(self._number())]
 
     def _has_state(self, number: str) -> bool:
-        """Whether the old node has the state of a block. If so, a failed call has another cause than a missing state.
-        """
+        """Whether the old node has the state of a block. If so, a missing state is not the cause of a failed call."""
         if number not in self._states:
             balance = self._old.batch([("eth_getBalance", [f"0x{bytes(20).hex()}", number])])[0]
             self._states[number] = not isinstance(balance, Failure)
