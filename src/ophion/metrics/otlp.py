@@ -70,9 +70,7 @@ def read_otlp_settings(variables: Mapping[str, str]) -> OtlpSettings | None:
 
 
 def _url(variables: Mapping[str, str], signal: str) -> str | None:
-    """Return the URL of a signal. A variable of the signal is the whole URL; the general variable lacks the signal's
-    path.
-    """
+    """Return the URL of a signal: the variable of the signal, or the general variable with the path of the signal."""
     name = f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT"
     base = variables.get(_ENDPOINT)
     url = variables.get(name) or (f"{base.rstrip('/')}/v1/{signal}" if base else None)

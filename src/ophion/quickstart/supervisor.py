@@ -2,7 +2,7 @@
 
 A node that ends is reported and not restarted, so that the effect of a killed validator can be observed. The supervisor
 stops on Ctrl-C, SIGTERM, a closed terminal, `ophion quickstart stop` or a deleted directory. It then stops all
-processes, and kills those that do not end within some seconds.
+processes, and kills processes that do not end within some seconds.
 """
 
 from __future__ import annotations

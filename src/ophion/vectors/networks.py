@@ -1,6 +1,6 @@
 """Turns the network names of the public block tests into chain specifications.
 
-A name is a fork that is active from genesis (`Berlin`), or two forks and the point where the second one begins:
+A name is a fork that is active from genesis (`Berlin`), or two forks and the point where the second fork begins:
 `BerlinToLondonAt5` (block), `ParisToShanghaiAtTime15k` (second), `ArrowGlacierToParisAtDiffC0000` (total difficulty).
 """
 
