@@ -34,10 +34,10 @@ def ophion(*arguments: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One start of a new node."""
+    """Figures of one start of a new node."""
 
     seconds: float
-    """From the start of the process to the head."""
+    """Seconds from the start of the process to the head."""
     processor_s: float
     """Processor time of the node and its child process."""
     head: str

@@ -62,7 +62,7 @@ class OphionProvider(TestProviderAPI, Web3Provider):
         self._web3 = Web3(ChainProvider(self._chain))
 
     def disconnect(self) -> None:
-        """Close the chain. Its snapshots end with it."""
+        """Close the chain and forget its snapshots."""
         if self._chain is not None:
             self.chain_manager._snapshots[self.chain_id] = []
             self._chain.close()
@@ -130,7 +130,7 @@ class OphionProvider(TestProviderAPI, Web3Provider):
         return self.chain.save()
 
     def restore(self, snapshot_id: int) -> None:
-        """Revert to a snapshot, which ends with it."""
+        """Revert to a snapshot. A snapshot can be used only once."""
         try:
             self.chain.restore(snapshot_id)
         except ChainError as error:

@@ -78,7 +78,8 @@ class Senders:
             self._turn = 0
 
     async def agree(self, node: JsonRpcConnection) -> None:
-        """Reset the nonces to those on the chain. Refused transactions are then created again, byte for byte."""
+        """Reset the nonces to the nonces on the chain. Then `sign` creates refused transactions again, byte for byte.
+        """
         for index, key in enumerate(self._keys):
             self._nonces[index] = int(await node.call("eth_getTransactionCount", data(key.address), "latest"), 16)
 
