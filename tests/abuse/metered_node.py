@@ -52,8 +52,8 @@ def metered_command(meter: Path) -> tuple[str, ...]:
 
 
 class Meter:
-    """The maximum time for which the event loop was blocked, in shared memory. The test process also reads the node's
-    memory.
+    """The maximum time for which the event loop was blocked, in shared memory. The test process also measures the
+    memory of the node.
     """
 
     def __init__(self, path: Path) -> None:

@@ -119,7 +119,7 @@ class OphionProvider(TestProviderAPI, Web3Provider):
         self.chain.mine(num_blocks)
 
     def set_timestamp(self, new_timestamp: int) -> None:
-        """Set the timestamp of the next block. The timestamp of the pending block changes nothing."""
+        """Set the timestamp of the next block. Does nothing if the pending block already has this timestamp."""
         if new_timestamp != int(self.chain.rpc("eth_getBlockByNumber", "pending", False)["timestamp"], 16):
             try:
                 self.chain.time = new_timestamp

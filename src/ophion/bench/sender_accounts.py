@@ -78,8 +78,7 @@ class Senders:
             self._turn = 0
 
     async def agree(self, node: JsonRpcConnection) -> None:
-        """Reset the nonces to the nonces on the chain. Then `sign` creates refused transactions again, byte for byte.
-        """
+        """Reset the nonces to the nonces on the chain. Then `sign` repeats refused transactions byte for byte."""
         for index, key in enumerate(self._keys):
             self._nonces[index] = int(await node.call("eth_getTransactionCount", data(key.address), "latest"), 16)
 
