@@ -1,4 +1,4 @@
-"""The packages that `make wheel` makes, installed in an empty environment; and the files for systemd.
+"""Tests the packages of `make wheel` in an empty environment, and the files for systemd.
 
 Building the source package takes minutes, so it runs only with OPHION_PACKAGES=all.
 """

@@ -333,7 +333,7 @@ def test_an_enclave_killed_under_load_holds_up_nothing_but_private_states(story:
 
 
 def _sent_at_last(story: Story, value: int, nonce: int) -> str:
-    """Send a transaction with retries, because a restarted Tessera needs time to find the others."""
+    """Send a transaction with retries, because a restarted Tessera needs time to find the other enclaves."""
     found: list[str] = []
 
     def is_sent() -> bool:

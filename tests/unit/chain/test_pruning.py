@@ -245,8 +245,8 @@ def test_a_state_that_recurs_is_kept_for_its_last_block(make: Make, tmp_path: Pa
 
 
 def test_blocks_come_in_between_the_steps_of_a_round(make: Make, tmp_path: Path) -> None:
-    """Blocks are committed at random moments of a pruning round. Blocks executed before the round are written
-    after it.
+    """Blocks are committed at random moments of a pruning round. Blocks executed before the round are written after the
+    round.
     """
     for seed in range(20):
         order = random.Random(seed)

@@ -91,7 +91,9 @@ def test_a_bundle_without_a_vote_or_with_forged_seals_is_refused(protocol: str, 
 
 @PROTOCOLS
 def test_any_changed_byte_is_refused(protocol: str, tmp_path: Path) -> None:
-    """Ophion checks every kind of change. The standalone verifier, with a slow signature package, checks only some."""
+    """Ophion checks every kind of change. The standalone verifier, with a slow signature package, checks only some
+    changes.
+    """
     text = genesis_text(protocol, 4)
     trust = read_trust(text.encode())
     with imported(tmp_path, text, 24, ADDED) as chain:
