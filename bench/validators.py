@@ -1,9 +1,9 @@
 """Measure what a block costs in networks of many validators: python bench/validators.py [4 7 13 25 50] [--blocks 8]
 
 Starts each network in turn as processes on this machine, with static peers, a period of 5 s and no transactions. After
-a few blocks it measures the next ones and prints one JSON line per network: blocks of a later round, processor time per
-block and node, consensus messages and bytes per block of the whole network, and resident memory per node. Messages and
-bytes come from the metrics of the nodes. The last line compares the growth between the first and the last network.
+a few blocks it measures the next blocks and prints one JSON line per network: blocks of a later round, processor time
+per block and node, consensus messages and bytes per block of the whole network, and resident memory per node. Messages
+and bytes come from the metrics of the nodes. The last line compares the growth between the first and the last network.
 """
 
 from __future__ import annotations

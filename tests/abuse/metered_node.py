@@ -1,7 +1,7 @@
 """A real node that measures how long its event loop is blocked. `metered_command` replaces the command `ophion`.
 
-A timer of one millisecond runs in the loop. The loop was blocked for the time between two of its calls, minus the time
-in which the thread was ready but had no processor and minus the time which the hypervisor took. The maximum is in
+A timer of one millisecond runs in the loop. The loop was blocked for the time between two calls of the timer, minus the
+time in which the thread was ready but had no processor and minus the time which the hypervisor took. The maximum is in
 shared memory, where a test reads and resets it.
 """
 

@@ -1,4 +1,4 @@
-"""Target of attacks by peers. Measures its service to honest peers, its blocks and its memory."""
+"""A node that peers attack, with measurements of its service to honest peers, its blocks and its memory."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_its_nodes_are_replaced_one_by_one(tmp_path: Path, engine: str) -> None:
 
 
 def check_transactions(mixed: Mixed) -> None:
-    """Check that the other client also mines transactions that one client receives."""
+    """Check that each client mines transactions that the other client has received."""
     nodes, theirs = mixed.network.nodes, mixed.theirs
     sent: dict[str, bool] = {}
     for nonce in range(20):

@@ -252,8 +252,8 @@ def test_its_refusals_reach_the_client(story: Story) -> None:
 
 
 def test_foreign_payloads_in_the_enclave_stop_no_member(story: Story) -> None:
-    """No member stops because of a payload that is not a transaction, a payload that cannot be opened, or their
-    markers.
+    """No member stops because of a payload that is not a transaction, a payload that cannot be opened, or the markers
+    of these payloads.
     """
     form = {
         "payload": b64encode(b"hello").decode(),

@@ -168,7 +168,8 @@ struct Large {
     id: u8,
     /// The size after decompression that the message announces.
     size: usize,
-    /// The decoder; None for a message above the size limit of its id, whose bytes are dropped.
+    /// The decoder; None for a message that exceeds the size limit of its id. The session drops the bytes of such a
+    /// message.
     decoder: Option<Decoder>,
     /// Compressed bytes that have not arrived.
     left: usize,

@@ -87,7 +87,7 @@ class BehindGroup:
 
 
 class Backlog:
-    """Private groups whose execution is behind the chain, and the order in which they run."""
+    """Private groups whose execution is behind the chain, and the order in which the groups run."""
 
     def __init__(self, clock: Clock, max_gas: int) -> None:
         self.max_gas = max_gas

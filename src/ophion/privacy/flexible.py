@@ -48,7 +48,7 @@ class Membership(Struct, frozen=True):
 
 
 class FlexibleGroups:
-    """Reads the members of flexible groups and sends transactions to them."""
+    """Reads the members of flexible groups and sends transactions to the members."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Options and enclave keys that decide which markers the node reads, and what happens when they change."""
+"""Options and enclave keys that decide which markers the node reads, and warnings when these settings change."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _INVALID: Final = 2
 
 
 class PayloadHandover:
-    """Sends earlier transactions of a flexible group to new members, and receives them."""
+    """Sends earlier transactions of a flexible group to new members, and stores received transactions."""
 
     def __init__(self, store: Store, ledger: PrivateLedger, payloads: Payloads, lanes: Lanes) -> None:
         self._store = store
@@ -86,7 +86,7 @@ class PayloadHandover:
         return _NOWHERE
 
     def _is_member(self, group: bytes) -> bool:
-        """Whether this node is a member of the group in the latest group state that it has."""
+        """Whether this node is a member of the group, in the latest group state that the node has."""
         found = self._ledger.membership(group, _ALL_BLOCKS)
         return found is None or not self._payloads.own_keys.isdisjoint(found[2])
 

@@ -64,7 +64,9 @@ class Read(Struct, frozen=True):
     group: bytes
     sender: bytes
     sealed_for: bytes
-    """The group of the payload in the enclave. For a flexible group, it consists of all recipients of this payload."""
+    """The group of the payload in the enclave. For a flexible group, this group consists of all recipients of the
+    payload.
+    """
     version: bytes | None = None
     recipients: tuple[bytes, ...] | None = None
     """The recipients, if known. Otherwise the members of `sealed_for` are the recipients."""

@@ -301,7 +301,7 @@ class PrivateExecutor:
     # --- backlog ----------------------------------------------------------------------------------
 
     async def _note_deferred(self, markers: Sequence[MarkerPlace]) -> None:
-        """Mark deferred payloads as late. With an embedded enclave the database marks them itself."""
+        """Mark deferred payloads as late. With an embedded enclave, the database marks these payloads itself."""
         if not self._enclave.tells_late:
             keys = [place.payload_key for place in markers if self.backlog.group_of(place.payload_key) is not None]
             if keys:

@@ -40,7 +40,7 @@ class BlockAccess(AccountAccess):
 
     @contextmanager
     def paused_mining(self) -> Iterator[None]:
-        """Pause mining in a `with` block. All transactions of the `with` block are mined in one block at its end."""
+        """Pause mining in a `with` block. When the `with` block ends, all its transactions are mined in one block."""
         self.backend.set_automine(False)
         try:
             yield

@@ -59,8 +59,8 @@ def test_a_block_is_filled_in_order_and_says_what_it_left_out(world: World) -> N
 @pytest.mark.parametrize("fork", ["spurious", "shanghai", "prague"])
 @pytest.mark.parametrize("step", [1, 7, 300])
 def test_a_block_that_grows_is_the_block_that_is_run(tmp_path: Path, fork: str, step: int) -> None:
-    """An incrementally built block equals its execution, with batches of any size, in any thread, and hashed at any
-    time.
+    """An incrementally built block equals the executed block, with batches of any size, in any thread, and hashed at
+    any time.
     """
     world = World(tmp_path / "db", fork, gas_limit=10**9)
     new = iter(range(1, 1000))

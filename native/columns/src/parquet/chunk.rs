@@ -142,7 +142,7 @@ fn append_bits(page: &mut Vec<u8>, bits: impl Iterator<Item = bool>) {
     }
 }
 
-/// Return the definition levels (1 for a value, 0 for null) with their length in bytes before them.
+/// Return the length of the definition levels in bytes, followed by the levels: 1 for a value, 0 for null.
 fn level_section(part: &Column, rows: std::ops::Range<usize>) -> Vec<u8> {
     let mut runs = Vec::new();
     if part.nulls == 0 {

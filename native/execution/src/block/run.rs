@@ -40,7 +40,8 @@ pub struct ExecutionData {
     pub gas_used: u64,
     pub blob_gas_used: u64,
     pub requests: Option<Requests>,
-    /// Output of each transaction; empty unless it was reverted. Receipts do not always store this output.
+    /// Revert data of each transaction; empty for a transaction that was not reverted. Receipts do not always store
+    /// this data.
     pub outputs: Vec<Bytes>,
     /// The state after the block.
     pub state: StateData,

@@ -163,7 +163,7 @@ pub(super) fn concluded<I>(evm: &mut Evm<I>, result: RunResult) -> Result<CallOu
     Ok(outcome)
 }
 
-/// Return whether value plus fees exceed any possible balance. revm would overflow with such a call, because it
+/// Return whether value plus fees exceed any possible balance. revm would overflow with such a call, because revm
 /// multiplies in 128 bits.
 pub fn exceeds_any_balance(tx: &TxEnv) -> bool {
     let blob_gas = tx.blob_hashes.len() as u128 * u128::from(alloy_eips::eip4844::DATA_GAS_PER_BLOB);

@@ -150,7 +150,8 @@ impl PrecompileProvider<EvmContext> for Precompiles {
         self.run_at_home(context, inputs)
     }
 
-    /// Return the warm addresses: the fork's original addresses, even if their contracts were moved.
+    /// Return the warm addresses: the original addresses of all precompiled contracts of the fork, even if contracts
+    /// were moved.
     fn warm_addresses(&self) -> &AddressSet {
         self.mainnet.warm_addresses()
     }

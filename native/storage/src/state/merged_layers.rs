@@ -64,7 +64,7 @@ mod tests {
         Some(FlatAccount { nonce, balance, code_hash, storage_root: EMPTY_ROOT })
     }
 
-    /// Address, account, whether the account's storage is wiped, and its slots.
+    /// Address, account, whether the account's storage is wiped, and the changed slots.
     type Change<'a> = (u8, Option<FlatAccount>, bool, &'a [(u64, u64)]);
 
     fn layer(base: u8, changes: &[Change]) -> Arc<Layer> {

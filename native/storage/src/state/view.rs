@@ -186,7 +186,8 @@ impl Source for Stored<'_> {
     }
 }
 
-/// Full forms of nodes that are stored as deltas, by id. An execution reads a node first and changes it later.
+/// Full forms of nodes that are stored as deltas, by id. An execution needs the full form twice: to read a node and to
+/// change it.
 #[derive(Default)]
 pub struct CombinedNodes {
     nodes: Mutex<HashMap<u64, Arc<[u8]>>>,

@@ -41,7 +41,7 @@ class CompiledContract(Struct, frozen=True):
     """Returns the source file for a file id of the source map."""
 
     def is_runtime(self, code: bytes) -> bool:
-        """Return whether this is the deployed code of the contract, whatever its immutable values are."""
+        """Return whether this is the deployed code of the contract, with any immutable values."""
         if len(code) != len(self.runtime):
             return False
         at = 0

@@ -33,7 +33,9 @@ class MessageDelivery:
         self.gossips = True
         """Whether nodes relay messages."""
         self.reports_links = False
-        """Whether members report their connections, so that messages are not relayed to members that have them."""
+        """Whether members report their connections, so that messages are not relayed to members that already have these
+        messages.
+        """
         self.count = 0
         """Messages sent so far, including relayed and lost messages."""
         self.extra_loss: dict[type, float] = {}
