@@ -102,7 +102,7 @@ def measure(network: TestNetwork, blocks: int, period_s: int) -> dict[str, objec
 
 
 def growth(first: dict[str, float], last: dict[str, float], name: str) -> float:
-    """Return the exponent with which a figure grows with the number of validators."""
+    """Return the exponent e for which a figure grows like n^e, where n is the number of validators."""
     ratio = max(last[name], 1e-9) / max(first[name], 1e-9)
     return round(math.log(ratio) / math.log(last["validators"] / first["validators"]), 2)
 

@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use crate::public_keys::is_sound;
 use crate::record::{Key, MAX_BOXES, NONCE, Sealed, SealedBox};
 
-/// Random bytes for sealing: the payload's key and both nonces.
+/// Number of random bytes for sealing: the payload's key and both nonces.
 pub const RANDOMNESS: usize = 32 + NONCE + NONCE;
 /// Maximum number of cached shared secrets. Computing a secret takes a hundred times as long as the rest of sealing.
 const SHARED_KEPT: usize = 4096;
@@ -62,7 +62,7 @@ impl Keyring {
         Some(made)
     }
 
-    /// Seal a payload from one of our keys. Returns the key and the record of the payload.
+    /// Seal a payload with one of our keys as the sender. Returns the key and the record of the payload.
     pub fn seal(
         &self,
         payload: &[u8],
@@ -101,7 +101,7 @@ impl Keyring {
         Ok((sealed.key(), sealed.encode()))
     }
 
-    /// Open a record with the first of our keys that fits.
+    /// Open a record with the first of our keys that can open it.
     pub fn open(&self, sealed: &Sealed<'_>) -> Option<Zeroizing<Vec<u8>>> {
         sealed.boxes.iter().find_map(|one| {
             self.secret(&one.recipient)?;

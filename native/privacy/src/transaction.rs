@@ -223,8 +223,8 @@ impl PrivateTx {
         self.fields.enveloped(&payload)
     }
 
-    /// Return chain id and parity from v. In a legacy transaction, 27 and 28 have no chain id; values from 37 on have
-    /// one.
+    /// Return chain id and parity from v. In a legacy transaction, 27 or 28 means no chain id; values from 37 on
+    /// include the chain id.
     fn parity(&self) -> Result<(Option<u64>, bool)> {
         let v = u128::try_from(self.v).map_err(|_| wrong("v", "too large"))?;
         if let Some(fee) = &self.fields.dynamic_fee {

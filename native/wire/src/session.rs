@@ -210,9 +210,9 @@ pub struct Ingress {
     /// Whether messages are compressed; None until the caller sets this after the first message.
     is_compressed: Option<bool>,
     max_message: usize,
-    /// Maximum sizes of message ids, if below `max_message`.
+    /// Maximum payload size by message id, where it is below `max_message`.
     max_sizes: HashMap<u8, usize>,
-    /// Bytes received after the first message.
+    /// Bytes received after the first message, until compression is set.
     waiting: Vec<u8>,
     /// Allocates the payloads of large messages.
     pub allocate: Allocate,

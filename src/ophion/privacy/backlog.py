@@ -34,7 +34,9 @@ MAX_WALK_GAS: Final = 5_000_000
 SENDER_BUDGET_S: Final = 1.0
 """Execution seconds that a sender may use outside the backlog. Used time halves every `HALF_LIFE_S`."""
 NEW_GROUPS_BUDGET_S: Final = 0.5
-"""Limit of execution seconds per step along the chain, for all groups together that are not established yet."""
+"""Execution seconds that all new groups together may use per step along the chain. A group is new until it is
+established.
+"""
 HALF_LIFE_S: Final = 60.0
 ESTABLISHED_BLOCKS: Final = 256
 """Number of blocks after a group's first transaction from which the group counts as established."""

@@ -102,7 +102,7 @@ class Chain(BlockAccess):
             else backend
         )
         self.gas_report: GasReport | None = None
-        """If set, records the gas of every transaction of a contract."""
+        """If set, records the gas of every transaction to a contract."""
         self.coverage: Coverage | None = None
         """If set, records the executed lines of transactions and calls."""
         self.last_receipt: Receipt | None = None

@@ -33,7 +33,7 @@ class ContractCoverage(Struct):
     """Program counters of executed conditional jumps, each with whether the jump was taken."""
 
     def line_hits(self) -> dict[int, bool]:
-        """Return whether each line with statements was executed."""
+        """Return, for each line with statements, whether it was executed."""
         hits: dict[int, bool] = {}
         for pc, line in self.lines.items():
             hits[line] = hits.get(line, False) or pc in self.executed

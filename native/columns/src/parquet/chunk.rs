@@ -19,9 +19,9 @@ pub struct Chunk {
     pub nulls: usize,
     /// Length of the dictionary page, which comes first.
     pub dictionary_bytes: Option<usize>,
-    /// Size with headers before compression.
+    /// Size of all pages in bytes, with headers, before compression.
     pub raw_bytes: usize,
-    /// Smallest and greatest number, little-endian; only for columns of whole numbers.
+    /// Smallest and greatest value, little-endian. Only columns of whole numbers have a range.
     pub range: Option<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -79,7 +79,7 @@ impl Pages<'_, '_> {
     }
 }
 
-/// Append all values of a part, in pages of about `MAX_PAGE_BYTES`.
+/// Append all values of one part of a column, in pages of about `MAX_PAGE_BYTES`.
 fn append_plain_pages(pages: &mut Pages<'_, '_>, part: &Column) -> Result<()> {
     let mut first = 0;
     while first < part.rows() {

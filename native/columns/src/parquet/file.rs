@@ -1,4 +1,4 @@
-//! Row groups and footer, in the order of the file.
+//! Encodes the row groups and the footer of a Parquet file.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -5,7 +5,7 @@ use super::thrift::varint;
 /// Shortest repetition that becomes a run of its own.
 const MIN_RUN: usize = 8;
 
-/// Append numbers of `width` bits each.
+/// Append numbers of `width` bits each, with repeated values as runs.
 pub fn append_runs(out: &mut Vec<u8>, values: &[u32], width: u32) {
     let (mut at, mut packed) = (0, 0);
     while at < values.len() {

@@ -59,7 +59,7 @@ impl ExecutionData {
 pub struct Run {
     evm: Evm<CollisionGuard>,
     progress: Progress,
-    /// Deadline for transactions; None when a block is verified.
+    /// Deadline for transactions while a block is built; None while a block is verified.
     watching: Option<Watching>,
 }
 

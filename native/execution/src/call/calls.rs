@@ -21,7 +21,7 @@ use crate::evm::machine::{self, Evm};
 use crate::evm::overrides::{AccountOverride, overridden};
 use crate::evm::precompiles::Precompiles;
 
-/// Run a call on a state without lasting effects.
+/// Run a call on a state. The state does not change.
 pub fn call(
     state: &StateData,
     env: &BlockEnv,

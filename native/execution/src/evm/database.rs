@@ -396,7 +396,7 @@ impl ExecDb {
     }
 }
 
-/// Result of a block besides trie and receipts.
+/// Results of a block, without the trie and the receipts.
 pub struct Changes {
     /// Number of changed accounts and slots.
     pub changed_entries: usize,

@@ -69,7 +69,7 @@ pub struct Compiled {
     is_kept: bool,
     /// Whether the document was too expensive for the event loop.
     pub is_heavy: AtomicBool,
-    /// Length of the last response, as an estimate of the next.
+    /// Length of the last response, as an estimate for the next response.
     last_bytes: AtomicUsize,
     is_shared: bool,
 }
@@ -248,7 +248,7 @@ impl Engine {
     }
 }
 
-/// Return a cache key that differs from every shape.
+/// Return a cache key that differs from the key of every shape.
 fn exact_key(text: &str) -> Vec<u8> {
     [b"\0", text.as_bytes()].concat()
 }

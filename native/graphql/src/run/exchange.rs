@@ -15,7 +15,7 @@ pub struct Pooled {
     pub known: Known,
 }
 
-/// Data of the node besides the database.
+/// Data that the node supplies to a query, besides the database.
 pub struct Inputs {
     /// Hash and number of the announced head.
     pub head: (B256, u64),

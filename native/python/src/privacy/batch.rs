@@ -21,7 +21,8 @@ use crate::tracing::trace::TraceStream;
 use crate::values::convert::Hash;
 use crate::values::errors::Answer;
 
-/// Marker hash, index, payload key, group, key of the sender, RLP, members, version of a flexible group.
+/// A payload as a tuple: marker hash, index, payload key, group, key of the sender, RLP, members, version of a flexible
+/// group.
 type PyPayload = (Hash, u32, Hash, Hash, PyBackedBytes, PyBackedBytes, Option<Vec<PyBackedBytes>>, Option<Hash>);
 
 fn payload_of(given: &PyPayload) -> Payload {

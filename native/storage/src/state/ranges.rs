@@ -19,7 +19,7 @@ use crate::trie::{Account, EMPTY_ROOT, FlatAccount, Slot, Trie, Value, node_at, 
 /// Limits of one response.
 #[derive(Clone, Copy)]
 pub struct RangeLimits {
-    /// Bytes of entries after which a response ends. The last entry may exceed the limit.
+    /// Size of the entries in bytes at which a response ends. The last entry may exceed the limit.
     pub bytes: usize,
     pub deadline: Instant,
 }

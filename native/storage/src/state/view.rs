@@ -57,7 +57,7 @@ pub struct StateData {
 }
 
 impl StateData {
-    /// Return a state of the database.
+    /// Return the state with this root from the database.
     pub fn at(snapshot: &Snapshot, root: B256) -> Result<Self> {
         let (trie, weight) = snapshot.trie(root)?;
         let store = Some(snapshot.inner.clone());
@@ -365,7 +365,7 @@ impl View {
         Ok((found, next))
     }
 
-    /// Return the canonical block hash in this snapshot.
+    /// Return the hash of the canonical block with this number, in this snapshot.
     pub fn canonical_hash(&self, number: u64) -> Result<Option<B256>> {
         let found = self.snapshot.as_ref().map_or(Ok(None), |snapshot| snapshot.canonical_hash(number))?;
         match &self.fork {

@@ -54,7 +54,7 @@ pub struct Database {
     /// Buffered rows of the transaction index. A read-only process has the rows of the moment when it opened the
     /// database.
     pub(super) tx_index_buffer: TxIndexBuffer,
-    /// Maximum bytes for nodes of the latest state.
+    /// Maximum memory in bytes for trie nodes of the latest state.
     state_cache: AtomicUsize,
     /// Writer lock. After a failed write, the lock holds the reason of the failure.
     writer: Mutex<Option<String>>,
@@ -153,7 +153,7 @@ impl Database {
         *self.live.lock().expect("no panic while locked") = Live::default();
     }
 
-    /// Lock for writing. Returns an error if an earlier write has failed.
+    /// Acquire the writer lock. Returns an error if an earlier write has failed.
     fn writer(&self) -> Result<MutexGuard<'_, Option<String>>> {
         let failed = self.writer.lock().expect("no panic while locked");
         match &*failed {
@@ -175,7 +175,7 @@ impl Database {
         outcome
     }
 
-    /// Write blocks and named values, and move the canonical chain, in one transaction.
+    /// Write blocks and named values, and move the head of the canonical chain, in one transaction.
     pub fn commit(
         self: &Arc<Self>,
         blocks: &[Arc<BlockRecord>],

@@ -78,7 +78,7 @@ impl Fork {
         self.read(Missing::Slot(*address, *slot), known).map(Option::unwrap_or_default)
     }
 
-    /// Return the code of an account that was read before.
+    /// Return contract code by hash, if it was fetched before.
     pub fn code(&self, hash: &B256) -> Option<Bytecode> {
         self.known.read().expect("no panic while locked").codes.get(hash).cloned()
     }

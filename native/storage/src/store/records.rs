@@ -117,7 +117,7 @@ pub fn read_body(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option
     Ok(Some(body.with_known(known)))
 }
 
-/// Return hashes and senders of a stored body, and the body's RLP.
+/// Return hash and sender of each transaction of a stored body, and the body's RLP.
 pub fn split_body<'t>(record: &'t [u8], hash: &B256) -> Result<(Vec<Known>, &'t [u8])> {
     let mut known = Vec::new();
     let rest = visit_known(record, |_, hash, sender| known.push(one_known(hash, sender)));

@@ -18,7 +18,7 @@ use super::snapshot::Snapshot;
 use super::tables::{Table, meta};
 use crate::trie::{Account, Child, EMPTY_ROOT, Trie};
 
-/// Rows that are read and deleted at a time.
+/// Number of rows that are read and deleted at a time.
 const STRIDE: usize = 10_000;
 const NODE_VALUES: &[u8] = b"node:";
 

@@ -168,7 +168,7 @@ impl Snapshot {
         self.tables().meta.get(&self.txn, &meta::own(key))
     }
 
-    /// Return name, entries and bytes of every table. Empty key-value tables are omitted.
+    /// Return name, number of entries and bytes of every table. Empty key-value tables are omitted.
     pub fn usage(&self) -> Result<Vec<(String, u64, u64)>> {
         let mut used = Vec::new();
         for (name, table) in self.tables().each() {

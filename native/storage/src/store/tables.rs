@@ -278,7 +278,7 @@ pub mod meta {
     /// Key of the number of tables (one byte); absent in databases of the first version.
     pub const TABLES: &[u8] = b"tables";
 
-    /// Return the key in the meta table of a value that the node defines.
+    /// Return the key of the meta table for a value that the node defines.
     pub fn own(key: &str) -> Vec<u8> {
         format!("node:{key}").into_bytes()
     }

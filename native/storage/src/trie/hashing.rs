@@ -4,10 +4,10 @@ use ophion_primitives::keccak::keccak256_many;
 
 use super::node::{Cell, Child, Node, Value};
 
-/// Nodes that are encoded before they are hashed. Their RLP stays in the processor's cache.
+/// Number of nodes that are encoded before they are hashed, so that their RLP stays in the processor's cache.
 const CHUNK: usize = 256;
 
-/// Hash a node and every node below that has no hash yet. `Cell::reference` gives the same result for one node.
+/// Hash a node and all nodes below it that have no hash yet. `Cell::reference` gives the same result for one node.
 pub(super) fn hash_all<V: Value>(root: &Cell<V>) {
     let mut levels = Vec::new();
     collect(root, &mut levels);

@@ -142,7 +142,7 @@ impl<V: Value> Cell<V> {
         })
     }
 
-    /// Keep the reference of a node whose RLP and hash are known (hashing.rs).
+    /// Store the reference of a node whose RLP and hash are known (hashing.rs).
     pub(super) fn set_reference(&self, rlp: &[u8], hash: B256) {
         let _ = self.reference.set(if rlp.len() < 32 { Reference::Inline(rlp.into()) } else { Reference::Hash(hash) });
     }
@@ -164,7 +164,7 @@ impl<V: Value> Cell<V> {
         self.encode_with(out, &mut Vec::new());
     }
 
-    /// Same as `encode`. `scratch` is memory that calls share.
+    /// Append the node's RLP like `encode`. Calls share the buffer `scratch`.
     pub(super) fn encode_with(&self, out: &mut Vec<u8>, scratch: &mut Vec<u8>) {
         scratch.clear();
         match &self.node {

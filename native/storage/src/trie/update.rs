@@ -50,7 +50,7 @@ impl<V: Value> Trie<V> {
         self.root.as_ref().map_or(EMPTY_ROOT, Child::root_hash)
     }
 
-    /// Insert the result of `make`, which gets the previous value.
+    /// Insert the value that `make` computes from the previous value.
     pub fn upsert(
         &mut self,
         key: Nibbles,

@@ -62,7 +62,7 @@ impl Frame {
         self.result.is_ok()
     }
 
-    /// Return false for a call or creation that was rejected because of its depth or a low balance.
+    /// Return whether the call or creation started; false if it was rejected because of its depth or a low balance.
     pub fn was_entered(&self) -> bool {
         use InstructionResult as R;
         !matches!(self.result, R::CallTooDeep | R::OutOfFunds | R::OverflowPayment | R::NonceOverflow)

@@ -90,7 +90,7 @@ struct VmFrame {
     output: Option<Range<usize>>,
 }
 
-/// A trace being written: the outermost trace, or the trace of a call below an operation.
+/// A trace being written: the outermost trace, or the trace of a call inside an operation.
 #[derive(Default)]
 struct OpenTrace {
     code: Bytes,
@@ -486,7 +486,7 @@ fn is_calling(opcode: u8) -> bool {
 }
 
 /// Return whether an instruction is written. Three kinds are not written: the implicit STOP at the end, a lone STOP,
-/// and halts except out of gas, bad jumps and state changes in a static call.
+/// and halts other than out of gas, bad jumps and state changes in a static call.
 fn is_shown(opcode: u8, count: u64, halt: Option<InstructionResult>, is_past_end: bool) -> bool {
     use InstructionResult as R;
     match halt {

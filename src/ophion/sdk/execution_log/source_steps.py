@@ -63,7 +63,7 @@ def source_steps(
 
 
 class _Sources:
-    """Source files by the order in which steps visit them, and source places of contracts."""
+    """Source files in the order in which steps visit them, and the source position of each instruction."""
 
     def __init__(self) -> None:
         self.shown: list[dict[str, str]] = []
