@@ -76,11 +76,11 @@ class Expired(Struct, frozen=True):
     is_group: bool
     id: bytes
     number: int | None
-    """Sequence number of the database rows of the arrival, if known."""
+    """Sequence number under which the arrival is stored, if known."""
 
 
 class PayloadQuota:
-    """Counts bytes and groups by sender, and decides whether more are accepted."""
+    """Counts bytes and groups by sender, and decides whether further payloads and groups are accepted."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

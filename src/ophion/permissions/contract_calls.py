@@ -29,7 +29,7 @@ _ANSWERS: Final = 8192
 
 
 class Refusal(Struct, frozen=True):
-    """The reason why a contract does not permit something."""
+    """The reason why a contract refuses a request."""
 
     text: str
     is_answer: bool = False

@@ -48,11 +48,11 @@ class SourceFile:
         return [0, *(match.end() for match in re.finditer(b"\n", self.content))]
 
     def number_at(self, offset: int) -> int:
-        """Return the number of the line with this byte."""
+        """Return the number of the line that contains the byte at this offset."""
         return bisect_right(self._starts, offset)
 
     def line_at(self, offset: int) -> SourceLine:
-        """Return the line with this byte."""
+        """Return the line that contains the byte at this offset."""
         number = self.number_at(offset)
         start = self._starts[number - 1]
         end = self.content.find(b"\n", start)

@@ -61,7 +61,7 @@ class UncommittedBlocks:
         self._builder = Builder(dev.chain, keeps_revert_data=True)
         self._blocks: list[UncommittedBlock] = []
         self._head_hashes: tuple[bytes, bytes] | None = None
-        """Hash of the committed head, with the ancestor hashes of the block after it."""
+        """Hash of the committed head, with the ancestor hashes of the next block."""
         self.top: UncommittedBlock | None = None
         """The latest block; None when all blocks are committed."""
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _OLD_MESSAGES: Final = 30
 _SMALL_BODY_DELAY_S: Final = 0.001
-"""Delay of a message with an empty body, which arrives before the message with the large block."""
+"""Delay in seconds of a message with an empty body. It arrives before the message with the large block."""
 _FAR_AHEAD: Final = (1, 2, 5, 1000, 2**31 - 1)
 
 

@@ -56,7 +56,7 @@ class NetworkSettings(Struct, frozen=True):
     timing: RoundTiming = DEFAULT_TIMING
     limits: MessageLimits = DEFAULT_LIMITS
     standby: int = 0
-    """Nodes that are not validators at the start."""
+    """Number of nodes that are not validators at the start."""
     epoch_length: int = 30_000
     follows_others: bool = True
     passes_over: bool = True

@@ -18,7 +18,7 @@ from ophion.testing.simulation.fake_crypto import has_other_body
 from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 
 _SEEN_PER_VALIDATOR = 4
-"""Fingerprints that a validator keeps to detect duplicates in large networks."""
+"""Limit on stored message fingerprints per validator, which detect duplicates in large networks."""
 _MESSAGES_PER_VALIDATOR = 12
 """Limit on stored messages: votes of the current and three later rounds, and three round changes, with a margin."""
 _MESSAGES_BESIDE = 24
