@@ -38,9 +38,11 @@ class MethodResult(Struct):
     compared: int = 0
     equal: int = 0
     failed: int = 0
-    """Calls that both nodes refuse. They count as equal, because texts and codes of errors differ between clients."""
+    """Number of calls that both nodes refuse. These calls count as equal, because texts and codes of errors differ
+    between clients.
+    """
     skipped: int = 0
-    """Calls about states that the old node no longer has."""
+    """Number of calls about states that the old node no longer has."""
     differences: list[Difference] = field(default_factory=list)
     """The first few differences between the replies of both nodes."""
     only_old: Counter[str] = field(default_factory=Counter)

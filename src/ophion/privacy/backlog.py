@@ -39,7 +39,7 @@ established.
 """
 HALF_LIFE_S: Final = 60.0
 ESTABLISHED_BLOCKS: Final = 256
-"""Number of blocks after a group's first transaction from which the group counts as established."""
+"""A group counts as established this number of blocks after its first transaction."""
 _MAX_SENDERS: Final = 65_536
 
 

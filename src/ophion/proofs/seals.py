@@ -114,7 +114,7 @@ class BftSeals:
         return self._engine.hashed(header), authors
 
     def _skip_to(self, number: int) -> None:
-        """Apply the transitions and epochs between the last accepted header and this header."""
+        """Apply the transitions and epochs between the last accepted header and block `number`."""
         passed = [block for block in sorted(self._overrides) if self.number + 1 < block <= number]
         if passed:
             self._tally = Tally.of(self._overrides[passed[-1]])

@@ -52,7 +52,7 @@ class NetworkSupervisor:
         self._children = {name: Child(name, command, work.log(name)) for name, command in commands.items()}
 
     async def run(self, ready: Callable[[], None]) -> bool:
-        """Start all processes and wait for the end. Returns whether all succeeded.
+        """Start all processes and wait until the network stops. Returns whether all processes succeeded.
 
         Calls `ready` when every node has a new block and the proxy answers.
         """
