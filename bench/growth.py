@@ -133,7 +133,7 @@ async def build_accounts(core: TestCore, count: int, notes: dict[str, Any]) -> N
 
 
 def built(place: Path, build: Callable[[TestCore, int, dict[str, Any]], Any], size: int) -> dict[str, Any]:
-    """Build a chain unless it exists, and return the notes about it."""
+    """Build a chain unless it exists, and return the stored notes about the chain."""
     file = place / "notes.json"
     if not file.exists():
         shutil.rmtree(place, ignore_errors=True)

@@ -315,7 +315,7 @@ def measure(name: str, file: Path, connections: int, seconds: int) -> dict[str, 
 
 
 def report(runs: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, object]:
-    """Return the medians of one row, and the ratios of `ophion` to the other nodes."""
+    """Return the medians of one row of the result, and the ratios of `ophion` to the other nodes."""
     found = {
         name: {figure: median(run[figure] for run in all_of) for figure in ("tps", "cpu_us", "cores")}
         for name, all_of in runs.items()

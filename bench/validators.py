@@ -49,7 +49,7 @@ def traffic(node: NodeProcess) -> dict[str, float]:
 
 
 def total_traffic(network: TestNetwork) -> dict[str, float]:
-    """Return the sum over all nodes."""
+    """Return the traffic of all nodes together."""
     each = [traffic(node) for node in network.nodes]
     return {name: sum(one[name] for one in each) for name in each[0]}
 

@@ -102,7 +102,7 @@ class OphionProvider(TestProviderAPI, Web3Provider):
 
     @property
     def priority_fee(self) -> int:
-        """Return 0: the chain includes every transaction."""
+        """Return 0, because the chain includes transactions without a tip."""
         return 0
 
     @property

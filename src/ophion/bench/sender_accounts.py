@@ -41,7 +41,9 @@ class Senders:
     def __init__(
         self, keys: list[PrivateKey], chain_id: int, gas_price: int, spare: Sequence[list[PrivateKey]] = ()
     ) -> None:
-        """Hold the accounts. `spare` are groups of accounts that replace the current group after a lost transaction."""
+        """Create the set of senders. `spare` are groups of accounts that replace the current group after a lost
+        transaction.
+        """
         self._keys = keys
         self._spare = deque(spare)
         self._nonces = [0] * len(keys)

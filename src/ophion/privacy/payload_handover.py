@@ -63,8 +63,8 @@ class PayloadHandover:
         return bool(rows)
 
     def places(self, markers: Sequence[MarkerPlace]) -> list[MarkerPlace]:
-        """Return the positions of the payloads handed over with these markers. The payloads may arrive after the
-        markers.
+        """Return the payloads that these markers hand over, each at the position of its marker. The payloads may arrive
+        later.
         """
         handed = {
             (block, adding): index
