@@ -30,7 +30,7 @@ import uvloop
 
 EVERY_S = 0.001
 LONG_S = 0.03
-"""Event loop iterations shorter than this many seconds are not examined."""
+"""Minimum duration in seconds of an event loop iteration that is examined."""
 DEPTH = 8
 STAT = Path("/proc/stat")
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -356,7 +356,7 @@ HASHES = bytes.fromhex("620fffff5f2050" * 200)
 """Code that hashes nearly a megabyte 200 times without a jump."""
 SLOTS = bytes.fromhex("".join(f"61{slot:04x}5450" for slot in range(4000)))
 POWERS = bytes.fromhex("6003" + "5f19810a50" * 4000)
-"""Code that computes the highest power of three many times."""
+"""Code that computes a power of three with the highest exponent, many times."""
 MODEXP = b"".join(size.to_bytes(32, "big") for size in (400, 400, 400)) + bytes([255]) * 1200
 
 
