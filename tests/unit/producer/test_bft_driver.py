@@ -96,7 +96,7 @@ def driver_of(node: TestCore) -> BftDriver:
 
 
 def wired(nodes: Sequence[TestCore], count: int | None = None) -> list[Wire]:
-    """Connect the first nodes with each other."""
+    """Connect the first `count` nodes with each other; by default, all nodes."""
     talking = {driver_of(node)._signer.address: driver_of(node) for node in nodes[:count]}
     wires = []
     for address, driver in talking.items():
