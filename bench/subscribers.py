@@ -47,7 +47,7 @@ HANDSHAKE = (
 
 
 def request(method: str, *params: object) -> bytes:
-    """Return an HTTP request."""
+    """Return an HTTP request with a JSON-RPC call."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
     head = (
         f"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"

@@ -146,9 +146,9 @@ mod simd {
     /// Keccak-f[1600] of eight states.
     #[target_feature(enable = "avx512f")]
     fn permute(state: &mut [__m512i; 25]) {
-        /// a ^ b ^ c
+        /// Truth table of a ^ b ^ c for ternary logic instructions.
         const XOR3: i32 = 0x96;
-        /// a ^ (!b & c)
+        /// Truth table of a ^ (!b & c) for ternary logic instructions.
         const CHI: i32 = 0xd2;
         macro_rules! xor5 {
             ($x:expr) => {{

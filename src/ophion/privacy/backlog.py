@@ -98,7 +98,7 @@ class Backlog:
         self._wakes: tuple[asyncio.Event, asyncio.Event] = (asyncio.Event(), asyncio.Event())
         self._new_groups_s = 0.0
         self._group_of: dict[bytes, bytes] = {}
-        """Group by payload key."""
+        """Group of each payload, by payload key."""
 
     def wake(self) -> None:
         """Wake both executors to look for work."""

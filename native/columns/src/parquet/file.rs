@@ -44,7 +44,7 @@ impl Encoder {
         Ok(out)
     }
 
-    /// Encode the end of the file.
+    /// Encode the footer, which ends the file.
     pub fn finish(&mut self) -> Vec<u8> {
         let mut out = self.start();
         let footer = footer(&self.fields, &self.groups, &self.metadata);

@@ -30,7 +30,7 @@ pub struct Facts<'a> {
     pub listed_keys: u64,
     pub blob_hashes: &'a [B256],
     pub authorizations: u64,
-    /// s of the signature.
+    /// Value s of the signature.
     pub s: U256,
 }
 

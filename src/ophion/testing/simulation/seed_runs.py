@@ -59,7 +59,7 @@ class SeedOptions(Struct, frozen=True):
 
 
 class SeedOutcome(Struct, frozen=True):
-    """Result of one seed."""
+    """Result of the run of one seed."""
 
     seed: int
     blocks: int
@@ -83,10 +83,10 @@ class SeedSummary(Struct):
     slowest_healing_s: float = 0.0
     highest_round: int = 0
     messages_per_block: float = 0.0
-    """Mean over the seeds."""
+    """Consensus messages per block, as the mean over the seeds."""
 
     def add(self, outcome: SeedOutcome) -> None:
-        """Count one seed."""
+        """Add the outcome of one seed."""
         self.seeds += 1
         self.messages_per_block += (outcome.messages_per_block - self.messages_per_block) / self.seeds
         self.blocks += outcome.blocks
