@@ -66,7 +66,7 @@ def _measure(command: Sequence[str], data: Path) -> Measured:
 
 
 def _anonymous_bytes(pid: int) -> int:
-    """Return the memory of a process that is not backed by a file. The mapped database does not count."""
+    """Return the memory of a process in bytes, without memory that files back. The mapped database does not count."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:

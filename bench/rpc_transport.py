@@ -111,7 +111,7 @@ def dispatcher(loop: asyncio.AbstractEventLoop) -> Dispatcher:
 
 
 def microseconds(work: Callable[[], object], count: int = 50_000, rounds: int = 7) -> float:
-    """Return the lowest CPU time of one call over some rounds, which excludes other load."""
+    """Return the lowest CPU time of one call over some rounds. The lowest time excludes other load."""
     best = float("inf")
     for _ in range(rounds):
         began = time.thread_time()

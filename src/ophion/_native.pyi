@@ -844,7 +844,7 @@ class Pruning:
     """
 
     def forget(self, max: int, /) -> bool:
-        """Remove old states from the list of stored states, which writes to the database."""
+        """Remove old states from the list of stored states. The call writes to the database."""
 
     def mark(self, max: int, /) -> bool:
         """Mark the trie nodes of all remaining states, without writing to the database."""
@@ -1511,7 +1511,7 @@ class RowFilter:
 
 @final
 class ReplayStop:
-    """Stops `replay_table` in other threads, which then raises TimedOut."""
+    """Stops `replay_table` in other threads. `replay_table` then raises TimedOut."""
 
     def __new__(cls) -> ReplayStop: ...
     def set(self) -> None: ...

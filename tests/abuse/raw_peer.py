@@ -162,5 +162,5 @@ async def joined(enode: Enode, **changes: rlp.Encodable) -> AsyncIterator[RawPee
 
 
 def whole(messages: list[tuple[int, bytes | int]]) -> list[tuple[int, bytes]]:
-    """Return messages as (id, payload). This peer sets no size limits, so no message is reported by its size alone."""
+    """Return messages as (id, payload). This peer sets no size limits, so every message has its payload."""
     return [(code, payload) for code, payload in messages if isinstance(payload, bytes)]

@@ -216,7 +216,7 @@ pub struct Ingress {
     waiting: Vec<u8>,
     /// Allocates the payloads of large messages.
     pub allocate: Allocate,
-    /// The decrypted piece of a large message.
+    /// Buffer for one decrypted piece of a large message.
     piece: Vec<u8>,
     failure: Option<Error>,
 }

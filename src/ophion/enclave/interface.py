@@ -21,7 +21,7 @@ MAX_MEMBERS: Final = 256
 MAX_PAYLOAD_BYTES: Final = 1024 * 1024
 """Maximum size of one private transaction in bytes. A larger transaction does not fit in a block."""
 MAX_TEXT_BYTES: Final = (MAX_PAYLOAD_BYTES + 2) // 3 * 4
-"""`MAX_PAYLOAD_BYTES` in base64, the form in which enclaves store payloads."""
+"""Size in base64 of `MAX_PAYLOAD_BYTES` bytes. Enclaves store payloads in base64."""
 MAX_KEYS: Final = 16
 """Maximum number of keys of one enclave. Each tenant of a node has one key."""
 

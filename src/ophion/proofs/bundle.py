@@ -45,7 +45,7 @@ class TransactionProof(Struct, frozen=True):
     nodes: tuple[bytes, ...]
     """Proof of the transaction under the header's transactions root."""
     receipt_nodes: tuple[bytes, ...]
-    """Proof of the receipt, which includes the logs, under the header's receipts root."""
+    """Proof of the receipt with its logs, under the header's receipts root."""
 
 
 class SlotProof(Struct, frozen=True):

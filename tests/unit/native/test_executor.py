@@ -164,8 +164,8 @@ print(len(outcome.output), resident_bytes() - before)
 
 
 def test_the_first_proof_of_a_blob_takes_nothing_that_stays(tmp_path: Path) -> None:
-    """Verifying a blob proof does not load the tables for making proofs, which take 100 MB and seconds of processor
-    time.
+    """Verifying a blob proof does not load the tables for making proofs. The tables take 100 MB and seconds of
+    processor time.
     """
     command = [sys.executable, "-c", _FIRST_PROOF, str(tmp_path / "db")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment())

@@ -83,7 +83,7 @@ impl GraphqlQuery {
         self.query.plan.needs.next_base_fee
     }
 
-    /// Hashes of transactions that the request names and that may be in the pool.
+    /// Return the hashes of transactions that the request names and that may be in the pool.
     #[getter]
     fn transactions<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
         let roots = self.query.plan.nodes.iter().filter(|node| node.field == Field::QueryTransaction);

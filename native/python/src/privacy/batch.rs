@@ -98,7 +98,7 @@ impl PrivateBatch {
         Ok(py.detach(|| self.with(|batch| batch.run_block(public, env, block.0, self.rules, &payloads)))?)
     }
 
-    /// Trace the last of these payloads, which belong to one group and block. The call changes no state.
+    /// Trace the last of these payloads. All the payloads belong to one group and block. The call changes no state.
     #[pyo3(signature = (state, env, block, payloads, deadline_s, /))]
     fn trace(
         &self,
@@ -130,7 +130,7 @@ impl PrivateBatch {
         Ok(TraceStream { stream })
     }
 
-    /// Write all results. `followed` is hash and number of the last block that was executed.
+    /// Write all results. `followed` is hash and number of the last executed block.
     #[pyo3(signature = (store, followed, settled=Vec::new(), /))]
     fn commit(
         &self,

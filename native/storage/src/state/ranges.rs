@@ -156,7 +156,7 @@ pub fn trie_nodes(snapshot: &Snapshot, id: u64, root: B256, sets: &[PathSet], li
 /// Greatest key of a trie with hashed keys.
 const MAX_KEY: B256 = B256::repeat_byte(0xff);
 
-/// Return the nodes that prove two keys as encoded list items, each node once.
+/// Return the nodes of the proofs of two keys, each node once. Each node is encoded as a list item.
 fn boundary_proof<V: Value>(
     trie: &Trie<V>,
     first: &Nibbles,

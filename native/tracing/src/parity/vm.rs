@@ -147,7 +147,7 @@ impl VmWriter {
         }
     }
 
-    /// Start the first run of the transaction, which writes nothing.
+    /// Start the first run of the transaction. The first run writes nothing.
     pub fn begin_survey(&mut self) {
         self.is_surveying = true;
         self.survey = Survey::default();

@@ -148,7 +148,9 @@ class Checker:
             self._broken(now, "one vote per round", f"{member.name} says two things in {_place(message)}")
 
     def _note_commit(self, member: SimulatedMember, message: Commit) -> None:
-        """Record a commit. When Q - f honest nodes hold the proof, the block may be decided, so it is locked."""
+        """Record a commit. If Q - f honest nodes have committed a block, it may be decided, so the checker locks the
+        block.
+        """
         validators = len(member.head.tally.validators)
         block_hash = _hash_of(member, message)
         committers = self._committers.setdefault((message.height, message.round, block_hash), set())
