@@ -42,7 +42,7 @@ def ophion(chain: Path, work: Path) -> Measured:
 
 
 def geth(chain: Path, work: Path) -> Measured:
-    """Import with geth in archive mode, because Ophion stores every state too."""
+    """Import with geth in archive mode. Like Ophion, geth then stores every state."""
     data = work / "geth"
     base = [os.environ["GETH"], "--datadir", str(data)]
     subprocess.run([*base, "init", str(chain / "genesis.json")], check=True, capture_output=True)

@@ -62,7 +62,7 @@ async def small_fragments(target: Target) -> None:
 
 
 async def empty_messages(target: Target) -> None:
-    """Attack with 1 MB of `{}` on each of eight sockets, which read their answers."""
+    """Attack with 1 MB of `{}` on each of eight sockets. The attacker reads the answers."""
     await flood(target, b"", frame(b"{}"), max(2, 10 * target.scale))
 
 
@@ -147,7 +147,7 @@ async def wanted_logs(target: Target) -> None:
 
 
 async def leaving_subscribers(target: Target) -> None:
-    """Attack with 4,000 sockets of four subscriptions each, which close at the same moment."""
+    """Attack with 4,000 sockets of four subscriptions each. All sockets close at the same moment."""
     asked = frame(call("eth_subscribe", "newHeads")) * 4
     async with contextlib.AsyncExitStack() as held:
         for _ in range(target.count(4000, 40)):

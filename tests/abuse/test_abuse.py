@@ -29,8 +29,8 @@ ELSEWHERE = (
     | {f"{engine}.strangers" for engine in ("qbft", "ibft2", "clique")}
     | {"peers.byzantine_ibft2", "peers.byzantine_qbft", "peers.eclipse", "peers.contract_rules"}
 )
-"""Attacks whose short form is in test_hostile_peers.py, in tests/faults/test_byzantine_validators.py or in unit tests,
-because attacks on networks take minutes.
+"""Attacks whose short form is in test_hostile_peers.py, in tests/faults/test_byzantine_validators.py or in unit tests.
+Attacks on networks take minutes.
 """
 NAMES = [attack.name for attack in abuse.ATTACKS if attack.name not in ELSEWHERE]
 

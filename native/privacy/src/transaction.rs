@@ -1,5 +1,5 @@
-//! The private transaction. A legacy transaction is a list of twelve items, the last three of which are the signature.
-//! A transaction with EIP-1559 fees is the prefix 0x02 and a list of fourteen items, as in web3j.
+//! The private transaction. A legacy transaction is a list of twelve items. The last three items are the signature. A
+//! transaction with EIP-1559 fees is the prefix 0x02 and a list of fourteen items, as in web3j.
 
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rlp::{Decodable, Encodable, Header};

@@ -210,7 +210,7 @@ pub struct Ingress {
     /// Whether messages are compressed; None until the caller sets this after the first message.
     is_compressed: Option<bool>,
     max_message: usize,
-    /// Maximum payload size by message id, where it is below `max_message`.
+    /// Maximum payload size by message id, for ids with a lower limit than `max_message`.
     max_sizes: HashMap<u8, usize>,
     /// Bytes received after the first message, until compression is set.
     waiting: Vec<u8>,

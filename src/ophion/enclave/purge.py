@@ -1,4 +1,4 @@
-"""Deletes payloads and groups of other enclaves to which no marker refers, in the database of a stopped node."""
+"""Deletes payloads and groups of other enclaves, if no marker refers to them, in the database of a stopped node."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _STATE_METHODS: Final = frozenset(
 
 
 class Difference(Struct, frozen=True):
-    """One call to which both nodes replied differently."""
+    """One call with different replies of the two nodes."""
 
     params: list[Any]
     place: str

@@ -37,7 +37,7 @@ class Refusal(Struct, frozen=True):
     is_late: bool = False
     """Whether the call exceeded its time limit, which depends on this machine and not on the rules."""
     is_expensive: bool = False
-    """Whether the call used up its gas or its time limit, which takes a tenth of a second or more."""
+    """Whether the call used up its gas or its time limit. Such a call takes a tenth of a second or more."""
 
     def about(self, what: str) -> Refusal:
         """Return a copy whose text names what was refused."""

@@ -1,6 +1,6 @@
 """`PayloadHandover`: gives new members the earlier transactions of a flexible group (privacy.md 4.5).
 
-The second key in the marker refers to a payload for the new members, which is an index of further payloads. Each
+The second key in the marker refers to a payload for the new members. This payload is an index of further payloads. Each
 further payload holds transactions of the group with their payload keys. The new member stores these transactions as
 late payloads, and the private executor runs the group from its beginning. New members must trust the adding member to
 send the real transactions; they can compare state roots. A node that is a member already ignores a handover. A member

@@ -1,7 +1,7 @@
 """`SandboxBackend`: a chain without blocks, for searches that make thousands of calls.
 
 Transactions change the state in memory, as if they were all in one block: block number and time stand still, and fees
-are zero. There are no blocks, receipts and traces.
+are zero. There are no blocks, receipts or traces.
 """
 
 from __future__ import annotations

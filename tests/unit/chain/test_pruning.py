@@ -210,7 +210,7 @@ def test_branches_within_the_history_survive_and_become_the_chain(make: Make, tm
 
 
 def test_siblings_with_the_same_state_keep_it_for_each_other(make: Make, tmp_path: Path) -> None:
-    """Two sibling blocks have the same state, which is written twice. Blocks on either branch refer to the nodes of
+    """Two sibling blocks have the same state. The state is written twice. Blocks on either branch refer to the nodes of
     that branch.
     """
     world = make(tmp_path / "db")

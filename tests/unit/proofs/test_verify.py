@@ -31,7 +31,7 @@ MISSING = b"\x99" * 20
 
 
 def statement(bundle: ProofBundle, text: str, trust: Trust, checkpoint: dict[str, object] | None = None) -> object:
-    """Verify with Ophion and with the standalone verifier, which must make the same statement."""
+    """Verify with Ophion and with the standalone verifier. Both must make the same statement."""
     found = verify_bundle(ProofBundle.decode(bundle.encode()), trust).as_object()
     assert verify(bundle.encode(), json.loads(text), checkpoint) == found
     return found

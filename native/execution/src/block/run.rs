@@ -69,7 +69,7 @@ pub struct Paused {
     progress: Progress,
 }
 
-/// Results of the block so far, without the state changes, which are in the database object.
+/// Results of the block so far. The database object holds the state changes.
 struct Progress {
     env: BlockEnv,
     parent: StateData,

@@ -1,4 +1,4 @@
-//! Plans: operations in which everything that does not depend on values is precomputed.
+//! Plans: operations with all parts precomputed that do not depend on values.
 
 use std::sync::Arc;
 

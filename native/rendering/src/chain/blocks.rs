@@ -8,7 +8,7 @@ use ophion_storage::store::{BlockRecord, Snapshot, decode_header};
 
 use crate::objects::{self, BlockParts, BlockReceipts, Place, ReceiptParts, Transactions};
 
-/// A stored block with undecoded transactions, which suffices for most responses.
+/// A stored block with undecoded transactions. Most responses need no decoded transactions.
 struct Stored<'t> {
     header: Header,
     header_length: usize,

@@ -1,9 +1,13 @@
 //! Parts of a state, encoded as responses of the protocol snap/1.
 //!
-//! ```text AccountRange   [id, [[hash, [nonce, balance, storage root, code hash]] ...], [proof node ...]] StorageRanges
-//! [id, [[[hash, value] ...] ...], [proof node ...]] ByteCodes      [id, [code ...]] TrieNodes      [id, [node ...]]
-//! ``` A response ends at its byte limit or at its deadline, and then holds only the first items. A response is empty
-//! if the state is not stored.
+//! ```text
+//! AccountRange   [id, [[hash, [nonce, balance, storage root, code hash]] ...], [proof node ...]]
+//! StorageRanges  [id, [[[hash, value] ...] ...], [proof node ...]]
+//! ByteCodes      [id, [code ...]]
+//! TrieNodes      [id, [node ...]]
+//! ```
+//! A response ends at its byte limit or at its deadline, and then holds only the first items. A response is empty if
+//! the state is not stored.
 
 use std::time::Instant;
 

@@ -4,8 +4,8 @@
 //! the source. Local changes never enter `Known`. Two kinds of records distinguish a local deletion from a key that was
 //! never changed:
 //!
-//! - a slot that was set to zero stays in the storage trie, with the value zero;
-//! - an account that was deleted or created has the slot `LOCAL_STORAGE`: its other slots do not come from the source.
+//! - A slot that was set to zero stays in the storage trie, with the value zero.
+//! - An account that was deleted or created has the slot `LOCAL_STORAGE`. Its other slots do not come from the source.
 
 use std::cell::RefCell;
 use std::sync::RwLock;

@@ -4,7 +4,8 @@ use ophion_primitives::keccak::keccak256_many;
 
 use super::node::{Cell, Child, Node, Value};
 
-/// Number of nodes that are encoded before they are hashed, so that their RLP stays in the processor's cache.
+/// Number of nodes per chunk. Nodes are encoded and hashed chunk by chunk, so that the RLP stays in the processor's
+/// cache.
 const CHUNK: usize = 256;
 
 /// Hash a node and all nodes below it that have no hash yet. `Cell::reference` gives the same result for one node.

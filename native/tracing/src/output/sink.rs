@@ -32,7 +32,7 @@ pub enum Message {
 }
 
 pub struct Sink {
-    /// Output buffer of tracers, which call `settle` regularly.
+    /// Output buffer of tracers. Tracers call `settle` regularly.
     pub out: Vec<u8>,
     channel: SyncSender<Message>,
     is_closed: Arc<AtomicBool>,

@@ -101,7 +101,7 @@ class Liar:
         self._send(message)
 
     def hear(self, message: BftMessage) -> None:
-        """React to a received message; the machine processes it too."""
+        """React to a received message. The machine processes the message too."""
         if self._is_silent():
             return
         if len(self._old) < _OLD_MESSAGES or self._rng.random() < 0.1:

@@ -18,7 +18,7 @@ from ophion.testing.simulation.fake_crypto import has_other_body
 from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 
 _SEEN_PER_VALIDATOR = 4
-"""Limit on stored message fingerprints per validator, which detect duplicates in large networks."""
+"""Limit on stored message fingerprints per validator. The fingerprints detect duplicates in large networks."""
 _MESSAGES_PER_VALIDATOR = 12
 """Limit on stored messages: votes of the current and three later rounds, and three round changes, with a margin."""
 _MESSAGES_BESIDE = 24
@@ -148,8 +148,8 @@ class Checker:
             self._broken(now, "one vote per round", f"{member.name} says two things in {_place(message)}")
 
     def _note_commit(self, member: SimulatedMember, message: Commit) -> None:
-        """Record a commit. If Q - f honest nodes have committed a block, it may be decided, so the checker locks the
-        block.
+        """Record a commit. If Q - f honest nodes have committed a block, the block may be decided, so the checker locks
+        this block.
         """
         validators = len(member.head.tally.validators)
         block_hash = _hash_of(member, message)
