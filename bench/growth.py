@@ -8,8 +8,8 @@ prints one JSON line. At the end, it writes an SVG plot for each figure into the
 Figures of a chain: seconds from start to the first answer, after a normal stop and after SIGKILL; memory; microseconds
 of balances and calls at the head and at random old blocks, of random old receipts and traces; milliseconds of
 eth_getLogs over the whole chain for both topics; bytes on disk per transaction. Figures of a state: processor
-microseconds per transfer and per token transfer in blocks of 4,000, in all and until the state root is known, and
-milliseconds until such a block is written, each the best of eight blocks.
+microseconds per transfer and per token transfer in blocks of 4,000, in all and until the state root is known;
+milliseconds until such a block is written. Each figure is the best of eight blocks.
 """
 
 from __future__ import annotations

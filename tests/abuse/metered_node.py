@@ -1,8 +1,8 @@
 """A real node that measures how long its event loop is blocked. `metered_command` replaces the command `ophion`.
 
-A timer of one millisecond runs in the loop. The loop was blocked for the time between two calls of the timer, minus the
-time in which the thread was ready but had no processor and minus the time which the hypervisor took. The maximum is in
-shared memory, where a test reads and resets it.
+A timer of one millisecond runs in the loop. The loop was blocked for the time between two calls of the timer. Two times
+are subtracted: when the thread was ready but had no processor, and when the hypervisor took the processor. The maximum
+is in shared memory, where a test reads and resets it.
 """
 
 from __future__ import annotations

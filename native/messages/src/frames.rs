@@ -91,7 +91,7 @@ impl Reader {
         self.message.capacity()
     }
 
-    /// Process at most `max_frames` frames. After a fault or a close frame, this processes no more data.
+    /// Process at most `max_frames` frames. After a fault or a close frame, the reader processes no more data.
     pub fn read(&mut self, data: &[u8], max_frames: usize) -> Outcome {
         let mut outcome = Outcome::default();
         let mut frames = 0;

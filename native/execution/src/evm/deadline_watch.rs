@@ -1,9 +1,9 @@
 //! Deadlines for calls, without an inspector.
 //!
 //! Every long run executes JUMPDEST, calls or expensive instructions many times. So these instructions check the
-//! deadline: they compare the remaining gas with the gas at the last clock check. This takes a nanosecond. An
-//! inspector would double the execution time. A count of these checks in place of gas would say little about time,
-//! because hundreds of other instructions can run between two checks.
+//! deadline: they compare the remaining gas with the gas at the last clock check. This takes a nanosecond. An inspector
+//! would double the execution time. Counting the checks instead of gas would say little about time: hundreds of other
+//! instructions can run between two checks.
 //!
 //! Work that cannot be interrupted (a large hash, a precompiled contract) does not start if the remaining time may be
 //! too short.

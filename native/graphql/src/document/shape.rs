@@ -9,8 +9,8 @@ pub struct Shape {
     pub key: Vec<u8>,
     pub literals: Vec<Literal>,
     pub longest_name: usize,
-    /// False if the text has escapes, block strings or fractions. The key keeps such literals, and the document shares
-    /// no plan.
+    /// False if the text has escapes, block strings or fractions. The key then contains the literals, so the document
+    /// shares its plan with no other document.
     pub is_plain: bool,
 }
 

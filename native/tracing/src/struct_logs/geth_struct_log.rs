@@ -1,7 +1,7 @@
 //! Struct logs in the form of geth, selected by geth's options (json-rpc.md 5.9 [M], 9 line 20).
 //!
 //! The form differs from Besu's (besu_struct_log.rs): empty keys are omitted, stack numbers are short, only rows that
-//! access storage show it, and the cost of a call includes the gas passed to the callee.
+//! access storage show storage, and the cost of a call includes the gas passed to the callee.
 
 use std::collections::BTreeMap;
 
