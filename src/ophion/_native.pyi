@@ -511,7 +511,8 @@ def build_block(
     deadline_s: float,
     /,
 ) -> tuple[TakeResult, Body, Execution]:
-    """Build a whole block at once. The block equals the block of an `OpenBlock`, but a few transactions take less time.
+    """Build a whole block at once. The block equals the block of an `OpenBlock`. For a few transactions, this call is
+    faster than an `OpenBlock`.
     """
 
 def execute(

@@ -90,7 +90,8 @@ class Payloads:
         return frozenset(self._enclave.keys)
 
     async def read(self, keys: Sequence[bytes]) -> list[Read | None]:
-        """Return payloads by key. Waits for the enclave. A payload is None if this node lacks it or is no participant.
+        """Return payloads by key. Waits for the enclave. An item is None if this node has no such payload or is no
+        participant of it.
         """
         received = await self._answer(lambda: self._enclave.receive_many(keys)) if keys else []
         return [self._opened(key, one) for key, one in zip(keys, received, strict=True)]

@@ -263,8 +263,8 @@ impl Database {
         Ok(done)
     }
 
-    /// Copy the database without free pages to a file or pipe. Blocks can be written meanwhile, but pages that they
-    /// free are reused only after the copy.
+    /// Copy the database without free pages to a file or pipe. Blocks can be written meanwhile, but freed pages are
+    /// reused only after the copy.
     pub fn copy(&self, target: BorrowedFd<'_>) -> Result<()> {
         // SAFETY: the descriptor is open while borrowed, and LMDB only writes to it.
         unsafe { self.env.copy_to_fd(target.as_raw_fd(), CompactionOption::Enabled) }?;

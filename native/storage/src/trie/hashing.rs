@@ -31,7 +31,8 @@ pub(super) fn hash_all<V: Value>(root: &Cell<V>) {
     }
 }
 
-/// Add the nodes without a hash to the list of their height. Returns the number of levels below and including the node.
+/// Add each node without a hash to the list of nodes of its height. Returns the number of levels below and including
+/// the node.
 fn collect<'a, V: Value>(cell: &'a Cell<V>, levels: &mut Vec<Vec<&'a Cell<V>>>) -> usize {
     if cell.is_hashed() {
         return 0;
