@@ -87,7 +87,9 @@ def web3_test(w3: Any) -> None:
 
 
 def start() -> None:
-    """Print the time of the import and of the first two chains with a deployment. Each run is a new process."""
+    """Print the time to import the package and to make the first two chains with a deployment. Each run is a new
+    process.
+    """
     code = (
         "import time; t = time.perf_counter(); from ophion import Chain; i = time.perf_counter();"
         f"Chain().deploy({str(TOKEN)!r}, 'Coin', 5); d = time.perf_counter();"
@@ -274,7 +276,7 @@ def database(accounts: int) -> None:
 
 
 def depth(blocks: int) -> None:
-    """Measure the speed of a branch against its number of blocks."""
+    """Measure how the number of blocks of a branch affects its speed."""
     with Chain() as chain:
         branch = chain.fork_at()
         alice, bob = branch.accounts[:2]

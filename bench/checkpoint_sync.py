@@ -1,9 +1,9 @@
 """Compare full synchronisation with the start from a checkpoint: python bench/checkpoint_sync.py [CHAIN] [--blocks N] …
 
-CHAIN is a folder with genesis.json and blocks.rlp. Without it, a QBFT chain of four validators is made, whose blocks
-create accounts and storage slots. Full: a new node fetches and executes every block from a peer. Checkpoint: a new node
-fetches an archive over HTTP, verifies it and is at the head. Both times are from the start of the process to the head.
-Both nodes must have the same head and pass `storage check`.
+CHAIN is a folder with genesis.json and blocks.rlp. Without it, the script makes a QBFT chain of four validators. Its
+blocks create accounts and storage slots. Full: a new node fetches and executes every block from a peer. Checkpoint: a
+new node fetches an archive over HTTP, verifies it and is at the head. Both times are from the start of the process to
+the head. Both nodes must have the same head and pass `storage check`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def ophion(*arguments: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One start of a new node."""
+    """Figures of one start of a new node."""
 
     seconds: float
-    """From the start of the process to the head."""
+    """Seconds from the start of the process to the head."""
     processor_s: float
     """Processor time of the node and its child process."""
     head: str

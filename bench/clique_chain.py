@@ -34,7 +34,9 @@ FORKS: Final = (
     "london",
 )  # fmt: skip
 NOTING: Final = bytes.fromhex("60003533556000356000526020353360 2a60206000a300".replace(" ", ""))
-"""A contract that stores the first word of its call data under the caller's address and logs it with three topics."""
+"""A contract that stores the first word of its call data under the caller's address, and logs the word with three
+topics.
+"""
 CREATION: Final = b"\x61" + len(NOTING).to_bytes(2, "big") + bytes.fromhex("80600c6000396000f3") + NOTING
 GAS_PRICE: Final = 10**11
 

@@ -2,9 +2,9 @@
 
     python bench/dev_node.py [--anvil=PATH]
 
-Prints four figures: the time of a snapshot and of a revert in a chain of 10,000 blocks, the growth of memory over
-100,000 pairs of them, the time of 57,600 blocks, and token transfers per second of one client that waits for each
-receipt. The client is a plain keep-alive client, and web3.py where it is installed. With --anvil, both nodes are
+Prints four figures: the time of a snapshot and of a revert in a chain of 10,000 blocks; the growth of memory over
+100,000 pairs of snapshot and revert; the time of 57,600 blocks; token transfers per second of one client. The client
+waits for each receipt. It is a plain keep-alive client, and web3.py where it is installed. With --anvil, both nodes are
 measured alternately. The best round counts, with the node's processor time per transfer.
 """
 

@@ -117,7 +117,7 @@ def main() -> None:
 
 
 def run_cryo(python: str, dataset: str, head: int, url: str, to: Path) -> tuple[float, Ran]:
-    """Export by cryo; returns its seconds without its start, and the whole process.
+    """Export with cryo. Returns the seconds without the start of cryo, and the result of the whole process.
 
     cryo sometimes crashes, so try three times.
     """

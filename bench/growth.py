@@ -8,8 +8,8 @@ prints one JSON line. At the end, it writes an SVG plot for each figure into the
 Figures of a chain: seconds from start to the first answer, after a normal stop and after SIGKILL; memory; microseconds
 of balances and calls at the head and at random old blocks, of random old receipts and traces; milliseconds of
 eth_getLogs over the whole chain for both topics; bytes on disk per transaction. Figures of a state: processor
-microseconds per transfer and per token transfer in blocks of 4,000, in all and until the state root is known, and
-milliseconds until such a block is written, each the best of eight blocks.
+microseconds per transfer and per token transfer in blocks of 4,000, in all and until the state root is known;
+milliseconds until such a block is written. Each figure is the best of eight blocks.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ async def build_accounts(core: TestCore, count: int, notes: dict[str, Any]) -> N
 
 
 def built(place: Path, build: Callable[[TestCore, int, dict[str, Any]], Any], size: int) -> dict[str, Any]:
-    """Build a chain unless it exists, and return the notes about it."""
+    """Build a chain unless it exists, and return the stored notes about the chain."""
     file = place / "notes.json"
     if not file.exists():
         shutil.rmtree(place, ignore_errors=True)

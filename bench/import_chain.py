@@ -42,7 +42,7 @@ def ophion(chain: Path, work: Path) -> Measured:
 
 
 def geth(chain: Path, work: Path) -> Measured:
-    """Import with geth in archive mode, because Ophion stores every state too."""
+    """Import with geth in archive mode. Like Ophion, geth then stores every state."""
     data = work / "geth"
     base = [os.environ["GETH"], "--datadir", str(data)]
     subprocess.run([*base, "init", str(chain / "genesis.json")], check=True, capture_output=True)
@@ -66,7 +66,7 @@ def _measure(command: Sequence[str], data: Path) -> Measured:
 
 
 def _anonymous_bytes(pid: int) -> int:
-    """Return the memory of a process that is not backed by a file. The mapped database does not count."""
+    """Return the memory of a process in bytes, without memory that files back. The mapped database does not count."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:

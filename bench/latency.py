@@ -86,7 +86,7 @@ async def measure(network: TestNetwork, clients: int, seconds: float, period_s: 
 
 
 def later_rounds(network: TestNetwork, first: int) -> int:
-    """Return the number of blocks after the first that were decided in a later round than 0."""
+    """Return the number of blocks after `first` that were decided in round 1 or later."""
     protocol = Qbft() if network.engine == "qbft" else Ibft2()
     extras = (
         network.nodes[0].rpc("eth_getBlockByNumber", hex(number), False)["extraData"]

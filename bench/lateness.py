@@ -1,10 +1,10 @@
 """Measure how late blocks are under load: python bench/lateness.py [ibft2 qbft clique dev] [--rate 8000] [--seconds 15]
 
-One node makes a block every second. Clients send signed zero-value transfers at gas price 0 at a fixed rate, half of
-them to new accounts, one per request, over 16 connections. Another client requests a balance every 5 milliseconds. The
-delay of a block is the time from its timestamp to its announcement to a subscriber of newHeads. On the development
-network, blocks are made at any fraction of a second. There the delay is measured against the schedule of the earliest
-block. Prints one JSON line per network.
+One node makes a block every second. Clients send signed transfers at a fixed rate over 16 connections, one per request.
+The transfers have value 0 and gas price 0, and half of them go to new accounts. Another client requests a balance every
+5 milliseconds. The delay of a block is the time from its timestamp to its announcement to a subscriber of newHeads. On
+the development network, blocks are made at any fraction of a second. There the delay is measured against the schedule
+of the earliest block. Prints one JSON line per network.
 
 --ramp tries several rates instead, to find the highest that the node sustains. --follow measures each rate twice, with
 and without `ophion export parquet --follow` beside the node.

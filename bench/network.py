@@ -130,7 +130,9 @@ def vote_cost(network: TestNetwork) -> dict[str, object]:
 
 
 def kill(network: TestNetwork) -> dict[str, object]:
-    """Kill the next proposer. Returns the gaps between blocks after the kill, and the gaps after its restart."""
+    """Kill the next proposer. Returns the gaps between blocks after the kill, and the gaps after the restart of that
+    validator.
+    """
     miner = lambda number: network.nodes[0].rpc("eth_getBlockByNumber", hex(number), False)["miner"]  # noqa: E731
     places = {"0x" + key.address.hex(): index for index, key in enumerate(network.keys)}
     network.grow(6, 30)

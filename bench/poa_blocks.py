@@ -35,7 +35,7 @@ CONNECTIONS = 8
 GAS_LIMIT = 0x1FFFFFFFFFFFFF
 """Gas limit of the dev network, so that the machine limits the rate and not the block."""
 MAX_WAITING = 20_000
-"""Maximum number of sent transactions that are not mined. Above it, the client waits."""
+"""Maximum number of sent transactions that are not mined. At this number, the client waits."""
 MAX_RATE = 14_000
 """Number of transactions that are signed beforehand per second of load."""
 

@@ -2,8 +2,8 @@
 
 Calls the HTTP connection object in process, without sockets. Prints CPU microseconds per request for a known request
 head, for a head that arrives before its body, for a head with a token that the service does not need, for a head that
-is parsed, and for the dispatcher alone. With `--wrk` it also serves the same methods on a port, and wrk (a Debian
-package) sends requests over 32 connections, as ../shared/bench/side_by_side.py does.
+is parsed, and for the dispatcher alone. With `--wrk` it also serves the same methods on a port. wrk (a Debian package)
+then sends requests over 32 connections, as in ../shared/bench/side_by_side.py.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def dispatcher(loop: asyncio.AbstractEventLoop) -> Dispatcher:
 
 
 def microseconds(work: Callable[[], object], count: int = 50_000, rounds: int = 7) -> float:
-    """Return the lowest CPU time of one call over some rounds, which excludes other load."""
+    """Return the lowest CPU time of one call over some rounds. The lowest time excludes other load."""
     best = float("inf")
     for _ in range(rounds):
         began = time.thread_time()

@@ -1,4 +1,4 @@
-"""Read one dataset in Spark with 1, 2 and 4 executor processes, then with 4 of which one is killed; compare the rows.
+"""Read one dataset in Spark with 1, 2 and 4 executor processes, then with 4 while one is killed. Compare the rows.
 
     python bench/spark_read.py --path=data --genesis=genesis.json [--dataset=traces] [--executors=1,2,4]
 

@@ -2,7 +2,7 @@
 
 One QBFT validator makes a block every second. Clients in several processes subscribe to the logs of a contract, from
 different addresses of the loopback network. One more client sends plain transfers at a fixed rate over 16 connections,
-and some calls a second to the contract, each of which emits a log. `--filters` installs log filters, and one connection
+and some calls a second to the contract. Each call emits a log. `--filters` installs log filters, and one connection
 polls all of them every second. `--slow` subscribers never read.
 
 Prints one JSON line: whether each subscriber received each log exactly once, how late blocks were (from timestamp to
@@ -47,7 +47,7 @@ HANDSHAKE = (
 
 
 def request(method: str, *params: object) -> bytes:
-    """Return an HTTP request."""
+    """Return an HTTP request with a JSON-RPC call."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
     head = (
         f"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"

@@ -4,10 +4,11 @@
 
 Each round starts every node on an empty chain. wrk floods the node from 64 senders with one signed transaction per
 request. The nodes alternate, so that a ratio compares runs of the same minute. There are three figures: transactions
-per second in the blocks between the second and the last of the flood, processor time of all threads of the node per
-transaction until the last transaction is mined, and the number of cores that node and client used together. The script
-prints a JSON line for each run, then the medians of the rounds and, for `ophion`, the ratio to each other node. Nodes
-make a block every second; `ophion-instant` makes blocks at once. Needs wrk. geth 1.13 is the last version with Clique.
+per second in the blocks between the second and the last of the flood; processor time per transaction of all threads of
+the node; the number of cores that node and client used together. Processor time counts until the last transaction is
+mined. The script prints a JSON line for each run, then the medians of the rounds and, for `ophion`, the ratio to each
+other node. Nodes make a block every second; `ophion-instant` makes blocks at once. Needs wrk. geth 1.13 is the last
+version with Clique.
 
 Half of the transfers and token transfers go to new accounts. --keep FOLDER stores the signed transactions for the next
 run, because signing takes longer than a round.
@@ -315,7 +316,7 @@ def measure(name: str, file: Path, connections: int, seconds: int) -> dict[str, 
 
 
 def report(runs: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, object]:
-    """Return the medians of one row, and the ratios of `ophion` to the other nodes."""
+    """Return the medians of one row of the result, and the ratios of `ophion` to the other nodes."""
     found = {
         name: {figure: median(run[figure] for run in all_of) for figure in ("tps", "cpu_us", "cores")}
         for name, all_of in runs.items()

@@ -4,7 +4,7 @@
 
 CHAIN is a folder with genesis.json and blocks.rlp. Default: ../shared/bench/clique-30k, and a new chain of 20,000 empty
 IBFT 2.0 blocks of four validators. Both nodes run on this machine, so the serving node uses part of the processors.
-Both times are those that the node logs. Compare only ratios between rows of one run.
+Both times come from the logs of the node. Compare only ratios between rows of one run.
 """
 
 from __future__ import annotations

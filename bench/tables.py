@@ -35,7 +35,9 @@ BLOCK: Final = 250
 POLL_S: Final = 0.01
 EVENT: Final = keccak256(b"Transfer(address,address,uint256)").hex()
 TOKEN: Final = f"602035600052 600035 33 7f{EVENT} 60206000a3 600035 54 602035 01 600035 55 00"
-"""EVM code that logs a transfer of the second word to the account in the first, and adds it to the account's slot."""
+"""EVM code that transfers the amount in the second word to the account in the first word. It logs the transfer and adds
+the amount to the account's slot.
+"""
 DATASETS: Final = ("blocks", "transactions", "logs", "erc20_transfers", "native_transfers", "traces", "state_diffs")
 
 QUESTIONS: Final = (

@@ -46,7 +46,7 @@ def creation_of(code: bytes) -> bytes:
 
 @dataclass
 class Measured:
-    """Figures of one answer, which the client reads and discards."""
+    """Figures of one answer. The client reads and discards the answer."""
 
     size: int
     seconds: float

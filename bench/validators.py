@@ -1,9 +1,9 @@
 """Measure what a block costs in networks of many validators: python bench/validators.py [4 7 13 25 50] [--blocks 8]
 
 Starts each network in turn as processes on this machine, with static peers, a period of 5 s and no transactions. After
-a few blocks it measures the next ones and prints one JSON line per network: blocks of a later round, processor time per
-block and node, consensus messages and bytes per block of the whole network, and resident memory per node. Messages and
-bytes come from the metrics of the nodes. The last line compares the growth between the first and the last network.
+a few blocks it measures the next blocks and prints one JSON line per network: blocks of a later round, processor time
+per block and node, consensus messages and bytes per block of the whole network, and resident memory per node. Messages
+and bytes come from the metrics of the nodes. The last line compares the growth between the first and the last network.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def traffic(node: NodeProcess) -> dict[str, float]:
 
 
 def total_traffic(network: TestNetwork) -> dict[str, float]:
-    """Return the sum over all nodes."""
+    """Return the traffic of all nodes together."""
     each = [traffic(node) for node in network.nodes]
     return {name: sum(one[name] for one in each) for name in each[0]}
 
@@ -102,7 +102,7 @@ def measure(network: TestNetwork, blocks: int, period_s: int) -> dict[str, objec
 
 
 def growth(first: dict[str, float], last: dict[str, float], name: str) -> float:
-    """Return the exponent with which a figure grows with the number of validators."""
+    """Return the exponent e for which a figure grows like n^e, where n is the number of validators."""
     ratio = max(last[name], 1e-9) / max(first[name], 1e-9)
     return round(math.log(ratio) / math.log(last["validators"] / first["validators"]), 2)
 

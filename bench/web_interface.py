@@ -53,7 +53,7 @@ def signed(of: tuple[int, int, int, int]) -> list[str]:
 
 
 class Flood(threading.Thread):
-    """Sends transactions of one sender at a given rate. Waits for each answer, so that a slow node slows it down."""
+    """Sends transactions of one sender at a given rate. Waits for each answer, so a slow node lowers the rate."""
 
     def __init__(self, rpc: str, raw: list[str], rate: float, seconds: float) -> None:
         super().__init__(daemon=True)

@@ -36,7 +36,7 @@ Hashes = dict[str, str]
 
 
 class Links(HTMLParser):
-    """Parses the files of a simple page in HTML. The URL of each file ends with its hash."""
+    """Parses the files of a simple page in HTML. The URL of each file ends with the hash of the file."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -29,7 +29,9 @@ for number in (signal.SIGINT, signal.SIGHUP):
 
 
 def pytest_runtest_setup() -> None:
-    """Reset the recursion limit. Client libraries raise it (py_ecc), so that nested JSON would crash the process."""
+    """Reset the recursion limit. Some client libraries (py_ecc) raise the limit, and then nested JSON would crash the
+    process.
+    """
     sys.setrecursionlimit(RECURSION_LIMIT)
 
 

@@ -51,7 +51,7 @@ def note_heap() -> None:
     """Register the heap of the calling thread, so that `give_back` can trim it. Only long-lived threads need this."""
 
 def give_back() -> None:
-    """Return free memory to the system, including that of registered heaps. Releases the GIL."""
+    """Return free memory to the system, including the free memory of registered heaps. Releases the GIL."""
 
 def keccak256(data: bytes, /) -> bytes: ...
 def public_key(secret: bytes, /) -> bytes:
@@ -82,10 +82,10 @@ class SealedRecord:
     sender: bytes
     group: bytes
     recipients: list[bytes]
-    """Public keys of the recipients. The first `members` of them form the group."""
+    """Public keys of the recipients. The first `members` keys form the group."""
     members: int
     is_legacy: bool
-    """Whether the group id is that of a legacy group with these members."""
+    """Whether the group is a legacy group, whose id follows from its members."""
     opens: bool
     agrees: bool
     """Whether the payload can be opened. A private transaction must also name the sender and group of this record."""
@@ -396,7 +396,7 @@ class ForkState:
         """
 
     def attach(self, store: Store, /) -> None:
-        """Let a database read from this state what its local state does not have."""
+        """Let a database read missing keys from this state."""
 
     def add_account(self, address: bytes, account: tuple[int, int, bytes] | None, /) -> None:
         """Add an account: nonce, balance and code hash, or None if the account does not exist."""
@@ -511,7 +511,9 @@ def build_block(
     deadline_s: float,
     /,
 ) -> tuple[TakeResult, Body, Execution]:
-    """Build a whole block at once. The result equals that of an `OpenBlock`, but a few transactions take less time."""
+    """Build a whole block at once. The block equals the block of an `OpenBlock`. For a few transactions, this call is
+    faster than an `OpenBlock`.
+    """
 
 def execute(
     state: State,
@@ -528,11 +530,13 @@ def genesis_state(
     store: Store, alloc: Sequence[tuple[bytes, int, int, bytes, Sequence[tuple[bytes, bytes]]]], /
 ) -> Execution:
     """Make the genesis state from (address, nonce, balance, code, ((slot, value) ...)) of each account. The state is
-    committed like that of any block.
+    committed like the state of any block.
     """
 
 def edit_state(store: Store, state: State, changes: Sequence[AccountOverride], number: int, /) -> State:
-    """Write a copy of a state with these changes as the state of block `number`. Only development networks use it."""
+    """Write a copy of a state with these changes as the state of block `number`. Only development networks use this
+    function.
+    """
 
 # --- calls --------------------------------------------------------------------------------------
 
@@ -605,15 +609,13 @@ class Sandbox:
 
     def __new__(cls, state: State, env: BlockEnv, /) -> Sandbox: ...
     def run(self, request: CallRequest, keep_effects: bool, deadline_s: float, /) -> CallOutcome:
-        """Run a call. With `keep_effects`, later calls see its changes of the state."""
+        """Run a call. With `keep_effects`, later calls see the changes of this call."""
 
     def save(self) -> int:
         """Save the current state. Returns the number of the saved state for `revert`."""
 
     def revert(self, number: int, /) -> bool:
-        """Return to a saved state, and delete it with all later saved states. Returns False if the number is
-        unknown.
-        """
+        """Restore a saved state, and delete this and all later saved states. Returns False if the number is unknown."""
 
     def account(self, address: bytes, /) -> tuple[int, int, bytes]:
         """Return (nonce, balance, code) of an account."""
@@ -731,8 +733,9 @@ class TraceKind:
         opcodes: Sequence[str] | None,
         only: int | None = None,
     ) -> TraceKind:
-        """Struct logs in the form of geth. With `only`, the row at this position alone, with all slots that its account
-        has accessed so far."""
+        """Struct logs in the form of geth. With `only`, the trace has only the row at this position, with all slots
+        that the account has accessed so far.
+        """
     @staticmethod
     def calls(*, only_top_call: bool = False, with_log: bool = False, with_pc: bool = False) -> TraceKind:
         """The call tracer. With `with_pc`, a failed call includes the program counter of the failure."""
@@ -842,7 +845,7 @@ class Pruning:
     """
 
     def forget(self, max: int, /) -> bool:
-        """Remove old states from the list of stored states, which writes to the database."""
+        """Remove old states from the list of stored states. The call writes to the database."""
 
     def mark(self, max: int, /) -> bool:
         """Mark the trie nodes of all remaining states, without writing to the database."""
@@ -984,9 +987,11 @@ class Store:
         """Begin a round that deletes the states of all blocks below this number, except the genesis state."""
 
     def retain_checked(self) -> None:
-        """Delete what `check` does not cover: side blocks, states other than those of the genesis block and the head,
-        private data, values of the node. For a database from elsewhere, after `check`. A pruning round then deletes the
-        trie nodes of the other states. Raises StorageError if a hash in the genesis state is wrong."""
+        """Delete all rows that `check` does not cover: side blocks, states other than those of the genesis block and
+        the head, private data, values of the node. Call `check` first; this method is for databases of other nodes. A
+        pruning round then deletes the trie nodes of the other states. Raises StorageError if a hash in the genesis
+        state is wrong.
+        """
 
     # responses of snap/1, encoded in Rust. They end at `max_bytes` or after `deadline_s`, and are empty if the state of
     # `root` is not stored
@@ -1010,7 +1015,7 @@ class Store:
     def trie_nodes(
         self, request_id: int, root: bytes, paths: Sequence[Sequence[bytes]], max_bytes: int, deadline_s: float, /
     ) -> bytes:
-        """Raises DecodeError if a path or an account hash is malformed."""
+        """Return trie nodes as a snap/1 response. Raises DecodeError if a path or an account hash is malformed."""
 
     def copy_to(self, descriptor: int, /) -> None:
         """Copy the database without free pages to an open file or pipe."""
@@ -1089,7 +1094,7 @@ class GraphqlQuery:
 
 @final
 class GraphqlRound:
-    """A request that waits until the node has run tasks. It keeps the snapshot on which it continues."""
+    """A request that waits until the node has run tasks, with the snapshot on which the request continues."""
 
     asks: list[GraphqlAsk]
     def resume(self, replies: Sequence[GraphqlReply], /) -> tuple[int, bytes | GraphqlText]:
@@ -1314,7 +1319,7 @@ class PrivateTransaction:
     private_for: list[bytes] | None
     privacy_group_id: bytes | None
     group: bytes | None
-    """Id of its privacy group; None when the id is not 32 bytes long."""
+    """Id of the privacy group; None when the id is not 32 bytes long."""
     restriction: bytes
 
 def decode_private_transaction(raw: bytes, /) -> PrivateTransaction: ...
@@ -1342,7 +1347,9 @@ def sign_private_transaction(
     """
 
 def private_gas_limit(raw: bytes, /) -> int | None:
-    """Return the gas limit of a private transaction without checking its signature; None if the bytes are not one."""
+    """Return the gas limit of a private transaction without checking its signature; None if the bytes are not a private
+    transaction.
+    """
 
 def encode_versioned(raw: bytes, version: bytes, /) -> bytes:
     """Encode a payload of a flexible group: a transaction and the version of the member list that the sender used."""
@@ -1444,7 +1451,7 @@ class PrivateLedger:
     def roots(self, group: bytes, number: int, block: bytes, /) -> list[tuple[bytes, bytes]]:
         """Return marker and resulting state root of each transaction of a group in a block."""
     def blocks(self, group: bytes, first: int, most: int, /) -> list[tuple[int, bytes]]:
-        """Return the canonical blocks in which a group has transactions."""
+        """Return up to `most` canonical blocks, from number `first` on, in which a group has transactions."""
     def groups(self, start: bytes, most: int, /) -> list[bytes]: ...
     def clear(self) -> None:
         """Delete all private states and results; payloads stay."""
@@ -1466,14 +1473,14 @@ class TableData:
     def rows(self) -> int: ...
     @property
     def size(self) -> int:
-        """Bytes in memory."""
+        """Return the size of the table in memory, in bytes."""
 
     def columns(self) -> list[tuple[int, ColumnBuffer | None, ColumnBuffer | None, ColumnBuffer]]:
         """Columns in Arrow's layout: (nulls, validity bitmap, offsets, values)."""
 
 @final
 class ParquetEncoder:
-    """Encodes tables of one dataset as a Parquet file. Write what it returns to the file, in order."""
+    """Encodes tables of one dataset as a Parquet file. The caller writes the returned bytes to the file, in order."""
 
     def __new__(
         cls,
@@ -1488,7 +1495,7 @@ class ParquetEncoder:
         """Encode tables, at least one, as a row group."""
 
     def finish(self) -> ColumnBuffer:
-        """Encode the end of the file."""
+        """Encode the footer, which ends the file."""
 
 @final
 class RowFilter:
@@ -1505,7 +1512,7 @@ class RowFilter:
 
 @final
 class ReplayStop:
-    """Stops `replay_table` in other threads, which then raises TimedOut."""
+    """Stops `replay_table` in other threads. `replay_table` then raises TimedOut."""
 
     def __new__(cls) -> ReplayStop: ...
     def set(self) -> None: ...
@@ -1529,7 +1536,7 @@ def scan_table(
     max_bytes: int,
     /,
 ) -> tuple[int, TableData]:
-    """Rows of stored blocks, after the next block to read. Stops after the block that exceeds `max_bytes`."""
+    """Return (next block to read, rows of stored blocks). The scan stops after the block that exceeds `max_bytes`."""
 
 def replay_table(
     blocks: Sequence[TracedBlock],
@@ -1541,7 +1548,7 @@ def replay_table(
     stop: ReplayStop,
     /,
 ) -> TableData:
-    """Rows of re-executed blocks."""
+    """Return the rows of re-executed blocks."""
 
 # --- public test vectors ------------------------------------------------------------------------
 

@@ -80,12 +80,14 @@ WORST_S = 1.0
 PEAK_MB = 512
 REST_SHARE = 1.2
 BACK_SHARE = 1.03
-"""Memory below this factor of the idle memory counts as released, so that waiting can end early."""
+"""Memory below this multiple of the idle memory counts as released, so that waiting can end early."""
 ATTACK_LIMIT_S = 180.0
 REST_S = 10.0
 MIN_REST_S = 1.0
 MIN_ATTACK_S = 3.0
-"""Minimum duration. A shorter attack is repeated, because a hundred requests give no percentile."""
+"""Minimum duration of an attack in seconds. A shorter attack is repeated, because a hundred requests give no
+percentile.
+"""
 LOOK_S = 0.25
 USUAL_CLIENTS, USUAL_BLOCKS = 20, 20
 """Number of clients and blocks that a node has handled before its idle memory is measured."""
@@ -215,7 +217,7 @@ async def attacked(attack: Attack, scene: Scene, rest_s: float) -> Row:
 
 
 async def rested(pid: int | None, idle_mb: float, most_s: float) -> float:
-    """Wait until the memory is released, but at most `most_s` seconds. Returns the seconds."""
+    """Wait until the memory is released, but at most `most_s` seconds. Returns the seconds waited."""
     began = time.perf_counter()
     while (gone_s := time.perf_counter() - began) < most_s:
         await asyncio.sleep(LOOK_S)
@@ -292,7 +294,7 @@ class Stage:
 
 
 async def run(stage: Stage, names: list[str], rest_s: float, limits: Limits) -> list[Row]:
-    """Run the attacks in order and return their rows. A target stays open only while there are more attacks on it."""
+    """Run the attacks in order and return their rows. A target stays open only while attacks on this target remain."""
     prepare()
     rows = []
     wanted = [attack for attack in ATTACKS if attack.is_one_of(names)]

@@ -172,8 +172,8 @@ async def pipelined_upgrades(target: Target) -> None:
 
 
 async def pipelined_pages(target: Target) -> None:
-    """Attack with thousands of pipelined short request heads, each of which requests a whole page, and request heads
-    with thousands of fields.
+    """Attack with thousands of pipelined short request heads, each for a whole page. Attack also with request heads of
+    thousands of fields.
     """
     line = b"GET %b HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n"
     wanted = [

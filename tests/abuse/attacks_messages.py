@@ -53,9 +53,10 @@ async def _repeated(
     single: list[tuple[str, Reading]],
     send: Callable[[AbstractAsyncContextManager[None]], Awaitable[None]],
 ) -> None:
-    """Send a message and record its cost. Send it again if it blocks the loop for too long: the lowest time counts.
+    """Send a message and record its cost. If the message blocks the loop for too long, send it again; the lowest time
+    counts.
 
-    The cost of a message is the same each time. What other processes and the hypervisor cost is not.
+    The cost of the message itself is always the same, but other processes and the hypervisor add varying times.
     """
     found: list[tuple[str, Reading]] = []
     for _ in range(MAX_ATTEMPTS):

@@ -163,7 +163,7 @@ async def sides(target: Target) -> tuple[UnknownEnclave, Member]:
 
 
 async def gas(target: Target) -> None:
-    """Attack with invented groups. Each has a transaction that uses the highest gas limit that the node accepts."""
+    """Attack with invented groups. Each group has a transaction with the highest gas limit that the node accepts."""
     attacker, member = await sides(target)
     before = await member.behind_s()
     ring = attacker.keyring()

@@ -29,7 +29,7 @@ ONE_S = 4.0
 """Seconds for which one unknown peer runs one attack."""
 LOOK_S = 0.1
 MIN_TIMED_SCALE = 0.1
-"""Minimum scale at which times are checked. The test suite runs below it."""
+"""Minimum scale at which times are checked. The test suite runs at a smaller scale."""
 RECOVERY_LIMIT_S = 5.0
 HASHES_PER_S = 200
 MAX_SHAPE_BYTES = 512 * 1024

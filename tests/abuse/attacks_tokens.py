@@ -22,7 +22,7 @@ def token(target: Target, expires_at: float) -> bytes:
 
 
 async def expiring_tokens(target: Target) -> None:
-    """Attack with 1,500 connections that send requests from 40 milliseconds before to after the end of their token."""
+    """Attack with 1,500 connections that send requests while their token expires, from 40 ms before the expiry on."""
     async with contextlib.AsyncExitStack() as held:
         streams = [await held.enter_async_context(opened(target.http)) for _ in range(target.count(1500, 100))]
         expires_at = time.time() + 1.0

@@ -62,7 +62,7 @@ async def small_fragments(target: Target) -> None:
 
 
 async def empty_messages(target: Target) -> None:
-    """Attack with 1 MB of `{}` on each of eight sockets, which read their answers."""
+    """Attack with 1 MB of `{}` on each of eight sockets. The attacker reads the answers."""
     await flood(target, b"", frame(b"{}"), max(2, 10 * target.scale))
 
 
@@ -103,7 +103,7 @@ async def invalid_text(target: Target) -> None:
 
 
 async def foreign_pages(target: Target) -> None:
-    """Attack with a foreign page that opens a socket under an allowed host name."""
+    """Attack with a web page of another origin that opens a socket under an allowed host name."""
     async with opened(target.ws) as (reader, writer):
         await send(writer, handshake(b"Origin: https://evil.example\r\n"))
         status, _ = await answer(reader)
@@ -125,7 +125,9 @@ async def wide_subscriptions(target: Target) -> None:
 
 
 async def wanted_logs(target: Target) -> None:
-    """Attack with 1,000 different subscriptions that all match the 3,000 logs of a block, on sockets that read them."""
+    """Attack with 1,000 different subscriptions that all match the 3,000 logs of a block. The sockets read all
+    notifications.
+    """
 
     async def one(number: int) -> None:
         with contextlib.suppress(OSError):
@@ -145,7 +147,7 @@ async def wanted_logs(target: Target) -> None:
 
 
 async def leaving_subscribers(target: Target) -> None:
-    """Attack with 4,000 sockets of four subscriptions each, which close at the same moment."""
+    """Attack with 4,000 sockets of four subscriptions each. All sockets close at the same moment."""
     asked = frame(call("eth_subscribe", "newHeads")) * 4
     async with contextlib.AsyncExitStack() as held:
         for _ in range(target.count(4000, 40)):

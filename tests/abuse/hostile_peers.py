@@ -314,7 +314,7 @@ async def wrong_answers(target: Target) -> None:
 
 
 async def unread_answers(target: Target) -> None:
-    """Attack with requests for all kinds of data, whose answers are not read."""
+    """Attack with requests for all kinds of data. The attacker does not read the answers."""
 
     async def one(_: int) -> None:
         async with joined(target.enode) as peer:

@@ -1,8 +1,8 @@
 """A real node that measures how long its event loop is blocked. `metered_command` replaces the command `ophion`.
 
-A timer of one millisecond runs in the loop. The loop was blocked for the time between two of its calls, minus the time
-in which the thread was ready but had no processor and minus the time which the hypervisor took. The maximum is in
-shared memory, where a test reads and resets it.
+A timer of one millisecond runs in the loop. The loop was blocked for the time between two calls of the timer. Two times
+are subtracted: when the thread was ready but had no processor, and when the hypervisor took the processor. The maximum
+is in shared memory, where a test reads and resets it.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def metered_command(meter: Path) -> tuple[str, ...]:
 
 
 class Meter:
-    """The maximum time for which the event loop was blocked, in shared memory. The test process also reads the node's
-    memory.
+    """The maximum time for which the event loop was blocked, in shared memory. The test process also measures the
+    memory of the node.
     """
 
     def __init__(self, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Target of attacks by peers. Measures its service to honest peers, its blocks and its memory."""
+"""A node that peers attack, with measurements of its service to honest peers, its blocks and its memory."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ async def longest_gap(target: Target, since: int) -> int:
 
 
 async def peer_is_cut_off(peer: RawPeer) -> bool:
-    """Return whether the node disconnects within a minute, which is the time limit of an incomplete message."""
+    """Return whether the node disconnects within a minute, the time limit of an incomplete message."""
     with contextlib.suppress(ConnectionError, wire.WireError):
         async with asyncio.timeout(CUT_OFF_LIMIT_S):
             await peer.is_cut_off()

@@ -36,7 +36,7 @@ def hello(key: PrivateKey, *, name: bytes = b"raw", capabilities: rlp.Encodable 
 async def dialled(
     enode: Enode, ip: str | None = None
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """Open a TCP connection, from this local address if there is one."""
+    """Open a TCP connection, from the local address `ip` if given."""
     local = None if ip is None else (ip, 0)
     opening = asyncio.open_connection(enode.ip, enode.tcp_port, limit=2**25, local_addr=local)
     reader, writer = await asyncio.wait_for(opening, PATIENCE_S)
@@ -162,5 +162,5 @@ async def joined(enode: Enode, **changes: rlp.Encodable) -> AsyncIterator[RawPee
 
 
 def whole(messages: list[tuple[int, bytes | int]]) -> list[tuple[int, bytes]]:
-    """Return messages as (id, payload). This peer sets no size limits, so no message is reported by its size alone."""
+    """Return messages as (id, payload). This peer sets no size limits, so every message has its payload."""
     return [(code, payload) for code, payload in messages if isinstance(payload, bytes)]

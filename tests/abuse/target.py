@@ -37,7 +37,7 @@ class Place(NamedTuple):
     host: str
     port: int
     path: bytes = b"/"
-    """Path of requests, which differs at a gateway."""
+    """Path of requests. Requests through a gateway have another path."""
     is_encrypted: bool = False
 
     @classmethod
@@ -263,7 +263,7 @@ async def make_contract(target: Target, code: bytes) -> str | None:
 
 
 async def wait_in_pool(target: Target, count: int, data: bytes = bytes(1_000_000), gwei: int = 1) -> None:
-    """Send transactions of a development account that cannot be mined, because a lower nonce is missing."""
+    """Send transactions that cannot be mined, because a lower nonce of the development account is missing."""
     async for key, nonce in _signers(target, 1, count):
         await _enter(target, legacy_transaction(key, nonce + 1, gas=16_000_000, gas_price=gwei * 10**9, data=data))
 

@@ -30,7 +30,7 @@ ELSEWHERE = (
     | {"peers.byzantine_ibft2", "peers.byzantine_qbft", "peers.eclipse", "peers.contract_rules"}
 )
 """Attacks whose short form is in test_hostile_peers.py, in tests/faults/test_byzantine_validators.py or in unit tests.
-Networks take minutes.
+Attacks on networks take minutes.
 """
 NAMES = [attack.name for attack in abuse.ATTACKS if attack.name not in ELSEWHERE]
 

@@ -31,7 +31,7 @@ PAUSE_S = 0.01
 LIMIT_S = 20.0
 MEMORY_PAUSE_S = 0.02
 NEW_EVERY = 4
-"""Interval of new connections: every fourth request opens one."""
+"""Number of requests for each new connection."""
 
 
 @dataclass

@@ -94,7 +94,7 @@ class Browser:
         raise AssertionError(f"never came true: {expression}; {self.complaints}\n{self.text()[:3000]}")
 
     def text(self, selector: str = "body") -> str:
-        """Return the visible text."""
+        """Return the visible text of an element."""
         found: str = self.value(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''")
         return found
 

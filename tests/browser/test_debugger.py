@@ -43,7 +43,7 @@ RUNTIME = bytes.fromhex("".join(code for _, code in INSTRUCTIONS))
 
 
 def artifact(name: str, path: str, source: str, code: bytes) -> dict[str, Any]:
-    """Build information with one contract, in the form of Hardhat."""
+    """Return build information with one contract, in the form of Hardhat."""
     source_map = ";".join(f"{source.index(text)}:{len(text)}:0:-" for text, _ in INSTRUCTIONS)
     deployed = {"object": code.hex(), "sourceMap": source_map}
     return {

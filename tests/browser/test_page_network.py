@@ -31,7 +31,7 @@ LOAD_S = float(os.environ.get("OPHION_PAGE_LOAD", "6"))
 
 
 def keep_ports(node: NodeProcess) -> None:
-    """Reserve the ports of a node, so that the gateway finds it on the same ports after a restart."""
+    """Reserve the ports of a node, so that the gateway finds the node on the same ports after a restart."""
     names = ("--rpc-http-port", "--rpc-ws-port", "--graphql-http-port")
     fixed_ports = {f"{name}=0": f"{name}={port}" for name, port in zip(names, free_ports(3), strict=True)}
     node._arguments = [fixed_ports.get(argument, argument) for argument in node._arguments]

@@ -1,7 +1,7 @@
 """Runs geth for comparisons (variable GETH).
 
-geth runs as `geth --dev`, which makes a block for each transaction like `ophion dev`, or as a node at the genesis block
-of a given network, which makes no blocks.
+`geth --dev` makes a block for each transaction, like `ophion dev`. A node at the genesis block of a given network makes
+no blocks.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ ETHERS_ERRORS = {
     "underpriced": "REPLACEMENT_UNDERPRICED",
     "unknown method": "UNSUPPORTED_OPERATION",
 }
-"""Error names of ethers. It has names for four errors, and passes other errors on unchanged."""
+"""Error names of ethers. ethers has names for four errors, and passes other errors on unchanged."""
 VIEM_ERRORS = {
     "nonce too low": "NonceTooLowError",
     "insufficient funds": "InsufficientFundsError",

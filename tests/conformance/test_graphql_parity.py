@@ -1,6 +1,6 @@
 """Compares every GraphQL field with the corresponding JSON-RPC key, over whole chains.
 
-The fields come from the schema by introspection. A field without a corresponding member in this file fails the test.
+The fields come from the schema by introspection. A field without a corresponding key in this file fails the test.
 """
 
 from __future__ import annotations

@@ -18,11 +18,13 @@ from tests.unit.proofs.standalone import verify
 from tests.unit.rpc.interface import Interface, import_chain, open_interface
 
 UNPROVEN = {"goquorum-qbft-gas-limit-jump", "besu-qbft-contract"}
-"""A chain that is refused, and a chain whose validators come from a contract."""
+"""Chains without a proof: a chain that Ophion refuses, and a chain whose validators come from a contract."""
 SAMPLES = [folder for folder in sorted((DATA / "chains").iterdir()) if folder.name not in UNPROVEN]
 WHOLE = [folder for folder in sorted((SHARED / "fixtures/chains").glob("*/")) if folder.name not in UNPROVEN]
 SMALL_VERIFIER = 2
-"""Number of proofs per chain that the standalone verifier checks too. It is slow without the package coincurve."""
+"""Number of proofs per chain that the standalone verifier checks too. This verifier is slow without the package
+coincurve.
+"""
 
 
 def transactions(interface: Interface) -> list[str]:

@@ -26,8 +26,8 @@ DEVIATIONS = {
     "debug_traceBlockByNumber/trace-block-return-data-behavior": "",
     "debug_traceBlockByNumber/trace-block-storage-encoding": "",
 }
-"""Cases whose answers differ intentionally, with the line that decides. `none` cases are compared by shape, which
-agrees.
+"""Cases whose answers differ intentionally, with the line of the specification that decides. Cases without a line are
+compared by shape.
 """
 
 ORIGINAL = shared_files("fixtures/original/jsonrpc/debug")

@@ -1,6 +1,4 @@
-"""Signatures of real validators do not contradict each other across kills, and are never below the height of their
-peers.
-"""
+"""Real validators never sign contradictory messages across kills, and never sign below the height of their peers."""
 
 from __future__ import annotations
 

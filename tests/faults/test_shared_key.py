@@ -26,7 +26,9 @@ pytestmark = pytest.mark.skipif(ETCD is None, reason=REASON)
 
 
 def _network(path: Path, engine: str, store: str, relayed: bool = True) -> TestNetwork:
-    """Return a network of four keys. Nodes 4 to 7 have their own node keys and share the validator keys of 0 to 3."""
+    """Return a network of four keys. Nodes 4 to 7 have their own node keys and share the validator keys of nodes 0 to
+    3.
+    """
     own = {KEYS + key: (f"--validator-private-key-file={path / f'node{key}' / 'key'}",) for key in range(KEYS)}
     # two nodes have wrong clocks, so that nodes with the same key disagree about the time
     clocks = {1: 0.4, KEYS + 2: -0.4}

@@ -69,7 +69,7 @@ def spoil_all(folder: Path, every: int, first: int = 0) -> Spoiling:
 
 @contextmanager
 def opened_chain(folder: Path) -> Iterator[Chain]:
-    """Open the chain of the small genesis in a new database."""
+    """Open a new database with the genesis of the small chain."""
     genesis = parse_genesis(samples.GENESIS)
     store = open_store(folder / "database", durable=False)
     try:

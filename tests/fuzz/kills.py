@@ -144,7 +144,7 @@ def _checked_head(data: Path) -> int:
 
 
 def _finish(chain: ChainFiles, data: Path, head: str) -> None:
-    """Import the rest without kills. Checks that the head is the same, no block is missing and the database is
+    """Import the rest without kills. Checks that the final head is `head`, no block is missing and the database is
     undamaged.
     """
     assert _head_shown(_import(chain, data)) == head

@@ -2,11 +2,11 @@
 of ophion]
 
 The duration of an iteration is the processor time of the loop's thread, so interruptions by the system do not count. A
-callback every millisecond measures the processor time since the previous callback, which is one iteration or a few
-short ones. For each new maximum, a line is written to FILE: the seconds, and the stack of the thread when a long
-iteration was detected. A signal from a timer on the thread's own CPU clock dumps the stack, so it also shows code that
-holds the GIL. On a virtual machine, this clock includes stolen time, so the stolen time that the system reports is
-subtracted.
+callback every millisecond measures the processor time since the previous callback. This is the time of one iteration or
+of a few short ones. For each new maximum, a line is written to FILE: the seconds, and the stack of the thread when a
+long iteration was detected. A timer on the thread's own CPU clock sends a signal that dumps the stack. So the stack
+also shows code that holds the GIL. On a virtual machine, this clock includes stolen time, so the stolen time that the
+system reports is subtracted.
 
 The node itself is not changed.
 """
@@ -30,7 +30,7 @@ import uvloop
 
 EVERY_S = 0.001
 LONG_S = 0.03
-"""Event loop iterations shorter than this many seconds are not examined."""
+"""Minimum duration in seconds of an event loop iteration that is examined."""
 DEPTH = 8
 STAT = Path("/proc/stat")
 TICKS = os.sysconf("SC_CLK_TCK")

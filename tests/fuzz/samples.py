@@ -84,7 +84,7 @@ def proof() -> tuple[bytes, bytes, tuple[bytes, ...]]:
 
 @cache
 def vectors(kind: str) -> tuple[bytes, ...]:
-    """Return the files of public vectors of one kind that are in the repository."""
+    """Return the public vector files of one kind that are in the repository."""
     return tuple(path.read_bytes() for path in sorted((DATA / "vectors" / kind).glob("*.json")))
 
 

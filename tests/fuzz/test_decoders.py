@@ -1,7 +1,8 @@
 """Fuzz targets for decoders: every input gives a value or one clear error.
 
 The short run of a target is the same each time. `FUZZ_EXAMPLES=100000 pytest tests/fuzz` makes longer runs that differ.
-A target may raise the exceptions that it catches; a panic of the extension or any other exception fails the test.
+Each target catches the exceptions that its decoder may raise. A panic of the extension or any other exception fails the
+test.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ ENVELOPE = seal_request(A, SystemEntropy(), KEY_A, KEY_B, b"/push", b"\xc0").enc
 @target(200)
 @given(mutated_json([ENVELOPE]))
 def test_envelopes_between_enclaves(body: bytes) -> None:
-    """An envelope is decoded or refused with one clear error. Only the box made by A can be opened."""
+    """An envelope is decoded or refused with one clear error. No changed envelope opens with another content."""
     try:
         envelope = Envelope.decode(body)
     except DecodeError as error:

@@ -1,6 +1,6 @@
-"""Fuzz targets for execution, which never panics, for any numbers in a block, a call or a network.
+"""Fuzz targets for execution: no numbers in a block, a call or a network cause a panic.
 
-These targets accept every result and every error; other tests check which is right. A target fails on a panic, which is
+These targets accept every result and every error; other tests check the results. A target fails on a panic, which is
 not an `Exception`, or on a call that does not return.
 """
 

@@ -38,7 +38,7 @@ class Finished:
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment of this checkout, without variables that set options."""
+    """Return environment variables that run the code of this checkout, without variables that set options."""
     variables = {
         name: value for name, value in os.environ.items() if not name.startswith(("OPHION_", "PANTHEON_", "BESU_"))
     }

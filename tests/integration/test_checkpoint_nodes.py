@@ -1,4 +1,4 @@
-"""A real node starts from a checkpoint of another, survives kills on the way, and follows."""
+"""A real node starts from a checkpoint of another node, survives kills during the start, and follows the chain."""
 
 from __future__ import annotations
 

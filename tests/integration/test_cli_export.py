@@ -72,7 +72,7 @@ def test_the_database_and_json_rpc_give_the_same_rows(node: NodeProcess, name: s
 
 @pytest.mark.parametrize("text", [(), ("--hex",)], ids=["bytes", "hex"])
 def test_parquet_files_have_the_rows_of_arrow(node: NodeProcess, tmp_path: Path, text: tuple[str, ...]) -> None:
-    """Files by the extension are read by pyarrow and DuckDB, with the same types and values as record batches."""
+    """pyarrow and DuckDB read the files of the extension with the same types and values as record batches."""
     names = [name for name in ALL if name not in ("validators", "private_transactions")]
     ophion(
         "export", "parquet", f"--data-path={node.data_path}", f"--datasets={','.join(names)}", f"--to={tmp_path}",

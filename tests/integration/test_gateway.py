@@ -603,7 +603,7 @@ HANDSHAKE = (
 
 
 def opened(gateway: Gateway) -> socket.socket:
-    """Open a WebSocket without a client library, so that it reads no data unless the test reads."""
+    """Open a WebSocket without a client library, so that only the test reads from the socket."""
     client = gateway.socket()
     client.sendall(HANDSHAKE)
     assert client.recv(13) == b"HTTP/1.1 101 "

@@ -50,8 +50,8 @@ def javascript(name: str) -> Path:
 
 @functools.cache
 def has_packages(folder: Path) -> bool:
-    """Return whether all packages are installed, after one attempt to install them. npm writes its own package list
-    last.
+    """Return whether all packages are installed, after one attempt to install them. npm writes its package list last,
+    so this list shows a complete installation.
     """
     complete = folder / "node_modules" / ".package-lock.json"
     # several test processes may install the packages at once, so a lock lets only one of them install

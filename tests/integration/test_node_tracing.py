@@ -18,7 +18,7 @@ from ophion.testing.wait_for import wait_for
 
 CONTRACT = "0x" + "c1" * 20
 LOOP = "0x" + "62002710" + "5b6001900380600457" + "00"
-"""Code that counts down from 10,000, which takes 70,000 steps."""
+"""Code that counts down from 10,000 in 70,000 steps."""
 ASKED = {
     "jsonrpc": "2.0",
     "id": 7,

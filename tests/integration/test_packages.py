@@ -1,6 +1,6 @@
-"""The packages that `make wheel` makes, installed in an empty environment; and the files for systemd.
+"""Tests the packages of `make wheel` in an empty environment, and the files for systemd.
 
-Building the source package takes minutes, so it runs only with OPHION_PACKAGES=all.
+Building the source package takes minutes, so this part runs only with OPHION_PACKAGES=all.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def written(accounts: Sequence[str]) -> str:
 
 
 class Ruled(NodeProcess):
-    """A node whose permission files are on a small disk, which has two blocks for the files and one free block."""
+    """A node whose permission files are on a small disk. The disk has two blocks for the files and one free block."""
 
     def __init__(self, folder: Path) -> None:
         disk = folder / "disk"

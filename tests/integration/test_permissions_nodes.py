@@ -88,7 +88,7 @@ def peers(process: NodeProcess) -> set[str]:
 
 
 def dial_again(process: NodeProcess, url: str) -> None:
-    """Dial at once, to shorten the test."""
+    """Let the node dial a peer at once, to shorten the test."""
     process.rpc("admin_removePeer", url)
     process.rpc("admin_addPeer", url)
 
@@ -196,7 +196,9 @@ def test_the_command_shows_and_changes_who_is_in_charge(network: tuple[Network, 
 
 
 def test_a_block_with_a_forbidden_sender_counts_for_lists_and_not_for_contracts(tmp_path: Path) -> None:
-    """The block's producer has no rules. Nodes with a list accept the block; nodes with the contract refuse it."""
+    """The producer of the block has no permission rules. Nodes with a list accept the block; nodes with the contract
+    refuse it.
+    """
     network = Network(
         tmp_path, f"--admin=0x{ADMIN.address.hex()}", "--accounts", f"--permitted-accounts=0x{LISTED.address.hex()}"
     )

@@ -25,7 +25,7 @@ STRANGER = 4
 
 
 class MethodAccess:
-    """Four validators and a node without permission, which find each other by discovery."""
+    """Four validators and a node without permission. The nodes find each other by discovery."""
 
     def __init__(self, folder: Path, by_contract: bool) -> None:
         self.folder = folder

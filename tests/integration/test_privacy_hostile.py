@@ -32,7 +32,7 @@ MAX_RESIDENT = 512 << 20
 
 
 class Evil:
-    """An attacker with an enclave key and an account, which sends arbitrary data to the enclave port."""
+    """An attacker with an enclave key and an account. The attacker sends arbitrary data to the enclave port."""
 
     def __init__(self, *members: PrivateClient) -> None:
         self.ring = EnclaveKeyring([b"\x66" * 32])

@@ -160,5 +160,5 @@ def test_a_data_path_of_another_user(tmp_path: Path) -> None:
 
 
 def last_line(text: str) -> str:
-    """Return the last line."""
+    """Return the last line of a text."""
     return text.strip().splitlines()[-1]

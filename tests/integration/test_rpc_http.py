@@ -117,7 +117,7 @@ def test_a_large_batch_is_answered_in_order(node: NodeProcess) -> None:
 
 
 def test_long_answers_are_compressed_for_clients_that_ask(node: NodeProcess) -> None:
-    """Checks a long batch and a streamed trace."""
+    """The node compresses a long batch and a streamed trace."""
     blocks = [{"id": n, "method": "eth_getBlockByNumber", "params": ["0x0", False]} for n in range(100)]
     # this contract runs a loop 20,000 times
     loop = {"to": "0x" + "aa" * 20, "gas": "0xf42400"}

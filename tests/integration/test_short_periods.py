@@ -26,7 +26,9 @@ def test_four_validators_agree_on_blocks_of_200_milliseconds(tmp_path: Path, eng
 
 
 def test_idle_qbft_validators_make_a_block_when_a_transaction_comes(tmp_path: Path) -> None:
-    """The test sets an empty block period that is far longer than the round timeout."""
+    """The empty block period is far longer than the round timeout. Validators still make a block when a transaction
+    arrives.
+    """
     options = {"blockperiodmilliseconds": 200, "emptyblockperiodseconds": 3600}
     with TestNetwork(tmp_path, "qbft", timeout_s=1, bft_options=options) as network:
         # block 1 comes at once, because the timestamp of genesis is old

@@ -1,4 +1,4 @@
-"""The Spark format `ophion` gives the rows of a local read, with several executor processes, one of which is killed."""
+"""The Spark format `ophion` returns the rows of a local read, even if one of several executor processes is killed."""
 
 from __future__ import annotations
 

@@ -41,7 +41,9 @@ class Rpc:
         return self.gas(tx) * number(self.receipts[tx["hash"]]["effectiveGasPrice"])
 
     def balances(self, last: int) -> dict[str, int]:
-        """Return balances by token transfers up to a block. The balance of the issuing account is negative."""
+        """Return the balances that result from the token transfers up to a block. The balance of the issuing account is
+        negative.
+        """
         found: dict[str, int] = defaultdict(int)
         for log in self.logs:
             if number(log["blockNumber"]) <= last:

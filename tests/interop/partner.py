@@ -82,7 +82,7 @@ class Partner(ABC):
 
 
 class GethPartner(Partner):
-    """geth, or a client derived from it."""
+    """geth, or a client derived from geth."""
 
     def __init__(self, program: str, network: TestNetwork, index: int, **environment: str) -> None:
         super().__init__(program, network, index, **environment)

@@ -57,7 +57,7 @@ def test_two_of_each_make_one_chain(tmp_path: Path, engine: str) -> None:
 @pytest.mark.parametrize(("successor", "whose"), [(1, "ours"), (2, "theirs")])
 def test_a_validator_that_is_voted_in_and_never_comes(tmp_path: Path, engine: str, successor: int, whose: str) -> None:
     """The validators vote in a fifth validator that stays offline. A quorum then needs all four others, and the next
-    proposer replaces the offline one in its rounds.
+    proposer takes over the rounds of the offline validator.
     """
     with Mixed(tmp_path, engine, Besu) as mixed:
         network = mixed.network
@@ -97,7 +97,7 @@ def test_its_nodes_are_replaced_one_by_one(tmp_path: Path, engine: str) -> None:
 
 
 def check_transactions(mixed: Mixed) -> None:
-    """Check that the other client also mines transactions that one client receives."""
+    """Check that each client mines transactions that the other client has received."""
     nodes, theirs = mixed.network.nodes, mixed.theirs
     sent: dict[str, bool] = {}
     for nonce in range(20):

@@ -22,7 +22,7 @@ pytestmark = needs_besu
 FIRST = 8
 PERIOD_S = 3
 FIRST_VERSION = 26
-"""First year of Besu with a migration that works in every order of its protocols."""
+"""First Besu version (named by its year) whose migration works in every order of its protocols."""
 TIMEOUT_S = 8
 PERMISSIONS = ("--permissions-nodes-config-file-enabled", "--permissions-accounts-config-file-enabled")
 APIS = "--rpc-http-api=ADMIN,ETH,NET,WEB3,QBFT,PERM"
@@ -99,8 +99,8 @@ def _permission_file(network: TestNetwork) -> str:
 
 
 def test_four_validators_are_replaced_one_by_one_and_one_goes_back(tmp_path: Path) -> None:
-    """Each Besu stops, `ophion migrate --from-besu` moves its data and its permission file, and Ophion goes on with its
-    key.
+    """Each Besu stops, `ophion migrate --from-besu` moves its data and its permission file, and Ophion continues with
+    the same key.
     """
     pytest.importorskip("rocksdict", reason="the extra ophion[migrate] is not installed")
     own = dict.fromkeys(range(4), (*PERMISSIONS, APIS))

@@ -31,7 +31,9 @@ BY_CONTRACT = (
 
 
 class Ruled:
-    """Two validators that use the contracts, and an Ophion node that uses no contracts and is not in their lists."""
+    """Two validators that use the contracts, and an Ophion node that uses no contracts and is not listed in the
+    contracts.
+    """
 
     def __init__(self, path: Path, version: int) -> None:
         rules = (*BY_CONTRACT, f"--permissions-nodes-contract-version={version}")

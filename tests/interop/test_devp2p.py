@@ -144,7 +144,7 @@ class _Anything(BaseHTTPRequestHandler):
 
 @contextmanager
 def engine() -> Iterator[str]:
-    """Serve a replacement for the Engine API, to which the suite sends one message. The suite accepts any answer."""
+    """Serve a replacement for the Engine API. The suite sends one message to this API, and accepts any answer."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Anything) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:

@@ -1,4 +1,5 @@
-"""The same 300 requests about one chain to another client and to a node with its profile; deviations have names.
+"""Sends the same 300 requests about one chain to another client and to a node with the profile of that client. The test
+lists deviations by name.
 
 Needs GETH=path/to/geth (1.13), BESU=path/to/its/start/script (22.10) or GOQUORUM=path/to/its/geth (24.4).
 `*` in a name stands for a block or a position.
@@ -90,7 +91,9 @@ GOQUORUM_DEVIATIONS = {
     "access list with *": "an answer; GoQuorum refuses a call that reverts, and its handler crashes for the others",
     "receipts of an unknown block": "the method is there; GoQuorum does not have it",
 }
-"""GoQuorum 24.4.1 (a geth 1.10.3) and `--compat=goquorum`: request and what the node does instead."""
+"""Requests whose answers differ between GoQuorum 24.4.1 (a geth 1.10.3) and `--compat=goquorum`, with what the node
+does instead.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +133,7 @@ def _compare(chain: SharedChain, path: Path, port: int, profile: str, listed: Ma
 
 
 def _geth_import(program: str, chain: SharedChain, path: Path) -> list[str]:
-    """Import the chain and return the beginning of the command."""
+    """Import the chain into geth and return the first arguments of the geth command."""
     base = [program, "--datadir", str(path), "--gcmode=archive"]
     for words in (["init", str(chain.genesis)], ["import", str(chain.blocks)]):
         subprocess.run([*base, *words], check=True, capture_output=True, timeout=START_LIMIT_S)

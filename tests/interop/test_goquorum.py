@@ -73,7 +73,7 @@ def test_two_of_each_make_one_chain(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("successor", "whose"), [(1, "ours"), (2, "theirs")])
 def test_a_validator_that_is_voted_in_and_never_comes(tmp_path: Path, successor: int, whose: str) -> None:
     """The validators vote in a fifth validator that stays offline. A quorum then needs all four others, and the next
-    proposer replaces the offline one in its rounds.
+    proposer takes over the rounds of the offline validator.
     """
     with Mixed(tmp_path, "qbft", GoQuorum) as mixed:
         network = mixed.network

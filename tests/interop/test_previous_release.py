@@ -1,4 +1,4 @@
-"""The previous release beside the current one: a mixed network, upgraded node by node, and the way back.
+"""The previous release beside the current release: a mixed network, upgrades node by node, and downgrades.
 
 Needs OPHION_PREVIOUS=path/to/its/ophion/program.
 """

@@ -252,8 +252,8 @@ def test_its_refusals_reach_the_client(story: Story) -> None:
 
 
 def test_foreign_payloads_in_the_enclave_stop_no_member(story: Story) -> None:
-    """No member stops because of a payload that is not a transaction, a payload that cannot be opened, or their
-    markers.
+    """No member stops because of a payload that is not a transaction, a payload that cannot be opened, or the markers
+    of these payloads.
     """
     form = {
         "payload": b64encode(b"hello").decode(),
@@ -333,7 +333,7 @@ def test_an_enclave_killed_under_load_holds_up_nothing_but_private_states(story:
 
 
 def _sent_at_last(story: Story, value: int, nonce: int) -> str:
-    """Send a transaction with retries, because a restarted Tessera needs time to find the others."""
+    """Send a transaction with retries, because a restarted Tessera needs time to find the other enclaves."""
     found: list[str] = []
 
     def is_sent() -> bool:

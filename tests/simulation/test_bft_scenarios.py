@@ -432,8 +432,8 @@ def test_any_number_of_restarts_in_any_order_ends_in_progress(rules: Rules) -> N
 
 @both
 def test_two_halves_of_a_network_go_on_as_soon_as_they_meet(rules: Rules) -> None:
-    """After a long partition with long rounds, each half repeats its last messages to the other. So blocks continue at
-    once.
+    """After a long partition with long rounds, each half repeats its last messages to the other half. So blocks
+    continue at once.
     """
     found = world(rules)
     found.run(5.0)

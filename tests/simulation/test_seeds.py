@@ -25,8 +25,9 @@ from ophion.testing.simulation.seed_runs import RULES, SeedOptions, SeedOutcome,
 SHORT = [("ibft2", 4, 120), ("qbft", 4, 120), ("ibft2", 7, 60), ("qbft", 7, 60), ("clique", 4, 60), ("clique", 7, 40)]
 
 REGRESSIONS = [("ibft2", 4, 28), ("ibft2", 4, 788), ("ibft2", 7, 282), ("ibft2", 7, 594)]
-"""Seeds that once broke a rule: once timeouts had reached their cap, one validator stayed a round ahead of the others
-for ever. See `RoundGathering`."""
+"""Seeds that broke a rule in the past: after timeouts had reached their cap, one validator stayed a round ahead of the
+others for ever. See `RoundGathering`.
+"""
 
 
 def played(protocol: str, validators: int, seeds: int, byzantine: int | None = None) -> list[SeedOutcome]:

@@ -84,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def hostile_node() -> Iterator[HostileNode]:
-    """Run the server in a thread."""
+    """Run a `HostileNode` in a thread."""
     with HostileNode() as node:
         thread = threading.Thread(target=node.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()

@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use crate::public_keys::is_sound;
 use crate::record::{Key, MAX_BOXES, NONCE, Sealed, SealedBox};
 
-/// Random bytes for sealing: the payload's key and both nonces.
+/// Number of random bytes for sealing: the payload's key and both nonces.
 pub const RANDOMNESS: usize = 32 + NONCE + NONCE;
 /// Maximum number of cached shared secrets. Computing a secret takes a hundred times as long as the rest of sealing.
 const SHARED_KEPT: usize = 4096;
@@ -44,8 +44,7 @@ impl Keyring {
         self.own.iter().find(|(known, _)| known == public).map(|(_, secret)| secret)
     }
 
-    /// Return the cipher between an own key and another key; None if a key is invalid or the first key is not an own
-    /// key.
+    /// Return the cipher for one of our keys and another key; None if `own` is not our key or a key is invalid.
     fn between(&self, own: &Key, other: &Key) -> Option<Arc<SalsaBox>> {
         let place = (*own, *other);
         if let Some(known) = self.shared.read().unwrap_or_else(PoisonError::into_inner).get(&place) {
@@ -63,7 +62,7 @@ impl Keyring {
         Some(made)
     }
 
-    /// Seal a payload from one of our keys. Returns the key and the record of the payload.
+    /// Seal a payload with one of our keys as the sender. Returns the key and the record of the payload.
     pub fn seal(
         &self,
         payload: &[u8],
@@ -102,7 +101,7 @@ impl Keyring {
         Ok((sealed.key(), sealed.encode()))
     }
 
-    /// Open a record with the first of our keys that fits.
+    /// Open a record with the first of our keys that can open it.
     pub fn open(&self, sealed: &Sealed<'_>) -> Option<Zeroizing<Vec<u8>>> {
         sealed.boxes.iter().find_map(|one| {
             self.secret(&one.recipient)?;

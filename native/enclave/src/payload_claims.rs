@@ -41,7 +41,7 @@ pub fn payload_gas_limit(payload: &[u8]) -> Option<u64> {
     gas_limit(&STANDARD.decode(payload).ok()?)
 }
 
-/// Return the gas limit of a private transaction, with or without the version of a flexible group.
+/// Return the gas limit of a private transaction, bare or together with the version of a flexible group.
 pub fn gas_limit(rlp: &[u8]) -> Option<u64> {
     if let Some((items, layout)) = transaction(rlp) {
         return number(items[layout.gas_limit]);
@@ -105,7 +105,7 @@ fn string(encoded: &[u8]) -> Option<Key> {
     content(encoded)?.try_into().ok()
 }
 
-/// Decode an RLP number; a number beyond 64 bits becomes the maximum.
+/// Decode an RLP number; a number above 64 bits becomes `u64::MAX`.
 fn number(encoded: &[u8]) -> Option<u64> {
     let bytes = content(encoded)?;
     if bytes.len() > 8 {

@@ -2,8 +2,7 @@
 //!
 //! The fields, with their sizes in bytes: version (1), sender (32), nonce of the boxes (24), nonce of the ciphertext
 //! (24), group (32), number of boxes (2), number of members (2), boxes, ciphertext. A box is a recipient (32) and the
-//! sealed key (48). The first `members` recipients form the group. The sender copies every payload to the other
-//! recipients.
+//! sealed key (48). The first `members` recipients form the group. The other recipients get a copy of every payload.
 
 use ophion_primitives::errors::{Error, Result};
 use sha2::{Digest, Sha512_256};
@@ -63,7 +62,7 @@ impl<'a> Sealed<'a> {
         out
     }
 
-    /// Decode strictly: a record has exactly one encoding.
+    /// Decode a record strictly, because each record has exactly one encoding.
     pub fn decode(record: &'a [u8]) -> Result<Self> {
         let mut rest = record;
         let [version] = take::<1>(&mut rest)?;

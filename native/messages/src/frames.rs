@@ -4,7 +4,7 @@
 //! many small frames cannot block others. The connection ends when a frame header announces a message that is too long,
 //! or when a message has too many fragments.
 
-/// Maximum number of fragments of a message. Each `BYTES_PER_PIECE` bytes of the message allow one more.
+/// Maximum number of fragments of a message. Each `BYTES_OF_A_PIECE` bytes of the message allow one more fragment.
 const MAX_PIECES: usize = 1024;
 const BYTES_OF_A_PIECE: usize = 32;
 const MAX_HEADER_BYTES: usize = 14;
@@ -91,7 +91,7 @@ impl Reader {
         self.message.capacity()
     }
 
-    /// Process at most `max_frames` frames. After a fault or a close frame, this processes no more data.
+    /// Process at most `max_frames` frames. After a fault or a close frame, the reader processes no more data.
     pub fn read(&mut self, data: &[u8], max_frames: usize) -> Outcome {
         let mut outcome = Outcome::default();
         let mut frames = 0;

@@ -14,7 +14,7 @@ const SENDS: &[u8] = b"eth_sendRawTransaction";
 /// Maximum digits of an id. Clients that parse numbers as doubles would change longer ids.
 const ID_DIGITS: usize = 15;
 
-/// A plain request.
+/// A plain JSON-RPC request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request<'a> {
     /// Digits of the request id.

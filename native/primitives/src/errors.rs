@@ -11,7 +11,7 @@ pub enum Error {
     Refused(String),
     /// The source of a fork cannot answer.
     Source(String),
-    /// The fork does not know a key, and this thread may not wait for the source.
+    /// A forked state lacks a key, and this thread may not wait for the source of the fork.
     NotFetched,
 }
 

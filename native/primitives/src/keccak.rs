@@ -23,7 +23,7 @@ mod simd {
     use alloy_primitives::{B256, keccak256};
 
     pub const LANES: usize = 8;
-    /// Fewer inputs take less time one by one.
+    /// Minimum number of inputs for SIMD. Fewer inputs take less time one by one.
     pub const MIN_INPUTS: usize = 3;
     /// Bytes that one permutation absorbs.
     const RATE_BYTES: usize = 136;
@@ -56,7 +56,7 @@ mod simd {
         0x8000000080008008,
     ];
 
-    /// Whether the processor has the instructions, and they give right hashes.
+    /// Return whether the processor has the AVX-512 instructions and computes right hashes with them.
     pub fn is_supported() -> bool {
         static SUPPORTED: LazyLock<bool> = LazyLock::new(|| is_x86_feature_detected!("avx512f") && passes_self_test());
         *SUPPORTED
@@ -71,7 +71,7 @@ mod simd {
         inputs.iter().zip(&hashes).all(|(input, hash)| keccak256(input) == *hash)
     }
 
-    /// Number of permutations of an input. The padding takes at least one byte.
+    /// Return the number of permutations for an input. The padding takes at least one byte.
     fn blocks(input: &[u8]) -> usize {
         input.len() / RATE_BYTES + 1
     }
@@ -146,9 +146,9 @@ mod simd {
     /// Keccak-f[1600] of eight states.
     #[target_feature(enable = "avx512f")]
     fn permute(state: &mut [__m512i; 25]) {
-        /// a ^ b ^ c
+        /// Truth table of a ^ b ^ c for ternary logic instructions.
         const XOR3: i32 = 0x96;
-        /// a ^ (!b & c)
+        /// Truth table of a ^ (!b & c) for ternary logic instructions.
         const CHI: i32 = 0xd2;
         macro_rules! xor5 {
             ($x:expr) => {{

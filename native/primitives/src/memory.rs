@@ -1,4 +1,4 @@
-//! Returns memory to the system that the glibc allocator holds after `free`. Does nothing with other allocators.
+//! Returns freed memory of the glibc allocator to the system. Does nothing with other allocators.
 //!
 //! Each thread has a heap. glibc releases the end of a heap when a large block in it is freed, but an idle thread frees
 //! no blocks. `note_heap` allocates a small block in the heap of a thread. `give_back` runs in any thread. It enlarges

@@ -121,8 +121,8 @@ impl<'a> Machine<'a> {
         &mut machine::db(&mut self.evm).view
     }
 
-    /// Run a transaction with the right nonce. If it succeeds, update the trie. With `founds`, the transaction creates
-    /// a flexible group, whose contracts are installed first.
+    /// Run a transaction whose nonce is right. If the transaction succeeds, update the trie. With `founds`, the
+    /// transaction creates a flexible group, whose contracts are installed first.
     pub fn run(
         &mut self,
         trie: &mut Trie<Account>,

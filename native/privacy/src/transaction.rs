@@ -1,5 +1,5 @@
-//! The private transaction. A legacy transaction is a list of twelve items, the last three of which are the signature.
-//! A transaction with EIP-1559 fees is the prefix 0x02 and a list of fourteen items, as in web3j.
+//! The private transaction. A legacy transaction is a list of twelve items. The last three items are the signature. A
+//! transaction with EIP-1559 fees is the prefix 0x02 and a list of fourteen items, as in web3j.
 
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rlp::{Decodable, Encodable, Header};
@@ -130,7 +130,7 @@ impl Unsigned {
         keccak256(self.enveloped(&payload))
     }
 
-    /// Encode a list of these items, with the type byte before it if there is one.
+    /// Encode the items as an RLP list. The type byte of a typed transaction comes first.
     fn enveloped(&self, payload: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(payload.len() + 10);
         if self.dynamic_fee.is_some() {
@@ -223,8 +223,8 @@ impl PrivateTx {
         self.fields.enveloped(&payload)
     }
 
-    /// Return chain id and parity from v. In a legacy transaction, 27 and 28 have no chain id; values from 37 on have
-    /// one.
+    /// Return chain id and parity from v. In a legacy transaction, 27 or 28 means no chain id; values from 37 on
+    /// include the chain id.
     fn parity(&self) -> Result<(Option<u64>, bool)> {
         let v = u128::try_from(self.v).map_err(|_| wrong("v", "too large"))?;
         if let Some(fee) = &self.fields.dynamic_fee {

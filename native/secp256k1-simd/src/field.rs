@@ -100,7 +100,7 @@ impl Field {
         Loose(folded(square(&self.0)))
     }
 
-    /// Return the carried product.
+    /// Return the product with carried limbs.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn times(&self, other: &Self) -> Self {

@@ -12,7 +12,8 @@ pub const TOP_MASK: u64 = (1 << 48) - 1;
 pub const FOLD: u64 = 0x1_0000_03d1;
 /// 2^260 modulo p, which is the value of one unit in a sixth limb.
 pub const FOLD_LIMB: u64 = FOLD << 4;
-/// Limbs of 16 p. A sum of up to eight `Field`s can be subtracted from them limb by limb.
+/// Limbs of 16 p. No limb is below the same limb of a sum of up to eight `Field`s, so the sum can be subtracted limb by
+/// limb.
 pub const SIXTEEN_P: [u64; 5] = [0xf_fffe_ffff_fc2f << 4, MASK << 4, MASK << 4, MASK << 4, TOP_MASK << 4];
 
 /// Split a number into five limbs.

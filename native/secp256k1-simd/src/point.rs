@@ -152,8 +152,8 @@ impl Multiples {
         table
     }
 
-    /// Return the multiple that each lane selects (0 selects 1). With `by_lambda`, return the multiple of lambda times
-    /// the point.
+    /// Return the multiple that the digit of each lane selects; digit 0 selects multiple 1. With `by_lambda`, return
+    /// the multiple of lambda times the point.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn at(&self, digits: &Digits, by_lambda: bool) -> Affine {
@@ -206,7 +206,7 @@ impl Digits {
 pub struct FixedMultiples<const COUNT: usize>(pub Box<[[u64; 10]; COUNT]>);
 
 impl<const COUNT: usize> FixedMultiples<COUNT> {
-    /// Return the multiple that each lane selects; 0 selects 1.
+    /// Return the multiple that the digit of each lane selects; digit 0 selects multiple 1.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn at(&self, digits: &Digits) -> Affine {

@@ -81,7 +81,7 @@ impl Half {
         Some(Half { magnitude: size.try_into().ok()?, is_negative })
     }
 
-    /// Return the digits to the base 2^BITS, lowest first. Each digit is between minus and plus half the base.
+    /// Return the digits to the base 2^BITS, lowest first. Each digit is between -2^BITS / 2 and 2^BITS / 2.
     pub fn digits<const BITS: usize, const COUNT: usize>(self) -> [i64; COUNT] {
         let mut carry = 0;
         std::array::from_fn(|index| {

@@ -22,7 +22,7 @@ impl RunningMac {
         RunningMac { state, key: Aes256::new(&(*secret).into()) }
     }
 
-    /// Adds an encrypted header to the state and returns its tag.
+    /// Adds an encrypted header to the state and returns the tag of the header.
     pub fn header(&mut self, header: &Tag) -> Tag {
         let digest = self.digest();
         self.mix(digest, header)

@@ -6,7 +6,8 @@ use alloy_rlp::{Encodable, Header};
 
 use crate::{Error, Result};
 
-/// Split one RLP item off the front of `rest`. Returns whether it is a list, the item with its header, and its payload.
+/// Split one RLP item off the front of `rest`. Returns whether the item is a list, the item with its header, and the
+/// payload.
 pub fn item<'a>(rest: &mut &'a [u8], place: impl Fn() -> String) -> Result<(bool, &'a [u8], &'a [u8])> {
     let start = *rest;
     let head = Header::decode(rest).map_err(|cause| Error::at(place(), cause))?;
@@ -61,8 +62,8 @@ pub fn split_list(data: &[u8], limit: usize) -> Result<Vec<Range<usize>>> {
     positions("list", data, limit, |_, encoded, _| Ok(encoded.len()))
 }
 
-/// Return the ranges of the EIP-2718 encodings in a list of transactions. The list wraps typed transactions in a
-/// string.
+/// Return the ranges of the EIP-2718 encodings in a list of transactions. A typed transaction is an RLP string in this
+/// list.
 pub fn split_transactions(data: &[u8], limit: usize) -> Result<Vec<Range<usize>>> {
     positions("transactions", data, limit, |is_list, encoded, payload| match payload.first() {
         _ if is_list => Ok(encoded.len()),

@@ -168,7 +168,8 @@ struct Large {
     id: u8,
     /// The size after decompression that the message announces.
     size: usize,
-    /// The decoder; None for a message above the size limit of its id, whose bytes are dropped.
+    /// The decoder; None for a message that exceeds the size limit of its id. The session drops the bytes of such a
+    /// message.
     decoder: Option<Decoder>,
     /// Compressed bytes that have not arrived.
     left: usize,
@@ -209,13 +210,13 @@ pub struct Ingress {
     /// Whether messages are compressed; None until the caller sets this after the first message.
     is_compressed: Option<bool>,
     max_message: usize,
-    /// Maximum sizes of message ids, if below `max_message`.
+    /// Maximum payload size by message id, for ids with a lower limit than `max_message`.
     max_sizes: HashMap<u8, usize>,
-    /// Bytes received after the first message.
+    /// Bytes received after the first message, until compression is set.
     waiting: Vec<u8>,
     /// Allocates the payloads of large messages.
     pub allocate: Allocate,
-    /// The decrypted piece of a large message.
+    /// Buffer for one decrypted piece of a large message.
     piece: Vec<u8>,
     failure: Option<Error>,
 }

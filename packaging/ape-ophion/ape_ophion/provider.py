@@ -62,7 +62,7 @@ class OphionProvider(TestProviderAPI, Web3Provider):
         self._web3 = Web3(ChainProvider(self._chain))
 
     def disconnect(self) -> None:
-        """Close the chain. Its snapshots end with it."""
+        """Close the chain and forget its snapshots."""
         if self._chain is not None:
             self.chain_manager._snapshots[self.chain_id] = []
             self._chain.close()
@@ -102,7 +102,7 @@ class OphionProvider(TestProviderAPI, Web3Provider):
 
     @property
     def priority_fee(self) -> int:
-        """Return 0: the chain includes every transaction."""
+        """Return 0, because the chain includes transactions without a tip."""
         return 0
 
     @property
@@ -119,7 +119,7 @@ class OphionProvider(TestProviderAPI, Web3Provider):
         self.chain.mine(num_blocks)
 
     def set_timestamp(self, new_timestamp: int) -> None:
-        """Set the timestamp of the next block. The timestamp of the pending block changes nothing."""
+        """Set the timestamp of the next block. Does nothing if the pending block already has this timestamp."""
         if new_timestamp != int(self.chain.rpc("eth_getBlockByNumber", "pending", False)["timestamp"], 16):
             try:
                 self.chain.time = new_timestamp
@@ -130,7 +130,7 @@ class OphionProvider(TestProviderAPI, Web3Provider):
         return self.chain.save()
 
     def restore(self, snapshot_id: int) -> None:
-        """Revert to a snapshot, which ends with it."""
+        """Revert to a snapshot. A snapshot can be used only once."""
         try:
             self.chain.restore(snapshot_id)
         except ChainError as error:

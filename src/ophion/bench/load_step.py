@@ -24,7 +24,7 @@ class Shape(Struct, frozen=True):
     """Batch size and connections with which transactions are sent."""
 
     batch: int
-    """Transactions per request."""
+    """Number of transactions per request."""
     connections: int
 
     def __str__(self) -> str:

@@ -41,7 +41,9 @@ class Senders:
     def __init__(
         self, keys: list[PrivateKey], chain_id: int, gas_price: int, spare: Sequence[list[PrivateKey]] = ()
     ) -> None:
-        """Hold the accounts. `spare` are groups of accounts that replace the current group after a lost transaction."""
+        """Create the set of senders. `spare` are groups of accounts that replace the current group after a lost
+        transaction.
+        """
         self._keys = keys
         self._spare = deque(spare)
         self._nonces = [0] * len(keys)
@@ -78,7 +80,7 @@ class Senders:
             self._turn = 0
 
     async def agree(self, node: JsonRpcConnection) -> None:
-        """Reset the nonces to those on the chain. Refused transactions are then created again, byte for byte."""
+        """Reset the nonces to the nonces on the chain. Then `sign` repeats refused transactions byte for byte."""
         for index, key in enumerate(self._keys):
             self._nonces[index] = int(await node.call("eth_getTransactionCount", data(key.address), "latest"), 16)
 

@@ -17,7 +17,7 @@ _FETCHED_AT_ONCE: Final = 128
 _MAX_REFUSED: Final = 1000
 """Maximum number of refused parcels in a catch-up with one peer, because opening a parcel costs time."""
 _MAX_PAGES: Final = 10_000
-"""Maximum number of listing pages that one catch-up reads. They list about ten million payloads."""
+"""Maximum number of listing pages that one catch-up reads. These pages list about ten million payloads."""
 
 
 class CatchUp:

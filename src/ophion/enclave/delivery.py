@@ -31,7 +31,7 @@ Started: TypeAlias = list[tuple[bytes, list[asyncio.Future[str | None]]]]
 
 
 class Delivery:
-    """Pushes parcels over the connections in a directory."""
+    """Pushes parcels over the connections of a `Directory`."""
 
     def __init__(
         self,

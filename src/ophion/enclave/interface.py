@@ -21,7 +21,7 @@ MAX_MEMBERS: Final = 256
 MAX_PAYLOAD_BYTES: Final = 1024 * 1024
 """Maximum size of one private transaction in bytes. A larger transaction does not fit in a block."""
 MAX_TEXT_BYTES: Final = (MAX_PAYLOAD_BYTES + 2) // 3 * 4
-"""`MAX_PAYLOAD_BYTES` in base64, the form in which enclaves store payloads."""
+"""Size in base64 of `MAX_PAYLOAD_BYTES` bytes. Enclaves store payloads in base64."""
 MAX_KEYS: Final = 16
 """Maximum number of keys of one enclave. Each tenant of a node has one key."""
 
@@ -92,8 +92,9 @@ class Enclave(Protocol):
     on_late: Callable[[Sequence[bytes]], None] | None
     """Listener for payloads that have arrived.
 
-    The enclave calls it on the event loop with the keys of payloads from other enclaves, once they are durable. When a
-    remote enclave is online again, it is called without keys, because any payload may have arrived there.
+    The enclave calls the listener on the event loop with the keys of payloads from other enclaves, once the payloads
+    are durable. When a remote enclave is online again, the listener is called without keys, because any payload may
+    have arrived.
     """
     tells_late: bool
     """Whether `on_late` gets the keys of arrived payloads. A remote enclave does not report keys, so callers must ask
@@ -130,7 +131,7 @@ class Enclave(Protocol):
         """Create a group and send it to its members. `seed` has 20 bytes and is random by default."""
 
     async def delete_group(self, group_id: bytes, sender: bytes) -> bytes:
-        """Mark a group as deleted in this enclave and in those of its members. Returns the group id."""
+        """Mark a group as deleted in this enclave and in the enclaves of its members. Returns the group id."""
 
     async def find_groups(self, members: Sequence[bytes]) -> list[Group]:
         """Return the active groups with exactly these members."""

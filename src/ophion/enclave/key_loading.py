@@ -23,7 +23,7 @@ DEFAULT_KEY_FILE: Final = Path("privacy") / "nodeKey.key"
 def open_keys(
     config: EnclaveConfig, data_path: Path, entropy: Entropy, has_payloads: Callable[[], bool] = lambda: False
 ) -> list[KeyPair]:
-    """Return all key pairs, the default pair first. `ConfigError` or `KeyFileError` names the wrong file.
+    """Return all key pairs, the default pair first. Raises `ConfigError` or `KeyFileError`, which name the file.
 
     `has_payloads` returns whether the database holds payloads, which a new key could not open.
     """

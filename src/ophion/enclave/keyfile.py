@@ -51,7 +51,9 @@ def public_file_of(path: Path) -> Path:
 
 
 def write_pair(path: Path, pair: KeyPair, entropy: Entropy, password: bytes | None = None) -> None:
-    """Write both files. Only the owner can read the private key. Raises an error if a file already exists."""
+    """Write the private key file, and the public key file beside it. Only the owner can read the private key. Raises an
+    error if a file already exists.
+    """
     public_file = public_file_of(path)
     for file in (path, public_file):
         if file.exists():

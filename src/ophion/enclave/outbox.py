@@ -10,7 +10,7 @@ from ophion.enclave.store_writer import OUTBOX, Change, number_of, numbered
 from ophion.native.store import Store
 
 MAX_WAITING: Final = 1_000_000
-"""Maximum number of outbox rows per recipient. They suffice for weeks offline and take about 200 MB with payloads."""
+"""Maximum number of outbox rows per recipient: enough for weeks offline, about 200 MB with payloads."""
 _PAGE: Final = 10_000
 
 

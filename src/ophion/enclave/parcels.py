@@ -59,7 +59,7 @@ class LineLost(Exception):
 
 
 class Line(Protocol):
-    """A connection to another enclave that has proven its keys."""
+    """A connection to another enclave, which has proven its keys."""
 
     name: str
     """Name of the connection for logs."""

@@ -336,7 +336,7 @@ def _sender(record: bytes) -> bytes | None:
 
 
 def group_id_of(parcel: Parcel) -> bytes:
-    """Return the group id in a parcel, which is a group or a payload. Returns empty bytes if the id cannot be read."""
+    """Return the group id in a parcel of a group or a payload. Returns empty bytes if the id cannot be read."""
     if parcel.label.kind is Kind.GROUP:
         return parcel.label.id
     try:

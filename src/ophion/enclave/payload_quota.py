@@ -57,7 +57,7 @@ _NOTHING: Final = b"\0"
 
 
 class _Unmarked(Struct, frozen=True):
-    """A payload or a group from another enclave to which no marker refers."""
+    """A payload or a group from another enclave. No marker refers to it."""
 
     kind: bytes
     sender: bytes
@@ -76,11 +76,11 @@ class Expired(Struct, frozen=True):
     is_group: bool
     id: bytes
     number: int | None
-    """Sequence number of the database rows of the arrival, if known."""
+    """Sequence number under which the arrival is stored, if known."""
 
 
 class PayloadQuota:
-    """Counts bytes and groups by sender, and decides whether more are accepted."""
+    """Counts bytes and groups by sender, and decides whether further payloads and groups are accepted."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -241,7 +241,7 @@ class PayloadQuota:
 
 
 def unmarked_rows(store: Store) -> Iterable[Expired]:
-    """Yield every payload and group to which no marker refers, even if it has expired."""
+    """Yield every payload and group without a marker, expired or not."""
     for key, value in all_rows(store, UNMARKED):
         if key[:1] in (_PAYLOAD, _GROUP):
             yield Expired(key[:1] == _GROUP, key[1:], int.from_bytes(value[48:56], "big"))

@@ -1,4 +1,4 @@
-"""Deletes payloads and groups of other enclaves to which no marker refers, in the database of a stopped node."""
+"""Deletes payloads and groups of other enclaves, if no marker refers to them, in the database of a stopped node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _WRITTEN_AT_ONCE: Final = 10_000
 
 
 def purge_unmarked(store: Store, own: frozenset[bytes]) -> tuple[int, int]:
-    """Delete payloads and groups without a marker. Returns the number of each. Groups of `own` keys stay."""
+    """Delete payloads and groups without a marker. Returns the numbers of deleted payloads and groups. Groups of `own`
+    keys stay.
+    """
     ledger = PrivateLedger(store)
     changes: list[Change] = []
     counts = [0, 0]

@@ -103,7 +103,7 @@ class StoreWriter:
         _tell(waiting, error)
 
     def _note(self, error: BaseException | None) -> None:
-        """Log the first of several consecutive failures. Clients and peers see only an error."""
+        """Log the first of several consecutive write failures."""
         if isinstance(error, StorageError) and not self._is_failing:
             log.error("cannot write private payloads error=%s", error)
         self._is_failing = error is not None

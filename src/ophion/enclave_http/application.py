@@ -157,7 +157,7 @@ class EnclaveApplication:
         return _json(group_object(group))
 
     def _payload(self, key: bytes, to: bytes | None) -> tuple[bytes, bytes, bytes]:
-        """Open a payload with any local key, or with the key in the request."""
+        """Open a payload with any local key. If `to` is given, it must be a local key and a recipient."""
         [opened] = self._enclave.open_many([key])
         if opened is None:
             raise _PAYLOAD_NOT_FOUND

@@ -186,7 +186,7 @@ class HttpEnclavePeers:
         self._entropy = entropy
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Connect to all URLs until cancelled."""
+        """Keep connections to all URLs until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for url in self._urls:
                 tasks.create_task(self._keep(url), name=f"enclave {url}")

@@ -40,33 +40,33 @@ class Form:
         self._members: Mapping[str, Any] = members
 
     def has(self, name: str) -> bool:
-        """Whether a key is present and not null."""
+        """Whether a JSON key is present and not null."""
         return self._members.get(name) is not None
 
     def key(self, name: str) -> bytes:
-        """Read the value of a key: 32 bytes in base64."""
+        """Read 32 bytes in base64 from a JSON key."""
         return _key(self._members.get(name))
 
     def optional_key(self, name: str) -> bytes | None:
-        """Read 32 bytes in base64, or None if the key is absent."""
+        """Read 32 bytes in base64 from a JSON key; None if the key is absent."""
         return self.key(name) if self.has(name) else None
 
     def keys(self, name: str) -> list[bytes]:
-        """Read a list of keys, or an empty list if the key is absent."""
+        """Read a list of enclave keys from a JSON key; empty if the JSON key is absent."""
         values = self._members.get(name) or []
         if not isinstance(values, list) or len(values) > MAX_MEMBERS:
             raise BadRequestBody(BAD_KEY)
         return [_key(value) for value in values]
 
     def data(self, name: str) -> bytes:
-        """Read the value of a key: bytes in base64."""
+        """Read bytes in base64 from a JSON key."""
         try:
             return read_base64(self._members.get(name))
         except ValueError:
             raise BadRequestBody(INVALID) from None
 
     def text(self, name: str) -> str:
-        """Read a text, or an empty text if the key is absent."""
+        """Read a text from a JSON key; empty if the key is absent."""
         value = self._members.get(name) or ""
         if not isinstance(value, str):
             raise BadRequestBody(INVALID)

@@ -54,7 +54,7 @@ class Site(Struct, frozen=True):
     socket_needs_token: bool = False
     """Whether JSON-RPC over WebSocket requires a token."""
     host_name: str | None = None
-    """Host name that the nodes' host allowlists accept, if the listening address is not accepted."""
+    """Host name that the nodes' host allowlists accept, if they do not accept the listening address."""
 
     def write(self, path: Path) -> None:
         """Write the site to a file. `read` reads the file."""

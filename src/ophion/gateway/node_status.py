@@ -49,7 +49,7 @@ class NodeStatus:
         return pending
 
     def close(self) -> None:
-        """Cancel the running round."""
+        """Cancel the running liveness checks."""
         if self._timer is not None:
             self._timer.cancel()
 

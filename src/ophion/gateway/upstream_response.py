@@ -21,12 +21,12 @@ from ophion.rpc.transport.streaming import StreamedAnswer
 WHOLE_BYTES: Final = 64 * 1024
 """Maximum size in bytes of a response that is forwarded whole. Larger responses are streamed."""
 _AHEAD_BYTES: Final = 64 * 1024
-"""Maximum number of bytes that are read from the node before the client reads them."""
+"""Maximum number of bytes that are read from the node ahead of the client."""
 _WEIGHT: Final = 4 * _AHEAD_BYTES
 """Maximum memory of a streamed response, including the bytes of two socket reads beyond the limits."""
 _MAX_HEAD_BYTES: Final = 64 * 1024
 _MAX_WHOLE_BYTES: Final = 64 * 1024 * 1024
-"""Maximum size in bytes of a response to an HTTP/1.0 client, which cannot be chunked."""
+"""Maximum size in bytes of a response to an HTTP/1.0 client, because HTTP/1.0 has no chunked responses."""
 _BODILESS: Final = (204, 304)
 
 

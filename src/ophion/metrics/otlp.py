@@ -1,7 +1,7 @@
 """OpenTelemetry: sends metrics and one span per block to a collector (OTLP over HTTP, JSON encoding).
 
 The standard `OTEL_*` variables configure the export. The trace id of a span is the first half of the block hash. So all
-nodes that report to one collector share one trace per block, which shows when each node has imported the block.
+nodes that report to one collector share one trace per block. The trace shows when each node has imported the block.
 
 Errors are logged once, and the data is sent again at the next interval. The node runs without the collector too.
 """
@@ -70,8 +70,8 @@ def read_otlp_settings(variables: Mapping[str, str]) -> OtlpSettings | None:
 
 
 def _url(variables: Mapping[str, str], signal: str) -> str | None:
-    """Return the URL of a signal. A variable of the signal is the whole URL; the general variable lacks the signal's
-    path.
+    """Return the URL of a signal. The URL is in the variable of the signal. Otherwise it is the general variable plus
+    the path of the signal.
     """
     name = f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT"
     base = variables.get(_ENDPOINT)

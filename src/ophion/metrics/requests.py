@@ -1,7 +1,7 @@
 """Method tables that count and time requests.
 
 A service chooses its table at start: without metrics it uses the plain table at no cost. The duration of a call ends
-with its reply, and that of a streamed reply with its first piece. Calls that finish at once are all counted, but only
+with its reply; for a streamed reply, it ends with the first piece. Calls that finish at once are all counted, but only
 one in sixteen is timed (`Durations.sample`), because reading the clock would cost more than counting.
 """
 

@@ -65,7 +65,9 @@ def missing_block(client: str, number: int, part: str) -> CommandError:
 
 
 def optional_package(name: str, purpose: str) -> ModuleType:
-    """Import a package of the extra `ophion[migrate]`. If it is missing, `CommandError` says how to install it."""
+    """Import a package of the extra `ophion[migrate]`. If the package is missing, `CommandError` says how to install
+    it.
+    """
     try:
         return importlib.import_module(name)
     except ImportError:

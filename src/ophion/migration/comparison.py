@@ -23,7 +23,7 @@ _STATE_METHODS: Final = frozenset(
 
 
 class Difference(Struct, frozen=True):
-    """One call to which both nodes replied differently."""
+    """One call with different replies of the two nodes."""
 
     params: list[Any]
     place: str
@@ -38,9 +38,11 @@ class MethodResult(Struct):
     compared: int = 0
     equal: int = 0
     failed: int = 0
-    """Calls that both nodes refuse. They count as equal, because texts and codes of errors differ between clients."""
+    """Number of calls that both nodes refuse. These calls count as equal, because texts and codes of errors differ
+    between clients.
+    """
     skipped: int = 0
-    """Calls about states that the old node no longer has."""
+    """Number of calls about states that the old node no longer has."""
     differences: list[Difference] = field(default_factory=list)
     """The first few differences between the replies of both nodes."""
     only_old: Counter[str] = field(default_factory=Counter)
@@ -140,9 +142,7 @@ class Comparison:
         return "eth_call", [call, hex(self._number())]
 
     def _has_state(self, number: str) -> bool:
-        """Whether the old node has the state of a block. If it has, a failed call has another cause than a missing
-        state.
-        """
+        """Whether the old node has the state of a block. If so, a missing state is not the cause of a failed call."""
         if number not in self._states:
             balance = self._old.batch([("eth_getBalance", [f"0x{bytes(20).hex()}", number])])[0]
             self._states[number] = not isinstance(balance, Failure)

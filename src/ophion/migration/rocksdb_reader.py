@@ -24,8 +24,8 @@ class RocksDatabase:
     """
 
     def __init__(self, path: Path, links: Path, client: str) -> None:
-        """Open the database. `links` is the directory for the links: it replaces an existing directory, and `close`
-        removes it.
+        """Open the database. `links` is the directory for the links. An existing directory is replaced, and `close`
+        removes the directory.
         """
         package = optional_package("rocksdict", f"Reading the database of {client}")
         self._lock = SourceLock(path / "LOCK", client)

@@ -68,7 +68,7 @@ class TakenFile(Struct, frozen=True):
 
 
 class Takeover(Struct, frozen=True):
-    """Result: the copied files, the steps for the operator, and the translated configuration."""
+    """Result of a takeover: the copied files, the steps for the operator, and the translated configuration."""
 
     files: list[TakenFile]
     by_hand: list[str]

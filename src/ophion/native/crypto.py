@@ -32,7 +32,8 @@ class PrivateKey:
     __slots__ = ("_secret", "address", "public_key")
 
     def __init__(self, secret: bytes) -> None:
-        """Raise `KeyFileError` when the 32 bytes are not a key (zero, or not below the order of the curve)."""
+        """Create a key from 32 bytes. Raises `KeyFileError` for zero, and for numbers not below the order of the curve.
+        """
         try:
             self.public_key = public_key(secret)
         except DecodeError as error:

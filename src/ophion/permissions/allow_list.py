@@ -25,7 +25,7 @@ class ListChanged(Struct, Generic[T], frozen=True):
 
 
 class AllowList(Generic[T]):
-    """Permitted accounts or nodes. A change applies completely or not at all; `changed` announces it.
+    """Permitted accounts or nodes. A change applies completely or not at all; `changed` announces the change.
 
     `entries` is replaced and never modified, so other threads may read it.
     """

@@ -101,10 +101,10 @@ class RulesFile(Generic[T]):
         return str(self.path)
 
     def change(self, present: Collection[T], added: Sequence[T], removed: Collection[T]) -> None:
-        """Add the entries `added` to the file and remove the entries `removed`. `present` holds its current entries.
+        """Add the entries `added` to the file and remove the entries `removed`. `present` are the current entries.
 
-        Raises `OutOfSync` if the file no longer holds `present`, `NotPersisted` if it cannot be written. After an error
-        the file is unchanged.
+        Raises `OutOfSync` if the file no longer holds `present`, `NotPersisted` if the file cannot be written. After an
+        error the file is unchanged.
         """
         vocabulary = self.vocabulary
         try:

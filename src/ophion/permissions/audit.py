@@ -61,7 +61,7 @@ class AuditLog:
         return on_event
 
     def record(self, make: Callable[[], Sequence[dict[str, Any]]]) -> None:
-        """Append records with the current time."""
+        """Append the records that `make` returns, with the current time."""
         time = datetime.fromtimestamp(self._clock.now(), UTC).isoformat().replace("+00:00", "Z")
 
         def write() -> None:

@@ -45,7 +45,7 @@ _ANSWER_BYTES: Final = 32
 
 
 class MalformedAnswer(Exception):
-    """Raised for a reply of a contract that is neither yes nor no."""
+    """Raised when the reply of a contract is neither yes nor no."""
 
 
 def transaction_question(transaction: Transaction, account: Address) -> bytes:

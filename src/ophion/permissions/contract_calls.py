@@ -29,7 +29,7 @@ _ANSWERS: Final = 8192
 
 
 class Refusal(Struct, frozen=True):
-    """The reason why a contract does not permit something."""
+    """The reason why a contract refuses a request."""
 
     text: str
     is_answer: bool = False
@@ -37,7 +37,7 @@ class Refusal(Struct, frozen=True):
     is_late: bool = False
     """Whether the call exceeded its time limit, which depends on this machine and not on the rules."""
     is_expensive: bool = False
-    """Whether the call used all its gas or time, a tenth of a second or more."""
+    """Whether the call used up its gas or its time limit. Such a call takes a tenth of a second or more."""
 
     def about(self, what: str) -> Refusal:
         """Return a copy whose text names what was refused."""
@@ -70,7 +70,7 @@ class ContractCalls:
     def refusals(
         self, header: HashedHeader, state: State, questions: Sequence[bytes], read: Callable[[bytes], bool]
     ) -> list[Refusal | None]:
-        """Explain for each question why the contract refuses. Uncached questions share one call."""
+        """Return the reason why the contract refuses each question, or None. Uncached questions share one call."""
         answers = self._answers.get(header.hash)
         if answers is None:
             answers = self._answers[header.hash] = {}

@@ -158,7 +158,7 @@ def _registration(log: _Log) -> tuple[str, str]:
 
 
 def _entries(logs: list[_Log], kind: str, verb: str) -> list[str]:
-    """Return the entries that the events confirm as changed."""
+    """Return the entries whose change the events confirm."""
     changed = [log.data for log in logs if _EVENTS.get(log.topic) == (kind, verb) and any(log.data[:32])]
     return [_node(data) if kind == NODES else "0x" + data[44:64].hex() for data in changed]
 

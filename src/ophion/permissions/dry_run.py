@@ -41,7 +41,7 @@ class DryRun(Struct, frozen=True):
     """Effects of a change of rules."""
 
     problem: str | None
-    """Why the whole change would be refused, or None."""
+    """Reason why the whole change would be refused; None if it would be accepted."""
     closed: tuple[PeerConnection, ...]
     """Connections that the change would end."""
     shut_out: tuple[Address, ...]

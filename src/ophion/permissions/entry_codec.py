@@ -19,7 +19,7 @@ class EntryCodec(Struct, Generic[T], frozen=True):
     """Parses an entry. Raises `ValueError` or a `DecodeError` for text that is not an entry."""
     write: Callable[[T], str]
     complaint: Callable[[str, Exception], str]
-    """Message about an invalid entry in the file."""
+    """Returns the error message about an invalid entry in the file."""
 
     @property
     def keys(self) -> tuple[str, str]:

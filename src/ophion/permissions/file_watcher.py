@@ -44,7 +44,7 @@ class RulesWatch:
             await self.look()
 
     async def look(self) -> None:
-        """Log each file that differs from the list in force, once per content."""
+        """Log each file that differs from the list in force, once for each content of the file."""
         for number, listed in enumerate(self._lists):
             async with self._lock:
                 mark = listed.file.mark()

@@ -1,7 +1,7 @@
 """Node rules of a contract at the head (operations.md 11).
 
 Unknown peers trigger these calls, which run on the event loop. So a contract that uses up its gas or time is not called
-again before the next block. Until then the same reason refuses all requests.
+again before the next block. Until then all requests are refused with the same reason.
 """
 
 from __future__ import annotations

@@ -224,7 +224,9 @@ def tip_is_within_fee(applicant: Applicant, context: AdmissionContext) -> PoolRe
 
 
 def chain_id_fits(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
-    """Check the chain id. A transaction without a chain id (before EIP-155) is refused only if this node is strict."""
+    """Check the chain id. A transaction without a chain id (before EIP-155) is refused only if the node requires chain
+    ids.
+    """
     chain_id = applicant.chain_id
     if chain_id is None and context.needs_chain_id and applicant.is_local and context.head.chain_id is not None:
         return PoolRejected("chain-id-required", "ChainId is required")

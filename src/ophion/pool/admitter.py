@@ -84,7 +84,7 @@ class Admitter:
         return Admitted(item.hash)
 
     def undo(self, batch: Batch) -> None:
-        """Remove a batch from the queue and restore the transactions that it replaced."""
+        """Remove a batch from the queue and restore the transactions that the batch replaced."""
         for item in batch.entered:
             self.queue.remove(item)
         for rival in batch.replaced:

@@ -23,7 +23,7 @@ class Blobs:
         self._most = max_bytes
         self._by_hash: dict[Hash32, bytes] = {}
         self.held = 0
-        """Bytes of all blobs."""
+        """Number of bytes of all stored blobs."""
 
     def __len__(self) -> int:
         return len(self._by_hash)

@@ -23,7 +23,7 @@ class Origin(Enum):
 
 
 class DropReason(Enum):
-    """Why a transaction left the pool without being mined."""
+    """Reason why a transaction left the pool without being mined."""
 
     REPLACED = "replaced"
     EVICTED = "evicted"

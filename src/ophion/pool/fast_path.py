@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def admit_plain(
     admitter: Admitter, transaction: Transaction, is_local: bool, added_at: float, entered: list[PooledTransaction]
 ) -> Admitted | None:
-    """Admit a plain transaction that replaces no other transaction. Returns None, without a change, to use the slow
-    path.
+    """Admit a plain transaction that replaces no other transaction. Returns None, without a change, if the slow path
+    must decide.
     """
     bounds = admitter.context.bounds
     terms = None if bounds is None else transaction.plain_terms(bounds)

@@ -71,7 +71,7 @@ class Intake(Generic[A]):
     """Decodes arrivals in threads and passes them to `admit` in the order of completion."""
 
     def __init__(self, decoding: Decoding, admit: Callable[[list[Arrival[A]], Decoded], None]) -> None:
-        """If `admit` raises an exception, all arrivals without a result get this exception."""
+        """Create the intake. If `admit` raises an exception, all arrivals without a result get this exception."""
         self._decoding = decoding
         self._decoding.listen(self._collect)
         self._admit = admit

@@ -218,7 +218,7 @@ class TxPool:
         return list(self._queue.by_hash.values())
 
     def statistics(self) -> PoolStatistics:
-        """Return the size limit, and counts by origin."""
+        """Return the size limit of the pool, and the numbers of local and remote transactions."""
         local = self._queue.local_count
         return PoolStatistics(self.config.max_size, local, len(self._queue) - local)
 

@@ -69,7 +69,7 @@ class SenderQueue(Struct, eq=False):
     """First nonce after the run of executable transactions."""
     by_nonce: dict[int, PooledTransaction] = field(default_factory=dict)
     bytes: int = 0
-    """Bytes of all transactions of the sender."""
+    """Number of bytes of all transactions of the sender."""
 
     def take(self, nonce: int) -> None:
         """Remove the transaction with a nonce. The run of executable transactions then ends before this nonce."""
@@ -116,7 +116,7 @@ class Queue:
         self.limit = limit
         self.limit_bytes = limit_bytes
         self.bytes = 0
-        """Bytes of all transactions."""
+        """Number of bytes of all pooled transactions."""
         self.by_hash: dict[Hash32, PooledTransaction] = {}
         self.senders: dict[Address, SenderQueue] = {}
         self.local_count = 0

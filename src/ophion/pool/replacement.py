@@ -11,7 +11,9 @@ _DEFAULT_PRICE_BUMP_PERCENT: Final = 10
 
 
 def may_replace(old: PooledTransaction, new: PooledTransaction, bump_percent: int | None, floor: FeeFloor) -> bool:
-    """Whether fee and tip rise by the price bump. By default, any increase is enough if the minimum gas price is 0."""
+    """Whether fee and tip rise by at least the price bump. By default, any increase is enough if the minimum gas price
+    is 0.
+    """
     if bump_percent is None:
         bump_percent = _DEFAULT_PRICE_BUMP_PERCENT if floor.min_gas_price else 0
     return _is_raised(old.max_fee, new.max_fee, bump_percent) and _is_raised(old.max_tip, new.max_tip, bump_percent)

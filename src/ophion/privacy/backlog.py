@@ -34,12 +34,12 @@ MAX_WALK_GAS: Final = 5_000_000
 SENDER_BUDGET_S: Final = 1.0
 """Execution seconds that a sender may use outside the backlog. Used time halves every `HALF_LIFE_S`."""
 NEW_GROUPS_BUDGET_S: Final = 0.5
-"""Limit of execution seconds per step along the chain, for all new groups together. New groups are not established
-yet.
+"""Execution seconds that all new groups together may use per step along the chain. A group is new until it is
+established.
 """
 HALF_LIFE_S: Final = 60.0
 ESTABLISHED_BLOCKS: Final = 256
-"""Number of blocks after a group's first transaction from which the group counts as established."""
+"""A group counts as established this number of blocks after its first transaction."""
 _MAX_SENDERS: Final = 65_536
 
 
@@ -81,7 +81,7 @@ class BehindGroup:
         """Keys of the deferred payloads."""
         self.is_suspended = False
         self.batch: PrivateBatch | None = None
-        """Batch of the current block; `todo` has its remaining payloads."""
+        """Batch of the current block; `todo` has the remaining payloads of the block."""
         self.block: HashedHeader | None = None
         self.todo: list[Payload] = []
         self.executed: list[Executed] = []
@@ -89,7 +89,7 @@ class BehindGroup:
 
 
 class Backlog:
-    """Private groups whose execution is behind the chain, and the order in which they run."""
+    """Private groups whose execution is behind the chain, and the order in which the groups run."""
 
     def __init__(self, clock: Clock, max_gas: int) -> None:
         self.max_gas = max_gas
@@ -98,7 +98,7 @@ class Backlog:
         self._wakes: tuple[asyncio.Event, asyncio.Event] = (asyncio.Event(), asyncio.Event())
         self._new_groups_s = 0.0
         self._group_of: dict[bytes, bytes] = {}
-        """Group by payload key."""
+        """Group of each payload, by payload key."""
 
     def wake(self) -> None:
         """Wake both executors to look for work."""

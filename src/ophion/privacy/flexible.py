@@ -24,7 +24,7 @@ from ophion.runtime.lanes import Lanes
 PRECOMPILE: Final[Address] = (0x7D).to_bytes(20, "big")
 """Address that markers of flexible groups call."""
 PROXY: Final[Address] = (0x7C).to_bytes(20, "big")
-"""Address of the management contract of a group."""
+"""Address of the proxy contract that members of a flexible group call."""
 
 NO_GROUP: Final = "Flexible Privacy group does not exist."
 NOT_ONESELF: Final = "addParticipants must include the key of privateFrom: the creator of a flexible group is a member"
@@ -48,7 +48,7 @@ class Membership(Struct, frozen=True):
 
 
 class FlexibleGroups:
-    """Reads the members of flexible groups and sends transactions to them."""
+    """Reads the members of flexible groups and sends transactions to the members."""
 
     def __init__(
         self,

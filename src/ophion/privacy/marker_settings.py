@@ -1,4 +1,4 @@
-"""Options and enclave keys that decide which markers the node reads, and what happens when they change."""
+"""Options and enclave keys that decide which markers the node reads, and warnings when these settings change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from ophion.runtime.lanes import Lane
 log = logging.getLogger(__name__)
 
 _MARKERS_KEY: Final = "private-markers"
-"""Database key of the settings that find markers: the address of the precompile, and a flag for flexible groups."""
+"""Database key of the settings by which the node finds markers: the address of the precompile, and a flag for flexible
+groups.
+"""
 _KEYS_KEY: Final = "enclave-keys"
 """Database key of the concatenated enclave keys with which markers have been read so far."""
 

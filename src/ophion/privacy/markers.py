@@ -39,7 +39,9 @@ class Draft(Struct, frozen=True):
 
     request: MarkerRequest
     signing: asyncio.Future[Transaction] | None
-    """The running signing job. None with a fixed key, because its nonce is assigned when the marker is sent."""
+    """The running signing job. With a fixed key this is None, because the nonce of the marker is assigned when the
+    marker is sent.
+    """
 
 
 class Markers:

@@ -1,6 +1,6 @@
 """`PayloadHandover`: gives new members the earlier transactions of a flexible group (privacy.md 4.5).
 
-The second key in the marker refers to a payload for the new members, which is an index of further payloads. Each
+The second key in the marker refers to a payload for the new members. This payload is an index of further payloads. Each
 further payload holds transactions of the group with their payload keys. The new member stores these transactions as
 late payloads, and the private executor runs the group from its beginning. New members must trust the adding member to
 send the real transactions; they can compare state roots. A node that is a member already ignores a handover. A member
@@ -34,7 +34,7 @@ _INVALID: Final = 2
 
 
 class PayloadHandover:
-    """Sends earlier transactions of a flexible group to new members, and receives them."""
+    """Sends earlier transactions of a flexible group to new members, and stores received transactions."""
 
     def __init__(self, store: Store, ledger: PrivateLedger, payloads: Payloads, lanes: Lanes) -> None:
         self._store = store
@@ -45,7 +45,7 @@ class PayloadHandover:
     async def take(self, blocks: Iterable[Hash32]) -> bool:
         """Store the payloads that markers of these blocks hand over to this node. Returns whether any payload was new.
 
-        Payloads whose markers have been passed are noted as late in the same write.
+        If the executor has already passed the marker of a payload, the payload is recorded as late in the same write.
         """
         rows: list[tuple[str, bytes, bytes]] = []
         for keys in [keys for block in dict.fromkeys(blocks) for keys in self._ledger.hand_overs_in(block)]:
@@ -63,8 +63,8 @@ class PayloadHandover:
         return bool(rows)
 
     def places(self, markers: Sequence[MarkerPlace]) -> list[MarkerPlace]:
-        """Return the positions of the payloads handed over with these markers. The payloads may arrive after the
-        markers.
+        """Return the payloads that these markers hand over, each at the position of its marker. The payloads may arrive
+        later.
         """
         handed = {
             (block, adding): index
@@ -86,7 +86,7 @@ class PayloadHandover:
         return _NOWHERE
 
     def _is_member(self, group: bytes) -> bool:
-        """Whether this node is a member of the group in the latest group state that it has."""
+        """Whether this node is a member of the group, in the latest group state that the node has."""
         found = self._ledger.membership(group, _ALL_BLOCKS)
         return found is None or not self._payloads.own_keys.isdisjoint(found[2])
 

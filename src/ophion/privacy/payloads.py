@@ -64,7 +64,9 @@ class Read(Struct, frozen=True):
     group: bytes
     sender: bytes
     sealed_for: bytes
-    """The group of the payload in the enclave. For a flexible group, it consists of all recipients of this payload."""
+    """The group of the payload in the enclave. For a flexible group, this group consists of all recipients of the
+    payload.
+    """
     version: bytes | None = None
     recipients: tuple[bytes, ...] | None = None
     """The recipients, if known. Otherwise the members of `sealed_for` are the recipients."""
@@ -88,7 +90,9 @@ class Payloads:
         return frozenset(self._enclave.keys)
 
     async def read(self, keys: Sequence[bytes]) -> list[Read | None]:
-        """Return payloads by key, waiting for the enclave. None where this node has no payload or is no participant."""
+        """Return payloads by key. Waits for the enclave. An item is None if this node has no such payload or is no
+        participant of it.
+        """
         received = await self._answer(lambda: self._enclave.receive_many(keys)) if keys else []
         return [self._opened(key, one) for key, one in zip(keys, received, strict=True)]
 

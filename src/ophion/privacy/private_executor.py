@@ -87,7 +87,7 @@ class PrivateExecutor:
         """Payloads that were missing in the current step."""
         self._wake = asyncio.Event()
         self._moved: asyncio.Future[None] | None = None
-        """Future that is resolved after the next step, for callers that wait for it."""
+        """Future that is resolved after the next step. Other tasks wait for this future."""
         self._mark = self.ledger.followed() or (chain.genesis.hash, 0)
         self._written = self._mark
         chain.events.listen(self._on_chain_event)
@@ -301,7 +301,7 @@ class PrivateExecutor:
     # --- backlog ----------------------------------------------------------------------------------
 
     async def _note_deferred(self, markers: Sequence[MarkerPlace]) -> None:
-        """Mark deferred payloads as late. With an embedded enclave the database marks them itself."""
+        """Mark deferred payloads as late. With an embedded enclave, the database marks these payloads itself."""
         if not self._enclave.tells_late:
             keys = [place.payload_key for place in markers if self.backlog.group_of(place.payload_key) is not None]
             if keys:

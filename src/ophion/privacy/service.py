@@ -77,7 +77,9 @@ class Privacy:
         await self.executor.wait_for_group(group, FOLLOW_LIMIT_S)
 
     async def receipt(self, marker: Hash32) -> tuple[PrivateReceiptRecord, MarkerPlace] | None:
-        """Return the receipt of a transaction. None if its marker is not mined or the client may not see it."""
+        """Return the receipt of a transaction. None if its marker is not mined or the client may not see the
+        transaction.
+        """
         await self.settled()
         place = self._place(marker)
         if place is None:
@@ -93,7 +95,7 @@ class Privacy:
         return record, MarkerPlace(record.payload_key, place.number, place.index, place.block, marker)
 
     async def transaction(self, marker: Hash32) -> PrivateTransaction | None:
-        """Return the private transaction of a mined marker. None if this node or tenant cannot read it."""
+        """Return the private transaction of a mined marker. None if this node or tenant cannot read the transaction."""
         found = await self.receipt(marker)
         if found is None:
             return None
@@ -163,7 +165,7 @@ class Privacy:
     # --- diagnostics ----------------------------------------------------------------------------
 
     async def explain(self, marker: Hash32) -> dict[str, Any]:
-        """Return the state of a private transaction and the reason for it, for priv_explain."""
+        """Return the status of a private transaction and the reason for this status, for priv_explain."""
         await self.settled()
         place = self._place(marker)
         if place is None:

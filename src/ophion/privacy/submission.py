@@ -32,8 +32,8 @@ GAS_TOO_HIGH: Final = "Private transaction gas limit exceeds --privacy-max-trans
 _RESTRICTED: Final = b"restricted"
 _SHORT_BYTES: Final = 8 * 1024
 _MIN_TOGETHER: Final = 8
-"""Minimum number of open transactions that are decoded together. Eight signers together take as long as two or three
-alone.
+"""Minimum number of open transactions that are decoded together. Recovering eight signers together takes as long as
+recovering two or three alone.
 """
 
 

@@ -78,7 +78,7 @@ class TenantAuthorizer:
         return key in members
 
     async def may_see(self, record: PrivateReceiptRecord) -> bool:
-        """Whether the tenant may see a result, as its sender or recipient or as a current member of its group."""
+        """Whether the tenant may see a result: as sender, as recipient, or as a current member of the group."""
         key = self.key()
         if key is None:
             return True

@@ -95,7 +95,7 @@ def _protocol(engine: Engine, number: int) -> str:
 
 
 def _encoded(engine: Engine, header: Header) -> bytes:
-    """Return the RLP of a header. Converts variants of BFT extra data that other clients write to the common form."""
+    """Return the RLP of a header. BFT extra data in variants of other clients is converted to the common form."""
     if isinstance(engine, BftEngine):
         header = engine.attach(header, engine.validators.extra(header).seals)
     return header.encode()

@@ -45,7 +45,7 @@ class TransactionProof(Struct, frozen=True):
     nodes: tuple[bytes, ...]
     """Proof of the transaction under the header's transactions root."""
     receipt_nodes: tuple[bytes, ...]
-    """Proof of the receipt, which includes the logs, under the header's receipts root."""
+    """Proof of the receipt with its logs, under the header's receipts root."""
 
 
 class SlotProof(Struct, frozen=True):
@@ -80,8 +80,8 @@ class ProofBundle(Struct, frozen=True):
     transaction: TransactionProof | None = None
     accounts: tuple[AccountProof, ...] = ()
     digest: bytes = b""
-    """Checksum in the file; empty for a new bundle. The checksum detects a changed key in a proof of absence, which
-    fits many keys.
+    """Checksum in the file; empty for a new bundle. A proof of absence fits many keys, so only the checksum detects a
+    changed key.
     """
 
     def as_object(self) -> dict[str, Any]:

@@ -114,7 +114,7 @@ class BftSeals:
         return self._engine.hashed(header), authors
 
     def _skip_to(self, number: int) -> None:
-        """Apply the transitions and epochs between the last accepted header and this header."""
+        """Apply the transitions and epochs between the last accepted header and block `number`."""
         passed = [block for block in sorted(self._overrides) if self.number + 1 < block <= number]
         if passed:
             self._tally = Tally.of(self._overrides[passed[-1]])
@@ -122,7 +122,7 @@ class BftSeals:
             self._tally = Tally.of(self.validators)
 
     def _restarts(self, first: int, last: int) -> list[int]:
-        """Return the last epoch block of each protocol in a range of blocks, if there is one."""
+        """Return the last epoch block of each protocol within a range of blocks."""
         found = []
         for era in self._eras:
             start = max(era.first - 1, 0)

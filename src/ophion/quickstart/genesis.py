@@ -70,8 +70,8 @@ def _bft_section(period_s: float) -> dict[str, int]:
 
 
 def _alloc(plan: NetworkPlan, markers: Sequence[Address]) -> dict[str, Any]:
-    """Return the funded accounts, whose keys are publicly known, the CREATE2 deployer of Foundry's scripts, and the
-    permission contracts if enabled.
+    """Return the genesis accounts: funded accounts with well-known keys, the CREATE2 deployer of Foundry's scripts, and
+    the permission contracts if enabled.
     """
     alloc: dict[str, Any] = {account.address.hex(): {"balance": hex(account.balance)} for account in DEV_ACCOUNTS}
     alloc |= {address.hex(): {"balance": hex(_MARKER_FUNDS)} for address in markers}

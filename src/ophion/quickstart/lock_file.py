@@ -1,4 +1,4 @@
-"""The lock of a network: a file that its supervisor holds, and that lists its processes and addresses.
+"""The lock of a network: a file that the supervisor holds, with the processes and addresses of the network.
 
 The kernel releases the lock when its holder ends. Other quickstart commands read the content.
 """

@@ -41,7 +41,7 @@ class NodePorts(Struct, frozen=True):
 
     @property
     def places(self) -> dict[ServiceKind, Place]:
-        """Return the services under the names that the gateway uses."""
+        """Return the address of each service, by the kind of the service on the gateway."""
         return {
             ServiceKind.JSON_RPC: Place(HOST, self.http),
             ServiceKind.WEBSOCKET: Place(HOST, self.websocket),

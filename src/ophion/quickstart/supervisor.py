@@ -2,7 +2,7 @@
 
 A node that ends is reported and not restarted, so that the effect of a killed validator can be observed. The supervisor
 stops on Ctrl-C, SIGTERM, a closed terminal, `ophion quickstart stop` or a deleted directory. It then stops all
-processes, and kills those that do not end within some seconds.
+processes, and kills processes that do not end within some seconds.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class NetworkSupervisor:
         self._children = {name: Child(name, command, work.log(name)) for name, command in commands.items()}
 
     async def run(self, ready: Callable[[], None]) -> bool:
-        """Start all processes and wait for the end. Returns whether all succeeded.
+        """Start all processes and wait until the network stops. Returns whether all processes succeeded.
 
         Calls `ready` when every node has a new block and the proxy answers.
         """

@@ -223,7 +223,7 @@ def prepare(path: Path) -> None:
 
 
 def discard_unfinished(path: Path) -> bool:
-    """Delete an unfinished network. Returns whether there was one. The caller holds the lock.
+    """Delete an unfinished network. Returns whether an unfinished network existed. The caller holds the lock.
 
     Raises `CommandError` and deletes nothing if other files are present.
     """

@@ -11,5 +11,5 @@
     pytest_plugin                            fixtures, gas report, call trees of failed tests
 
 Calls read the state of the head in the calling thread. Everything that moves the head runs on the event loop of the
-chain, under its lock.
+chain, under the lock of the chain.
 """

@@ -49,7 +49,7 @@ class Account(str):
 
     @property
     def nonce(self) -> int:
-        """Number of transactions sent."""
+        """Number of transactions that the account has sent."""
         return self._chain.nonce(self)
 
     @property

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 from msgspec import Struct
 
 Block: TypeAlias = int | str | None
-"""A block: its number, a tag such as `pending`, or None for the latest."""
+"""A block: its number, a tag such as `pending`, or None for the latest block."""
 
 
 class CallResult(Protocol):
@@ -27,7 +27,7 @@ class CallResult(Protocol):
 
 
 class PlainResult(Struct, frozen=True):
-    """A `CallResult` that was not made by the extension."""
+    """A `CallResult` that Python code creates, not the extension."""
 
     kind: str
     output: bytes

@@ -40,7 +40,7 @@ class BlockAccess(AccountAccess):
 
     @contextmanager
     def paused_mining(self) -> Iterator[None]:
-        """Pause mining in a `with` block. All transactions of the `with` block are mined in one block at its end."""
+        """Pause mining in a `with` block. When the `with` block ends, all its transactions are mined in one block."""
         self.backend.set_automine(False)
         try:
             yield
@@ -64,7 +64,7 @@ class BlockAccess(AccountAccess):
         return self.backend.snapshot()
 
     def restore(self, saved: int) -> None:
-        """Return to the state that `save` saved."""
+        """Restore the state whose id `save` has returned."""
         if not self.backend.revert(saved):
             raise ChainError(f"There is no saved state {saved}: it was restored already, or one before it was.")
 

@@ -39,7 +39,7 @@ _PRIORITY_FEE = 1_000_000_000
 
 
 class BranchBlock(UncommittedBlock):
-    """A block of a branch, with the state before it."""
+    """A block of a branch, with the state before the block."""
 
     parent: State | None = None
     transaction: Transaction | None = None
@@ -241,8 +241,8 @@ class Branch:
     # --- JSON-RPC -------------------------------------------------------------------------------
 
     def request(self, method: str, params: Sequence[Any]) -> Any:
-        """Answer the few methods that a branch needs. Pass other methods to the chain below, if the branch has such a
-        chain.
+        """Answer the few methods that a branch needs. Other methods go to the chain from which the branch starts, if
+        there is one.
         """
         if method == "debug_traceTransaction" and (found := self._find(params[0])) is not None:
             return self._traced(found)
@@ -364,5 +364,5 @@ class Branch:
         raise ChainError("A branch mines each transaction at once.")
 
     def close(self) -> None:
-        """Release the states of this branch. The chain that it branches from stays open."""
+        """Release the states of this branch. The chain from which the branch starts stays open."""
         self._saved.clear()

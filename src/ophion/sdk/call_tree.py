@@ -139,7 +139,7 @@ class CallTree:
         return f"{self.contract} receives"
 
     def line(self) -> str:
-        """This call as one line, without control characters of contracts."""
+        """This call as one line. Control characters in data of contracts are escaped."""
         text = self.name
         if self.kind in ("DELEGATECALL", "STATICCALL", "CALLCODE"):
             text = f"{self.kind.lower()} {text}"
@@ -165,7 +165,7 @@ class CallTree:
         return "\n".join(lines)
 
     def _branches(self, indent: str) -> list[tuple[str, bool, CallTree | str]]:
-        """Return the calls and events of this call, last first, each with its indent and whether it is the last."""
+        """Return the calls and events inside this call in reverse order, each with its indent and an is-last flag."""
         children: list[CallTree | str] = [*self.calls, *(escape_line(f"emit {one}") for one in self.events())]
         return [(indent, place == 0, child) for place, child in enumerate(reversed(children))]
 

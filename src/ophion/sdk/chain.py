@@ -73,9 +73,9 @@ class Chain(BlockAccess):
     ) -> None:
         """Create a chain, or open the chain in `path`.
 
-        `genesis` is a genesis document or the path of one. `hardfork` is the latest fork, such as `cancun`. The number
-        of accounts is `accounts`, with `balance` ether each. Blocks are `block_interval` seconds apart, from
-        `timestamp` on.
+        `genesis` is a genesis document or its path. `hardfork` is the latest fork, such as `cancun`. The number of
+        accounts is `accounts`, with `balance` ether each. Blocks are `block_interval` seconds apart, from `timestamp`
+        on.
 
         `fork` is the URL of a node. The chain continues that node's chain from `block` on, and fetches state when it is
         first read.
@@ -102,7 +102,7 @@ class Chain(BlockAccess):
             else backend
         )
         self.gas_report: GasReport | None = None
-        """If set, records the gas of every transaction of a contract."""
+        """If set, records the gas of every transaction to a contract."""
         self.coverage: Coverage | None = None
         """If set, records the executed lines of transactions and calls."""
         self.last_receipt: Receipt | None = None
@@ -125,7 +125,8 @@ class Chain(BlockAccess):
         genesis: Mapping[str, Any] | str | os.PathLike[str] | None = None,
         at: int | None = None,
     ) -> Chain:
-        """Return a branch of the chain in a data directory, even while a node uses it. The database does not change.
+        """Return a branch of the chain in a data directory, even while a node uses the directory. The database does not
+        change.
 
         `genesis` is the genesis of the node; a development network needs none. `at` is a block, by default the latest.
         """
@@ -303,7 +304,7 @@ class Chain(BlockAccess):
         return replayed(self, transaction, code or {}, storage or {}, balances or {}, gas)
 
     def attach(self, contract: Contract) -> Contract:
-        """Return the contract at the same address on this chain, for a contract of another chain or branch."""
+        """Return a contract of another chain or branch as a contract of this chain, at the same address."""
         return self.contract(contract.address, contract.abi, contract.contract_name)
 
     # --- other interfaces -----------------------------------------------------------------------

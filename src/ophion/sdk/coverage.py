@@ -30,17 +30,17 @@ class ContractCoverage(Struct):
     branches: dict[int, int]
     executed: set[int] = field(default_factory=set)
     outcomes: set[tuple[int, bool]] = field(default_factory=set)
-    """Program counters of executed conditional jumps, each with whether it jumped."""
+    """Program counters of executed conditional jumps, each with whether the jump was taken."""
 
     def line_hits(self) -> dict[int, bool]:
-        """Return whether each line with statements was executed."""
+        """Return, for each line with statements, whether it was executed."""
         hits: dict[int, bool] = {}
         for pc, line in self.lines.items():
             hits[line] = hits.get(line, False) or pc in self.executed
         return hits
 
     def missing_branches(self) -> list[int]:
-        """Return the lines of conditions of which one outcome was never executed."""
+        """Return the lines of conditions with an outcome that never occurred."""
         wanted = {(pc, is_taken) for pc in self.branches for is_taken in (False, True)}
         return sorted(self.branches[pc] for pc, _ in wanted - self.outcomes)
 
@@ -54,8 +54,8 @@ class Coverage:
     """Collects what the transactions and calls of a chain have executed."""
 
     def __init__(self, artifacts: Iterable[tuple[Artifact, Path]], root: Path) -> None:
-        """Create the coverage record. `artifacts` come with the file they were read from. Artifacts without source map
-        or source are left out.
+        """Create the coverage record. Each of `artifacts` is an artifact with its file. Artifacts without source map or
+        source are left out.
         """
         self.contracts: list[ContractCoverage] = []
         self._known: dict[str, ContractCoverage | None] = {}

@@ -69,7 +69,7 @@ class EmbeddedCore:
         self._dispatch: RpcDispatch | None = None
         self._creation = threading.RLock()
         self._lock = threading.RLock()
-        """Excludes the fast path while the event loop runs for another thread."""
+        """Prevents the fast path while another thread runs the event loop."""
         self._blocks = UncommittedBlocks(dev)
         self._runs = 0
         """Number of runs of the event loop. Each run may have changed any setting."""
@@ -116,7 +116,7 @@ class EmbeddedCore:
                 self.runner.run(self.dev.add_built(self._blocks.take()))
 
     def start_thread(self) -> None:
-        """Run the event loop in a thread from now on. The fast path is off meanwhile."""
+        """Run the event loop in a thread from now on. The fast path is off while this thread runs."""
         with self._lock:
             self.commit_blocks()
             self.runner.start_thread()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _CALL_DEADLINE_S = 30.0
 _PRIORITY_FEE = 1_000_000_000
 _SHARES_OF_FAILING = 16
-"""A pending transaction that would fail now gets the block gas limit divided by this number as its gas limit."""
+"""If the gas estimate of a pending transaction fails, its gas limit is the block gas limit divided by this number."""
 
 
 class EmbeddedNode(EmbeddedCore):
@@ -181,8 +181,8 @@ class EmbeddedNode(EmbeddedCore):
         return Transaction.impersonated(unsigned.signed_by(PrivateKey(secret)), sender)
 
     def _gas_of(self, spec: CallSpec, block_limit: int) -> int:
-        """Return the gas limit for a transaction: the limit of the block if it is mined alone, otherwise twice
-        the estimate.
+        """Return the gas limit for a transaction: the block gas limit if the transaction is mined alone, otherwise
+        twice the estimate.
         """
         if self.dev.sealer.is_automatic:
             return block_limit

@@ -53,7 +53,7 @@ class OphionBackend(BaseChainBackend):
     """The methods that eth-tester calls. Values are plain integers and bytes."""
 
     def __init__(self, chain: Chain | None = None) -> None:
-        """Use a chain, by default a new chain with ten accounts of a million ether each."""
+        """Create a backend on `chain`, by default on a new chain with ten accounts of a million ether each."""
         if chain is None:
             chain = Chain(chain_id=CHAIN_ID, balance=_BALANCE, base_fee=_FIRST_BASE_FEE)
         self.chain = chain
@@ -179,7 +179,7 @@ class OphionBackend(BaseChainBackend):
         return self.send_raw_transaction(unsigned.with_signature(r + s + bytes([parity])))
 
     def _unsigned(self, fields: Mapping[str, Any]) -> UnsignedTransaction:
-        """Return the transaction with the same defaults as with py-evm."""
+        """Return the unsigned transaction. Missing fields get the defaults of py-evm."""
         fee, tip = fields.get("max_fee_per_gas"), fields.get("max_priority_fee_per_gas")
         price = fields.get("gas_price")
         if price is None and fee is None and tip is None:

@@ -11,7 +11,7 @@ _EXTRA_BYTES = 32
 
 
 def snake_case(name: str) -> str:
-    """Return `gasUsed` as `gas_used`."""
+    """Convert a camel-case name to snake case: `gasUsed` becomes `gas_used`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 

@@ -57,7 +57,7 @@ class GasReport:
         self.uses[name] = use if known is None else known.merged(use)
 
     def text(self) -> str:
-        """Return a table, sorted by name."""
+        """Return the report as a text table, sorted by name."""
         width = max((len(name) for name in self.uses), default=8) + 4
         lines = [f"{'function':<{width}}{'calls':>5}{'min':>8}{'mean':>8}{'max':>8}"]
         for name, use in sorted(self.uses.items()):

@@ -22,7 +22,7 @@ def preformatted(text: str) -> str:
 
 
 def call_tree(line: str, below: str, is_failed: bool) -> str:
-    """Return a call as a line that can be opened; `below` is the HTML of its calls and events."""
+    """Return a call as an expandable line of HTML; `below` is the HTML of its calls and events."""
     color = "color:#b00020;" if is_failed else ""
     text = f"<span style='font-family:monospace;{color}'>{escape(line)}</span>"
     if not below:

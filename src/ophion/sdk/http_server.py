@@ -34,7 +34,7 @@ class ChainServer:
 
     @property
     def port(self) -> int:
-        """The port in use."""
+        """The port on which the server listens."""
         return self._listener.port
 
     @property

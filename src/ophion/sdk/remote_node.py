@@ -37,7 +37,7 @@ class RemoteNode:
         return found
 
     def _number(self, method: str, *params: Any) -> int:
-        """Return the quantity that a method answers with."""
+        """Call a method and return its result as an integer."""
         return self._quantity(method, self.request(method, params))
 
     def _quantity(self, method: str, answer: Any) -> int:
@@ -47,7 +47,7 @@ class RemoteNode:
             raise self._invalid(method, answer) from None
 
     def _data(self, method: str, *params: Any) -> bytes:
-        """Return the bytes that a method answers with."""
+        """Call a method and return its result as bytes."""
         answer = self.request(method, params)
         try:
             return _bytes(answer)

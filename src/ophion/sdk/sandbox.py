@@ -1,7 +1,7 @@
 """`SandboxBackend`: a chain without blocks, for searches that make thousands of calls.
 
 Transactions change the state in memory, as if they were all in one block: block number and time stand still, and fees
-are zero. There are no blocks, receipts and traces.
+are zero. There are no blocks, receipts or traces.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class SandboxBackend:
 
 @contextmanager
 def without_blocks(chain: Chain) -> Iterator[None]:
-    """Let a chain execute transactions without making blocks in a `with` block. All effects are undone at the end."""
+    """Context manager in which a chain executes transactions without making blocks. Its end undoes all effects."""
     below = chain.backend
     if not isinstance(below, EmbeddedNode | Branch):
         yield

@@ -48,11 +48,11 @@ class SourceFile:
         return [0, *(match.end() for match in re.finditer(b"\n", self.content))]
 
     def number_at(self, offset: int) -> int:
-        """Return the number of the line with this byte."""
+        """Return the number of the line that contains the byte at this offset."""
         return bisect_right(self._starts, offset)
 
     def line_at(self, offset: int) -> SourceLine:
-        """Return the line with this byte."""
+        """Return the line that contains the byte at this offset."""
         number = self.number_at(offset)
         start = self._starts[number - 1]
         end = self.content.find(b"\n", start)
@@ -88,12 +88,14 @@ class SourceMap:
 
 
 def is_declaration(text: str) -> bool:
-    """Whether a fragment is a whole declaration (a contract, a function), to which generated code belongs."""
+    """Return whether a fragment is a whole declaration (a contract, a function). Source maps assign generated code to
+    declarations.
+    """
     return _DECLARATION.match(text) is not None
 
 
 def location_at(source_map: str, code: bytes, position: int) -> tuple[int, int] | None:
-    """Return (offset, file id) of the source of the instruction at `position`; None if it has no source."""
+    """Return (offset, file id) of the source of the instruction at `position`; None if there is no source."""
     counters = [pc for pc, _ in instructions(code)]
     try:
         found = decode(source_map)[counters.index(position)]

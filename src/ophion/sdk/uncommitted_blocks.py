@@ -21,7 +21,7 @@ from ophion.native.transactions import Transaction
 from ophion.primitives.block import HashedHeader, Header
 
 MAX_BLOCKS: Final = 64
-"""Number of waiting blocks at which all of them are written."""
+"""Number of waiting blocks at which all waiting blocks are written."""
 
 _DEADLINE_S: Final = 30.0
 _FREE: Final = EnvOverrides(base_fee=0)
@@ -61,7 +61,7 @@ class UncommittedBlocks:
         self._builder = Builder(dev.chain, keeps_revert_data=True)
         self._blocks: list[UncommittedBlock] = []
         self._head_hashes: tuple[bytes, bytes] | None = None
-        """Hash of the committed head, with the ancestor hashes of the block after it."""
+        """Hash of the committed head, with the ancestor hashes of the next block."""
         self.top: UncommittedBlock | None = None
         """The latest block; None when all blocks are committed."""
 
@@ -86,7 +86,7 @@ class UncommittedBlocks:
         return self._chain.engine.prepare(self.head, dev.preferences(), self._chain)
 
     def add(self, draft: Header, transaction: Transaction) -> UncommittedBlock | None:
-        """Execute a transaction in a block of its own. Returns None when it cannot be included."""
+        """Execute a transaction in a block of its own. Returns None when the transaction cannot be included."""
         hashes = self._child_hashes()
         built = self._builder.fill(draft, self.state, (transaction,), _DEADLINE_S, None, hashes)
         if not built.body.transaction_count:

@@ -4,7 +4,7 @@
     w3 = Web3(ChainProvider(chain))                     all middleware of web3.py
     w3 = AsyncWeb3(AsyncChainProvider(chain))
 
-By default, web3.py asks for chain id, block, fees and gas before each transaction, which takes longer than the
+By default, web3.py asks for chain id, block, fees and gas before each transaction. These requests take longer than the
 transaction itself. The chain checks and fills in the same fields, so `chain.web3` leaves these requests out.
 
 web3.py is not a dependency of Ophion and must be installed separately.
@@ -88,7 +88,7 @@ class GivenFeesMiddleware(GasPriceStrategyMiddleware):
 
 
 class RevertErrorMiddleware(Web3Middleware):
-    """Raises the same error as a gas estimate of web3.py if a transaction would revert."""
+    """If a transaction would revert, raises the error that a gas estimate of web3.py raises."""
 
     def wrap_make_request(self, make_request: Any) -> Any:
         def request(method: Any, params: Any) -> Any:

@@ -37,7 +37,7 @@ def write_besu_database(
     has_variables: bool = False,
     has_blobs: bool = False,
 ) -> list[bytes]:
-    """Write the data directory of a Besu node; returns its blocks. The last blocks stay in the write-ahead log."""
+    """Write the data directory of a Besu node; returns the blocks. The last blocks stay in the write-ahead log."""
     rocksdict = importlib.import_module("rocksdict")  # the package comes with the extra ophion[migrate]
     path.mkdir(parents=True)
     (path / "DATABASE_METADATA.json").write_text(json.dumps(metadata or {"version": 1}))

@@ -64,7 +64,7 @@ class KnownHeaders:
 
 
 def bft_genesis_text(protocol: str, count: int) -> str:
-    """Return a genesis file for this many validators."""
+    """Return a genesis file for `count` validators."""
     validators = KEYS[:count]
     variant = Ibft2() if protocol == "ibft2" else Qbft()
     addresses = tuple(sorted(key.address for key in validators))

@@ -47,7 +47,7 @@ def genesis_text(protocol: str) -> str:
 
 
 def blocks_of(text: str, blocks: int, accounts: int, slots: int) -> Iterator[bytes]:
-    """Yield blocks that each create this many accounts and slots."""
+    """Yield blocks that each create `accounts` accounts and `slots` slots."""
     genesis = parse_genesis(text)
     engine = engine_for(genesis.spec)
     keys = {key.address: key for key in (*KEYS, SIGNER)}

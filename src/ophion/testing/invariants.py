@@ -55,7 +55,7 @@ class InvariantResult(Struct, frozen=True):
     """Result of a search for a broken invariant."""
 
     calls: int
-    """Number of calls, without the calls that shorten a sequence."""
+    """Number of calls of the search, without the calls that shorten a failing sequence."""
     reverts: int
     seed: int
     invariant: str | None = None

@@ -70,7 +70,7 @@ class MemoryConnection:
         self.tasks = [asyncio.create_task(self.near.run()), asyncio.create_task(self.far.run())]
 
     async def peers(self) -> tuple[Peer, Peer]:
-        """Return the peers that each end sees after both Hellos; the dialler's peer is first."""
+        """Return the peer that the dialler sees and the peer that the listener sees, after both Hellos."""
         while self.near.peer is None or self.far.peer is None:
             await asyncio.sleep(0)
             if all(task.done() for task in self.tasks):

@@ -234,7 +234,7 @@ class TestNetwork:
         return None if block is None else block["hash"]
 
     def agrees(self, indexes: Iterable[int] | None = None, since: int = 0) -> bool:
-        """Return whether these nodes have the same blocks up to the lowest of their heads."""
+        """Return whether these nodes have the same blocks up to the lowest head among them."""
         chosen = list(range(len(self.nodes)) if indexes is None else indexes)
         lowest = min(self.heights(chosen))
         return all(len({self.block_hash(one, number) for one in chosen}) == 1 for number in range(since, lowest + 1))

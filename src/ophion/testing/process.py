@@ -31,7 +31,7 @@ default.
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """Return the environment of a process that can import this package, even if it is not installed."""
+    """Return the environment of a process that can import this package, even if the package is not installed."""
     here = str(Path(ophion.__file__).parents[1])
     path = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{path}" if path else here, **variables}
@@ -47,9 +47,9 @@ def processor_s(*pids: int) -> float:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process still holds files and ports, unlike a zombie (Linux).
+    """Return whether a process still holds files and ports; False for a zombie (Linux).
 
-    A killed process looks like a zombie once its main thread has ended, while other threads still hold its files.
+    A killed process looks like a zombie once its main thread has ended, even if other threads still hold files.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

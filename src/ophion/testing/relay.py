@@ -1,4 +1,4 @@
-"""A TCP relay between two nodes that can cut, stall or drop connections."""
+"""A TCP relay between two nodes. The relay can cut, stall or drop connections."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _play(case: dict[str, Any], spec: ChainSpec, store: Store) -> None:
 
 
 def _import(raw: bytes, chain: Chain, core: ImportCore) -> str:
-    """Import one block. Returns the reason if it is rejected, else an empty text."""
+    """Import one block. Returns the reason if the block is rejected, else an empty text."""
     try:
         block = decode_block(raw, chain.engine)
         if core.is_known(block.header.hash):

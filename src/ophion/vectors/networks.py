@@ -1,6 +1,6 @@
 """Turns the network names of the public block tests into chain specifications.
 
-A name is a fork that is active from genesis (`Berlin`), or two forks and the point where the second one begins:
+A name is a fork that is active from genesis (`Berlin`), or two forks and the point where the second fork begins:
 `BerlinToLondonAt5` (block), `ParisToShanghaiAtTime15k` (second), `ArrowGlacierToParisAtDiffC0000` (total difficulty).
 """
 
@@ -61,14 +61,14 @@ _BPO_DEFAULTS: Final = {
 
 
 def milestone_named(name: str) -> Milestone | None:
-    """Return the milestone of a fork name in the tests."""
+    """Return the milestone for a fork name of the tests."""
     return _FORKS.get(name)
 
 
 def network_spec(name: str, config: dict[str, Any]) -> ChainSpec | None:
     """Return the chain specification of a network name; None if a fork is unknown.
 
-    `config` is the JSON key `config` of newer vectors, with chain id and blob schedule.
+    `config` is the value of the JSON key `config` in newer vectors, with chain id and blob schedule.
     """
     spec = _named_spec(name)
     if spec is None:

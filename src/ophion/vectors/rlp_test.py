@@ -25,8 +25,8 @@ def _outcome(path: Path, name: str, case: Any) -> Outcome:
 
 
 def _problem(value: Any, encoded: bytes) -> str:
-    """Return the difference, or an empty text. `INVALID` must not decode, `VALID` must decode, other values must
-    match.
+    """Return the difference from the expectation, or an empty text. `INVALID` must not decode, `VALID` must decode,
+    other values must match.
     """
     try:
         decoded = rlp.decode(encoded)

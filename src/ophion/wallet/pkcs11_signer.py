@@ -38,8 +38,8 @@ class Pkcs11Key(Struct, frozen=True):
 
 
 class Pkcs11Signer:
-    """Signs digests with a key in a module. Thread-safe. A process can log in to a token only once, so it uses one
-    signer.
+    """Signs digests with a key in a module. Thread-safe. A process can log in to a token only once, so each process
+    uses one signer.
     """
 
     def __init__(self, place: Pkcs11Key) -> None:

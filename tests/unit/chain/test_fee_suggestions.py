@@ -74,7 +74,7 @@ CLIENTS: dict[str, Callable[[Prices], Fees]] = {
 
 
 def network(base_fee: int) -> Genesis:
-    """Return a network with one Clique signer and funded accounts, where two transfers fill a block."""
+    """Return a network with one Clique signer and funded accounts. Two transfers fill a block."""
     alloc = {key.address.hex(): {"balance": str(10**24)} for key in DEV_KEYS}
     config = {"chainId": 2018, "londonBlock": 0, "clique": {"blockperiodseconds": 1, "epochlength": 30_000}}
     fields = {"config": config, "difficulty": "0x1", "gasLimit": hex(42_000), "baseFeePerGas": hex(base_fee)}

@@ -13,7 +13,7 @@ from tests.unit.consensus.stories import MemoryChain, genesis
 
 
 class Tree:
-    """Branches on one genesis."""
+    """A tree of branches on one genesis block."""
 
     def __init__(self) -> None:
         first = genesis({"ethash": {}}, difficulty=2**20)

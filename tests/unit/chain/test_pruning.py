@@ -210,7 +210,7 @@ def test_branches_within_the_history_survive_and_become_the_chain(make: Make, tm
 
 
 def test_siblings_with_the_same_state_keep_it_for_each_other(make: Make, tmp_path: Path) -> None:
-    """Two sibling blocks have the same state, which is written twice. Blocks on either branch refer to the nodes of
+    """Two sibling blocks have the same state. The state is written twice. Blocks on either branch refer to the nodes of
     that branch.
     """
     world = make(tmp_path / "db")
@@ -245,8 +245,8 @@ def test_a_state_that_recurs_is_kept_for_its_last_block(make: Make, tmp_path: Pa
 
 
 def test_blocks_come_in_between_the_steps_of_a_round(make: Make, tmp_path: Path) -> None:
-    """Blocks are committed at random moments of a pruning round. Blocks executed before the round are written
-    after it.
+    """Blocks are committed at random moments of a pruning round. Blocks executed before the round are written after the
+    round.
     """
     for seed in range(20):
         order = random.Random(seed)

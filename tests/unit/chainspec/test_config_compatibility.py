@@ -18,7 +18,8 @@ _ETHASH = {"chainId": 7, "homesteadBlock": 5, "londonBlock": 20, "ethash": {}}
 
 
 def _refusal(before: dict[str, Any], after: dict[str, Any], number: int, timestamp: int = 0, **top: Any) -> str:
-    """Return the reason why a second genesis file is refused for a chain that the first file has made up to this block.
+    """Return the reason why a chain with the genesis file `before` and its head at `number` refuses the genesis file
+    `after`.
 
     The text is empty if the file is accepted.
     """

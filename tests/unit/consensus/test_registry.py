@@ -1,4 +1,4 @@
-"""Tests the engine of a chain specification."""
+"""Tests the choice of the engine for a chain specification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Queries of strangers: one SELECT over the datasets is allowed, everything else is refused before it is executed."""
+"""Queries of untrusted clients: one SELECT over the datasets is allowed, everything else is refused before it is
+executed.
+"""
 
 from __future__ import annotations
 

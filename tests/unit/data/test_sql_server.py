@@ -1,4 +1,4 @@
-"""Values of a query's answer in JSON."""
+"""Tests the JSON form of the values in a query's answer."""
 
 from __future__ import annotations
 

@@ -94,8 +94,8 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_payload_is_not_replayed_under_another_group_or_name(tmp_path: Path) -> None:
-    """A member forwards another member's transaction. The enclave refuses it, because the signature covers sender and
-    group.
+    """A member forwards another member's transaction. The enclave refuses the transaction, because the signature covers
+    sender and group.
     """
     victim, author, evil = Member(tmp_path, 1), Member(tmp_path, 2), Hostile()
     honest = transaction(author.key, [evil.key])

@@ -54,7 +54,7 @@ async def reached(member: Member, port: int = 0, shared: SharedResources | None 
 
 @asynccontextmanager
 async def looking(member: Member, *urls: str) -> AsyncIterator[None]:
-    """Run the enclave of a member, which connects to other enclaves over HTTP."""
+    """Run the enclave of a member. The enclave connects to other enclaves over HTTP."""
     task = asyncio.create_task(HttpEnclavePeers(urls, member.enclave, CLOCK, ENTROPY).run(lambda: None))
     try:
         yield

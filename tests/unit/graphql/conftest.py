@@ -1,4 +1,4 @@
-"""Chains that many of these tests read."""
+"""Provides chains that many of these tests read."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from ophion.runtime.lanes import LaneFull
 from tests.unit.graphql.client import JSON_TYPE, Client, original_chain
 
 LONG = "{blocks(from:0){" + " ".join(f"b{at}:logsBloom" for at in range(100)) + "}}"
-"""A query with an answer of 1.7 megabytes, too much work for one step."""
+"""A query with an answer of 1.7 megabytes. Such an answer takes more than one step."""
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:

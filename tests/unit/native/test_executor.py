@@ -59,8 +59,8 @@ def test_a_block_is_filled_in_order_and_says_what_it_left_out(world: World) -> N
 @pytest.mark.parametrize("fork", ["spurious", "shanghai", "prague"])
 @pytest.mark.parametrize("step", [1, 7, 300])
 def test_a_block_that_grows_is_the_block_that_is_run(tmp_path: Path, fork: str, step: int) -> None:
-    """An incrementally built block equals its execution, with batches of any size, in any thread, and hashed at any
-    time.
+    """An incrementally built block equals the executed block, with batches of any size, in any thread, and hashed at
+    any time.
     """
     world = World(tmp_path / "db", fork, gas_limit=10**9)
     new = iter(range(1, 1000))
@@ -164,8 +164,8 @@ print(len(outcome.output), resident_bytes() - before)
 
 
 def test_the_first_proof_of_a_blob_takes_nothing_that_stays(tmp_path: Path) -> None:
-    """Verifying a blob proof does not load the tables for making proofs, which take 100 MB and seconds of processor
-    time.
+    """Verifying a blob proof does not load the tables for making proofs. The tables take 100 MB and seconds of
+    processor time.
     """
     command = [sys.executable, "-c", _FIRST_PROOF, str(tmp_path / "db")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment())
@@ -356,7 +356,7 @@ HASHES = bytes.fromhex("620fffff5f2050" * 200)
 """Code that hashes nearly a megabyte 200 times without a jump."""
 SLOTS = bytes.fromhex("".join(f"61{slot:04x}5450" for slot in range(4000)))
 POWERS = bytes.fromhex("6003" + "5f19810a50" * 4000)
-"""Code that computes the highest power of three many times."""
+"""Code that computes a power of three with the highest exponent, many times."""
 MODEXP = b"".join(size.to_bytes(32, "big") for size in (400, 400, 400)) + bytes([255]) * 1200
 
 

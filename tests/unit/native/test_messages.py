@@ -30,7 +30,7 @@ def is_json(text: bytes) -> bool:
 
 
 def count(value: Any) -> int:
-    """Count values and keys."""
+    """Count the values and keys of a JSON value."""
     if isinstance(value, list):
         return 1 + sum(map(count, value))
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Reads command lines of a node like `ophion` does."""
+"""Parses command lines of a node with the parser of `ophion`."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ EXPECTED: Mapping[Compat, tuple[ErrorWording, int, int, int, int, int]] = {
     Compat.GETH_1_13: (ErrorWording.GETH, 1337, 1, 50, 10**18, 0),
     Compat.GOQUORUM: (ErrorWording.GETH, 1337, 0, 50, 0, 0),
 }
-"""Error wording, chain id of dev, minimum price, peers, fee cap, range of log queries."""
+"""Expected defaults by profile: error wording, chain id of dev, minimum price, peers, fee cap, range of log queries."""
 
 
 def _config(*tokens: str) -> NodeConfig:

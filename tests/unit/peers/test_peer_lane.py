@@ -14,7 +14,7 @@ from ophion.runtime.lanes import DeadlineExceeded, InlineLane, ThreadLane
 
 
 def run(scenario: Callable[[PeerLane[str], threading.Event, list[str]], Coroutine[Any, Any, None]]) -> list[str]:
-    """Run a scenario with a lane of one thread, which is busy until the event is set. Returns the job names in the
+    """Run a scenario with a lane of one thread. The thread is busy until the event is set. Returns the job names in the
     order of execution.
     """
     log: list[str] = []

@@ -1,4 +1,6 @@
-"""Tests decisions of rules, and the block since which they apply. The tests of perm_explain cover them too."""
+"""Tests decisions of rules, and the block since which a decision applies. The tests of perm_explain cover the same
+code.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The watcher reports files that were changed outside of the node once."""
+"""The watcher reports each change of a file by another program once."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ FLEXIBLE = replace(PRIVACY, flexible=True)
 
 
 class Flexible:
-    """The creator of a group, which counts its nonces."""
+    """The creator of a group. The object counts the creator's nonces."""
 
     def __init__(self, private: PrivateInterface) -> None:
         self.private = private

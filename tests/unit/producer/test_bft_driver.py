@@ -96,7 +96,7 @@ def driver_of(node: TestCore) -> BftDriver:
 
 
 def wired(nodes: Sequence[TestCore], count: int | None = None) -> list[Wire]:
-    """Connect the first nodes with each other."""
+    """Connect the first `count` nodes with each other; by default, all nodes."""
     talking = {driver_of(node)._signer.address: driver_of(node) for node in nodes[:count]}
     wires = []
     for address, driver in talking.items():
@@ -589,7 +589,7 @@ def test_q_09_a_network_moves_from_ibft2_to_qbft(tmp_path: Path) -> None:
         driver = driver_of(node)
 
         class BesuPeers(Wire):
-            """Peers of Besu 26.2, which become known once the driver knows its validators."""
+            """Peers that report the client Besu 26.2 once the driver knows the validators."""
 
             def clients(self) -> Iterable[str]:
                 return ["besu/v26.2.0/linux-x86_64/openjdk-java-25"] if driver.validators else []

@@ -1,4 +1,4 @@
-"""If the clock changes, block timers follow it and round timers do not."""
+"""If the clock changes, block timers follow the clock and round timers do not."""
 
 from __future__ import annotations
 

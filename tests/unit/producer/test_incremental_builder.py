@@ -39,7 +39,7 @@ def run_story(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **opt
 
 @pytest.fixture
 def grown(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Record for each block that was begun early whether the sealer used it."""
+    """Record, for each block that was started early, whether the sealer used the block."""
     seen: list[bool] = []
     finish = incremental_builder.IncrementalBuilder.finish
 

@@ -33,7 +33,7 @@ class Store:
 
 
 class SealStore:
-    """The store from the view of one node."""
+    """The store as one node sees it."""
 
     def __init__(self, store: Store, signer: Address) -> None:
         self.store = store

@@ -31,7 +31,7 @@ MISSING = b"\x99" * 20
 
 
 def statement(bundle: ProofBundle, text: str, trust: Trust, checkpoint: dict[str, object] | None = None) -> object:
-    """Verify with Ophion and with the standalone verifier, which must make the same statement."""
+    """Verify with Ophion and with the standalone verifier. Both must make the same statement."""
     found = verify_bundle(ProofBundle.decode(bundle.encode()), trust).as_object()
     assert verify(bundle.encode(), json.loads(text), checkpoint) == found
     return found
@@ -91,7 +91,9 @@ def test_a_bundle_without_a_vote_or_with_forged_seals_is_refused(protocol: str, 
 
 @PROTOCOLS
 def test_any_changed_byte_is_refused(protocol: str, tmp_path: Path) -> None:
-    """Ophion checks every kind of change. The standalone verifier, with a slow signature package, checks only some."""
+    """Ophion checks every kind of change. The standalone verifier, with a slow signature package, checks only some
+    changes.
+    """
     text = genesis_text(protocol, 4)
     trust = read_trust(text.encode())
     with imported(tmp_path, text, 24, ADDED) as chain:

@@ -34,8 +34,8 @@ def test_a_text_that_is_none_of_ours_does_no_harm(tmp_path: Path) -> None:
 
 
 def test_a_reader_does_not_block_the_lock(tmp_path: Path) -> None:
-    """Regression: a detached network was sometimes refused, because the waiting command was reading the lock at that
-    moment.
+    """Regression: the start of a detached network was sometimes refused, because the waiting command was reading the
+    lock at that moment.
     """
     (tmp_path / NAME).touch()
     looking = os.open(tmp_path / NAME, os.O_RDONLY)

@@ -98,7 +98,7 @@ def test_nothing_is_left_of_one_that_was_not_finished(tmp_path: Path) -> None:
 
 
 def unfinished(place: Path) -> None:
-    """Write the files of a process that was killed while writing the second key."""
+    """Write the files that a process leaves when it is killed while it writes the second key."""
     Workdir.make(place, PLAN, SystemEntropy())
     (place / PLAN_FILE).rename(place / UNFINISHED)
     (place / "genesis.json").rename(place / ".genesis.json.0123456789abcdef")

@@ -8,7 +8,7 @@ from time import perf_counter, sleep
 from ophion.runtime.block_priority import MAX_PRIORITY_S, BlockPriority
 
 LONG_S = 1e6
-"""Seconds that are longer than any interruption of this process."""
+"""A time in seconds that is longer than any interruption of this process."""
 
 
 def test_it_is_on_between_beginning_and_end() -> None:

@@ -154,9 +154,7 @@ def test_a_turn_that_is_spent_is_over_until_the_next() -> None:
 
 
 def test_a_step_ends_by_wall_time() -> None:
-    """Wall time limits a step, because most of the step is spent reading sockets, which the scheduler does not
-    measure.
-    """
+    """Wall time limits a step. The scheduler does not measure socket reads, and these reads take most of a step."""
 
     async def main() -> None:
         scheduler = FairScheduler(turn_s=0.5)  # the time slice is longer than the delays of a busy machine

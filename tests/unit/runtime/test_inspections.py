@@ -1,4 +1,6 @@
-"""The replacements agree with `inspect`, and a start does not load the module `inspect`."""
+"""Ophion's replacements for functions of `inspect` give the same results, and a start does not load the module
+`inspect`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chain in memory holds blocks back from its database: the fast path gives the same chain as the slow path."""
+"""A chain in memory writes its blocks to the database later. The fast path gives the same chain as the slow path."""
 
 from __future__ import annotations
 

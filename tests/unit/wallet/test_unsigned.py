@@ -1,4 +1,4 @@
-"""Transactions of every type, signed like a wallet does."""
+"""Tests signed transactions of every type against the results of a wallet."""
 
 from __future__ import annotations
 

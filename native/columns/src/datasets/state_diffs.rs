@@ -42,7 +42,7 @@ fn start<'t>(table: &'t mut Table, place: &Place, diff: &AccountDiff<'_>) -> Row
     row
 }
 
-/// Append the row of one account if it has changed. `code` reads the account's code before and after the transaction.
+/// Append a row if the account has changed. `code` reads the account's code before and after the transaction.
 pub fn append(
     table: &mut Table,
     dataset: Dataset,

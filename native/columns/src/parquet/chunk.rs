@@ -8,25 +8,25 @@ use super::levels::{append_run, append_runs, bits_of};
 use super::metadata::{Encoding, PageKind, page_header};
 use crate::tables::column::{Column, Kind};
 
-/// Size of a page before compression, without the last value.
+/// Size of the values at which a page ends, before compression. The value that reaches this size is still in the page.
 const MAX_PAGE_BYTES: usize = 1 << 20;
 const LEVEL_BITS: u32 = 1;
 
-/// Pages of one column, without their bytes.
+/// Metadata of an encoded column chunk; the bytes of its pages are separate.
 pub struct Chunk {
     pub packed_bytes: usize,
     pub rows: usize,
     pub nulls: usize,
     /// Length of the dictionary page, which comes first.
     pub dictionary_bytes: Option<usize>,
-    /// Size with headers before compression.
+    /// Size of all pages in bytes, with headers, before compression.
     pub raw_bytes: usize,
-    /// Smallest and greatest number, little-endian; only for columns of whole numbers.
+    /// Smallest and greatest value, little-endian. Only columns of whole numbers have a range.
     pub range: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Encode the parts of a column, in order; returns the pages too. With `has_dictionary`, repeated values are written
-/// once.
+/// Encode the parts of a column, in order. Returns the chunk and the bytes of its pages. With `has_dictionary`,
+/// repeated values are written once.
 pub fn encode(parts: &[&Column], has_dictionary: bool, zstd: &mut Compressor<'_>) -> Result<(Chunk, Vec<u8>)> {
     let kind = parts[0].kind;
     let mut pages = Pages { bytes: Vec::new(), raw_bytes: 0, zstd };
@@ -79,7 +79,7 @@ impl Pages<'_, '_> {
     }
 }
 
-/// Append pages of at most `MAX_PAGE_BYTES` with every value of a part.
+/// Append all values of one part of a column, in pages of about `MAX_PAGE_BYTES`.
 fn append_plain_pages(pages: &mut Pages<'_, '_>, part: &Column) -> Result<()> {
     let mut first = 0;
     while first < part.rows() {
@@ -92,7 +92,7 @@ fn append_plain_pages(pages: &mut Pages<'_, '_>, part: &Column) -> Result<()> {
     Ok(())
 }
 
-/// First row that does not fit into the page that starts at `first`.
+/// Return the first row after the page that starts at `first`.
 fn page_end(part: &Column, first: usize) -> usize {
     let size = |row: usize| match (part.kind, part.width()) {
         (Kind::Bool, _) => 1,
@@ -142,7 +142,7 @@ fn append_bits(page: &mut Vec<u8>, bits: impl Iterator<Item = bool>) {
     }
 }
 
-/// Definition levels: 1 for a value, 0 for null, after their length in bytes.
+/// Return the length of the definition levels in bytes, followed by the levels: 1 for a value, 0 for null.
 fn level_section(part: &Column, rows: std::ops::Range<usize>) -> Vec<u8> {
     let mut runs = Vec::new();
     if part.nulls == 0 {
@@ -172,7 +172,7 @@ fn with_length(runs: Vec<u8>) -> Vec<u8> {
     section
 }
 
-/// Smallest and greatest number, so that readers can skip row groups.
+/// Return the smallest and the greatest number, so that readers can skip row groups.
 fn range_of(kind: Kind, parts: &[&Column]) -> Option<(Vec<u8>, Vec<u8>)> {
     let number = |bytes: &[u8]| {
         let mut wide = [0; 8];

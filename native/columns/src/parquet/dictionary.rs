@@ -2,12 +2,12 @@
 
 use alloy_primitives::map::{Entry, HashMap};
 
-/// A larger dictionary costs readers more than it saves.
+/// Maximum size of a dictionary. A larger dictionary costs readers more than it saves.
 const MAX_BYTES: usize = 1 << 20;
-/// Number of values after which a column with mostly distinct values is written without a dictionary.
+/// Number of values to read before a column with mostly distinct values is written without a dictionary.
 const MIN_SAMPLE: usize = 4096;
 
-/// Values are numbered in the order of their first occurrence.
+/// Distinct values of a column, numbered in the order of their first occurrence.
 #[derive(Default)]
 pub struct Dictionary<'a> {
     known: HashMap<&'a [u8], u32>,

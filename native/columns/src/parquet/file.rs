@@ -1,4 +1,4 @@
-//! Row groups and footer, in the order of the file.
+//! Encodes the row groups and the footer of a Parquet file.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ pub struct Encoder {
     fields: Vec<Field>,
     metadata: Vec<(String, String)>,
     groups: Vec<Group>,
-    /// Bytes so far.
+    /// Number of bytes encoded so far.
     offset: u64,
 }
 
@@ -44,7 +44,7 @@ impl Encoder {
         Ok(out)
     }
 
-    /// Encode the end of the file.
+    /// Encode the footer, which ends the file.
     pub fn finish(&mut self) -> Vec<u8> {
         let mut out = self.start();
         let footer = footer(&self.fields, &self.groups, &self.metadata);

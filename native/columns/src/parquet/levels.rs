@@ -1,11 +1,11 @@
-//! Runs of small numbers: repeated values as one run, others bit by bit in groups of eight.
+//! Parquet's encoding of small numbers: a repeated value as one run, other values bit-packed in groups of eight.
 
 use super::thrift::varint;
 
 /// Shortest repetition that becomes a run of its own.
 const MIN_RUN: usize = 8;
 
-/// Append numbers of `width` bits each.
+/// Append numbers of `width` bits each, with repeated values as runs.
 pub fn append_runs(out: &mut Vec<u8>, values: &[u32], width: u32) {
     let (mut at, mut packed) = (0, 0);
     while at < values.len() {
@@ -53,7 +53,7 @@ fn append_packed(out: &mut Vec<u8>, values: &[u32], width: u32) {
     out.resize(end, 0);
 }
 
-/// Bits that numbers up to `max` need.
+/// Return the number of bits that numbers up to `max` need.
 pub fn bits_of(max: u32) -> u32 {
     u32::BITS - max.leading_zeros()
 }
@@ -62,7 +62,7 @@ pub fn bits_of(max: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Read what `append_runs` has written, as a reader of Parquet does.
+    /// Decode the numbers that `append_runs` has encoded.
     fn read(mut bytes: &[u8], width: u32, count: usize) -> Vec<u32> {
         let mut found = Vec::new();
         while found.len() < count {

@@ -1,4 +1,4 @@
-//! Page headers and the footer. Numbers of fields and types are those of Parquet's Thrift definition.
+//! Page headers and the footer. Field ids and type numbers come from Parquet's Thrift definition.
 
 use super::chunk::Chunk;
 use super::thrift::{Type, Writer};
@@ -118,7 +118,7 @@ fn column_schema(out: &mut Writer, field: &Field) {
     });
 }
 
-/// Write the annotation of a type in both forms, the older one (6) and the newer one (10).
+/// Write the annotation of a type twice: as ConvertedType (field 6) and as LogicalType (field 10).
 fn logical_type(out: &mut Writer, kind: Kind) {
     let unsigned = |out: &mut Writer, converted: i32, bits: i8| {
         out.i32(6, converted);

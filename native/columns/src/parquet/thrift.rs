@@ -12,19 +12,19 @@ pub enum Type {
 
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
-/// Lists of up to this length have it in their first byte.
+/// Maximum list length that fits into the first byte of a list.
 const MAX_SHORT_LIST: usize = 14;
 
 /// Writes structs, field by field in ascending order.
 #[derive(Default)]
 pub struct Writer {
     pub bytes: Vec<u8>,
-    /// Id of the last field of the current struct and of those around it.
+    /// Id of the last written field of the current struct and of each struct around it.
     last: Vec<i16>,
 }
 
 impl Writer {
-    /// Write a struct that is no field: the outermost struct, or a list item.
+    /// Write a struct without a field header: the outermost struct, or a list item.
     pub fn item(&mut self, fill: impl FnOnce(&mut Self)) {
         self.last.push(0);
         fill(self);
@@ -106,7 +106,7 @@ impl Writer {
     }
 }
 
-/// Append a number, seven bits a byte, the lowest first.
+/// Append a number as a varint: seven bits per byte, lowest bits first.
 pub fn varint(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);

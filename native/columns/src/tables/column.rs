@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// Type of the column with byte strings as hexadecimal text.
+    /// Return the column type after byte strings are converted to hexadecimal text.
     pub fn in_hex(self) -> Kind {
         if self.is_bytes() { Kind::Text } else { self }
     }
@@ -150,7 +150,7 @@ impl Column {
         self.rows
     }
 
-    /// Bytes of each value; None if lengths vary or values are bits.
+    /// Return the number of bytes of each value; None if lengths vary or values are bits.
     pub fn width(&self) -> Option<usize> {
         match self.kind {
             Kind::U32 => Some(4),
@@ -166,7 +166,7 @@ impl Column {
         self.nulls == 0 || bit(&self.validity, row)
     }
 
-    /// Bytes of a value, in the form of the buffer. Columns of bits have none.
+    /// Return the stored bytes of a value. For a column of bits, use `bit`.
     #[inline]
     pub fn value(&self, row: usize) -> &[u8] {
         match self.width() {
@@ -175,7 +175,7 @@ impl Column {
         }
     }
 
-    /// Value of a column of bits.
+    /// Return a value of a column of bits.
     pub fn bit(&self, row: usize) -> bool {
         bit(&self.values, row)
     }

@@ -27,7 +27,7 @@ pub struct Bounds {
     pub min_price: u128,
     /// Minimum priority fee that the sender offers.
     pub min_tip: u128,
-    /// Maximum fee for all gas.
+    /// Maximum total fee of a transaction: gas limit times price.
     pub max_total_fee: U256,
     pub max_init_code: usize,
 }

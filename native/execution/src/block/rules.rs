@@ -13,7 +13,7 @@ use revm::primitives::hardfork::SpecId;
 
 use crate::evm::env::Fork;
 
-/// Transaction fields that the rules check. Fees have 256 bits, more than decoded envelopes can hold.
+/// Transaction fields that the rules check. Fees have 256 bits here; a decoded envelope has only 128.
 pub struct Facts<'a> {
     pub tx_type: u8,
     /// None for legacy transactions without replay protection (EIP-155).
@@ -30,7 +30,7 @@ pub struct Facts<'a> {
     pub listed_keys: u64,
     pub blob_hashes: &'a [B256],
     pub authorizations: u64,
-    /// s of the signature.
+    /// Value s of the signature.
     pub s: U256,
 }
 

@@ -40,7 +40,8 @@ pub struct ExecutionData {
     pub gas_used: u64,
     pub blob_gas_used: u64,
     pub requests: Option<Requests>,
-    /// Output of reverted transactions. Receipts may not store this output.
+    /// Revert data of each transaction; empty for a transaction that was not reverted. Receipts do not always store
+    /// this data.
     pub outputs: Vec<Bytes>,
     /// The state after the block.
     pub state: StateData,
@@ -58,7 +59,7 @@ impl ExecutionData {
 pub struct Run {
     evm: Evm<CollisionGuard>,
     progress: Progress,
-    /// Deadline for transactions; None when a block is verified.
+    /// Deadline for transactions while a block is built; None while a block is verified.
     watching: Option<Watching>,
 }
 
@@ -68,7 +69,7 @@ pub struct Paused {
     progress: Progress,
 }
 
-/// Results of the block so far, without the state changes, which are in the database object.
+/// Results of the block so far. The database object holds the state changes.
 struct Progress {
     env: BlockEnv,
     parent: StateData,
@@ -237,7 +238,8 @@ impl Run {
         self.receive(tx, result).map_err(Refusal::Fatal)
     }
 
-    /// Run the transaction. If it met an EIP-7610 collision, run it again (collision.rs).
+    /// Run the transaction. If it reads an account that has only storage, run it again with the check of EIP-7610
+    /// (collision.rs).
     fn run(&mut self, tx: TxEnv) -> std::result::Result<ExecutionResult, EVMError<Error>> {
         if !machine::db(&mut self.evm).has_storage_only_account() {
             let result = self.evm.transact_one(tx.clone());
@@ -250,7 +252,7 @@ impl Run {
         self.conclude(result)
     }
 
-    /// Apply the changes of a transaction, unless it failed to run or was aborted.
+    /// Apply the changes of a completed transaction; drop the changes of an invalid or aborted transaction.
     fn conclude(
         &mut self,
         result: std::result::Result<ExecutionResult, EVMError<Error>>,

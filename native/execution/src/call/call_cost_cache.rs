@@ -17,7 +17,7 @@ const MAX_FUNCTIONS: usize = 4096;
 const SHARE: f64 = 0.05;
 /// Maximum accumulated budget in seconds.
 const MAX_S: f64 = 0.1;
-/// A function that takes longer than this is heavy.
+/// Maximum duration of a light function, in seconds.
 const SOON_S: f64 = 0.001;
 
 /// Function selector; shorter inputs are padded.

@@ -21,7 +21,7 @@ use crate::evm::machine::{self, Evm};
 use crate::evm::overrides::{AccountOverride, overridden};
 use crate::evm::precompiles::Precompiles;
 
-/// Run a call on a state without lasting effects.
+/// Run a call on a state. The state does not change.
 pub fn call(
     state: &StateData,
     env: &BlockEnv,
@@ -163,7 +163,7 @@ pub(super) fn concluded<I>(evm: &mut Evm<I>, result: RunResult) -> Result<CallOu
     Ok(outcome)
 }
 
-/// Return whether value plus fees exceed any possible balance. revm would overflow with such a call, because it
+/// Return whether value plus fees exceed any possible balance. revm would overflow with such a call, because revm
 /// multiplies in 128 bits.
 pub fn exceeds_any_balance(tx: &TxEnv) -> bool {
     let blob_gas = tx.blob_hashes.len() as u128 * u128::from(alloy_eips::eip4844::DATA_GAS_PER_BLOB);

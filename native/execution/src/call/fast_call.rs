@@ -21,7 +21,7 @@ impl Default for PlainCall {
 }
 
 impl PlainCall {
-    /// Set one field of the call from its JSON key. Returns None if the call needs the slow path.
+    /// Set one field of the call from its JSON key. Returns None if the slow path must decode the call.
     pub fn take(&mut self, name: &str, value: &str) -> Option<()> {
         let digits = value.strip_prefix("0x")?;
         match name {
@@ -46,7 +46,7 @@ impl PlainCall {
         Some(())
     }
 
-    /// Build the transaction; `gas` is the default, `cap` the maximum.
+    /// Build the transaction of the call. `gas` is the default gas limit, `cap` the maximum.
     pub fn finish(mut self, gas: u64, cap: u64) -> Option<TxEnv> {
         if self.tx.gas_limit == 0 {
             self.tx.gas_limit = gas;

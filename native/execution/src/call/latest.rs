@@ -21,7 +21,7 @@ use crate::evm::env::BlockEnv;
 
 /// Maximum number of cached accounts and slots, which use less than 1 MB. A full cache is cleared.
 const MAX_READS: usize = 4096;
-/// Maximum input length in bytes of a call in `declined`.
+/// Maximum input length in bytes of a call that `declined` stores.
 const MAX_DECLINED: usize = 4096;
 
 /// Environment and gas limits of calls at a block.
@@ -39,12 +39,12 @@ pub struct Latest {
     pub number: u64,
     state: StateData,
     /// The open state with its read cache. It stays open, because opening a state takes as long as reading an account.
-    /// LMDB cannot reuse the pages of the snapshot until the next block releases it.
+    /// LMDB cannot reuse the pages of the snapshot until the next block releases the snapshot.
     db: Option<ExecDb>,
     /// Environment and limits of calls; None until the node has set them.
     pub terms: Option<Terms>,
-    /// The last call that the fast path gave up. If the same call comes next, the slow path runs it at once. Large calls are
-    /// not stored.
+    /// The last call that the fast path passed to the slow path. If the same call comes next, the slow path runs it at
+    /// once. Large calls are not stored.
     declined: Option<TxEnv>,
 }
 

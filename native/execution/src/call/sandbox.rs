@@ -29,7 +29,7 @@ impl Sandbox {
         Ok(Sandbox { env: env.clone(), db: Some(overridden(state, env, &[])?), saved: Vec::new() })
     }
 
-    /// Run a call. With `keep_effects`, later calls see the changes of this call, as after a transaction.
+    /// Run a call. With `keep_effects`, later calls see the changes of this call.
     pub fn run(&mut self, request: &CallRequest, keep_effects: bool, deadline: Instant) -> Result<CallOutcome> {
         let tx = request.transaction(self.env.fork);
         let db = self.db.take().ok_or_else(failed)?;
@@ -52,7 +52,7 @@ impl Sandbox {
         or_refusal(outcome, |refused| refused)
     }
 
-    /// Save the current state. Returns its number for `revert`.
+    /// Save the current state. Returns a number for `revert`.
     pub fn save(&mut self) -> Result<usize> {
         self.saved.push(self.db.as_ref().ok_or_else(failed)?.saved_entries());
         Ok(self.saved.len() - 1)

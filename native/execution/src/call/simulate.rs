@@ -36,7 +36,7 @@ use crate::evm::machine;
 use crate::evm::overrides::{AccountOverride, overridden};
 use crate::evm::precompiles::Precompiles;
 
-/// Pseudo-address of logs for ether transfers, in the form of ERC-20 logs.
+/// Address in the logs that represent ether transfers. These logs have the form of ERC-20 logs.
 const TRANSFER_EMITTER: Address = address!("eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee");
 const TRANSFER_TOPIC: B256 = b256!("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
 

@@ -125,7 +125,7 @@ impl Cache {
         Cache { rows, pages }
     }
 
-    /// Derive the two items of each page. All chains of reads advance together.
+    /// Derive the two dataset items of each page. The reads for all items are interleaved.
     #[inline(always)]
     fn derive<const N: usize>(&self, pages: [u32; N]) -> [[Row; 2]; N] {
         let count = self.rows.len() as u32;

@@ -1,7 +1,7 @@
 //! EIP-7610: a contract cannot be created at an address with storage, even without code and nonce.
 //!
-//! revm checks only code and nonce. Accounts with only storage are rare, so the database records when a transaction
-//! reads one. Such a transaction runs again with this check.
+//! revm checks only code and nonce. Accounts with only storage are rare, so the database only records that a
+//! transaction has read such an account. The transaction then runs again with this check.
 
 use alloy_primitives::Bytes;
 use revm::context::{ContextTr, JournalTr};

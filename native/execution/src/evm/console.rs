@@ -1,4 +1,4 @@
-//! Detects calls of the console: Solidity libraries print by calling an address without code.
+//! Detects calls of `console.log`: Solidity libraries print text by calling an address without code.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -187,7 +187,7 @@ impl ExecDb {
         self.codes.iter()
     }
 
-    /// Return the code of an account before or after a transaction.
+    /// Return the code of an account, from the account info or by its code hash.
     pub fn code_of(&mut self, info: &AccountInfo) -> Result<Bytes> {
         match &info.code {
             Some(code) => Ok(code.original_bytes()),
@@ -240,7 +240,7 @@ impl ExecDb {
         Ok(())
     }
 
-    /// Add to a balance and create the account even if it stays empty, as rewards before Spurious Dragon do.
+    /// Add to a balance, and create the account even if it stays empty. Rewards before Spurious Dragon need this.
     pub fn credit_touching(&mut self, address: &Address, amount: U256) -> Result<()> {
         let entry = self.entry(address)?;
         let mut info = entry.info.clone().unwrap_or_default();
@@ -396,11 +396,11 @@ impl ExecDb {
     }
 }
 
-/// Result of a block besides trie and receipts.
+/// Results of a block, without the trie and the receipts.
 pub struct Changes {
     /// Number of changed accounts and slots.
     pub changed_entries: usize,
-    /// Addresses of new accounts and new slots, by hash.
+    /// Addresses of new accounts and keys of new slots, by hash.
     pub preimages: Vec<(B256, Vec<u8>)>,
     pub codes: Vec<(B256, Bytes)>,
     /// This block's layer on top of its parents' layers.

@@ -1,9 +1,9 @@
 //! Deadlines for calls, without an inspector.
 //!
 //! Every long run executes JUMPDEST, calls or expensive instructions many times. So these instructions check the
-//! deadline: they compare the remaining gas with the gas at the last clock check. This takes a nanosecond. An
-//! inspector would double the execution time. A count of these checks in place of gas would say little about time,
-//! because hundreds of other instructions can run between two checks.
+//! deadline: they compare the remaining gas with the gas at the last clock check. This takes a nanosecond. An inspector
+//! would double the execution time. Counting the checks instead of gas would say little about time: hundreds of other
+//! instructions can run between two checks.
 //!
 //! Work that cannot be interrupted (a large hash, a precompiled contract) does not start if the remaining time may be
 //! too short.
@@ -23,11 +23,11 @@ use revm::interpreter::{Instruction, InstructionExecResult, InstructionResult, I
 
 use super::context::EvmContext;
 
-/// Gas between two clock checks: about 10 µs, or 100 µs if every instruction reads the database.
+/// Gas used between two clock checks. This takes about 10 µs, or 100 µs if every instruction reads the database.
 const INTERVAL: u64 = 8192;
 /// For inputs of at least this size, hashing or analysis takes a noticeable time.
 const LARGE: usize = 16 << 10;
-/// Upper bound for hashing or analysing one byte.
+/// Maximum time to hash or analyse one byte.
 const PER_BYTE: Duration = Duration::from_nanos(4);
 
 thread_local! {

@@ -47,7 +47,7 @@ impl AccountOverride {
     }
 }
 
-/// Apply overrides to a state.
+/// Open a state and apply overrides.
 pub fn overridden(state: &StateData, env: &BlockEnv, overrides: &[&AccountOverride]) -> Result<ExecDb> {
     let mut db = ExecDb::new(state.open()?, env.ancestors());
     for one in overrides {

@@ -90,7 +90,8 @@ impl Precompiles {
 }
 
 impl Precompiles {
-    /// Return the ecrecover result for a signature with a given address. The input is a hash, then `v`, `r` and `s`.
+    /// Return the ecrecover result that a development chain has set for this signature. The input is a hash, then `v`,
+    /// `r` and `s`.
     fn given_signer(&self, input: &[u8], gas_limit: u64) -> Option<InterpreterResult> {
         let mut signature = [0; SIGNATURE_BYTES];
         signature[..64].copy_from_slice(input.get(64..128)?);
@@ -149,7 +150,8 @@ impl PrecompileProvider<EvmContext> for Precompiles {
         self.run_at_home(context, inputs)
     }
 
-    /// Return the warm addresses: the fork's original addresses, even if their contracts were moved.
+    /// Return the warm addresses: the original addresses of all precompiled contracts of the fork, even if contracts
+    /// were moved.
     fn warm_addresses(&self) -> &AddressSet {
         self.mainnet.warm_addresses()
     }

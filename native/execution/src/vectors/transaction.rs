@@ -51,7 +51,7 @@ pub fn run(text: &[u8]) -> Result<Vec<Verdict>> {
     Ok(verdicts)
 }
 
-/// Read a hex string with prefix from a key of a JSON object.
+/// Parse the `0x` hex string at a key of a JSON object.
 fn member<T: FromStr>(value: &Value, key: &str) -> Checked<T> {
     let text = value.get(key).and_then(Value::as_str).ok_or_else(|| format!("no text named '{key}'"))?;
     text.parse().map_err(|_| format!("'{key}' is not what it should be"))

@@ -2,7 +2,7 @@
 
 use crate::evm::env::Fork;
 
-/// Case, fork with indexes, whether the case passed (None: skipped), expected and actual result.
+/// Result of one case: name, fork with indexes, whether the case passed (None: skipped), expected and actual result.
 pub type Verdict = (String, String, Option<bool>, String);
 
 /// Return the fork for a name in the tests.

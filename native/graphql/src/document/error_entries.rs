@@ -84,7 +84,7 @@ pub fn refusal(entries: &[Entry]) -> Vec<u8> {
     out
 }
 
-/// Return the error of one field during execution.
+/// Return the error entry of a field that failed during execution.
 pub fn fetching(path: String, shown_path: &str, detail: &str, document: &str, at: usize) -> Entry {
     Entry {
         message: format!("Exception while fetching data ({shown_path}) : {detail}"),

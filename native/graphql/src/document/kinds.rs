@@ -14,7 +14,7 @@ pub enum Kind {
     Boolean,
     Text,
     CallData,
-    /// Log filters, of the schema types with and without a block range.
+    /// A log filter: FilterCriteria (with a block range) or BlockFilterCriteria (without).
     Filter,
     Addresses,
     TopicRow,

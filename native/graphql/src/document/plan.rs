@@ -1,4 +1,4 @@
-//! Plans: operations in which everything that does not depend on values is precomputed.
+//! Plans: operations with all parts precomputed that do not depend on values.
 
 use std::sync::Arc;
 
@@ -78,7 +78,8 @@ pub struct Plan {
     pub introspection: Option<(Arc<Valid<ExecutableDocument>>, Shared<Operation>)>,
     /// Estimated number of introspected values.
     pub introspected: usize,
-    /// Whether several selections with arguments share a response key. With other literals, they might conflict.
+    /// Whether several selections with arguments share a response key. With other literals, these selections might
+    /// conflict.
     pub is_fragile: bool,
     /// Number of fields after spreading fragments.
     pub fields: usize,

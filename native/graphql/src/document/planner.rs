@@ -230,7 +230,7 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Count introspected values. A list counts with the estimated number of its items.
+    /// Count introspected values. The values in a list are multiplied by the estimated number of items.
     fn introspect(&self, set: &SelectionSet, times: usize, total: &mut usize) -> Result<(), Refusal> {
         for selection in &set.selections {
             *total = total.saturating_add(times);

@@ -9,8 +9,8 @@ pub struct Shape {
     pub key: Vec<u8>,
     pub literals: Vec<Literal>,
     pub longest_name: usize,
-    /// False if the text has escapes, block strings or fractions. The key keeps such literals, and the document shares
-    /// no plan.
+    /// False if the text has escapes, block strings or fractions. The key then contains the literals, so the document
+    /// shares its plan with no other document.
     pub is_plain: bool,
 }
 
@@ -31,7 +31,7 @@ fn is_name(byte: u8) -> bool {
     byte == b'_' || byte.is_ascii_alphanumeric()
 }
 
-/// Return the first index from `at` on whose byte does not satisfy `fits`.
+/// Return the first index, from `at` on, of a byte that does not satisfy `fits`.
 fn while_is(text: &[u8], at: usize, fits: impl Fn(u8) -> bool) -> usize {
     text[at..].iter().position(|byte| !fits(*byte)).map_or(text.len(), |length| at + length)
 }

@@ -26,7 +26,7 @@ use crate::values::value::Value;
 const MAX_CACHED_DOCUMENTS: usize = 512;
 /// Maximum text length of a cached document.
 const MAX_CACHED_TEXT_BYTES: usize = 16 * 1024;
-/// Maximum estimated memory of the cache. Above it, the cache is cleared.
+/// Maximum estimated memory of the cache, in bytes. A larger cache is cleared.
 const MAX_CACHED_BYTES: usize = 32 << 20;
 /// Estimated memory per byte of parsed text.
 const TEXT_BYTE: usize = 40;
@@ -69,7 +69,7 @@ pub struct Compiled {
     is_kept: bool,
     /// Whether the document was too expensive for the event loop.
     pub is_heavy: AtomicBool,
-    /// Length of the last response, as an estimate of the next.
+    /// Length of the last response, as an estimate for the next response.
     last_bytes: AtomicUsize,
     is_shared: bool,
 }
@@ -248,7 +248,7 @@ impl Engine {
     }
 }
 
-/// Return a cache key that differs from every shape.
+/// Return a cache key that differs from the key of every shape.
 fn exact_key(text: &str) -> Vec<u8> {
     [b"\0", text.as_bytes()].concat()
 }

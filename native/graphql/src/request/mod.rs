@@ -1,4 +1,4 @@
-//! From the text of a request to a validated query.
+//! Converts the text of a request to a validated query.
 
 pub mod body;
 pub mod engine;

@@ -197,7 +197,7 @@ struct Around<'d> {
     has_selections: bool,
     /// Arguments of the innermost field at this position.
     arguments: &'d [Shared<Argument>],
-    /// The argument of the innermost field at this position.
+    /// The argument that contains this position.
     argument: Option<&'d Shared<Argument>>,
 }
 

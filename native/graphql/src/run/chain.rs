@@ -20,7 +20,7 @@ impl<'a> Run<'a> {
         Ok(Some(loaded))
     }
 
-    /// Return the canonical block with this number, up to the head.
+    /// Return the canonical block with this number; None if the number is above the head.
     pub fn canonical(&mut self, number: u64) -> Result<Option<Rc<Loaded<'a>>>, Stop> {
         if number > self.head.1 {
             return Ok(None);

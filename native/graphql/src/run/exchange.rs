@@ -15,7 +15,7 @@ pub struct Pooled {
     pub known: Known,
 }
 
-/// Data of the node besides the database.
+/// Data that the node supplies to a query, besides the database.
 pub struct Inputs {
     /// Hash and number of the announced head.
     pub head: (B256, u64),
@@ -83,6 +83,6 @@ pub enum Outcome {
         body: Vec<u8>,
     },
     Asks(Vec<Ask>),
-    /// The budget is exhausted, although the request is valid.
+    /// The run has used up its budget. The request itself is valid.
     Exhausted(&'static str),
 }

@@ -51,7 +51,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Write a field that leads from a block to other objects.
+    /// Write a field of a block whose value is another object.
     fn block_relation(&mut self, node: &'a Node, block: &Rc<Loaded<'a>>) -> Written {
         match node.field {
             Field::BlockParent => self.parent(node, block),

@@ -1,4 +1,4 @@
-//! Published vectors, and invalid input.
+//! Tests of private transactions: published vectors and invalid input.
 
 use alloy_primitives::{address, b256, hex};
 

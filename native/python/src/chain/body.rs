@@ -340,7 +340,7 @@ fn senders_recovered() -> u64 {
     sender_cache::recovered()
 }
 
-/// Queue in front of the decoding thread.
+/// Queue of raw transactions for the decoding thread.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct Decoder {
     desk: decoder::Decoder<Py<PyAny>>,
@@ -367,7 +367,7 @@ impl Decoder {
         self.desk.start();
     }
 
-    /// Return up to `max` decoded submissions, and one list with the transactions of all of them.
+    /// Return the tags of up to `max` decoded submissions, and one list with all their transactions.
     #[pyo3(signature = (max, /))]
     fn collect<'py>(&self, py: Python<'py>, max: usize) -> PyResult<(Vec<Py<PyAny>>, Bound<'py, PyList>)> {
         let (arrivals, decoded): (Vec<_>, Vec<_>) = self.desk.collect(max).into_iter().unzip();

@@ -12,7 +12,7 @@ use super::store::Store;
 use crate::values::convert::{Addr, Hash, Raw, Wide, to_bytes};
 use crate::values::errors::Answer;
 
-/// Address, slot and block number. A part is None if the key does not have it.
+/// A missing key: address, slot and block number. Parts that the key does not have are None.
 type PyMissing<'py> = (Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>, Option<u64>);
 /// Nonce, balance and code hash.
 type PyInfo = (u64, Wide, Hash);
@@ -34,8 +34,8 @@ pub struct ForkState {
 
 #[pymethods]
 impl ForkState {
-    /// Create a fork. `fetch(address, slot, number)` adds the value of a missing key and returns true. If it returns
-    /// false, the read fails with `NotFetched`.
+    /// Create a fork. `fetch(address, slot, number)` adds the value of a missing key and returns true. If `fetch`
+    /// returns false, the read fails with `NotFetched`.
     #[new]
     #[pyo3(signature = (number, fetch, /))]
     fn new(number: u64, fetch: Py<PyAny>) -> Self {

@@ -70,7 +70,7 @@ impl ColumnBuffer {
     }
 }
 
-/// Number of nulls, validity bitmap, offsets, values.
+/// Parts of a column: number of nulls, validity bitmap, offsets, values.
 type PyColumn = (usize, Option<ColumnBuffer>, Option<ColumnBuffer>, ColumnBuffer);
 
 fn buffers_of(column: &Arc<Column>) -> PyColumn {
@@ -90,7 +90,7 @@ pub struct TableData {
 
 #[pymethods]
 impl TableData {
-    /// Bytes in memory.
+    /// Return the size of the table in memory, in bytes.
     #[getter]
     fn size(&self) -> usize {
         self.columns.iter().map(|column| column.size()).sum()

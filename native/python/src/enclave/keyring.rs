@@ -66,8 +66,8 @@ impl SealedRecord {
         to_bytes(py, self.group)
     }
 
-    /// Whether the group is a legacy group. The value is computed on access, because this hashes all members, whose
-    /// number the sender of the record decides.
+    /// Whether the group is a legacy group. The value is computed only on access, because the computation hashes all
+    /// members.
     #[getter]
     fn is_legacy(&self) -> bool {
         group_id(&self.recipients[..self.members], None) == self.group

@@ -55,7 +55,7 @@ impl GraphqlEngine {
         Ok(GraphqlEngine { engine: Arc::new(engine), settings })
     }
 
-    /// Parse a JSON request. If it is invalid, returns the error response as `bytes`.
+    /// Parse a JSON request. For an invalid request, returns the error response as `bytes`.
     #[pyo3(signature = (body, /))]
     fn read<'py>(&self, py: Python<'py>, body: &[u8]) -> Answer<Bound<'py, PyAny>> {
         let prepared = py.detach(|| {

@@ -93,7 +93,7 @@ impl GraphqlAsk {
         self.amount(py, |call| call.value)
     }
 
-    /// Call data, or the transaction to send.
+    /// Return the call data, or the transaction to send.
     #[getter]
     fn data<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         match self.ask() {

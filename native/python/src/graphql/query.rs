@@ -83,7 +83,7 @@ impl GraphqlQuery {
         self.query.plan.needs.next_base_fee
     }
 
-    /// Hashes of transactions that the request names and that may be in the pool.
+    /// Return the hashes of transactions that the request names and that may be in the pool.
     #[getter]
     fn transactions<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
         let roots = self.query.plan.nodes.iter().filter(|node| node.field == Field::QueryTransaction);
@@ -175,7 +175,7 @@ fn answer(py: Python<'_>, outcome: Outcome) -> Answer<Bound<'_, PyAny>> {
     })
 }
 
-/// Tasks of a request, and the snapshot on which it continues.
+/// Tasks of a query, and the snapshot on which the query continues.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct GraphqlRound {
     engine: Arc<Engine>,

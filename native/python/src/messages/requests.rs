@@ -1,4 +1,4 @@
-//! Fast path of the dispatcher: parses plain requests and answers those about the latest block.
+//! Fast path of the dispatcher: parses plain requests and answers requests about the latest block.
 //!
 //! Slow path: `rpc/dispatch/dispatcher.py`. `tests/unit/rpc/dispatch/test_latest.py` and
 //! `tests/unit/native/test_messages.py` compare both.

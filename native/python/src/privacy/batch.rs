@@ -21,7 +21,8 @@ use crate::tracing::trace::TraceStream;
 use crate::values::convert::Hash;
 use crate::values::errors::Answer;
 
-/// Marker hash, index, payload key, group, key of the sender, RLP, members, version of a flexible group.
+/// A payload as a tuple: marker hash, index, payload key, group, key of the sender, RLP, members, version of a flexible
+/// group.
 type PyPayload = (Hash, u32, Hash, Hash, PyBackedBytes, PyBackedBytes, Option<Vec<PyBackedBytes>>, Option<Hash>);
 
 fn payload_of(given: &PyPayload) -> Payload {
@@ -97,7 +98,7 @@ impl PrivateBatch {
         Ok(py.detach(|| self.with(|batch| batch.run_block(public, env, block.0, self.rules, &payloads)))?)
     }
 
-    /// Trace the last of these payloads, which belong to one group and block. The call changes no state.
+    /// Trace the last of these payloads. All the payloads belong to one group and block. The call changes no state.
     #[pyo3(signature = (state, env, block, payloads, deadline_s, /))]
     fn trace(
         &self,
@@ -129,7 +130,7 @@ impl PrivateBatch {
         Ok(TraceStream { stream })
     }
 
-    /// Write all results. `followed` is hash and number of the last block that was executed.
+    /// Write all results. `followed` is hash and number of the last executed block.
     #[pyo3(signature = (store, followed, settled=Vec::new(), /))]
     fn commit(
         &self,

@@ -18,7 +18,7 @@ use crate::privacy::receipt::PrivateReceiptRecord;
 use crate::values::convert::{Addr, Hash, to_bytes};
 use crate::values::errors::Answer;
 
-/// Payload key, number, index, block, marker hash.
+/// A marker on the chain: payload key, block number, transaction index, block hash, marker hash.
 type PyMarker<'py> = (Bound<'py, PyBytes>, u64, u32, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
 fn marker_row<'py>(py: Python<'py>, marker: &Marker) -> PyMarker<'py> {
@@ -71,8 +71,7 @@ impl PrivateLedger {
         Ok(found.iter().map(|marker| marker_row(py, marker)).collect())
     }
 
-    /// Return the keys of payloads that add members to flexible groups in a block, and the keys of the handover
-    /// indexes.
+    /// Return payload key and handover key of each marker in a block that adds members to a flexible group.
     #[pyo3(signature = (block, /))]
     #[allow(clippy::type_complexity)]
     fn hand_overs_in<'py>(
@@ -149,7 +148,7 @@ impl PrivateLedger {
         Ok(to_bytes(py, root))
     }
 
-    /// Return the nonce of an account in a group, in the latest written state.
+    /// Return the nonce of an account in a group after the canonical block with this number.
     #[pyo3(signature = (group, account, number, /))]
     fn nonce(&self, group: Hash, account: Addr, number: u64) -> Answer<u64> {
         let inner = self.store.get().inner()?;

@@ -83,7 +83,7 @@ impl TracedBlock {
     }
 }
 
-/// Kinds of traces that Python can request.
+/// A kind of trace that Python can request.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct TraceKind {
     kind: Kind,

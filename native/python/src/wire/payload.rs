@@ -8,7 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// A bytes object of a fixed size that is not visible to Python before it is complete.
+/// A bytes object of fixed size. Python sees the object only when it is complete.
 struct Payload {
     bytes: Py<PyBytes>,
     start: *mut u8,

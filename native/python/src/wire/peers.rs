@@ -32,7 +32,7 @@ fn maybe_detached<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce() -> T
     if size < LONG { work() } else { py.detach(work) }
 }
 
-/// Lock a mutex and ignore poisoning, because the panic that caused it has been reported.
+/// Lock a mutex. Ignores poisoning, because the panic behind the poisoning has already been reported.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

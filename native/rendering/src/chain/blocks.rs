@@ -8,7 +8,7 @@ use ophion_storage::store::{BlockRecord, Snapshot, decode_header};
 
 use crate::objects::{self, BlockParts, BlockReceipts, Place, ReceiptParts, Transactions};
 
-/// A stored block with undecoded transactions, which suffices for most responses.
+/// A stored block with undecoded transactions. Most responses need no decoded transactions.
 struct Stored<'t> {
     header: Header,
     header_length: usize,
@@ -119,7 +119,7 @@ fn receipt_of(
     Ok(Some(out))
 }
 
-/// Return the receipt of a block that is not written yet.
+/// Return the receipt of a transaction in a block that is not written yet, as JSON.
 pub fn new_receipt_json(block: &BlockRecord, index: usize, with_revert_reason: bool) -> Result<Option<Vec<u8>>> {
     let receipts = &block.effects.receipts;
     let known = block.body.known()?;

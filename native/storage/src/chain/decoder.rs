@@ -82,7 +82,7 @@ impl<T> Default for Round<T> {
     }
 }
 
-/// Queue in front of the worker threads.
+/// Queue of submitted transactions for the worker threads.
 pub struct Decoder<T> {
     rounds: Sender<Round<T>>,
     /// Channel to the blob worker, which starts with the first blob transaction.
@@ -173,7 +173,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// Start a thread that works until all senders are dropped.
+/// Start a worker thread, which ends when the last `Sender` of its channel is dropped.
 fn worker<T: Send + 'static>(name: &str, shared: Arc<Shared<T>>) -> io::Result<Sender<Round<T>>> {
     let (rounds, submissions) = channel();
     thread::Builder::new().name(name.into()).spawn(move || work(&submissions, &shared))?;

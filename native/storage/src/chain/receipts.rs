@@ -202,7 +202,7 @@ pub struct ReceiptHead<'a> {
     pub logs: u64,
 }
 
-/// A log of a stored receipts record, which borrows the bytes of the record.
+/// A log of a stored receipts record. The log borrows the bytes of the record.
 pub struct StoredLog<'a> {
     /// Index of the transaction in the block.
     pub transaction: usize,

@@ -29,8 +29,8 @@ impl Senders {
         Senders { sets: (0..sets).map(|_| Mutex::default()).collect() }
     }
 
-    /// Return the cache set of a hash. An attacker that makes hashes collide evicts only entries of the same set, and
-    /// must make this node recover one sender for each eviction.
+    /// Return the cache set of a hash. An attacker with colliding hashes evicts only entries of the same set. Each
+    /// eviction requires that this node recovers one sender.
     fn set(&self, hash: &B256) -> std::sync::MutexGuard<'_, Set> {
         let number = u64::from_be_bytes(*hash.first_chunk().expect("a hash has 32 bytes")) as usize;
         self.sets[number % self.sets.len()].lock().unwrap_or_else(PoisonError::into_inner)

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::view::{Layer, LayerAccount, Layers};
 
-/// Maximum number of layers that are not merged. A node that commits its blocks has fewer layers.
+/// Maximum number of layers that are not merged. A node that commits each block soon has fewer layers.
 const MAX_LAYERS: usize = 8;
 
 /// Merge layers until each layer is more than twice as large as the layer above it, so that few layers remain.
 ///
-/// The base of a merged layer is that of its lowest part.
+/// The base of a merged layer is the base of its lowest part.
 pub fn merge_layers(layers: &Layers) -> Layers {
     if layers.len() <= MAX_LAYERS {
         return layers.clone();
@@ -64,7 +64,7 @@ mod tests {
         Some(FlatAccount { nonce, balance, code_hash, storage_root: EMPTY_ROOT })
     }
 
-    /// Address, account, whether the account's storage is wiped, and its slots.
+    /// Address, account, whether the account's storage is wiped, and the changed slots.
     type Change<'a> = (u8, Option<FlatAccount>, bool, &'a [(u64, u64)]);
 
     fn layer(base: u8, changes: &[Change]) -> Arc<Layer> {
@@ -84,7 +84,7 @@ mod tests {
         found.map(|change| change.account.map(|account| account.nonce))
     }
 
-    /// The value of a slot as `View::storage` reads it; None if the trie has it.
+    /// Return the value of a slot as `View::storage` reads it; None if no layer has the slot.
     fn slot(layers: &Layers, address: u8, slot: u64) -> Option<u64> {
         for change in layers.iter().filter_map(|layer| layer.accounts.get(&Address::repeat_byte(address))) {
             if let Some(value) = change.storage.get(&U256::from(slot)) {

@@ -6,8 +6,8 @@
 //! ByteCodes      [id, [code ...]]
 //! TrieNodes      [id, [node ...]]
 //! ```
-//! A response ends at its limit of bytes or at its deadline. It then holds the first part of what was requested. It is
-//! empty if the state is not stored.
+//! A response ends at its byte limit or at its deadline, and then holds only the first items. A response is empty if
+//! the state is not stored.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ use crate::trie::{Account, EMPTY_ROOT, FlatAccount, Slot, Trie, Value, node_at, 
 /// Limits of one response.
 #[derive(Clone, Copy)]
 pub struct RangeLimits {
-    /// Bytes of entries after which a response ends. The last entry may exceed the limit.
+    /// Size of the entries in bytes at which a response ends. The last entry may exceed the limit.
     pub bytes: usize,
     pub deadline: Instant,
 }
@@ -37,7 +37,7 @@ impl RangeLimits {
 /// Paths of trie nodes: one path of a node of the state trie, or an account hash and paths in its storage trie.
 pub type PathSet = Vec<Vec<u8>>;
 
-/// Accounts from `origin` up to the first account at or above `limit`, with proofs of both ends.
+/// Encode the accounts from `origin` up to the first account at or above `limit`, with proofs of both ends.
 pub fn account_range(
     snapshot: &Snapshot,
     id: u64,
@@ -62,7 +62,8 @@ pub fn account_range(
     Ok(response(id, &[&accounts, &proof]))
 }
 
-/// Slots of accounts. `origin` and `limit` apply to the first account. Proofs follow if the last account is not whole.
+/// Encode slots of accounts. `origin` and `limit` apply to the first account. Proofs follow if the slots of the last
+/// account are incomplete.
 pub fn storage_ranges(
     snapshot: &Snapshot,
     id: u64,
@@ -106,7 +107,7 @@ pub fn storage_ranges(
     Ok(response(id, &[&slots, &proof]))
 }
 
-/// Contract codes in the order of their hashes, without those that are not stored.
+/// Encode contract codes in the order of the requested hashes. Codes that are not stored are left out.
 pub fn byte_codes(snapshot: &Snapshot, id: u64, hashes: &[B256], limits: RangeLimits) -> Result<Vec<u8>> {
     let mut codes = Vec::new();
     for hash in hashes {
@@ -122,7 +123,8 @@ pub fn byte_codes(snapshot: &Snapshot, id: u64, hashes: &[B256], limits: RangeLi
     Ok(response(id, &[&codes]))
 }
 
-/// Trie nodes in the order of their paths. A missing node is an empty string. Ends before an account that is missing.
+/// Encode trie nodes in the order of their paths. A missing node is an empty string. The response ends before a missing
+/// account.
 pub fn trie_nodes(snapshot: &Snapshot, id: u64, root: B256, sets: &[PathSet], limits: RangeLimits) -> Result<Vec<u8>> {
     let mut found = Vec::new();
     let Some(trie) = snapshot.stored_state(root)? else { return Ok(response(id, &[&found])) };
@@ -158,7 +160,7 @@ pub fn trie_nodes(snapshot: &Snapshot, id: u64, root: B256, sets: &[PathSet], li
 /// Greatest key of a trie with hashed keys.
 const MAX_KEY: B256 = B256::repeat_byte(0xff);
 
-/// Encoded list items of the nodes that prove two keys, each node once.
+/// Return the nodes of the proofs of two keys, each node once. Each node is encoded as a list item.
 fn boundary_proof<V: Value>(
     trie: &Trie<V>,
     first: &Nibbles,
@@ -178,7 +180,7 @@ fn boundary_proof<V: Value>(
     Ok(out)
 }
 
-/// Account with empty strings for the storage root and code hash of an account without storage and code.
+/// Append an account in slim format: an empty string replaces an empty storage root or an empty code hash.
 fn put_slim(account: &Account, out: &mut Vec<u8>) {
     let FlatAccount { nonce, balance, code_hash, storage_root } = FlatAccount::from(account);
     let mut payload = Vec::with_capacity(80);
@@ -208,7 +210,7 @@ fn response(id: u64, lists: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-/// Decode the hex-prefix encoding of a path. The leaf flag is ignored, as geth does.
+/// Decode the hex-prefix encoding of a path. The leaf flag is ignored, as in geth.
 fn from_hex_prefix(encoded: &[u8]) -> Result<Nibbles> {
     let wrong = || Error::Decode("trie nodes: a path is not in hex-prefix encoding".into());
     // an empty string is the path of the root as well

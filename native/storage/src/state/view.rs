@@ -57,7 +57,7 @@ pub struct StateData {
 }
 
 impl StateData {
-    /// Return a state of the database.
+    /// Return the state with this root from the database.
     pub fn at(snapshot: &Snapshot, root: B256) -> Result<Self> {
         let (trie, weight) = snapshot.trie(root)?;
         let store = Some(snapshot.inner.clone());
@@ -136,7 +136,7 @@ pub type Page<T> = (Vec<(B256, T)>, Option<B256>);
 /// A state open for reading in one database snapshot.
 pub struct View {
     pub root: B256,
-    /// Change it with `set_trie`.
+    /// Trie of this state. Use `set_trie` to change it.
     pub trie: Trie<Account>,
     pub snapshot: Option<Snapshot>,
     pub layers: Layers,
@@ -146,14 +146,15 @@ pub struct View {
     pub fork: Option<Arc<Fork>>,
     /// Bytes of trie nodes read so far.
     pub nodes_read: AtomicUsize,
-    /// Storage tries by account hash, so that each slot is found without its account.
+    /// Storage tries by account hash. A slot in a cached trie is read without reading its account.
     pub storage_tries: StorageTries,
     pub combined: CombinedNodes,
 }
 
 pub type StorageTries = Mutex<B256Map<Trie<Slot>>>;
 
-/// Counts the bytes that it reads, because callers keep the nodes in memory. Reads of single values do not count.
+/// Loads trie nodes and counts their bytes, because callers keep the nodes in memory. Reads of single values do not
+/// count.
 impl Source for View {
     fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         Stored(self).load(id, |bytes| {
@@ -185,7 +186,8 @@ impl Source for Stored<'_> {
     }
 }
 
-/// Full forms of nodes that are stored as deltas, by id. An execution reads a node first and changes it later.
+/// Full forms of nodes that are stored as deltas, by id. An execution needs the full form twice: to read a node and to
+/// change it.
 #[derive(Default)]
 pub struct CombinedNodes {
     nodes: Mutex<HashMap<u64, Arc<[u8]>>>,
@@ -235,7 +237,7 @@ impl View {
         self.storage_tries.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Storage of an account; None if the trie lacks the account.
+    /// Return the storage trie of an account; None if the state trie lacks the account.
     fn storage_trie(&self, hash: &B256) -> Result<Option<Trie<Slot>>> {
         let read = |tries: &StorageTries| tries.lock().unwrap_or_else(PoisonError::into_inner).get(hash).cloned();
         if let Some(found) = read(&self.storage_tries) {
@@ -363,7 +365,7 @@ impl View {
         Ok((found, next))
     }
 
-    /// Return the canonical block hash in this snapshot.
+    /// Return the hash of the canonical block with this number, in this snapshot.
     pub fn canonical_hash(&self, number: u64) -> Result<Option<B256>> {
         let found = self.snapshot.as_ref().map_or(Ok(None), |snapshot| snapshot.canonical_hash(number))?;
         match &self.fork {

@@ -52,7 +52,7 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// Count checked entries. After `watch` has returned false, it is not called again.
+    /// Count checked entries. `watch` is not called again after it has returned false.
     pub fn count(&mut self, entries: u64) {
         self.done += entries;
         if !self.is_ended && self.reported_at.is_none_or(|at| at.elapsed() > REPORT_INTERVAL) {

@@ -38,8 +38,8 @@ struct HeadTrie {
 #[derive(Default)]
 struct Live {
     head: Option<HeadTrie>,
-    /// Trie of the previous head. It stays for one more block, so that the writer thread frees its memory instead of
-    /// the event loop.
+    /// Trie of the previous head. It stays for one more block, so that the writer thread, not the event loop, frees its
+    /// memory.
     before: Option<HeadTrie>,
 }
 
@@ -54,9 +54,9 @@ pub struct Database {
     /// Buffered rows of the transaction index. A read-only process has the rows of the moment when it opened the
     /// database.
     pub(super) tx_index_buffer: TxIndexBuffer,
-    /// Maximum bytes for nodes of the latest state.
+    /// Maximum memory in bytes for trie nodes of the latest state.
     state_cache: AtomicUsize,
-    /// Writer lock. After a failed write, it holds the reason.
+    /// Writer lock. After a failed write, the lock holds the reason of the failure.
     writer: Mutex<Option<String>>,
     closed: AtomicBool,
     /// Whether to write trie branches as deltas (trie/branch_delta.rs). Readers support both forms.
@@ -120,7 +120,7 @@ impl Database {
         Ok(self.env.force_sync()?)
     }
 
-    /// Set the forked chain. Keys that the local state lacks are read from that chain. None removes it.
+    /// Set the forked chain, or remove it with None. Keys that the local state lacks are read from the forked chain.
     pub fn set_fork(&self, fork: Option<Arc<Fork>>) {
         *self.fork.write().expect("no panic while locked") = fork;
     }
@@ -153,7 +153,7 @@ impl Database {
         *self.live.lock().expect("no panic while locked") = Live::default();
     }
 
-    /// Lock for writing. Returns an error if an earlier write has failed.
+    /// Acquire the writer lock. Returns an error if an earlier write has failed.
     fn writer(&self) -> Result<MutexGuard<'_, Option<String>>> {
         let failed = self.writer.lock().expect("no panic while locked");
         match &*failed {
@@ -175,7 +175,7 @@ impl Database {
         outcome
     }
 
-    /// Write blocks and named values, and move the canonical chain, in one transaction.
+    /// Write blocks and named values, and move the head of the canonical chain, in one transaction.
     pub fn commit(
         self: &Arc<Self>,
         blocks: &[Arc<BlockRecord>],
@@ -196,8 +196,8 @@ impl Database {
 
     /// Make a committed block the head again.
     ///
-    /// The cost does not depend on the number of blocks above it. Their rows stay until new blocks replace them, and
-    /// reads ignore them.
+    /// The cost does not depend on the number of later blocks. Rows of later blocks stay until new blocks replace them;
+    /// reads ignore these rows.
     pub fn rewind(self: &Arc<Self>, hash: B256, state_root: B256) -> Result<()> {
         let trie = self.write_alone(|txn, tables| {
             let (number, _, _) = read_header(tables, txn, &hash)?.ok_or_else(|| unknown(hash))?;
@@ -263,8 +263,8 @@ impl Database {
         Ok(done)
     }
 
-    /// Copy the database without free pages to a file or pipe. Blocks can be written meanwhile, but pages that they
-    /// free are reused only after the copy.
+    /// Copy the database without free pages to a file or pipe. Blocks can be written meanwhile, but freed pages are
+    /// reused only after the copy.
     pub fn copy(&self, target: BorrowedFd<'_>) -> Result<()> {
         // SAFETY: the descriptor is open while borrowed, and LMDB only writes to it.
         unsafe { self.env.copy_to_fd(target.as_raw_fd(), CompactionOption::Enabled) }?;

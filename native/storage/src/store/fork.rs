@@ -4,8 +4,8 @@
 //! the source. Local changes never enter `Known`. Two kinds of records distinguish a local deletion from a key that was
 //! never changed:
 //!
-//! - a slot that was set to zero stays in the storage trie, with the value zero;
-//! - an account that was deleted or created has the slot `LOCAL_STORAGE`: its other slots do not come from the source.
+//! - A slot that was set to zero stays in the storage trie, with the value zero.
+//! - An account that was deleted or created has the slot `LOCAL_STORAGE`. Its other slots do not come from the source.
 
 use std::cell::RefCell;
 use std::sync::RwLock;
@@ -78,7 +78,7 @@ impl Fork {
         self.read(Missing::Slot(*address, *slot), known).map(Option::unwrap_or_default)
     }
 
-    /// Return the code of an account that was read before.
+    /// Return contract code by hash, if it was fetched before.
     pub fn code(&self, hash: &B256) -> Option<Bytecode> {
         self.known.read().expect("no panic while locked").codes.get(hash).cloned()
     }

@@ -79,7 +79,7 @@ impl Database {
         Ok(())
     }
 
-    /// Return whether one of the two payload tables holds a payload.
+    /// Return whether one of the two payload tables holds this payload.
     pub(super) fn has_payload(&self, txn: &RoTxn<'_>, key: &B256) -> Result<bool> {
         for table in LATE.iter().filter_map(|place| self.row_tables[*place]) {
             if table.get(txn, key.as_slice())?.is_some() {
@@ -98,7 +98,7 @@ impl Snapshot {
         }
     }
 
-    /// Return up to `limit` rows in order whose key starts with `prefix` and is above `after`.
+    /// Return up to `limit` rows whose key starts with `prefix` and is above `after`, in order.
     pub fn rows(&self, table: &str, prefix: &[u8], after: &[u8], limit: usize) -> Result<Vec<Row<'_>>> {
         let Some(table) = self.inner.row_tables[place(table)?] else { return Ok(Vec::new()) };
         let mut found = Vec::new();
@@ -123,7 +123,7 @@ impl Snapshot {
         }
     }
 
-    /// Return name, entries and bytes of non-empty tables.
+    /// Return name, number of entries and bytes of each non-empty table.
     pub(super) fn rows_usage(&self) -> Result<Vec<(String, u64, u64)>> {
         let mut used = Vec::new();
         for (name, table) in ROW_TABLES.iter().zip(self.inner.row_tables) {

@@ -1,8 +1,9 @@
 //! Log index: blocks that may hold a log with an address or topic.
 //!
-//! Folds are random numbers, so rows ordered by fold change a page each. The index is therefore divided into sections of
-//! consecutive blocks, and a block changes pages of the last section only. A search asks each section.
-//! Databases before layout 5 have an index without sections (table `logs`) for their blocks.
+//! A fold is an eight-byte hash of an address or topic. In a table ordered by fold, each new row changes another page.
+//! The index is therefore divided into sections of consecutive blocks, and a block changes pages of the last section
+//! only. A search looks up each section. Databases before layout 5 have an index without sections (table `logs`) for
+//! their blocks.
 
 use heed::{RoTxn, RwTxn};
 use ophion_primitives::errors::{Error, Result};
@@ -10,10 +11,10 @@ use ophion_primitives::errors::{Error, Result};
 use super::tables::Tables;
 use crate::chain::receipts::ReceiptData;
 
-/// Blocks of a section. Larger sections need fewer lookups, but a block changes more of their pages.
+/// Number of blocks in a section. Larger sections need fewer lookups, but a block then changes more pages.
 const SECTION_BLOCKS: u64 = 64;
 
-/// Section (5), fold (8), position of the block in its section (1).
+/// Key of an index row, with sizes in bytes: section (5), fold (8), position of the block in its section (1).
 type Key = [u8; 14];
 
 fn key(fold: u64, number: u64) -> Key {
@@ -24,7 +25,7 @@ fn key(fold: u64, number: u64) -> Key {
     key
 }
 
-/// Fold and block number of a key.
+/// Return fold and block number of a key.
 fn parts(key: &[u8]) -> Result<(u64, u64)> {
     let key = Key::try_from(key).map_err(|_| Error::damaged("a key of the log index is too short"))?;
     let mut section = [0; 8];
@@ -33,7 +34,7 @@ fn parts(key: &[u8]) -> Result<(u64, u64)> {
     Ok((fold, u64::from_be_bytes(section) * SECTION_BLOCKS + u64::from(key[13])))
 }
 
-/// Write the entries of new blocks: fold and block number.
+/// Write index entries of new blocks. An entry is a fold and a block number.
 pub fn write(tables: &Tables, txn: &mut RwTxn<'_>, entries: &[(u64, u64)]) -> Result<()> {
     let mut keys: Vec<Key> = entries.iter().map(|(fold, number)| key(*fold, *number)).collect();
     // writing sorted keys takes 15 to 50 percent less time
@@ -49,7 +50,7 @@ pub fn contains(tables: &Tables, txn: &RoTxn<'_>, fold: u64, number: u64) -> Res
     Ok(tables.logs.get(txn, &[fold.to_be_bytes(), number.to_be_bytes()].concat())?.is_some())
 }
 
-/// Append the canonical blocks from `first` to `last` that may hold a log with this fold.
+/// Append the canonical blocks from `first` to `last` that may hold a log whose address or topic has this fold.
 pub fn search(tables: &Tables, txn: &RoTxn<'_>, fold: u64, first: u64, last: u64, blocks: &mut Vec<u64>) -> Result<()> {
     search_unsectioned(tables, txn, fold, first, last, blocks)?;
     let mut from = first;
@@ -76,7 +77,7 @@ pub fn search(tables: &Tables, txn: &RoTxn<'_>, fold: u64, first: u64, last: u64
     Ok(())
 }
 
-/// Search the index of databases before layout 5. Its keys are fold (8) and block number (8).
+/// Search the index of databases before layout 5. The keys of this index are fold (8 bytes) and block number (8 bytes).
 fn search_unsectioned(
     tables: &Tables,
     txn: &RoTxn<'_>,

@@ -1,4 +1,4 @@
-//! Writes trie nodes: sequential ids, and lookups of earlier versions for deltas.
+//! Writes trie nodes with sequential ids, and loads earlier versions for deltas.
 
 use heed::{RoTxn, RwTxn};
 use ophion_primitives::errors::Result;

@@ -181,8 +181,8 @@ fn open_tables(env: &Env<WithoutTls>) -> Result<Option<Tables>> {
     })
 }
 
-/// Open the tables of other packages. Missing tables are created, because a lost table looks the same as an older
-/// database.
+/// Open the tables of other packages. Missing tables are created, because a database with a lost table looks the same
+/// as an older database.
 fn row_tables(env: &Env<WithoutTls>, read_only: bool) -> Result<RowTables> {
     let mut found: RowTables = [None; ROW_TABLES.len()];
     if read_only {

@@ -7,7 +7,8 @@ use ophion_primitives::errors::Result;
 use super::tables::Tables;
 use crate::trie::FlatAccount;
 
-/// Address of an account hash, if known. Accounts created before layout 5 have it in the table `accounts`.
+/// Return the address of an account hash, if known. For accounts from before layout 5, the table `accounts` holds the
+/// address.
 pub fn address_of(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option<Address>> {
     let preimage = tables.preimages.get(txn, hash.as_slice())?;
     if let Some(address) = preimage.filter(|bytes| bytes.len() == Address::len_bytes()) {

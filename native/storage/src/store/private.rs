@@ -285,7 +285,7 @@ impl Snapshot {
         Ok(mark.map(|mark| (B256::from_slice(&mark[..32]), number(&mark[32..]))))
     }
 
-    /// Return the latest state of a group in canonical blocks up to a number; None if the group has no state yet.
+    /// Return the latest state of a group in the canonical blocks up to `up_to`; None if the group has no state yet.
     pub fn group_state(&self, group: &B256, up_to: u64) -> Result<Option<GroupState>> {
         let mut key = group_key(group, up_to, &B256::repeat_byte(0xff));
         let mut found = self.tables().private_groups.up_to(self.txn(), &key)?;
@@ -306,7 +306,7 @@ impl Snapshot {
         Ok(record.map(roots_of).unwrap_or_default())
     }
 
-    /// Return the canonical blocks from a number on with transactions of a group.
+    /// Return up to `max` canonical blocks with transactions of a group, from number `from` on.
     pub fn group_blocks(&self, group: &B256, from: u64, max: usize) -> Result<Vec<(u64, B256)>> {
         let mut found = Vec::new();
         for entry in self.tables().private_groups.from(self.txn(), &group_key(group, from, &B256::ZERO))? {
@@ -321,7 +321,7 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Return all groups with a state, from an id on.
+    /// Return up to `max` groups that have a state, from id `start` on.
     pub fn groups_from(&self, start: &B256, max: usize) -> Result<Vec<B256>> {
         let mut found: Vec<B256> = Vec::new();
         let mut at = group_key(start, 0, &B256::ZERO);
@@ -363,7 +363,8 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Return payloads whose canonical markers have no result yet, from a key on, and the next key.
+    /// Return up to `max` keys of payloads whose canonical markers have no result yet, from key `start` on, and the
+    /// next key.
     pub fn unread(&self, start: &[u8], max: usize) -> Result<(Vec<B256>, Option<Vec<u8>>)> {
         let mut found = Vec::new();
         // the start key has at least one byte, because LMDB rejects empty keys
@@ -386,7 +387,7 @@ impl Snapshot {
         Ok((found, None))
     }
 
-    /// Return payloads that arrived after their markers were processed, from a key on.
+    /// Return up to `max` keys of payloads that arrived after their markers were processed, from key `start` on.
     pub fn late(&self, start: &[u8], max: usize) -> Result<Vec<B256>> {
         // the start key has at least one byte, because LMDB rejects empty keys
         let entries = self.tables().private_late.from(self.txn(), start.max(&[0]))?;
@@ -415,7 +416,7 @@ fn group_state(block: B256, at: u64, record: &[u8]) -> Result<GroupState> {
     Ok(GroupState { block, number: at, root, trie })
 }
 
-/// Record an arriving payload as late if its marker was already processed. Returns whether it is late.
+/// Record an arriving payload as late if its marker was already processed. Returns whether the payload is late.
 pub fn note_late(tables: &Tables, txn: &mut RwTxn<'_>, payload_key: &B256) -> Result<bool> {
     let is_passed = has_marker(tables, txn, payload_key)?;
     if is_passed {

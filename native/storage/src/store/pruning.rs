@@ -112,7 +112,7 @@ impl Pruning {
         Ok(next.map(|next| self.sweep_from = next).is_some())
     }
 
-    /// Return the number of marked nodes, which stay.
+    /// Return the number of marked nodes. `sweep` keeps the marked nodes.
     pub fn marked(&self) -> u64 {
         self.reach.as_ref().map_or(0, |reach| reach.needed.count())
     }

@@ -32,7 +32,7 @@ impl<'t> Nodes<'t> {
 }
 
 impl Nodes<'_> {
-    /// Same as `load`, with the number of deltas of the node.
+    /// Load a node like `load`. `read` also gets the number of deltas of the node.
     pub fn load_counted<T>(&self, id: u64, read: impl FnOnce(&[u8], u8) -> Result<T>) -> Result<T> {
         load(id, |id| self.row(id), |_| (), read)
     }
@@ -117,7 +117,7 @@ pub fn read_body(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option
     Ok(Some(body.with_known(known)))
 }
 
-/// Return hashes and senders of a stored body, and the body's RLP.
+/// Return hash and sender of each transaction of a stored body, and the body's RLP.
 pub fn split_body<'t>(record: &'t [u8], hash: &B256) -> Result<(Vec<Known>, &'t [u8])> {
     let mut known = Vec::new();
     let rest = visit_known(record, |_, hash, sender| known.push(one_known(hash, sender)));

@@ -1,7 +1,8 @@
-//! Removes the contents of a received database that its check does not cover.
+//! Removes all rows of a received database that the integrity check does not cover.
 //!
-//! `check` covers the canonical chain and the state of the head. A received database may hold further rows: side blocks,
-//! older states, private data, values of the node that wrote it. They are deleted, so that no unchecked row is read later.
+//! `check` covers the canonical chain and the state of the head. A received database may hold further rows: side
+//! blocks, older states, private data, values of the node that wrote it. These rows are deleted, so that no unchecked
+//! row is read later.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use super::snapshot::Snapshot;
 use super::tables::{Table, meta};
 use crate::trie::{Account, Child, EMPTY_ROOT, Trie};
 
-/// Rows that are read and deleted at a time.
+/// Number of rows that are read and deleted at a time.
 const STRIDE: usize = 10_000;
 const NODE_VALUES: &[u8] = b"node:";
 
@@ -102,7 +103,7 @@ fn state_of(snapshot: &Snapshot, at: u64) -> Result<B256> {
     Ok(decode_header(header)?.state_root)
 }
 
-/// Fail unless every node and code of a state has the hash by which it is found. Accepts a state that is not stored.
+/// Check that every node and code of a state has the hash under which it is stored. A state that is not stored passes.
 fn check_state_hashes(snapshot: &Snapshot, root: B256) -> Result<()> {
     let Some(id) = root_id(snapshot.tables(), snapshot.txn(), &root)? else { return Ok(()) };
     if root == EMPTY_ROOT {

@@ -47,7 +47,7 @@ impl Snapshot {
         head(self.tables(), &self.txn)
     }
 
-    /// Root of the head's state.
+    /// Return the root of the head's state.
     pub fn head_root(&self) -> Result<B256> {
         Ok(self.tables().meta.get(&self.txn, meta::HEAD_ROOT)?.map_or(EMPTY_ROOT, B256::from_slice))
     }
@@ -168,7 +168,7 @@ impl Snapshot {
         self.tables().meta.get(&self.txn, &meta::own(key))
     }
 
-    /// Return name, entries and bytes of every table. Empty key-value tables are omitted.
+    /// Return name, number of entries and bytes of every table. Empty key-value tables are omitted.
     pub fn usage(&self) -> Result<Vec<(String, u64, u64)>> {
         let mut used = Vec::new();
         for (name, table) in self.tables().each() {
@@ -179,8 +179,8 @@ impl Snapshot {
         Ok(used)
     }
 
-    /// Add the canonical blocks from `first` to `last` that may hold a log whose address or topic has this hash to
-    /// `blocks`.
+    /// Append to `blocks` the canonical blocks from `first` to `last` that may hold a log whose address or topic has
+    /// this hash.
     pub fn listed(&self, fold: u64, first: u64, last: u64, blocks: &mut Vec<u64>) -> Result<()> {
         log_index::search(self.tables(), &self.txn, fold, first, last, blocks)
     }

@@ -245,7 +245,7 @@ tables!(
 );
 
 impl Tables {
-    /// Number of tables in the first version. If a database lacks all later tables, opening creates these tables.
+    /// Number of tables in the first version. If a database lacks all later tables, opening creates the later tables.
     pub const FIRST: usize = 13;
 }
 
@@ -260,7 +260,7 @@ pub type RowTables = [Option<Table>; ROW_TABLES.len()];
 pub mod meta {
     /// Key of the head in the meta table. The value is hash and number (8 bytes).
     pub const HEAD: &[u8] = b"head";
-    /// Root of the head's state.
+    /// Key of the state root of the head.
     pub const HEAD_ROOT: &[u8] = b"flat root";
     /// Key of the id of the next trie node.
     pub const NEXT_NODE: &[u8] = b"next node";
@@ -278,7 +278,7 @@ pub mod meta {
     /// Key of the number of tables (one byte); absent in databases of the first version.
     pub const TABLES: &[u8] = b"tables";
 
-    /// Return the key in the meta table of a value that the node defines.
+    /// Return the key of the meta table for a value that the node defines.
     pub fn own(key: &str) -> Vec<u8> {
         format!("node:{key}").into_bytes()
     }

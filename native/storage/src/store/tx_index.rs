@@ -16,7 +16,7 @@ use super::records::{number, stored_hash};
 use super::tables::{Table, Tables};
 
 pub const KEY: usize = 6;
-/// Number of bits of the index, which are below the block number.
+/// Number of low bits that hold the index of the transaction. The bits above hold the block number.
 const INDEX_BITS: u32 = 24;
 
 /// Block number and index of a transaction.
@@ -70,7 +70,7 @@ pub fn find(tables: &Tables, txn: &RoTxn<'_>, transaction: &B256) -> Result<Opti
     Ok(Some((number(&place[..8]), u32::from_be_bytes(place[8..].try_into().expect("four bytes")))))
 }
 
-/// Return the candidate positions for the first bytes of the hash.
+/// Return the candidate positions of a transaction, found by the first bytes of its hash.
 pub fn places(tables: &Tables, txn: &RoTxn<'_>, transaction: &B256) -> Result<Vec<Place>> {
     Ok(restore(tables.positions.get(txn, &transaction[..KEY])?.unwrap_or_default()).collect())
 }

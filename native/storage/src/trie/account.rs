@@ -145,7 +145,8 @@ pub struct FlatAccount {
 }
 
 impl FlatAccount {
-    /// Address in a record of the table `accounts`, if stored. Databases before layout 5 have such records.
+    /// Return the address in a record of the table `accounts`, if stored. Only databases before layout 5 have such
+    /// records.
     pub fn restore_address(bytes: &[u8]) -> Result<Option<Address>> {
         let mut reader = Reader(bytes);
         let (_, _, _, flags) = restore_head(&mut reader)?;

@@ -52,7 +52,8 @@ pub struct Version {
 }
 
 impl Version {
-    /// Encode the delta from this version to `whole`, with a new id. None if the delta takes half of the bytes or more.
+    /// Encode the delta from this version to `whole`, with a new id. Returns None if the delta takes half of the bytes
+    /// or more.
     pub fn change_to(&self, whole: &[u8], id: u64) -> Result<Option<Vec<u8>>> {
         if self.steps == MAX_STEPS {
             return Ok(None);
@@ -134,7 +135,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Read an id relative to `id`.
+/// Read the id of an earlier row, which is stored as the distance to `id`.
 fn before(id: u64, reader: &mut Reader<'_>) -> Result<u64> {
     match reader.varint()? {
         back if back > 0 && back < id => Ok(id - back),

@@ -9,8 +9,8 @@
 //! ```
 //! A branch may also be stored as a delta (branch_delta.rs); this module handles the full form. Integers are
 //! big-endian. Parents hold the hashes of their children, so hashing and proofs do not load siblings. Nodes without a
-//! hash (RLP shorter than 32 bytes) and small leaves are stored in their parents, because an account without code is no
-//! longer than a reference.
+//! hash (RLP shorter than 32 bytes) and small leaves are stored in their parents. An account without code, for example,
+//! is no longer than a reference.
 
 use std::sync::Arc;
 
@@ -89,7 +89,7 @@ fn save_below<V: Value>(node: &Node<V>, before: Option<&[u8]>, saver: &mut dyn S
     }
 }
 
-/// Return the root id of the storage trie that the account in a stored leaf refers to; None if there is none.
+/// Return the root id of the storage trie of the account in a stored leaf; None if the account has no storage.
 fn below_leaf<V: Value>(bytes: &[u8]) -> Result<Option<u64>> {
     let mut reader = Reader(bytes);
     if reader.byte()? != 0 {

@@ -4,10 +4,11 @@ use ophion_primitives::keccak::keccak256_many;
 
 use super::node::{Cell, Child, Node, Value};
 
-/// Nodes that are encoded before they are hashed. Their RLP stays in the processor's cache.
+/// Number of nodes per chunk. Nodes are encoded and hashed chunk by chunk, so that the RLP stays in the processor's
+/// cache.
 const CHUNK: usize = 256;
 
-/// Hash a node and every node below that has no hash yet. `Cell::reference` gives the same result for one node.
+/// Hash a node and all nodes below it that have no hash yet. `Cell::reference` gives the same result for one node.
 pub(super) fn hash_all<V: Value>(root: &Cell<V>) {
     let mut levels = Vec::new();
     collect(root, &mut levels);
@@ -30,7 +31,8 @@ pub(super) fn hash_all<V: Value>(root: &Cell<V>) {
     }
 }
 
-/// Add the nodes without a hash to the list of their height. Returns the number of levels below and including the node.
+/// Add each node without a hash to the list of nodes of its height. Returns the number of levels below and including
+/// the node.
 fn collect<'a, V: Value>(cell: &'a Cell<V>, levels: &mut Vec<Vec<&'a Cell<V>>>) -> usize {
     if cell.is_hashed() {
         return 0;

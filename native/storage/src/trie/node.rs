@@ -142,7 +142,7 @@ impl<V: Value> Cell<V> {
         })
     }
 
-    /// Keep the reference of a node whose RLP and hash are known (hashing.rs).
+    /// Store the reference of a node whose RLP and hash are known (hashing.rs).
     pub(super) fn set_reference(&self, rlp: &[u8], hash: B256) {
         let _ = self.reference.set(if rlp.len() < 32 { Reference::Inline(rlp.into()) } else { Reference::Hash(hash) });
     }
@@ -164,7 +164,7 @@ impl<V: Value> Cell<V> {
         self.encode_with(out, &mut Vec::new());
     }
 
-    /// Same as `encode`. `scratch` is memory that calls share.
+    /// Append the node's RLP like `encode`. Calls share the buffer `scratch`.
     pub(super) fn encode_with(&self, out: &mut Vec<u8>, scratch: &mut Vec<u8>) {
         scratch.clear();
         match &self.node {
@@ -215,7 +215,7 @@ impl<V: Value> Child<V> {
         }
     }
 
-    /// Length of what `encode_reference` appends.
+    /// Return the number of bytes that `encode_reference` appends.
     fn reference_length(&self) -> usize {
         match self {
             Child::Stored { .. } => 1 + B256::len_bytes(),
@@ -238,7 +238,7 @@ fn list_header(payload_length: usize, out: &mut Vec<u8>) {
     Header { list: true, payload_length }.encode(out);
 }
 
-/// Hex-prefix encoding of a path (Yellow Paper, appendix C), and its length.
+/// Return the hex-prefix encoding of a path (Yellow Paper, appendix C), and its length.
 fn hex_prefix(path: &Nibbles, leaf: bool) -> ([u8; 33], usize) {
     let mut out = [0; 33];
     let odd = path.len() % 2;

@@ -6,8 +6,8 @@ use ophion_primitives::errors::Result;
 use super::node::{Node, Reference, Trie, Value, rank};
 use super::source::Source;
 
-/// RLP of the node at `path`. None if no node begins there, or if the node is shorter than a hash and thus part of its
-/// parent.
+/// Return the RLP of the node at `path`; None if no node begins there. A node shorter than a hash also gives None,
+/// because it is part of its parent.
 pub fn node_at<V: Value>(trie: &Trie<V>, path: &Nibbles, source: &impl Source) -> Result<Option<Vec<u8>>> {
     let Some(root) = &trie.root else { return Ok(None) };
     let mut cell = root.open(source)?;

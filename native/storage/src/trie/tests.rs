@@ -1,4 +1,4 @@
-//! Compares the trie with alloy's hash builder, with random histories, and after saving and loading.
+//! Tests that compare the trie with alloy's hash builder, for random histories and after saving and loading.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -73,7 +73,7 @@ fn save(trie: &Trie<Slot>, memory: &mut Memory) -> Trie<Slot> {
     save_on(None, trie, memory)
 }
 
-/// Save a trie. If there is an earlier version, branches are saved as deltas of it.
+/// Save a trie. If `before` is given, branches are saved as deltas of that version.
 fn save_on(before: Option<&Trie<Slot>>, trie: &Trie<Slot>, memory: &mut Memory) -> Trie<Slot> {
     let before = before.and_then(|trie| match trie.root {
         Some(Child::Stored { id, .. }) => Some(id),

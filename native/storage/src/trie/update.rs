@@ -42,7 +42,7 @@ impl<V: Value> Child<V> {
 }
 
 impl<V: Value> Trie<V> {
-    /// Root of the trie. Hashes all changed nodes.
+    /// Return the root hash of the trie, after hashing all changed nodes.
     pub fn hash(&self) -> B256 {
         if let Some(Child::Live(cell)) = &self.root {
             hash_all(cell);
@@ -50,7 +50,7 @@ impl<V: Value> Trie<V> {
         self.root.as_ref().map_or(EMPTY_ROOT, Child::root_hash)
     }
 
-    /// Insert the result of `make`, which gets the previous value.
+    /// Insert the value that `make` computes from the previous value.
     pub fn upsert(
         &mut self,
         key: Nibbles,

@@ -77,7 +77,7 @@ fn write_call(out: &mut Vec<u8>, frames: &[Frame], index: usize, logs_are_kept: 
 }
 
 /// Write a frame without its calls, and without the closing brace. Returns whether the logs of the frame and of its
-/// calls count.
+/// calls are kept.
 pub(super) fn write_fields(out: &mut Vec<u8>, frame: &Frame, logs_are_kept: bool) -> bool {
     raw(out, "{\"type\":\"");
     raw(out, kind_name(frame.kind));

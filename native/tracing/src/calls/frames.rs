@@ -51,7 +51,7 @@ pub struct Frame {
     /// Contract, beneficiary and balance if the frame ended with SELFDESTRUCT.
     pub end: Option<(Address, Address, U256)>,
     pub children: Vec<usize>,
-    /// Each log, with the number of calls that the frame made before it.
+    /// Each log, with the number of calls that the frame made before the log.
     pub logs: Vec<(usize, Log)>,
     /// Position in the code at which the frame failed; None if the frame succeeded or ran no code.
     pub failed_at: Option<usize>,
@@ -62,7 +62,7 @@ impl Frame {
         self.result.is_ok()
     }
 
-    /// Return false for a call or creation that was rejected because of its depth or a low balance.
+    /// Return whether the call or creation started; false if it was rejected because of its depth or a low balance.
     pub fn was_entered(&self) -> bool {
         use InstructionResult as R;
         !matches!(self.result, R::CallTooDeep | R::OutOfFunds | R::OverflowPayment | R::NonceOverflow)

@@ -111,7 +111,7 @@ struct Plain {
 #[derive(Default)]
 pub struct CallEvents {
     pub steps: Vec<Step>,
-    /// By depth: whether REVERT ended the first frame that RETURN or REVERT ended.
+    /// By depth: whether the first RETURN or REVERT is a REVERT.
     pub first_end_reverts: Vec<Option<bool>>,
     pub has_create2: bool,
     /// Gas and recipient of the outermost frame.

@@ -23,13 +23,13 @@ const PAIRING: u8 = 0x0f;
 const MAP_1: u8 = 0x10;
 const MAP_2: u8 = 0x11;
 
-/// Bytes of a field element.
+/// Size of a field element in bytes.
 const ELEMENT: usize = 64;
-/// Bytes of a G1 point.
+/// Size of a G1 point in bytes.
 const POINT_1: usize = 2 * ELEMENT;
-/// Bytes of a G2 point.
+/// Size of a G2 point in bytes.
 const POINT_2: usize = 4 * ELEMENT;
-/// Bytes of a scalar.
+/// Size of a scalar in bytes.
 const FACTOR: usize = 32;
 
 const WRONG_LENGTH: &str = "invalid input length";

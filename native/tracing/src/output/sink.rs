@@ -20,7 +20,7 @@ use revm::interpreter::{InstructionResult, Interpreter, InterpreterAction, Inter
 pub const CHUNK: usize = 256 * 1024;
 /// Number of traced instructions between two clock checks.
 const STEPS_PER_LOOK: u32 = 4096;
-/// Number of steps that a transaction without code counts as.
+/// A transaction without code counts as this number of steps.
 const STEPS_PER_TRANSACTION: u32 = 256;
 
 /// A message from the tracing thread to the reader.
@@ -32,7 +32,7 @@ pub enum Message {
 }
 
 pub struct Sink {
-    /// Output buffer of tracers, which call `settle` regularly.
+    /// Output buffer of tracers. Tracers call `settle` regularly.
     pub out: Vec<u8>,
     channel: SyncSender<Message>,
     is_closed: Arc<AtomicBool>,

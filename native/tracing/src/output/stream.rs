@@ -121,7 +121,7 @@ mod tests {
         Stream::start(Instant::now() + Duration::from_secs(60), job).unwrap()
     }
 
-    /// Return all chunks, and the end or the error.
+    /// Return the bytes of all chunks, and the result of the trace.
     fn read(stream: &Stream) -> (Vec<u8>, Result<()>) {
         let mut bytes = Vec::new();
         loop {

@@ -90,7 +90,7 @@ struct VmFrame {
     output: Option<Range<usize>>,
 }
 
-/// A trace being written: the outermost trace, or the trace of a call below an operation.
+/// A trace being written: the outermost trace, or the trace of a call inside an operation.
 #[derive(Default)]
 struct OpenTrace {
     code: Bytes,
@@ -147,7 +147,7 @@ impl VmWriter {
         }
     }
 
-    /// Start the first run of the transaction, which writes nothing.
+    /// Start the first run of the transaction. The first run writes nothing.
     pub fn begin_survey(&mut self) {
         self.is_surveying = true;
         self.survey = Survey::default();
@@ -246,7 +246,7 @@ impl VmWriter {
         };
     }
 
-    /// Record the caller's memory and stack if the caller continues after a call. Returns whether it continues.
+    /// Record the caller's memory and stack if the caller continues after a call. Returns whether the caller continues.
     fn note_continuation(&mut self, interpreter: &Interpreter) -> bool {
         let Some(frame) = self.frames.last_mut() else { return false };
         if !std::mem::take(&mut frame.is_waiting) {
@@ -486,7 +486,7 @@ fn is_calling(opcode: u8) -> bool {
 }
 
 /// Return whether an instruction is written. Three kinds are not written: the implicit STOP at the end, a lone STOP,
-/// and halts except out of gas, bad jumps and state changes in a static call.
+/// and halts other than out of gas, bad jumps and state changes in a static call.
 fn is_shown(opcode: u8, count: u64, halt: Option<InstructionResult>, is_past_end: bool) -> bool {
     use InstructionResult as R;
     match halt {

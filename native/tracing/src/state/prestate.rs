@@ -72,7 +72,7 @@ impl<'s> PrestateTracer<'s> {
         self.named.entry(address).or_default();
     }
 
-    /// Include a callee, and the account whose code it runs (EIP-7702).
+    /// Include a callee and, for a delegated account (EIP-7702), the account whose code runs.
     fn name_callee(&mut self, address: Address, context: &mut EvmContext) {
         self.name(address);
         let code = context.journal().evm_state().get(&address).and_then(|account| account.info.code.as_ref());

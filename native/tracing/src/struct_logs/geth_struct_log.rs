@@ -1,7 +1,7 @@
 //! Struct logs in the form of geth, selected by geth's options (json-rpc.md 5.9 [M], 9 line 20).
 //!
 //! The form differs from Besu's (besu_struct_log.rs): empty keys are omitted, stack numbers are short, only rows that
-//! access storage show it, and the cost of a call includes the gas passed to the callee.
+//! access storage show storage, and the cost of a call includes the gas passed to the callee.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub struct StandardOptions {
     pub with_return_data: bool,
     /// Maximum number of struct log rows.
     pub limit: Option<u64>,
-    /// Only the row at this position. It shows all slots that the account has accessed so far.
+    /// If set, only the row at this position is written. This row shows all slots that the account has accessed so far.
     pub only: Option<u64>,
     pub opcodes: Option<OpcodeSet>,
 }

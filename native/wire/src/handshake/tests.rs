@@ -155,7 +155,7 @@ fn spoiled_messages_are_errors() {
     }
 }
 
-/// Tests a valid envelope whose sender has put invalid content into it.
+/// Tests a valid envelope with invalid content.
 #[test]
 fn nonsense_inside_the_envelope_is_an_error() {
     let mut numbers = Numbers::new(9);

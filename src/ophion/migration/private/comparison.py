@@ -39,7 +39,7 @@ class PrivateComparison:
         """Results by group id in base64."""
         self.markers = 0
         self.foreign = 0
-        """Number of markers of transactions in which neither node participates."""
+        """Number of markers whose transactions involve neither node."""
 
     def run(self, on_progress: Callable[[int, int], None] | None = None) -> bool:
         """Compare all markers. Returns whether all replies agree. Raises `CommandError` if a node does not reply."""

@@ -30,7 +30,7 @@ class SortedDatabase:
             self._recent = dict(self._logged(manifest.log_number))
             levels = dict(manifest.levels)
             self._young = list(levels.pop(0, {}).values())
-            """Tables of level 0, which overlap."""
+            """Tables of level 0, whose key ranges overlap."""
             self._levels = [sorted(levels[level].values(), key=lambda table: table.largest) for level in sorted(levels)]
             self._ends = [[table.largest for table in level] for level in self._levels]
         except (OSError, DecodeError, ValueError) as error:

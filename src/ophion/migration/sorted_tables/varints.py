@@ -38,7 +38,7 @@ class FieldReader:
         raise DecodeError("not a number", f"byte {self.position}")
 
     def take(self, size: int) -> bytes:
-        """Read this many bytes of the string."""
+        """Read `size` bytes of the string."""
         start = self.position
         if start + size > self.end:
             raise DecodeError(f"ends before a field of {size} bytes", f"byte {start}")

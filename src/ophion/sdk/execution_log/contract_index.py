@@ -41,7 +41,7 @@ class CompiledContract(Struct, frozen=True):
     """Returns the source file for a file id of the source map."""
 
     def is_runtime(self, code: bytes) -> bool:
-        """Return whether this is the deployed code of the contract, whatever its immutable values are."""
+        """Return whether this is the deployed code of the contract, with any immutable values."""
         if len(code) != len(self.runtime):
             return False
         at = 0
@@ -94,7 +94,7 @@ class ContractIndex:
         return max(fitting, key=lambda one: len(one.creation), default=None)
 
     def reason(self, output: bytes) -> str | None:
-        """Return a decoded custom error; None if it is unknown."""
+        """Return a decoded custom error; None if the error is unknown."""
         abi = self._by_error.get(output[:SELECTOR_BYTES])
         return None if abi is None else str(decode_error(output, (abi,)))
 

@@ -44,12 +44,14 @@ CodeOf = Callable[[Address], bytes]
 
 
 class ExecutionLog:
-    """The observer of a development node. Also a service that reads the artifacts again when they change."""
+    """Observes a development node. As a service, it reads the artifacts again when they change."""
 
     name = "execution log"
 
     def __init__(self, chain: Chain, lanes: Lanes, artifacts: Path | None, is_coloured: bool, is_plain: bool) -> None:
-        """Read the artifacts; raises `ConfigError`. Call trees are printed unless `is_plain` is set."""
+        """Read the artifacts; raises `ConfigError` if they are unreadable. Call trees are printed unless `is_plain` is
+        set.
+        """
         self._chain = chain
         self._lanes = lanes
         self._artifacts = artifacts

@@ -63,7 +63,7 @@ def source_steps(
 
 
 class _Sources:
-    """Source files by the order in which steps visit them, and source places of contracts."""
+    """Source files in the order in which steps visit them, and the source position of each instruction."""
 
     def __init__(self) -> None:
         self.shown: list[dict[str, str]] = []
@@ -108,7 +108,7 @@ class _Sources:
 
 
 class _Frame:
-    """A call that runs."""
+    """A frame of the call stack at the current struct log row."""
 
     def __init__(self, frame: Mapping[str, Any], contract_of: ContractOf, sources: _Sources) -> None:
         contract = contract_of(frame)
@@ -122,7 +122,7 @@ class _Frame:
         self._taken = 0
 
     def take_call(self) -> Mapping[str, Any]:
-        """Return the next call that this frame has made; empty if the tracer has recorded none."""
+        """Return the next call that this frame has made; empty if the tracer has recorded no further call."""
         self._taken += 1
         return self._calls[self._taken - 1] if self._taken <= len(self._calls) else {}
 

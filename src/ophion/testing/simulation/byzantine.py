@@ -42,17 +42,17 @@ if TYPE_CHECKING:
 
 _OLD_MESSAGES: Final = 30
 _SMALL_BODY_DELAY_S: Final = 0.001
-"""Delay of a message with an empty body, which arrives before the message with the large block."""
+"""Delay in seconds of a message with an empty body. It arrives before the message with the large block."""
 _FAR_AHEAD: Final = (1, 2, 5, 1000, 2**31 - 1)
 
 
 class LiarCoalition:
-    """Shared knowledge of the Byzantine nodes: their indexes, and which nodes were sent which block."""
+    """Shared knowledge of the Byzantine nodes: their indexes, and the receivers of each block."""
 
     def __init__(self, members: frozenset[int]) -> None:
         self.members = members
         self.audience: dict[Hash32, frozenset[int]] = {}
-        """Nodes that shall accept a block, by the digest of the block."""
+        """Nodes to which Byzantine nodes have sent a block, by the digest of the block."""
 
 
 class Liar:
@@ -101,7 +101,7 @@ class Liar:
         self._send(message)
 
     def hear(self, message: BftMessage) -> None:
-        """React to a received message; the machine processes it too."""
+        """React to a received message. The machine processes the message too."""
         if self._is_silent():
             return
         if len(self._old) < _OLD_MESSAGES or self._rng.random() < 0.1:

@@ -300,7 +300,9 @@ class SimulatedCliqueNetwork:
             self._choose(member, candidate)
 
     def _is_valid(self, block: HashedHeader) -> bool:
-        """Return whether the engine accepts the block. After its timestamp, all nodes get the same result."""
+        """Return whether the engine accepts the block. Once the block's timestamp has passed, the result is the same on
+        all nodes.
+        """
         if block.hash in self._bad:
             return False
         if block.hash in self.totals:

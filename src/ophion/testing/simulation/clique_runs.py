@@ -14,7 +14,7 @@ from ophion.testing.simulation.trace import Trace
 
 
 class CliqueOutcome(Struct, frozen=True):
-    """Result of one seed."""
+    """Result of the run of one seed."""
 
     blocks: int
     steps: int

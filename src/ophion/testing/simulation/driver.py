@@ -56,7 +56,7 @@ class NetworkSettings(Struct, frozen=True):
     timing: RoundTiming = DEFAULT_TIMING
     limits: MessageLimits = DEFAULT_LIMITS
     standby: int = 0
-    """Nodes that are not validators at the start."""
+    """Number of nodes that are not validators at the start."""
     epoch_length: int = 30_000
     follows_others: bool = True
     passes_over: bool = True
@@ -201,7 +201,9 @@ class Driver:
         self._later(member, ProposalChecked(block.height, proposal.round, block.digest, problem, is_body_wrong))
 
     def _problem(self, member: SimulatedMember, content: Content) -> str | None:
-        """Return why a fake block is invalid, or None. Checks only the rules that apply to fake blocks."""
+        """Return the reason why a fake block is invalid; None if it is valid. Checks only the rules that apply to fake
+        blocks.
+        """
         head = member.head
         if content.parent != head.hash:
             return "wrong parent"

@@ -19,7 +19,7 @@ class EventQueue:
     def __init__(self) -> None:
         self.now = 0.0
         self.steps = 0
-        """Number of actions run."""
+        """Number of actions that have run."""
         self.current = 0
         """Number of the running action."""
         self._heap: list[tuple[float, int, Action, SimulatedMember, Any]] = []

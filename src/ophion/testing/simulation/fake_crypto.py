@@ -84,7 +84,7 @@ def with_other_body(block: Candidate) -> Candidate:
 
 
 def has_other_body(block: Candidate) -> bool:
-    """Whether body and header do not match."""
+    """Return whether the body of a block does not match its header."""
     return block.encoded.endswith(_OTHER_BODY)
 
 

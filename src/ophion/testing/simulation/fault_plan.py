@@ -51,7 +51,7 @@ class LinkQuality(Struct, frozen=True):
     duplication: float = 0.0
 
     def fate(self, rng: Random) -> tuple[float, ...]:
-        """Draw the delays in seconds of each copy of a message; empty if the message is lost."""
+        """Draw the delay in seconds of each copy of a message; empty if the message is lost."""
         if self.loss and rng.random() < self.loss:
             return ()
         delay = self._delay(rng)

@@ -18,7 +18,7 @@ from ophion.testing.simulation.fake_crypto import has_other_body
 from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 
 _SEEN_PER_VALIDATOR = 4
-"""Fingerprints that a validator keeps to detect duplicates in large networks."""
+"""Limit on stored message fingerprints per validator. The fingerprints detect duplicates in large networks."""
 _MESSAGES_PER_VALIDATOR = 12
 """Limit on stored messages: votes of the current and three later rounds, and three round changes, with a margin."""
 _MESSAGES_BESIDE = 24
@@ -62,8 +62,8 @@ class Checker:
         self._committers: dict[tuple[int, int, Hash32], set[int]] = {}
         """Honest nodes that committed a block, by (height, round, hash)."""
         self._locks: dict[int, tuple[int, Hash32]] = {}
-        """Locked block as (round, hash), by height: enough honest nodes hold its proof. Later votes must be for this
-        block.
+        """Locked block of each height, as (round, hash). Enough honest nodes hold the proof of a locked block. Later
+        votes must be for this block.
         """
 
     # --- called for actions of members ----------------------------------------------------------
@@ -148,7 +148,9 @@ class Checker:
             self._broken(now, "one vote per round", f"{member.name} says two things in {_place(message)}")
 
     def _note_commit(self, member: SimulatedMember, message: Commit) -> None:
-        """Record a commit. When Q - f honest nodes hold the proof, the block may be decided, so it is locked."""
+        """Record a commit. If Q - f honest nodes have committed a block, the block may be decided, so the checker locks
+        this block.
+        """
         validators = len(member.head.tally.validators)
         block_hash = _hash_of(member, message)
         committers = self._committers.setdefault((message.height, message.round, block_hash), set())

@@ -33,7 +33,7 @@ class FinalBlock:
     def of(
         block: Candidate, round_number: int, seals: tuple[Signature, ...], before: Tally, epoch_length: int
     ) -> FinalBlock:
-        """Return the block with the tally after it; `before` is the tally of its parent."""
+        """Return the block with the tally after the block; `before` is the tally after its parent."""
         vote = Content.decode(block.encoded).vote
         if block.height % epoch_length == 0:
             after = Tally.of(before.validators)

@@ -33,7 +33,9 @@ class MessageDelivery:
         self.gossips = True
         """Whether nodes relay messages."""
         self.reports_links = False
-        """Whether members report their connections, so that messages are not relayed to members that have them."""
+        """Whether members report their connections, so that messages are not relayed to members that already have these
+        messages.
+        """
         self.count = 0
         """Messages sent so far, including relayed and lost messages."""
         self.extra_loss: dict[type, float] = {}
@@ -89,7 +91,7 @@ class MessageDelivery:
     def _post(
         self, sender: SimulatedMember, receiver: SimulatedMember, message: BftMessage, delay_s: float | None = None
     ) -> float | None:
-        """Schedule the delivery of a message. Returns its first arrival time; None if it is lost."""
+        """Schedule the delivery of a message. Returns the first arrival time; None if the message is lost."""
         self.count += 1
         delays = self._fate(sender, receiver, message)
         if delay_s is not None and delays:

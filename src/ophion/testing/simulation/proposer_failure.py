@@ -52,7 +52,7 @@ def later_turns_s(seed: int, options: SeedOptions, turns: int = 3) -> list[float
 
 
 def _with_dead_proposer(seed: int, options: SeedOptions) -> tuple[SimulatedNetwork, SimulatedMember]:
-    """Return a network whose next proposer has just crashed, and that proposer."""
+    """Return a network and its next proposer. The proposer has just crashed."""
     rng = Random(f"recovery/{options.protocol}/{options.validators}/{seed}")
     rules = RULES[options.protocol]
     world = SimulatedNetwork(

@@ -59,7 +59,7 @@ class SeedOptions(Struct, frozen=True):
 
 
 class SeedOutcome(Struct, frozen=True):
-    """Result of one seed."""
+    """Result of the run of one seed."""
 
     seed: int
     blocks: int
@@ -83,10 +83,10 @@ class SeedSummary(Struct):
     slowest_healing_s: float = 0.0
     highest_round: int = 0
     messages_per_block: float = 0.0
-    """Mean over the seeds."""
+    """Consensus messages per block, as the mean over the seeds."""
 
     def add(self, outcome: SeedOutcome) -> None:
-        """Count one seed."""
+        """Add the outcome of one seed."""
         self.seeds += 1
         self.messages_per_block += (outcome.messages_per_block - self.messages_per_block) / self.seeds
         self.blocks += outcome.blocks
@@ -174,7 +174,9 @@ def _prepare(world: SimulatedNetwork, conditions: FaultPlan, storm_s: float) -> 
 
 
 def _heal(world: SimulatedNetwork, options: SeedOptions) -> tuple[float, float]:
-    """End the faults and wait for blocks; return how long the first block took, and the messages of a later block."""
+    """End the faults and wait for blocks. Returns the time until the first block, and the number of messages for a
+    later block.
+    """
     world.mail.link = CALM
     world.mail.extra_loss = {}
     world.driver.slow_work_s = min(world.driver.slow_work_s, 0.05)

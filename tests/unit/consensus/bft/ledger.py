@@ -43,7 +43,7 @@ def genesis_of(
 
 
 class Ledger:
-    """A canonical chain from genesis on, which the engine reads as a `HeaderReader`."""
+    """A canonical chain from genesis on. The engine reads this chain as a `HeaderReader`."""
 
     def __init__(self, genesis: Genesis) -> None:
         self.engine = BftEngine(genesis.spec)

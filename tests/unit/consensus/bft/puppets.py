@@ -105,7 +105,7 @@ class Stage:
         return stand_in_block(height, self.hands[builder].address, content, round_number)
 
     def proposal(self, round_number: int = 0, nonce: int = 0) -> Proposal:
-        """Return a proposal of round 0 by the proposer of that round."""
+        """Return a proposal by the proposer of this round."""
         proposer = round_number % len(self.hands)
         return self.hands[proposer].proposal(1, round_number, self.block(proposer, round_number, nonce), None)
 

@@ -440,8 +440,8 @@ def test_looking_ahead_passes_over_what_is_malformed() -> None:
 
 @both
 def test_a_block_that_waits_for_its_time_is_sealed(protocol: str) -> None:
-    """The node holds only a sealed block until its time. Otherwise an attacker could make the node hold blocks that no
-    validator sealed.
+    """The node holds an early block until its timestamp only if the block is sealed. Otherwise an attacker could make
+    the node hold blocks that no validator sealed.
     """
     chain = ledger(protocol)
     draft = chain.draft(KEYS[0], at=10_000)

@@ -1,4 +1,4 @@
-"""Common parts of the extra data. The tests of each protocol cover its encoding."""
+"""Tests the parts of the extra data that both protocols share. The tests of each protocol cover its encoding."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_the_largest_honest_message_fits_and_a_flood_does_not(protocol: Ibft2 | 
 
 @both
 def test_a_prepared_block_with_another_body_is_refused(protocol: Ibft2 | Qbft) -> None:
-    """The digest of the prepared block still matches, because it covers only the header."""
+    """The digest of the prepared block still matches, because a digest covers only the header."""
     block = message_block(protocol)
     header = rlp.split_list(block.encoded, 1024)[0]
     transaction = legacy_transaction(DEV_KEYS[0], 0)

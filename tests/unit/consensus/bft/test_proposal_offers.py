@@ -1,4 +1,4 @@
-"""Proposals that are being checked: one digest per round, one copy per sender."""
+"""While proposals are checked, the machine stores one digest per round and one copy per sender."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validators skip the turns of some proposers."""
+"""Validators skip the rounds of offline proposers."""
 
 from __future__ import annotations
 

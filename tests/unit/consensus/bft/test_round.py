@@ -1,4 +1,4 @@
-"""Tests one round, and votes that arrive before it."""
+"""Tests one round, and votes that arrive before the round starts."""
 
 from __future__ import annotations
 

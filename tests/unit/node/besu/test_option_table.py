@@ -25,7 +25,7 @@ COUNTS = {
     "25.12.0": 185,
     "26.8.0": 205,
 }
-"""Number of keys in the file of all options of a release. A release has more options than its file."""
+"""Number of keys in the file with all options of each Besu release. A release also has options that the file lacks."""
 
 
 def _version(text: str) -> tuple[int, ...]:

@@ -12,18 +12,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class FileServer:
-    """What the server sends, and the requests so far."""
+    """The content and the faults of the server, and the requests so far."""
 
     content: bytes
     etag: str = '"one"'
     cuts: list[int] = field(default_factory=list)
-    """Bytes after which the next responses end."""
+    """Number of bytes after which each of the next responses ends."""
     statuses: list[int] = field(default_factory=list)
     """Statuses of the next responses, instead of the file."""
     announces_size: bool = True
     redirect: str = ""
     ranges: list[str] = field(default_factory=list)
-    """The Range headers received, empty for a request without one."""
+    """Range header of each request; empty if the request has no such header."""
     url: str = ""
 
 

@@ -1,4 +1,4 @@
-"""A file that crashes its reader is one error."""
+"""If a file crashes the process that reads it, the node reports one error."""
 
 from __future__ import annotations
 

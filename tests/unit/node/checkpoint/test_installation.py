@@ -1,4 +1,4 @@
-"""A checkpoint becomes the database of a node, or leaves nothing behind."""
+"""An installation turns a checkpoint into the database of a node, or leaves no files behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A location is a path or an address."""
+"""The location of a checkpoint is a path or a URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only the canonical chain with two states stays."""
+"""After the removal, the database has only the canonical chain and two states."""
 
 from __future__ import annotations
 

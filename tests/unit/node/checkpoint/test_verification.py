@@ -1,4 +1,4 @@
-"""Only the chain of the genesis file, with its seals, passes; nothing unverified stays."""
+"""Verification accepts only the chain of the genesis file with its seals, and leaves no unverified data."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_another_last_block_than_the_trusted_one_is_refused(tmp_path: Path) -> N
 
 
 def forge(backup: Path, genesis: Genesis, keeps_head: bool) -> None:
-    """Add a block to a backup that no validator has sealed, as the head or as a side block."""
+    """Add a block that no validator has sealed to a backup, as the head or as a side block."""
     with closing(open_store(backup / "database")) as store:
         engine = engine_for(genesis.spec)
         chain = Chain.open(store, genesis, engine)

@@ -346,7 +346,7 @@ def test_who_does_not_get_on_is_left(stage: Stage) -> None:
 
 
 class Silent(asyncio.Protocol):
-    """A raw connection that sends the bytes of the test."""
+    """A raw connection that sends only the bytes that the test gives."""
 
     def __init__(self) -> None:
         self.received = b""

@@ -21,7 +21,7 @@ class Party:
     """One validator with its connections."""
 
     def __init__(self, node: TestCore, index: int, clock: ManualClock, reports: bool = False) -> None:
-        """`reports`: whether the validator speaks `vid/2`, so that it reports its connections."""
+        """Create a validator. With `reports`, the validator speaks `vid/2` and reports its connections."""
         assert node.core.bft is not None
         self.node = node
         self.driver: BftDriver = node.core.bft

@@ -13,7 +13,7 @@ def enode(number: int, ip: str = "127.0.0.1", port: int = 30303) -> Enode:
 
 
 def full_bucket(count: int) -> list[Enode]:
-    """Return nodes of the bucket for half of all ids."""
+    """Return nodes of the farthest bucket, which covers half of all ids."""
     own = place_of(OWN)
     far = (enode(number) for number in range(1, 10_000))
     return [one for one in far if (place_of(one.node_id) ^ own).bit_length() == 256][:count]

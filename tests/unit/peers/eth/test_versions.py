@@ -1,4 +1,4 @@
-"""Eth versions have different Status messages, and a node offers some of them."""
+"""Each eth version has its own Status message, and a node offers some of the versions."""
 
 from __future__ import annotations
 

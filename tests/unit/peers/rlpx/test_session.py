@@ -201,7 +201,7 @@ def test_an_id_that_is_no_key_cannot_be_dialled() -> None:
 
 
 def stranger(b: Session) -> wire.Session:
-    """Return a remote node that has completed the handshake with `b`. The test decides what it sends next."""
+    """Return a remote node that has completed the handshake with `b`. The test scripts its further messages."""
     handshake = wire.Handshake.initiate(A.secret(), B.public_key, SystemEntropy().token(wire.HANDSHAKE_ENTROPY))
     assert list(b.receive(handshake.auth, 64)) == []
     answer = b.take_output()

@@ -55,7 +55,7 @@ def opened(path: Path) -> Iterator[Chain]:
 
 
 def full_account(slim: rlp.Item) -> bytes:
-    """Return the account of the trie from its slim form in a response."""
+    """Return the full account from its slim form in a response."""
     assert isinstance(slim, list)
     nonce, balance, root, code_hash = slim
     empty_root, empty_code = keccak256(rlp.encode(b"")), keccak256(b"")

@@ -1,4 +1,4 @@
-"""Ranges hold what the state holds, in order and with proofs; a peer gets its share and no more."""
+"""Responses to range requests match the state, in order and with proofs, and a peer cannot exceed its limits."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chain]:
 
 
 class Line:
-    """A connection that records what is sent."""
+    """A connection that records sent messages."""
 
     is_open = True
 
@@ -65,7 +65,7 @@ class Line:
         return True
 
     def disconnect(self, reason: DisconnectReason, text: str) -> None:
-        """Ignore the end."""
+        """Ignore the disconnection."""
 
 
 def handler_of(chain: Chain, lanes: ThreadLanes, line: Line, *, has_eth: bool = True) -> SnapRequestHandler:
@@ -136,7 +136,7 @@ def test_a_range_proves_its_ends(chain: Chain) -> None:
 
 
 def _is_on_path(state_root: bytes, address: bytes, nodes: list[bytes], node: bytes) -> bool:
-    """Whether a proof node is one of those that lead to an account: each names the next by hash."""
+    """Whether a proof node is on the path to an account. Each node of the path names the next node by hash."""
     wanted, key = state_root, keccak256(address).hex()
     by_hash = {keccak256(one): one for one in nodes}
     while wanted in by_hash:

@@ -268,7 +268,9 @@ def test_a_claimed_height_without_blocks_is_ignored(tmp_path: Path, engine: str)
 
 
 def test_unknown_peers_with_false_claims_do_not_stop_synchronisation(tmp_path: Path) -> None:
-    """New peers connect all the time. They claim a long chain, but serve only blocks that the learner already has."""
+    """New peers connect all the time. They claim a long chain, but serve only blocks that the synchronising node
+    already has.
+    """
 
     async def scenario(one: EthNode, empty: EthNode, learner: EthNode) -> None:
         await grown(one, 100)

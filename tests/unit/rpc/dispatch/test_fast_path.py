@@ -1,4 +1,4 @@
-"""Fast path: plain requests about the newest block, which Rust answers.
+"""Fast path: Rust answers plain requests about the newest block.
 
 The test sends each request twice: with a number as id, for the fast path, and with a text as id, for the slow path.
 """

@@ -17,7 +17,7 @@ from tests.unit.producer.authority import KEYS, authority_genesis
 from tests.unit.rpc.interface import Interface, open_interface
 
 ME = DEV_KEYS[0].address
-"""The node of these tests."""
+"""Address of the only validator in these tests."""
 OTHER = "0x" + "33" * 20
 BOTH = pytest.mark.parametrize("prefix", ["ibft", "qbft"])
 

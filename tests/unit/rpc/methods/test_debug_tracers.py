@@ -67,7 +67,7 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Interface]:
 
 
 def call(to: str, value: int = 0, gas: str = "5a", op: str = "f1", length: int = 0) -> str:
-    """Return code that calls a contract with `length` bytes of memory."""
+    """Return code that calls a contract with `length` bytes of memory as input."""
     given = f"60{value:02x}" if op in ("f1", "f2") else ""
     return "60006000" + f"60{length:02x}6000{given}73{to[2:]}{gas}{op}"
 

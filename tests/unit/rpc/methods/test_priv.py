@@ -35,8 +35,8 @@ def deploying(runtime: str, first: str = "") -> bytes:
 LOGGER = deploying("602a600052" + "600035" + "60206000a1" + "00")
 """Code that logs 42 with the first word of the input as topic."""
 HOLDER = deploying("600035" + "80601257" + "60005460005260206000f3" + "5b60005500", first="6007600055")
-"""Contract that stores 7 at first. It stores the first word of the input if that is not 0, else it returns the stored
-word.
+"""Contract that stores 7 at first. If the first word of the input is not 0, the contract stores this word; otherwise it
+returns the stored word.
 """
 FORWARDER = deploying("602035600052" + "60206000602060006000600035" + "5af150" + "60206000f3")
 """Code that calls the address in the first word with the second word, and returns the result."""

@@ -209,8 +209,8 @@ def test_a_signed_transaction_is_traced_without_being_sent(dev: Interface) -> No
 
 
 def test_mined_creations_say_how_they_were_made_and_calls_do_not(dev: Interface) -> None:
-    """Mined creations have a `creationMethod`. A single CREATE2 makes it "create2" for all creations of the
-    transaction.
+    """Mined creations have a `creationMethod`. A single CREATE2 gives all creations of the transaction the value
+    "create2".
     """
     init = bytes.fromhex("60006000600060006000f55060016000f3")
     raw = legacy_transaction(DEV_KEYS[0], 0, to=None, gas=300_000, data=init)

@@ -63,7 +63,7 @@ def call(to: int, value: int = 0, size: int = 0, returned: int = 0, gas: int = 0
 
 
 def create(init: str, value: int = 0, kind: str = "f0") -> str:
-    """Return a creation with at most 32 bytes of init code; the address stays on the stack."""
+    """Return bytecode of a creation with at most 32 bytes of init code; the address stays on the stack."""
     size = len(init) // 2
     salt = push(0) if kind == "f5" else ""
     return f"{0x5F + size:02x}{init}" + push(0) + "52" + salt + push(size) + push(32 - size) + push(value) + kind

@@ -42,7 +42,7 @@ def test_others_come_first() -> None:
 
 def test_few_of_many_closing_connections_are_read_in_each_step() -> None:
     """Resuming a read costs nothing at first but causes work later. So the scheduler charges the cost of a read in
-    advance, which limits the reads per step.
+    advance. This limits the reads per step.
     """
 
     async def main() -> None:

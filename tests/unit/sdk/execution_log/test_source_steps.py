@@ -19,7 +19,7 @@ LINES = {number: SOURCE.index(text) for number, text in ((2, "function"), (3, "x
 
 
 def contract(name: str, *lines: int) -> CompiledContract:
-    """A contract whose instruction at each program counter belongs to one of these lines."""
+    """Return a contract whose instruction at each program counter belongs to one of these lines."""
     file = SourceFile(f"{name}\u202e.sol", SOURCE.encode())
     return CompiledContract(
         name=name,

@@ -8,7 +8,7 @@ from ophion.testing.simulation.network import SimulatedNetwork
 
 
 def behind() -> SimulatedNetwork:
-    """Return a network in which three nodes are five blocks ahead of the fourth node, which is disconnected."""
+    """Return a network of four nodes. Three nodes are five blocks ahead of the fourth node, which is disconnected."""
     world = SimulatedNetwork(NetworkSettings(Qbft(), 4), 1)
     world.start()
     world.divide((0, 0, 0, 1))

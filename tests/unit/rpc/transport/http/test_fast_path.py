@@ -47,7 +47,7 @@ def test_who_asks_for_gzip_is_remembered_and_forgotten_with_the_rest() -> None:
 
 @pytest.mark.parametrize("is_together", [False, True])
 def test_both_paths_give_the_same_bytes(is_together: bool) -> None:
-    """Compares the output of the fast path with the output of a table that stores no request heads and so disables the
+    """Compares the output of the fast path with the output of a table without request heads. Such a table disables the
     fast path.
     """
     requests = [
