@@ -171,6 +171,45 @@ def test_transactions_are_found_through_reorganisations_and_restarts(tmp_path: P
             assert world.store.check(10) == []
 
 
+@pytest.mark.parametrize("as_changes", [False, True])
+def test_cached_nodes_give_the_proven_values_through_reorganisations(tmp_path: Path, as_changes: bool) -> None:
+    """Reads cache trie nodes near the root, and proofs do not. Each kept state is read after each change of the
+    chain.
+    """
+    dice, world = Random(7), World(tmp_path / "db")
+    if as_changes:
+        world.store.write_changes()
+    world.store.set_state_cache(0)
+    accounts = [keccak256(bytes([number]))[:20] for number in range(100)]
+    chain, states = [world.genesis], list[bytes]()
+    for step in range(30):
+        back = min(dice.choice((0, 0, 0, 1, 3)), len(chain) - 1)
+        removed, chain = chain[len(chain) - back :], chain[: len(chain) - back]
+        blocks = []
+        for _ in range(back + 1):
+            state = world.store.state(chain[-1].execution.state_root) if not blocks else blocks[-1].execution.state
+            nonces = [state.nonce(ADDRESSES[who]) for who in (0, 1)]
+            raws = [transfer(0, nonces[0] + index, dice.choice(accounts), 1 + step) for index in range(9)]
+            blocks.append(world.block(chain[-1], [*raws, signed(KEYS[1], nonces[1], COUNTER)], state, bytes([step])))
+            chain.append(blocks[-1])
+        gone = [block.hash for block in reversed(removed)]
+        world.store.commit([block.new_block() for block in blocks], gone, [block.hash for block in blocks])
+        states += [block.execution.state_root for block in blocks]
+        for root in [states[-1], *dice.sample(states, min(len(states), 3))]:
+            kept = world.store.state(root)
+            for address in [*dice.sample(accounts, 20), COUNTER]:
+                proof, slots = kept.proof(address, [SLOT])
+                proven = verify_proof(root, address, proof)
+                found = kept.account(address)
+                assert (found is None) == (proven is None)
+                if found is not None and proven is not None:
+                    nonce, balance, storage_root, code_hash = rlp.decode_list(proven)
+                    numbers = [int.from_bytes(value, "big") for value in (nonce, balance) if isinstance(value, bytes)]
+                    assert found == (*numbers, code_hash, storage_root)
+                assert kept.storage(address, SLOT) == slots[0][0]
+    assert world.store.check(10) == []
+
+
 def test_an_execution_that_is_dropped_leaves_nothing_behind(tmp_path: Path) -> None:
     world = World(tmp_path / "db")
     dropped = world.block(world.genesis, [transfer(0, 0, b"\x66" * 20, 9)])

@@ -16,7 +16,7 @@ use ophion_primitives::errors::{Error, Result};
 use revm_state::Bytecode;
 
 use crate::store::fork::{Fork, LOCAL_STORAGE_KEY};
-use crate::store::{Database, Snapshot, address_of, decode_header};
+use crate::store::{Database, MAX_CACHED_DEPTH, Snapshot, address_of, decode_header};
 use crate::trie::{Account, EMPTY_ROOT, FlatAccount, NoSource, Slot, Source, Trie, proof};
 
 /// Maximum number of nodes in `CombinedNodes`, of at most 640 bytes each.
@@ -181,6 +181,19 @@ impl Source for Stored<'_> {
             if deltas > 0 {
                 self.0.combined.keep(id, whole);
             }
+            read(whole)
+        })
+    }
+
+    fn load_at<T>(&self, id: u64, depth: usize, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+        let (Some(snapshot), None, true) = (&self.0.snapshot, &self.0.public, depth < MAX_CACHED_DEPTH) else {
+            return self.load(id, read);
+        };
+        if let Some(whole) = snapshot.inner.node_cache.get(id) {
+            return read(&whole);
+        }
+        snapshot.nodes().load(id, |whole| {
+            snapshot.inner.node_cache.keep(id, whole);
             read(whole)
         })
     }

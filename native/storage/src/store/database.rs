@@ -14,6 +14,7 @@ use revm_state::Bytecode;
 use super::block::{BlockRecord, Effects};
 use super::fork::Fork;
 use super::log_index::{self, folds};
+use super::node_cache::NodeCache;
 use super::node_writer::NodeWriter;
 use super::opening;
 use super::records::{HEADER_AT, decode_header, number, read_body, read_header, read_receipts, store_known};
@@ -48,6 +49,8 @@ pub struct Database {
     pub(super) row_tables: RowTables,
     env: Env<WithoutTls>,
     codes: RwLock<B256Map<Bytecode>>,
+    /// Nodes of the table `nodes`; private nodes have other ids.
+    pub(crate) node_cache: NodeCache,
     /// On a development node that forks another chain: the state of that chain, below the local state.
     fork: RwLock<Option<Arc<Fork>>>,
     live: Mutex<Live>,
@@ -74,6 +77,7 @@ impl Database {
             row_tables,
             env,
             codes: RwLock::default(),
+            node_cache: NodeCache::default(),
             fork: RwLock::default(),
             live: Mutex::default(),
             tx_index_buffer,
@@ -95,6 +99,7 @@ impl Database {
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.forget_live();
+        self.node_cache.clear();
     }
 
     /// Limit the memory for nodes of the latest state.

@@ -16,6 +16,7 @@
 //! | log_index.rs        | blocks by log address and topic                           |
 //! | private.rs          | results of private transactions                           |
 //! | mark.rs             | trie nodes that the stored states need                    |
+//! | node_cache.rs       | trie nodes near the root, in memory                       |
 //! | node_writer.rs      | ids of new trie nodes                                     |
 //! | pruning.rs          | deletion of old states                                    |
 //! | retain.rs           | removal of rows that the check does not cover             |
@@ -30,6 +31,7 @@ pub mod fork;
 mod key_value_tables;
 mod log_index;
 mod mark;
+mod node_cache;
 mod node_writer;
 mod opening;
 mod preimages;
@@ -48,6 +50,7 @@ pub use check::{Watch, check};
 pub use database::Database;
 pub use key_value_tables::Change;
 pub use log_index::{fold, folds};
+pub use node_cache::MAX_CACHED_DEPTH;
 pub use preimages::address_of;
 pub use private::{GroupState, GroupStates, Marker, PrivateReceipt, PrivateStatus, PrivateWrites, note_late};
 pub use pruning::Pruning;

@@ -43,10 +43,10 @@ struct NodeSaver<'a> {
 }
 
 impl Saver for NodeSaver<'_> {
-    fn put(&mut self, stored: &[u8]) -> Result<u64> {
+    fn put(&mut self, stored: Vec<u8>) -> Result<u64> {
         let id = self.next();
         self.writer.next += 1;
-        self.writer.buffer.push(stored.to_vec());
+        self.writer.buffer.push(stored);
         Ok(id)
     }
 

@@ -19,7 +19,7 @@ impl Value for Slot {
     }
 
     fn store(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0.to_be_bytes_trimmed_vec());
+        out.extend_from_slice(trimmed(&self.0.to_be_bytes()));
     }
 
     fn stored_length(&self) -> usize {
@@ -116,10 +116,15 @@ const HAS_STORAGE: u8 = 2;
 /// Flag of an account record in the flat table: the address follows.
 const HAS_ADDRESS: u8 = 4;
 
+/// Return a number without its leading zeros.
+fn trimmed(number: &[u8; 32]) -> &[u8] {
+    &number[number.iter().take_while(|byte| **byte == 0).count()..]
+}
+
 fn store_head(nonce: u64, balance: &U256, code_hash: &B256, flags: u8, out: &mut Vec<u8>) {
     let has_code = *code_hash != KECCAK256_EMPTY;
     put_varint(nonce, out);
-    put_bytes(&balance.to_be_bytes_trimmed_vec(), out);
+    put_bytes(trimmed(&balance.to_be_bytes()), out);
     out.push(flags | if has_code { HAS_CODE } else { 0 });
     if has_code {
         out.extend_from_slice(code_hash.as_slice());

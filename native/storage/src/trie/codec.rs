@@ -51,14 +51,17 @@ fn save<V: Value>(cell: &Arc<Cell<V>>, before: Option<u64>, saver: &mut dyn Save
     }
     let before = before.map(|id| saver.version(id)).transpose()?;
     save_below(&cell.node, before.as_ref().map(|version| &version.whole[..]), saver)?;
-    let mut stored = Vec::with_capacity(128);
+    let mut stored = Vec::with_capacity(match &cell.node {
+        Node::Branch { children, .. } => 3 + children.len() * (3 + MAX_INLINE_BYTES),
+        _ => 128,
+    });
     encode(&cell.node, &mut stored);
     if let Some(version) = before
         && let Some(change) = version.change_to(&stored, saver.next())?
     {
         stored = change;
     }
-    let id = saver.put(&stored)?;
+    let id = saver.put(stored)?;
     cell.set_id(id);
     Ok(id)
 }
@@ -160,7 +163,12 @@ pub fn decode<V: Value>(bytes: &[u8]) -> Result<Node<V>> {
         1 => Node::Extension { path: decode_path(&mut reader)?, child: decode_child(&mut reader)? },
         2 => {
             let mask = mask(&mut reader)?;
-            let children = (0..mask.count_ones()).map(|_| decode_child(&mut reader)).collect::<Result<_>>()?;
+            let count = mask.count_ones() as usize;
+            // collecting into a Result would not know the number of children
+            let mut children = Vec::with_capacity(count);
+            for _ in 0..count {
+                children.push(decode_child(&mut reader)?);
+            }
             let rest = reader.rest();
             Node::Branch { mask, children, value: if rest.is_empty() { None } else { Some(V::restore(rest)?) } }
         }

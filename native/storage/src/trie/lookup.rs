@@ -42,7 +42,7 @@ impl<V: Value> Trie<V> {
             };
         };
         loop {
-            match source.load(id, |bytes| seek(bytes, key, at))? {
+            match source.load_at(id, at, |bytes| seek(bytes, key, at))? {
                 Found::Value(value) => return Ok(Some(value)),
                 Found::Nothing => return Ok(None),
                 Found::Below { id: next, at: reached } => (id, at) = (next, reached),

@@ -8,6 +8,11 @@ use super::branch_delta::Version;
 pub trait Source {
     /// Call `read` with the full stored form of a node.
     fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T>;
+
+    /// Same as `load`, for a node that begins at nibble `_depth` of a key. A source may cache nodes near the root.
+    fn load_at<T>(&self, id: u64, _depth: usize, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+        self.load(id, read)
+    }
 }
 
 /// A source without nodes, for tries in memory only.
@@ -21,7 +26,7 @@ impl Source for NoSource {
 
 /// Stores new trie nodes and assigns their ids.
 pub trait Saver {
-    fn put(&mut self, stored: &[u8]) -> Result<u64>;
+    fn put(&mut self, stored: Vec<u8>) -> Result<u64>;
     /// Return the id of the next new trie node.
     fn next(&self) -> u64;
     /// Load a trie node that was stored before.

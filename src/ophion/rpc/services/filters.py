@@ -23,6 +23,7 @@ from ophion.pool.events import Added, PoolEvent
 from ophion.primitives.types import Hash32
 from ophion.rpc.errors import FILTER_NOT_FOUND, LOGS_FILTER_NOT_FOUND, TOO_MANY_FILTERS
 from ophion.rpc.services.client_quotas import MEBIBYTE, ClientQuotas
+from ophion.rpc.services.log_cache import LogCache
 from ophion.rpc.services.log_query import LogQuery
 from ophion.runtime.clock import Clock, Entropy
 
@@ -130,6 +131,7 @@ class Filters:
         """Number of filters for pending transactions. If the number is 0, a pool event needs no scan of the filters."""
         self._chain: Journal[ChainChange] = Journal(_CHAIN_ENTRIES)
         self._pool: Journal[Hash32] = Journal(_POOL_ENTRIES)
+        self.log_cache = LogCache()
 
     def __len__(self) -> int:
         return len(self._filters)
@@ -257,6 +259,7 @@ class Filters:
             self._pool.clear()
         if len(self._filters) == self._pending:
             self._chain.clear()
+            self.log_cache.clear()
         return True
 
     def _evict_first(self, candidates: Iterable[str]) -> None:

@@ -98,19 +98,29 @@ async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
 async def changed(ctx: RpcContext, query: LogQuery, blocks: tuple[ChainChange, ...]) -> bytes:
     """Return the logs of blocks that joined or left the chain, in the order of `blocks`.
 
-    Searches consecutive canonical blocks as one range.
+    Searches many consecutive canonical blocks as one range, and a few blocks one by one, because other filters with the
+    same query search the same blocks.
     """
     parts = []
     for run in _runs(blocks):
         newest = run[-1]
-        header = ctx.queries.header(newest.number) if len(run) > 1 else None
+        header = ctx.queries.header(newest.number) if len(run) > _FEW_BLOCKS else None
         if not newest.is_removed and header is not None and header.hash == newest.hash:
             parts.append(await _range(ctx, query, run[0].number, newest.number))
         else:
             headers = [(ctx.queries.header(one.hash), one.is_removed) for one in run]
-            parts += [await _of_block(ctx, query, header, gone) for header, gone in headers if header is not None]
+            parts += [await _of_cached(ctx, query, header, gone) for header, gone in headers if header is not None]
     inner = [part[1:-1] for part in parts if part != NOTHING]
     return b"[" + b",".join(inner) + b"]"
+
+
+async def _of_cached(ctx: RpcContext, query: LogQuery, header: HashedHeader, is_removed: bool) -> bytes:
+    cache = ctx.filters.log_cache
+    text = cache.get(header.hash, is_removed, query)
+    if text is None:
+        text = await _of_block(ctx, query, header, is_removed)
+        cache.keep(header.hash, is_removed, query, text)
+    return text
 
 
 def _runs(blocks: tuple[ChainChange, ...]) -> list[list[ChainChange]]:

@@ -30,13 +30,29 @@ def test_nothing_changed_gives_nothing(sample: Interface) -> None:
     assert logs(sample, change(sample, 1)) == []
 
 
-def test_a_run_of_blocks_is_searched_as_one_range(sample: Interface) -> None:
+@pytest.mark.parametrize("first", [0x14, 0x02], ids=["one by one", "as one range"])
+def test_a_run_of_blocks_gives_the_logs_of_its_range(sample: Interface, first: int) -> None:
     expected = [
         (int(one["blockNumber"], 16), False)
-        for one in sample.ask("eth_getLogs", {"fromBlock": "0x14", "toBlock": "0x1c"})
+        for one in sample.ask("eth_getLogs", {"fromBlock": hex(first), "toBlock": "0x1c"})
     ]
     assert len(expected) > 2
-    assert logs(sample, *(change(sample, number) for number in range(0x14, 0x1D))) == expected
+    blocks = [change(sample, number) for number in range(first, 0x1D)]
+    assert logs(sample, *blocks) == expected
+    assert logs(sample, *blocks) == expected, "a second filter with the same query"
+
+
+def test_filters_with_the_same_query_search_a_block_once(sample: Interface) -> None:
+    cache = sample.context.filters.log_cache
+    header = sample.node.queries.header(0x17)
+    assert header is not None
+    assert logs(sample, change(sample, 0x17)) == [(0x17, False)]
+    text = cache.get(header.hash, False, LogQuery())
+    assert text is not None
+    assert text == sample.run(search(sample.context, LogQuery(block_hash=header.hash)))
+    assert cache.get(header.hash, True, LogQuery()) is None
+    assert logs(sample, change(sample, 0x17, True)) == [(0x17, True)]
+    assert cache.get(header.hash, False, LogQuery()) == text
 
 
 def test_blocks_that_left_come_first_and_are_marked(sample: Interface) -> None:

@@ -1,0 +1,76 @@
+//! Cache of trie nodes near the root, by id.
+//!
+//! A row never changes and no id is used twice, so the cache needs no invalidation: it holds for every block, for
+//! reorganisations and for older states. Without it, a read at random keys looks up each level of the trie in LMDB.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use alloy_primitives::map::HashMap;
+
+/// Nodes that begin at this nibble of a key or after it are not cached. The nodes above are at most 1 + 16 + 256 + 4,096
+/// for each trie, 3 MB in all.
+pub const MAX_CACHED_DEPTH: usize = 4;
+/// Maximum bytes of cached nodes: the upper levels of five large tries.
+const MAX_CACHED_BYTES: usize = 16 << 20;
+const SHARDS: usize = 16;
+
+#[derive(Default)]
+struct Shard {
+    nodes: HashMap<u64, Arc<[u8]>>,
+    bytes: usize,
+}
+
+/// Full stored forms of nodes. A full shard is cleared.
+#[derive(Default)]
+pub struct NodeCache {
+    shards: [RwLock<Shard>; SHARDS],
+}
+
+impl NodeCache {
+    fn shard(&self, id: u64) -> &RwLock<Shard> {
+        &self.shards[id as usize % SHARDS]
+    }
+
+    pub fn get(&self, id: u64) -> Option<Arc<[u8]>> {
+        self.shard(id).read().unwrap_or_else(PoisonError::into_inner).nodes.get(&id).cloned()
+    }
+
+    pub fn keep(&self, id: u64, whole: &[u8]) {
+        let mut shard = self.shard(id).write().unwrap_or_else(PoisonError::into_inner);
+        if shard.bytes + whole.len() > MAX_CACHED_BYTES / SHARDS {
+            *shard = Shard::default();
+        }
+        if shard.nodes.insert(id, whole.into()).is_none() {
+            shard.bytes += whole.len();
+        }
+    }
+
+    pub fn clear(&self) {
+        for shard in &self.shards {
+            *shard.write().unwrap_or_else(PoisonError::into_inner) = Shard::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_found_until_their_shard_is_full() {
+        let cache = NodeCache::default();
+        let node = |id: u64| vec![id as u8; 600];
+        for id in 0..100_000 {
+            cache.keep(id, &node(id));
+            cache.keep(id, &node(id));
+            assert_eq!(cache.get(id).as_deref(), Some(&node(id)[..]));
+        }
+        let bytes: usize = cache.shards.iter().map(|shard| shard.read().unwrap().bytes).sum();
+        assert!((MAX_CACHED_BYTES / 8..=MAX_CACHED_BYTES).contains(&bytes), "{bytes} bytes");
+        for (id, whole) in cache.shards.iter().flat_map(|shard| shard.read().unwrap().nodes.clone()) {
+            assert_eq!(*whole, node(id)[..]);
+        }
+        cache.clear();
+        assert_eq!(cache.get(99_999), None);
+    }
+}
