@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ophion.chain.chain import Chain
     from ophion.enclave.interface import Enclave
+    from ophion.enclave_http.tessera_peers import TesseraPeers
     from ophion.gateway.service import GatewayService
     from ophion.metrics.node_metrics import NodeMetrics
     from ophion.metrics.otlp import OtlpService, OtlpSettings
@@ -227,14 +228,20 @@ def tools_port(config: NodeConfig, enclave: Enclave, port: int, shared: SharedRe
 
 
 def enclaves_port(
-    config: NodeConfig, enclave: Enclave, port: int, clock: Clock, entropy: Entropy, shared: SharedResources
+    config: NodeConfig,
+    enclave: Enclave,
+    port: int,
+    clock: Clock,
+    entropy: Entropy,
+    shared: SharedResources,
+    tessera: TesseraPeers | None,
 ) -> HttpService:
     """Build the service for enclaves of nodes that are not peers."""
     from ophion.enclave.embedded import EmbeddedEnclave
     from ophion.enclave_http.peer_application import peer_service
 
     assert isinstance(enclave, EmbeddedEnclave), "the options do not serve one outside"
-    return peer_service(enclave, config.enclave.peer_host, port, clock, entropy, shared)
+    return peer_service(enclave, config.enclave.peer_host, port, clock, entropy, shared, tessera)
 
 
 def distant_enclaves(config: NodeConfig, enclave: Enclave, clock: Clock, entropy: Entropy) -> Service:
@@ -244,3 +251,13 @@ def distant_enclaves(config: NodeConfig, enclave: Enclave, clock: Clock, entropy
 
     assert isinstance(enclave, EmbeddedEnclave), "the options do not serve one outside"
     return HttpEnclavePeers(config.enclave.peer_urls, enclave, clock, entropy)
+
+
+def tessera_enclaves(config: NodeConfig, enclave: Enclave, entropy: Entropy) -> TesseraPeers:
+    """Build the service that connects to members with Tessera."""
+    from ophion.enclave.embedded import EmbeddedEnclave
+    from ophion.enclave_http.tessera_peers import TesseraPeers
+
+    assert isinstance(enclave, EmbeddedEnclave), "the options do not serve one outside"
+    assert config.enclave.tessera_url is not None, "the options need each other"
+    return TesseraPeers(config.enclave.tessera_peers, config.enclave.tessera_url, enclave, entropy)
