@@ -229,7 +229,7 @@ class TesseraPeers:
                 self._add(url)
             ready()
 
-    def heard(self, url: str) -> None:
+    def refresh(self, url: str) -> None:
         """Look at an enclave at once, because it has just called. An unknown URL changes nothing."""
         wake = self._wakes.get(url)
         if wake is not None:

@@ -95,7 +95,7 @@ class TesseraRequests:
         """Note that an enclave is there. The keys in the info prove nothing, so they are not used."""
         await self._rates.pay(self._account(request.address), len(request.body) + REQUEST_BYTES)
         info = await self._run(len(request.body), partial(PartyInfo.decode, request.body))
-        self._peers.heard(info.url)
+        self._peers.refresh(info.url)
         return Response(200, (PartyInfo(self._peers.own_url, (), ()).encode(),), _OCTETS)
 
     async def _prove(self, request: Request) -> Response:
