@@ -6,6 +6,7 @@ import asyncio
 import json
 import tempfile
 from base64 import b64encode
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -18,6 +19,10 @@ from ophion.enclave.interface import GroupType
 from ophion.enclave.keyfile import read_pair, read_public
 from ophion.enclave.parcels import Kind, Label, Listing, Parcel
 from ophion.enclave.remote.refusals import refusal
+from ophion.enclave.tessera.groups import decode_group, encode_group
+from ophion.enclave.tessera.party_info import PartyInfo
+from ophion.enclave.tessera.payloads import decode_payload, encode_payload
+from ophion.enclave.tessera.records import boxes_of, group_in, member_record, opened, payload_for
 from ophion.enclave_http.envelope import Envelope, open_request, seal_request
 from ophion.enclave_http.request_bodies import BadRequestBody, Form
 from ophion.errors import DecodeError, KeyFileError
@@ -31,6 +36,7 @@ from ophion.privacy import payload_handover
 from ophion.privacy.payloads import read_handed
 from ophion.runtime.clock import SystemEntropy
 from ophion.testing.enclaves import Member
+from ophion.testing.old_enclaves import cbor_payload
 from tests.fuzz.mutate import mutated, mutated_json, target
 from tests.fuzz.test_decoders import is_clear
 
@@ -46,6 +52,7 @@ GROUPS = [
     GroupRecord.legacy((KEY_B, KEY_A), KEY_A).encode(),
     GroupRecord(GroupType.PANTHEON, "name", "what for", (KEY_A, KEY_B), b"s" * 20, KEY_A, False).encode(),
 ]
+INFO = PartyInfo("http://a:1/", ((KEY_A, "http://a:1/"), (KEY_B, "https://b:2/x")), ("http://c/",))
 LABELS = [Label(Kind.PAYLOAD, b"p" * 32), Label(Kind.GROUP, b"g" * 32)]
 MESSAGES = [
     (messages.read_keys, messages.encode_keys([KEY_A, KEY_B])),
@@ -58,6 +65,20 @@ MESSAGES = [
     (messages.read_parcels, messages.encode_parcels(7, [Parcel(LABELS[0], RECORDS[0])])),
     (messages.read_list, messages.encode_list(ListRequest(7, KEY_A, 300))),
     (messages.read_listing, messages.encode_listing(7, Listing(LABELS, 300, True))),
+]
+LEGACY = GroupRecord.legacy((KEY_B, KEY_A), KEY_A)
+PAYLOADS_OF_TESSERA = [
+    form
+    for record in RECORDS
+    if (payload := payload_for(record, KEY_B)) is not None
+    for form in (encode_payload(payload, GROUP), cbor_payload(payload))
+]
+OF_TESSERA: list[tuple[Callable[[bytes], object], bytes]] = [
+    (decode_payload, PAYLOADS_OF_TESSERA[0]),
+    (decode_payload, PAYLOADS_OF_TESSERA[1]),
+    (decode_group, encode_group(GroupRecord.decode(GROUPS[1]))),
+    (PartyInfo.decode, INFO.encode()),
+    (PartyInfo.decode_json, INFO.encode_json()),
 ]
 KEY_FILE = json.dumps({"type": "unlocked", "data": {"bytes": b64encode(b"\1" * 32).decode()}}).encode()
 LOCKED = json.dumps(
@@ -109,6 +130,34 @@ def test_messages_between_enclaves(data: st.DataObject) -> None:
         read(message)
     except DecodeError as error:
         assert is_clear(error)
+
+
+@target(500)
+@given(st.data())
+def test_messages_of_tessera(data: st.DataObject) -> None:
+    read, sample = data.draw(st.sampled_from(OF_TESSERA))
+    message = data.draw(mutated([sample]))
+    try:
+        read(message)
+    except DecodeError as error:
+        assert is_clear(error)
+
+
+@target(300)
+@given(mutated(PAYLOADS_OF_TESSERA))
+def test_payloads_of_tessera(message: bytes) -> None:
+    """A payload gives one clear error, or a record that this enclave judges without a failure."""
+    try:
+        payload = decode_payload(message)
+        own, box, text = opened(B, payload)
+        record = member_record(payload, group_in(text, lambda id: LEGACY), own, box)
+    except DecodeError as error:
+        assert is_clear(error)
+        return
+    [judged] = B.judge([record])
+    assert judged is not None
+    assert judged.opens
+    assert boxes_of(record)[KEY_B] == box
 
 
 @cache

@@ -47,15 +47,20 @@ pytestmark = pytest.mark.skipif(
 class Tessera:
     """A Tessera process, with one of the public test keys and a database in its folder."""
 
-    def __init__(self, path: Path, index: int, ports: Sequence[tuple[int, int]]) -> None:
-        """Prepare a process. `ports` are the ports of all processes, for clients and for other enclaves."""
+    def __init__(
+        self, path: Path, index: int, ports: Sequence[tuple[int, int]], *, validates_keys: bool = False
+    ) -> None:
+        """Prepare a process. `ports` are the ports of all processes, for clients and for other enclaves.
+
+        With `validates_keys`, Tessera accepts only keys that other enclaves prove.
+        """
         self.path = path
-        self.port, self._own_port = ports[index]
+        self.port, self.peer_port = ports[index]
         self.key_file = path / "key.pub"
         self._process: subprocess.Popen[bytes] | None = None
         path.mkdir()
         self.key_file.write_text(text(ENCLAVE_KEYS[index]))
-        servers = {"Q2T": self.port, "P2P": self._own_port}
+        servers = {"Q2T": self.port, "P2P": self.peer_port}
         keys = {"privateKey": text(ENCLAVE_SECRETS[index]), "publicKey": text(ENCLAVE_KEYS[index])}
         # without WRITE_DELAY=0, the database writes acknowledged data to disk only half a second later
         database = f"jdbc:h2:{path / 'rows'};WRITE_DELAY=0"
@@ -70,6 +75,7 @@ class Tessera:
             "peer": [{"url": f"http://127.0.0.1:{port}"} for _, port in ports],
             "keys": {"passwords": [], "keyData": [keys]},
             "alwaysSendTo": [],
+            "features": {"enableRemoteKeyValidation": validates_keys},
         }
         (path / "config.json").write_text(json.dumps(config))
 
@@ -96,7 +102,7 @@ class Tessera:
         self, method: str, path: str, body: bytes = b"", *, among: bool = False, **headers: str
     ) -> tuple[int, bytes]:
         """Send a request as a client. With `among`, send it as another Tessera."""
-        connection = http.client.HTTPConnection("127.0.0.1", self._own_port if among else self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.peer_port if among else self.port, timeout=20)
         connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
         answer = connection.getresponse()
         return answer.status, answer.read()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -59,6 +59,29 @@ def _export(enclave: Tessera) -> Path:
     return target
 
 
+def move_member(
+    network: TestNetwork, enclave: Tessera, index: int, old: Sequence[str], options: Sequence[str] = ()
+) -> None:
+    """Move a member from Tessera to the embedded enclave: stop both, export, import, and start with other options."""
+    node = network.nodes[index]
+    node.kill()
+    enclave.kill()
+    key = enclave.path / "enclave.key"
+    write_pair(key, KeyPair.of(ENCLAVE_SECRETS[index]), SystemEntropy())
+    moved = ophion(
+        "migrate",
+        "private",
+        f"--from-tessera={_export(enclave)}",
+        f"--data-path={network.data_path(index)}",
+        f"--privacy-enclave-key-file={key}",
+        f"--genesis-file={network.genesis_file}",
+    )
+    print(moved.out, moved.err)
+    node._arguments = [word for word in node._arguments if word not in old]
+    node._arguments += [f"--privacy-enclave-key-file={key}", *options]
+    node.start()
+
+
 def test_three_members_move_to_the_embedded_enclave(enclaves: list[Tessera], tmp_path: Path) -> None:
     own = {
         index: (f"--privacy-url=http://127.0.0.1:{one.port}", f"--privacy-public-key-file={one.key_file}")
@@ -74,24 +97,7 @@ def test_three_members_move_to_the_embedded_enclave(enclaves: list[Tessera], tmp
             for node in network.nodes
         ]
         for index, one in enumerate(enclaves):
-            node = network.nodes[index]
-            node.kill()
-            one.kill()
-            key = one.path / "enclave.key"
-            write_pair(key, KeyPair.of(ENCLAVE_SECRETS[index]), SystemEntropy())
-            moved = ophion(
-                "migrate",
-                "private",
-                f"--from-tessera={_export(one)}",
-                f"--data-path={network.data_path(index)}",
-                f"--privacy-enclave-key-file={key}",
-                f"--genesis-file={network.genesis_file}",
-            )
-            print(moved.out, moved.err)
-            old = (*own[index], f"--privacy-public-key-file={one.key_file}")
-            node._arguments = [word for word in node._arguments if word not in old]
-            node._arguments.append(f"--privacy-enclave-key-file={key}")
-            node.start()
+            move_member(network, one, index, own[index])
         for index, node in enumerate(network.nodes):
             for at, marker in enumerate(markers):
                 wait_for(

@@ -75,6 +75,8 @@ class RulesContracts:
         """Encode a call about a node, in the interface version of the contract."""
         if self.has_names:
             return _selector(f"{method}(string,string,uint16)") + named_node(enode)
+        if enode.host:
+            raise CommandError(f"The node rules contract lists addresses only: give the address of {enode.host}.")
         return _selector(f"{method}(bytes32,bytes32,bytes16,uint16)") + packed_node(enode)
 
     @cached_property

@@ -296,7 +296,7 @@ def _account(word: str) -> Address:
 
 def _read(word: str) -> Address | Enode:
     try:
-        return read_node(word) if word.lower().startswith("enode:") else read_account(word)
+        return read_node(word, host_names=True) if word.lower().startswith("enode:") else read_account(word)
     except ValueError as error:
         raise CommandError(str(error)) from None
 

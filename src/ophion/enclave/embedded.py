@@ -265,6 +265,10 @@ class EmbeddedEnclave:
         """Whether this enclave knows a group, active or deleted."""
         return self._groups.get(group_id) is not None
 
+    def group_record(self, group_id: bytes) -> GroupRecord | None:
+        """Return a group with its creator and seed, active or deleted, or None if the id is unknown."""
+        return self._groups.get(group_id)
+
     def load(self, label: Label) -> bytes | None:
         """Return the body of a stored parcel, or None."""
         if label.kind is Kind.PAYLOAD:

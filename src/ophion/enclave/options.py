@@ -129,6 +129,22 @@ class EnclaveConfig(Options):
         needs=_SWITCH,
         help="Port for enclaves of nodes that are no peers; 0 uses a free port.",
     )
+    tessera_peers: tuple[str, ...] = option(
+        "--privacy-enclave-tessera-peers",
+        default=(),
+        metavar="URL",
+        parse=_url,
+        needs=_SWITCH,
+        help="URLs of members that still use Tessera (the P2P server of Tessera). More members are found through them.",
+    )
+    tessera_url: str | None = option(
+        "--privacy-enclave-tessera-url",
+        default=None,
+        metavar="URL",
+        parse=_url,
+        needs=_SWITCH,
+        help="URL under which Tessera reaches --privacy-enclave-port of this node.",
+    )
     tls_enabled: bool = option(
         "--privacy-tls-enabled", default=False, needs=_SWITCH, help="Use TLS to the remote enclave."
     )
@@ -163,8 +179,10 @@ class EnclaveConfig(Options):
         return tuple(one for one in dict.fromkeys(self.peers) if one != _SESSIONS)
 
     def problems(self) -> Iterator[str]:
-        if self.url is not None and (self.peer_urls or self.peer_port is not None):
+        if self.url is not None and (self.peer_urls or self.tessera_peers or self.peer_port is not None):
             yield "--privacy-enclave-peers and -port need the embedded enclave; --privacy-url selects a remote one."
+        if self.tessera_peers and (self.peer_port is None or self.tessera_url is None):
+            yield "--privacy-enclave-tessera-peers needs --privacy-enclave-port and --privacy-enclave-tessera-url."
         if self.url is not None and self.serves_http:
             yield "--privacy-enclave-http-port serves the embedded enclave; --privacy-url selects a remote one."
         if self.url is not None and (self.tls_enabled != self.url.startswith("https:")):

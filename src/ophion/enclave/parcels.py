@@ -67,6 +67,8 @@ class Line(Protocol):
     """Identity of the peer, which does not change at restarts. Cursors are stored under this identity."""
     keys: frozenset[bytes]
     """Keys that the peer has proven so far."""
+    is_fallback: bool
+    """Whether this connection is used only while no other connection reaches the key."""
 
     def push(self, parcel: Parcel) -> asyncio.Future[str | None]:
         """Push a parcel. The result is None when the other enclave has stored the parcel durably, otherwise the

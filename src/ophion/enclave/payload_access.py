@@ -10,6 +10,7 @@ from typing import Final
 from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.parcels import Kind, Label, Listing, Parcel
+from ophion.enclave.tessera.records import with_box
 from ophion.native.enclave import read_sealed
 
 ANSWER_BYTES: Final = 1024 * 1024
@@ -52,5 +53,5 @@ def listed(enclave: EmbeddedEnclave, key: bytes, after: int, most: int, keys: fr
 def _may_see(label: Label, body: bytes, keys: frozenset[bytes]) -> bool:
     """Whether the owner of these keys is a participant of the parcel."""
     if label.kind is Kind.PAYLOAD:
-        return not keys.isdisjoint(read_sealed(body).recipients)
+        return not keys.isdisjoint(with_box(body, read_sealed(body).recipients))
     return not keys.isdisjoint(GroupRecord.decode(body).members)

@@ -22,6 +22,7 @@ from ophion.enclave.parcels import Kind, Label, Parcel
 from ophion.enclave.payload_quota import Expired, PayloadQuota
 from ophion.enclave.purge import deleted_rows
 from ophion.enclave.store_writer import ARRIVALS, PAYLOADS, Change, StoreWriter, number_of, numbered
+from ophion.enclave.tessera.records import is_same_payload, with_box
 from ophion.errors import DecodeError
 from ophion.native.enclave import MAX_SEALED_BOXES, EnclaveKeyring, SealedRecord, is_sound_enclave_key, read_sealed
 from ophion.native.exceptions import NativeError
@@ -194,7 +195,8 @@ class Intake:
             return "it is not what its label says"
         known = self._unwritten.get(sealed.key) or self._store.row(PAYLOADS, sealed.key)
         if known is not None:
-            return None if known == parcel.body else "another record has its key"
+            is_stored = known == parcel.body or (sealed.opens and is_same_payload(known, parcel.body))
+            return None if is_stored else "another record has its key"
         if not sealed.opens:
             return "it does not open"
         if not sealed.agrees:
@@ -214,7 +216,8 @@ class Intake:
             return BUDGET_EXCEEDED
         refusal = self._take_its_group(sealed, members, is_pushed, changes, made)
         if refusal is None:
-            changes += self._payload_rows(sealed.key, parcel.body, recipients)
+            # a record of Tessera has no boxes for other members, so it is of no use to them
+            changes += self._payload_rows(sealed.key, parcel.body, with_box(parcel.body, recipients))
             if is_pushed:
                 changes.append(self._quota.add_payload(sealed.key, sealed.sender, size, now, self._number))
             else:

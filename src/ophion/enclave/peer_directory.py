@@ -42,7 +42,8 @@ class Directory:
 
     def lines(self, key: bytes) -> Sequence[Line]:
         """Return the connections to a key. The result is empty while the key's enclave is offline."""
-        return tuple(self._lines.get(key, ()))
+        lines = self._lines.get(key, ())
+        return tuple(line for line in lines if not line.is_fallback) or tuple(lines)
 
     def known(self) -> Mapping[bytes, Sequence[Line]]:
         """Return all reachable keys with their connections."""

@@ -6,6 +6,9 @@
     http_peers         client of such enclaves: one connection per URL
     envelope           encrypted messages between two enclave keys
     open_requests      pending requests of either port
+    rate_limits        rate limits of the senders on the port for enclaves
+    tessera_requests   requests of enclaves of Tessera, on the same port
+    tessera_peers      client of enclaves of Tessera
 
 Both ports use `rpc.transport`, which handles connection limits, the host list and slow clients. A client of the port
 for tools can read and send as the node, so that port listens on loopback by default. A client of the port for enclaves

@@ -55,6 +55,8 @@ T = TypeVar("T")
 class HttpEnclaveLine:
     """The connection to one URL. It lasts from the first response to the first failed request."""
 
+    is_fallback = False
+
     def __init__(
         self,
         client: HttpClient,

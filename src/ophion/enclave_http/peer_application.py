@@ -24,11 +24,13 @@ from ophion.enclave.payload_intake import MAX_RECORD_BYTES, UNKNOWN_GROUP
 from ophion.enclave_http.envelope import Envelope, open_request, seal_answer
 from ophion.enclave_http.http_peers import FETCH, LIST, PARTYINFO, PATHS
 from ophion.enclave_http.open_requests import OpenRequests
+from ophion.enclave_http.rate_limits import MEMBER_BYTES, REQUEST_BYTES, SenderRates
+from ophion.enclave_http.tessera_peers import TesseraPeers
+from ophion.enclave_http.tessera_requests import TesseraRequests
 from ophion.errors import DecodeError, OphionError
 from ophion.native.enclave import read_sealed
 from ophion.peers.priv import messages
 from ophion.peers.priv.messages import MAX_LABELS, Ack
-from ophion.peers.token_bucket import TokenBucket
 from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.messages import JSON, TEXT, Request, Response
 from ophion.rpc.transport.http.policy import HttpLimits, Result
@@ -42,14 +44,7 @@ _LIMITS: Final = HttpLimits(max_connections=256, max_body_bytes=_MAX_BODY_BYTES,
 _MAX_OPEN: Final = 256
 """Maximum number of pending requests."""
 _TIMEOUT_S: Final = 15.0
-_BURST_BYTES: Final = 16 * 1024 * 1024
-_BYTES_A_SECOND: Final = 4 * 1024 * 1024
-_COST_BYTES: Final = 16 * 1024
-"""Bytes charged for each request in addition to its size. They cover the shared secret and database lookups."""
-_MEMBER_BYTES: Final = 4096
-"""Bytes charged for each member of an unknown group. Validating a member's key takes a tenth of a millisecond."""
 _SHORT_BYTES: Final = 32 * 1024
-_UNKNOWN_SENDERS: Final = b""
 
 T = TypeVar("T")
 
@@ -62,14 +57,20 @@ class PeerApplication:
     host_refused: Final = Response(403, (b"Host not authorized.",), TEXT)
 
     def __init__(
-        self, enclave: EmbeddedEnclave, clock: Clock, entropy: Entropy, loop: asyncio.AbstractEventLoop
+        self,
+        enclave: EmbeddedEnclave,
+        clock: Clock,
+        entropy: Entropy,
+        loop: asyncio.AbstractEventLoop,
+        tessera: TesseraPeers | None = None,
     ) -> None:
+        """Create the handlers. With `tessera`, they also serve enclaves of Tessera."""
         self.plain: Callable[..., Result] | None = None
         self._enclave = enclave
-        self._clock = clock
         self._entropy = entropy
         self._open = OpenRequests(loop, _MAX_OPEN)
-        self._shares: dict[bytes, TokenBucket] = {}
+        self._rates = SenderRates(enclave.directory, clock)
+        self._tessera = None if tessera is None else TesseraRequests(enclave, tessera, self._rates)
         self._posts: dict[bytes, Handler] = {
             PATHS[Kind.PAYLOAD].encode(): self._take_payloads,
             PATHS[Kind.GROUP].encode(): self._take_groups,
@@ -81,6 +82,8 @@ class PeerApplication:
         """Respond with the public keys of this enclave, or handle a sealed request."""
         if request.path == b"/upcheck":
             return Response(200, (b"I'm up!",), TEXT)
+        if self._tessera is not None and self._tessera.is_for_tessera(request):
+            return Response(503) if self._open.is_full else self._open.begin(self._tessera.answer(request))
         if request.path == PARTYINFO.encode():
             return Response(200, (orjson.dumps({"keys": [base64_text(key) for key in self._enclave.keys]}),), JSON)
         if request.path not in self._posts:
@@ -99,9 +102,9 @@ class PeerApplication:
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 envelope = await self._run(len(request.body), partial(Envelope.decode, request.body))
-                is_known, cost = envelope.sender in self._enclave.directory.known(), len(request.body) + _COST_BYTES
+                is_known, cost = envelope.sender in self._enclave.directory.known(), len(request.body) + REQUEST_BYTES
                 if not is_known:
-                    await self._pay(envelope.sender, cost)
+                    await self._rates.pay(envelope.sender, cost)
                 opening = partial(open_request, self._enclave.keyring, request.path, envelope)
                 asked = await self._run(len(request.body), opening)
                 if asked is None:
@@ -109,7 +112,7 @@ class PeerApplication:
                 if is_known:
                     # Charge a known sender only after its envelope decrypts, because any sender can write a member's
                     # key on an envelope.
-                    await self._pay(envelope.sender, cost)
+                    await self._rates.pay(envelope.sender, cost)
                 text = await self._posts[request.path](envelope.sender, asked)
         except TimeoutError:
             return Response(503)
@@ -124,17 +127,6 @@ class PeerApplication:
         """Run work on the event loop, or in a worker thread when `size` is large."""
         return work() if size <= _SHORT_BYTES else await self._enclave.lanes.peers.run(work)
 
-    async def _pay(self, sender: bytes, amount: int) -> None:
-        """Wait until the rate limit admits a request. Senders outside the directory share one limit."""
-        directory = self._enclave.directory.known()
-        account = sender if sender in directory else _UNKNOWN_SENDERS
-        if len(self._shares) > 2 * len(directory) + 16:
-            self._shares = {key: share for key, share in self._shares.items() if key in directory or not key}
-        share = self._shares.setdefault(account, TokenBucket(_BURST_BYTES, _BYTES_A_SECOND))
-        now = self._clock.monotonic()
-        if not share.spend(amount, now):
-            await asyncio.sleep(-share.left(now) / _BYTES_A_SECOND)
-
     # --- requests --------------------------------------------------------------------------------
 
     async def _take_payloads(self, sender: bytes, asked: bytes) -> bytes:
@@ -142,7 +134,7 @@ class PeerApplication:
         proven = frozenset((sender,))
         sealed = [read_sealed(one.body) for one in parcels]
         new_members = sum(one.members for one in sealed if not self._enclave.knows_group(one.group))
-        await self._pay(sender, new_members * _MEMBER_BYTES)
+        await self._rates.pay(sender, new_members * MEMBER_BYTES)
         refusals = await self._enclave.take(parcels, proven, is_peer=False)
         lines = self._enclave.directory.lines(sender)
         orphans = [one for one, refusal in zip(parcels, refusals, strict=True) if refusal == UNKNOWN_GROUP]
@@ -155,7 +147,7 @@ class PeerApplication:
         return _acks(parcels, refusals)
 
     async def _take_groups(self, sender: bytes, asked: bytes) -> bytes:
-        await self._pay(sender, len(asked) // KEY_SIZE * _MEMBER_BYTES)
+        await self._rates.pay(sender, len(asked) // KEY_SIZE * MEMBER_BYTES)
         bodies = messages.read_groups(asked)
         parcels = [Parcel(Label(Kind.GROUP, GroupRecord.decode(body).id), body) for body in bodies]
         return _acks(parcels, await self._enclave.take(parcels, frozenset((sender,)), is_peer=False))
@@ -163,13 +155,13 @@ class PeerApplication:
     async def _serve(self, sender: bytes, asked: bytes) -> bytes:
         request_id, labels = messages.read_request(asked)
         found = served(self._enclave, labels, frozenset((sender,)))
-        await self._pay(sender, sum(len(parcel.body) for parcel in found))
+        await self._rates.pay(sender, sum(len(parcel.body) for parcel in found))
         return messages.encode_parcels(request_id, found)
 
     async def _list(self, sender: bytes, asked: bytes) -> bytes:
         request = messages.read_list(asked)
         listing = listed(self._enclave, request.key, request.after, MAX_LABELS, frozenset((sender,)))
-        await self._pay(sender, 40 * len(listing.labels))
+        await self._rates.pay(sender, 40 * len(listing.labels))
         return messages.encode_listing(request.request_id, listing)
 
 
@@ -180,6 +172,7 @@ def peer_service(
     clock: Clock,
     entropy: Entropy,
     shared: SharedResources | None = None,
+    tessera: TesseraPeers | None = None,
 ) -> HttpService:
     """Build the HTTP service for other enclaves. The service accepts any host name."""
     return HttpService(
@@ -189,7 +182,7 @@ def peer_service(
         HostList(("*",)),
         OriginList(()),
         _LIMITS,
-        lambda loop: PeerApplication(enclave, clock, entropy, loop),
+        lambda loop: PeerApplication(enclave, clock, entropy, loop, tessera),
         None,
         shared,
     )

@@ -40,6 +40,12 @@ COMPAT_TABLE: Final[Mapping[str, Mapping[Compat, str]]] = {
         Compat.GETH_1_13: "geth",
         Compat.GOQUORUM: "geth",
     },
+    "rpc-answer-fields": {
+        Compat.PANTHEON_1_2: "besu",
+        Compat.BESU_21: "besu",
+        Compat.GETH_1_13: "geth",
+        Compat.GOQUORUM: "goquorum",
+    },
     "rpc-http-error-status-400": {Compat.PANTHEON_1_2: "true"},
     "dev-fork": {Compat.PANTHEON_1_2: "petersburg", Compat.BESU_21: "petersburg", Compat.BESU_26: "london"},
     "dev-chain-id": {

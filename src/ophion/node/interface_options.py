@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, ClassVar
 
 from ophion.rpc.dispatch.error_wording import ErrorWording
+from ophion.rpc.schema.older_answers import AnswerFields
 from ophion.rpc.transport.options import ListenerConfig, listening_port
 from ophion.runtime.options import Options, at_least, between, option
 from ophion.runtime.options.values import read_int
@@ -179,6 +180,12 @@ class AccessConfig(Options):
         default=ErrorWording.ORIGINAL,
         help="Texts of JSON-RPC errors: those of Pantheon 1.2, or the modern ones that libraries look for. "
         "`geth` also has go-ethereum's codes.",
+    )
+    answer_fields: AnswerFields = option(
+        "--rpc-answer-fields",
+        default=AnswerFields.CURRENT,
+        help="Fields of JSON-RPC answers. Values other than `current` omit blockTimestamp, and blob fees in "
+        "eth_feeHistory, which older clients do not have.",
     )
     gas_price_blocks: int = option(
         "--api-gas-price-blocks",

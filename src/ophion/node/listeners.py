@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ophion.chain.chain import Chain
     from ophion.enclave.interface import Enclave
+    from ophion.enclave_http.tessera_peers import TesseraPeers
     from ophion.gateway.service import GatewayService
     from ophion.metrics.node_metrics import NodeMetrics
     from ophion.metrics.otlp import OtlpService, OtlpSettings
@@ -90,6 +91,7 @@ def json_rpc_port(
         errors_as_400=http.errors_as_400,
         max_response_bytes=limits.max_response_bytes,
         wording=access.error_wording,
+        fields=access.answer_fields,
         limits=http_limits(config, max_body_bytes=http.max_content_length),
         auth=auth,
         tls=_tls(config.http_tls),
@@ -159,6 +161,7 @@ def websocket_port(
         ),
         max_response_bytes=limits.max_response_bytes,
         wording=access.error_wording,
+        fields=access.answer_fields,
         auth=auth_setup_for(config.websocket_auth),
         tls=_tls(config.websocket_tls),
         origins=websocket.cors_origins or config.http.cors_origins,
@@ -227,14 +230,20 @@ def tools_port(config: NodeConfig, enclave: Enclave, port: int, shared: SharedRe
 
 
 def enclaves_port(
-    config: NodeConfig, enclave: Enclave, port: int, clock: Clock, entropy: Entropy, shared: SharedResources
+    config: NodeConfig,
+    enclave: Enclave,
+    port: int,
+    clock: Clock,
+    entropy: Entropy,
+    shared: SharedResources,
+    tessera: TesseraPeers | None,
 ) -> HttpService:
     """Build the service for enclaves of nodes that are not peers."""
     from ophion.enclave.embedded import EmbeddedEnclave
     from ophion.enclave_http.peer_application import peer_service
 
     assert isinstance(enclave, EmbeddedEnclave), "the options do not serve one outside"
-    return peer_service(enclave, config.enclave.peer_host, port, clock, entropy, shared)
+    return peer_service(enclave, config.enclave.peer_host, port, clock, entropy, shared, tessera)
 
 
 def distant_enclaves(config: NodeConfig, enclave: Enclave, clock: Clock, entropy: Entropy) -> Service:
@@ -244,3 +253,13 @@ def distant_enclaves(config: NodeConfig, enclave: Enclave, clock: Clock, entropy
 
     assert isinstance(enclave, EmbeddedEnclave), "the options do not serve one outside"
     return HttpEnclavePeers(config.enclave.peer_urls, enclave, clock, entropy)
+
+
+def tessera_enclaves(config: NodeConfig, enclave: Enclave, entropy: Entropy) -> TesseraPeers:
+    """Build the service that connects to members with Tessera."""
+    from ophion.enclave.embedded import EmbeddedEnclave
+    from ophion.enclave_http.tessera_peers import TesseraPeers
+
+    assert isinstance(enclave, EmbeddedEnclave), "the options do not serve one outside"
+    assert config.enclave.tessera_url is not None, "the options need each other"
+    return TesseraPeers(config.enclave.tessera_peers, config.enclave.tessera_url, enclave, entropy)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ophion.enclave.interface import Enclave
     from ophion.peers.consensus.validators import Validators
     from ophion.runtime.host_names import HostNames, Lookup
+    from ophion.runtime.reverse_names import ReverseNames
 
 
 class PeerNetwork(Struct, frozen=True):
@@ -109,7 +110,7 @@ def build_network(
         is_member=is_member,
     )
     if rules is not None and peers.host_names is not None:
-        rules.use_host_names(peers.host_names)
+        rules.use_host_names(peers.host_names, _reverse_names(config.peers, clock, rules))
     if rules is not None:
         rules.is_in_sync = sync.is_in_sync
     return PeerNetwork(eth, sync, peers)
@@ -194,7 +195,20 @@ def _host_names(config: PeerConfig, clock: Clock) -> HostNames:
     # lazy import: most nodes have no host names to resolve
     from ophion.runtime.host_names import HostNames
 
-    return HostNames(clock, _lookup(config), is_updated=config.dns_update_enabled)
+    names = HostNames(clock, _lookup(config), is_updated=config.dns_update_enabled)
+    if is_host_name(config.host):
+        names.add_name(config.host.lower())
+    return names
+
+
+def _reverse_names(config: PeerConfig, clock: Clock, rules: NodeRules) -> ReverseNames | None:
+    """Return the names of addresses, if a contract may list names (interface version 2)."""
+    if rules.contract is None or rules.contract.version == 1:
+        return None
+    from ophion.runtime.reverse_names import ReverseNames, hosts_file_reverse_lookup, system_reverse_lookup
+
+    chosen = config.dns_hosts_file
+    return ReverseNames(clock, system_reverse_lookup if chosen is None else hosts_file_reverse_lookup(chosen))
 
 
 def _lookup(config: PeerConfig) -> Lookup:

@@ -31,6 +31,7 @@ from ophion.node.listeners import (
     otlp_export,
     otlp_settings,
     share_port,
+    tessera_enclaves,
     tools_port,
     websocket_port,
 )
@@ -289,7 +290,11 @@ def _listeners(
     if enclave is not None and config.enclave.http_port is not None:
         listening["enclave"] = tools_port(config, enclave, config.enclave.http_port, shared)
     if enclave is not None and config.enclave.peer_port is not None:
-        listening["enclavePeers"] = enclaves_port(config, enclave, config.enclave.peer_port, clock, entropy, shared)
+        tessera = tessera_enclaves(config, enclave, entropy) if config.enclave.tessera_peers else None
+        port = config.enclave.peer_port
+        listening["enclavePeers"] = enclaves_port(config, enclave, port, clock, entropy, shared, tessera)
+        if tessera is not None:
+            without_port.append(tessera)
     if enclave is not None and config.enclave.peer_urls:
         without_port.append(distant_enclaves(config, enclave, clock, entropy))
     if config.page.enabled:

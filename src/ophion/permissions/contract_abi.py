@@ -81,9 +81,12 @@ def connection_question(source: Enode, destination: Enode) -> bytes:
     return _CONNECTION_ALLOWED + packed_node(source) + packed_node(destination)
 
 
-def node_question(enode: Enode) -> bytes:
-    """Encode the question whether a node may connect to other nodes, for interface version 2 of the node rules."""
-    return _NODE_ALLOWED + named_node(enode)
+def node_question(enode: Enode, host: str | None = None) -> bytes:
+    """Encode the question whether a node may connect to other nodes, for interface version 2 of the node rules.
+
+    The question names the node by its address, or by `host`.
+    """
+    return _NODE_ALLOWED + _named_node(enode, host or enode.ip)
 
 
 def packed_node(enode: Enode) -> bytes:
@@ -92,8 +95,12 @@ def packed_node(enode: Enode) -> bytes:
 
 
 def named_node(enode: Enode) -> bytes:
-    """Encode a node for interface version 2 of the node rules: (string,string,uint16)."""
-    node_id, host = _bytes(enode.node_id.hex().encode()), _bytes(enode.ip.encode())
+    """Encode a node for interface version 2 of the node rules: (string,string,uint16). A host name stays a name."""
+    return _named_node(enode, enode.host or enode.ip)
+
+
+def _named_node(enode: Enode, host_text: str) -> bytes:
+    node_id, host = _bytes(enode.node_id.hex().encode()), _bytes(host_text.encode())
     return _number(96) + _number(96 + len(node_id)) + _number(enode.tcp_port) + node_id + host
 
 

@@ -103,7 +103,7 @@ def _set_of_names(members: Sequence[Enode], slot: int) -> Storage:
     storage: Storage = {slot: len(members)}
     for position, enode in enumerate(members):
         at = _array(slot) + 3 * position
-        storage |= _text(enode.node_id.hex(), at) | _text(enode.ip, at + 1)
+        storage |= _text(enode.node_id.hex(), at) | _text(enode.host or enode.ip, at + 1)
         storage[at + 2] = enode.tcp_port
         storage[_in_mapping(keccak256(named_node(enode)), slot + 1)] = position + 1
     return storage

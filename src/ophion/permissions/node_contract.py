@@ -7,7 +7,8 @@ again before the next block. Until then all requests are refused with the same r
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Final
 
 from ophion.chain.chain import Chain
@@ -22,6 +23,8 @@ from ophion.primitives.types import Address, Hash32
 
 log = logging.getLogger(__name__)
 
+_MAX_NAMES: Final = 8
+"""Maximum number of host names of a node about which the contract is asked."""
 _INVALID: Final = "Error validating onchain node permissioning smart contract configuration"
 
 
@@ -35,6 +38,8 @@ class NodeContract:
         self._calls = ContractCalls(chain, contract)
         self._exhausted: tuple[Hash32, Refusal] | None = None
         """Last block at which the contract failed, and the logged reason."""
+        self.names_at: Callable[[str], Iterable[str]] = lambda address: ()
+        """Returns the host names of an address, which contracts of interface version 2 may list."""
         self._ask: Callable[[HashedHeader, State, Enode, Enode], Refusal | None]
         self._ask = self._connection if version == 1 else self._both_ends
 
@@ -72,9 +77,17 @@ class NodeContract:
     def _both_ends(self, block: HashedHeader, state: State, source: Enode, destination: Enode) -> Refusal | None:
         for end in (source, destination):
             refusal = self._answer(block, state, node_question(end), read_yes_or_no)
-            if refusal is not None:
+            if refusal is not None and not (refusal.is_answer and self._is_named(block, state, end)):
                 return refusal.about(f"node {end.url} may not connect")
         return None
+
+    def _is_named(self, block: HashedHeader, state: State, end: Enode) -> bool:
+        """Whether the contract permits a node under a host name of its address, as in Besu."""
+        names = dict.fromkeys((*((end.host,) if end.host else ()), *self.names_at(end.ip)))
+        return any(
+            self._answer(block, state, node_question(end, name), read_yes_or_no) is None
+            for name in islice(names, _MAX_NAMES)
+        )
 
     def _answer(
         self, block: HashedHeader, state: State, question: bytes, read: Callable[[bytes], bool]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ophion.permissions.allow_list import AllowList
     from ophion.permissions.node_contract import NodeContract
     from ophion.runtime.host_names import HostNames
+    from ophion.runtime.reverse_names import ReverseNames
 
 
 class Action(Enum):
@@ -71,9 +72,14 @@ class NodeRules:
             self._learn(listed)
             listed.changed.listen(lambda change: self._on_change(listed))
 
-    def use_host_names(self, host_names: HostNames) -> None:
-        """Compare nodes by the addresses of their host names; a new address applies at once."""
+    def use_host_names(self, host_names: HostNames, reverse: ReverseNames | None = None) -> None:
+        """Compare nodes by the addresses of their host names; a new address applies at once.
+
+        `reverse` finds the names of other addresses, for contracts that list names.
+        """
         self._host_names = host_names
+        if self.contract is not None and reverse is not None:
+            self.contract.names_at = lambda address: (*host_names.names_at(address), *reverse.names_at(address))
         if self._listed is not None:
             host_names.add(self._listed)
         host_names.changed.listen(self._on_address)

@@ -62,9 +62,18 @@ class HostNames:
     def add(self, nodes: Iterable[Enode]) -> None:
         """Resolve the names of these nodes from now on."""
         for node in nodes:
-            if node.host and node.host not in self._names:
-                self._names[node.host] = _Name(self._clock.monotonic())
-                self._wake.set()
+            if node.host:
+                self.add_name(node.host)
+
+    def add_name(self, name: str) -> None:
+        """Resolve a name from now on."""
+        if name not in self._names:
+            self._names[name] = _Name(self._clock.monotonic())
+            self._wake.set()
+
+    def names_at(self, address: str) -> list[str]:
+        """Return the resolved names that have this address now."""
+        return [name for name, found in self._names.items() if found.address == address]
 
     def resolve(self, node: Enode) -> Enode:
         """Return the node at its current address; the address is empty while its name does not resolve."""
@@ -97,7 +106,7 @@ class HostNames:
             if free > 0 and self._is_wanted(found) and found.due <= now:
                 free -= 1
                 found.is_running = True
-                work = _Work(name, self._lookup, asyncio.get_running_loop(), self._finished)
+                work = LookupThread(name, self._lookup, asyncio.get_running_loop(), self._finished)
                 threading.Thread(target=work.run, name=f"lookup of {name}", daemon=True).start()
 
     def _is_wanted(self, found: _Name) -> bool:
@@ -130,7 +139,7 @@ class HostNames:
             self.changed.publish(name)
 
 
-class _Work(Struct, frozen=True):
+class LookupThread(Struct, frozen=True):
     """One host name lookup in a thread."""
 
     name: str
@@ -163,14 +172,19 @@ def system_lookup(name: str) -> Sequence[str]:
     return sorted(addresses, key=lambda address: ":" in address)
 
 
+def hosts_entries(path: Path) -> list[list[str]]:
+    """Return the entries of a file in the format of /etc/hosts: an address, then its names."""
+    with path.open("rb") as file:
+        content = file.read(_MAX_HOSTS_FILE_BYTES).decode(errors="replace")
+    entries = (line.partition("#")[0].split() for line in content.splitlines())
+    return [entry for entry in entries if len(entry) > 1]
+
+
 def hosts_file_lookup(path: Path, fallback: Lookup = system_lookup) -> Lookup:
     """Return a lookup function that searches a file in the format of /etc/hosts, and then calls `fallback`."""
 
     def lookup(name: str) -> Sequence[str]:
-        with path.open("rb") as file:
-            content = file.read(_MAX_HOSTS_FILE_BYTES).decode(errors="replace")
-        entries = (line.partition("#")[0].split() for line in content.splitlines())
-        found = [socket_ip(entry[0]) for entry in entries if name in map(str.lower, entry[1:])]
+        found = [socket_ip(entry[0]) for entry in hosts_entries(path) if name in map(str.lower, entry[1:])]
         return found or fallback(name)
 
     return lookup

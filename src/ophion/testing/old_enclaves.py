@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ophion.enclave.group_record import GroupRecord
+from ophion.enclave.tessera.payloads import TesseraPayload
 
 _HEAD_BYTES = 117
 _BOX_BYTES = 80
@@ -49,6 +50,19 @@ def tessera_payload(record: bytes, recipients: Iterable[bytes]) -> bytes:
         + bytes(8)
         + _field(record[81:113])
     )
+
+
+def cbor_payload(payload: TesseraPayload) -> bytes:
+    """Encode a payload as the CBOR map of newer versions of Tessera, which has a known number of members."""
+    content = {
+        "sender": payload.sender,
+        "cipherText": payload.ciphertext,
+        "nonce": payload.nonce,
+        "recipientNonce": payload.box_nonce,
+        "recipientBoxes": list(payload.boxes),
+        "recipients": list(payload.recipients),
+    }
+    return bytes([0xA0 + len(content)]) + cbor(content)[1:-1]
 
 
 def tessera_group(group: GroupRecord) -> bytes:

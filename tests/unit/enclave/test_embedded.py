@@ -134,6 +134,7 @@ class Elsewhere:
 
     name = "elsewhere"
     keys: frozenset[bytes] = frozenset()
+    is_fallback = False
 
     def __init__(self, identity: bytes, answers: bool) -> None:
         self.identity = identity

@@ -282,3 +282,30 @@ def test_the_second_interface_is_asked_about_each_end(tmp_path: Path) -> None:
     del core
     gc.collect()  # free the states of the first run, because they would keep the database open
     play(tmp_path, story, ruled(nodes_contract_version=2))
+
+
+def test_the_second_interface_may_list_host_names(tmp_path: Path) -> None:
+    """The contract is asked about the address first, then about its host names, as in Besu."""
+    named = Enode(A.node_id, "", 30303, 30303, "a.nodes")
+    own = Enode(OWN.node_id, "", 30303, 30303, "own.nodes")
+    network = permissioned_genesis([ADMIN.address], nodes=(own, named, B), version=2)
+    names = {OWN.ip: ["own.nodes"]}
+
+    async def story(core: TestCore, rules: NodeRules) -> None:
+        contract = rules.contract
+        assert contract is not None
+        refusal = rules.refusal_of(B, Action.DIAL)
+        assert refusal is not None
+        assert refusal.startswith(f"node {OWN.url} may not connect")
+        contract.names_at = lambda address: names.get(address, ())
+        assert rules.refusal_of(B, Action.DIAL) is None
+        # a static node has its name, other nodes have the names of their addresses
+        assert rules.refusal_of(named.at(A.ip), Action.DIAL) is None
+        assert rules.refusal_of(A, Action.ACCEPT) is not None
+        names[A.ip] = ["other.nodes", "a.nodes"]
+        assert rules.refusal_of(A, Action.ACCEPT) is None
+        # another node at the same address has another id
+        assert rules.refusal_of(Enode(BOOT.node_id, A.ip, 30303, 30303), Action.ACCEPT) is not None
+        assert rules.refusal_of(Enode(A.node_id, A.ip, 30304, 30304), Action.ACCEPT) is not None
+
+    play(tmp_path, story, ruled(nodes_contract_version=2), network)

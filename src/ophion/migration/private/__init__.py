@@ -1,7 +1,6 @@
 """Moves private payloads of Tessera and Orion into the embedded enclave, and compares private states.
 
-    old_formats      payloads and groups as Tessera and Orion encode them
-    cbor             the part of CBOR that Orion uses
+    old_formats      payloads and groups as Orion encodes them; `enclave.tessera` has the formats of Tessera
     old_enclaves     databases and exports of both
     payload_import   seals payloads in the form of Ophion, under their old keys
     comparison       receipts, code and nonces of the old and the new node, by group

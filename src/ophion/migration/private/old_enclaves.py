@@ -16,13 +16,10 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from ophion.enclave.group_record import GroupRecord
+from ophion.enclave.tessera.groups import decode_group
+from ophion.enclave.tessera.payloads import TesseraPayload, decode_payload
 from ophion.errors import CommandError, DecodeError
-from ophion.migration.private.old_formats import (
-    OldPayload,
-    decode_orion_row,
-    decode_tessera_group,
-    decode_tessera_payload,
-)
+from ophion.migration.private.old_formats import decode_orion_row
 from ophion.migration.sorted_tables.database import SortedDatabase, is_sorted_database
 
 T = TypeVar("T")
@@ -36,7 +33,7 @@ class OldEnclave:
     """The whole content of an old enclave: payloads by key, and groups."""
 
     def __init__(
-        self, payloads: list[tuple[bytes, OldPayload | DecodeError]], groups: list[GroupRecord], unread: int
+        self, payloads: list[tuple[bytes, TesseraPayload | DecodeError]], groups: list[GroupRecord], unread: int
     ) -> None:
         self.payloads = payloads
         self.groups = groups
@@ -52,10 +49,10 @@ def read_tessera(path: Path) -> OldEnclave:
             groups = list(_csv_rows(path / "groups.csv"))
     else:
         payloads, groups = _sqlite_rows(path)
-    decoded = [_decoded(data, decode_tessera_group) for _, data in groups]
+    decoded = [_decoded(data, decode_group) for _, data in groups]
     known = [group for group in decoded if isinstance(group, GroupRecord)]
     return OldEnclave(
-        [(key, _decoded(data, decode_tessera_payload)) for key, data in payloads], known, len(decoded) - len(known)
+        [(key, _decoded(data, decode_payload)) for key, data in payloads], known, len(decoded) - len(known)
     )
 
 
@@ -64,7 +61,7 @@ def read_orion(path: Path) -> OldEnclave:
     place = next((found for found in (path, path / "routerdb") if is_sorted_database(found)), None)
     if place is None:
         raise CommandError(f"There is no LevelDB of Orion in {path}: give the directory of its option `storage`.")
-    payloads: list[tuple[bytes, OldPayload | DecodeError]] = []
+    payloads: list[tuple[bytes, TesseraPayload | DecodeError]] = []
     groups: list[GroupRecord] = []
     unread = 0
     with closing(SortedDatabase(place, "Orion")) as database:
@@ -72,7 +69,7 @@ def read_orion(path: Path) -> OldEnclave:
             found = _decoded(data, decode_orion_row)
             if isinstance(found, GroupRecord):
                 groups.append(found)
-            elif isinstance(found, OldPayload):
+            elif isinstance(found, TesseraPayload):
                 payloads.append((b64decode(name), found))
             elif found is not None:
                 unread += 1

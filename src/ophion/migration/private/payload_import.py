@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -12,18 +11,14 @@ from msgspec import Struct, field
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.groups import GroupRegistry
 from ophion.enclave.store_writer import PAYLOADS, Change
+from ophion.enclave.tessera.payloads import TesseraPayload
+from ophion.enclave.tessera.records import group_in, member_record, opened
 from ophion.errors import DecodeError
-from ophion.migration.private.old_formats import BOX_BYTES, OldPayload, legacy_group
-from ophion.native.enclave import EnclaveKeyring, read_sealed
+from ophion.native.enclave import EnclaveKeyring
 from ophion.native.exceptions import translated
 from ophion.native.store import Store
-from ophion.primitives import rlp
 
-_VERSION: Final = 1
 _BATCH_ROWS: Final = 256
-_PRIVATE_FROM, _PRIVATE_FOR, _PRIVATE_FIELDS = 9, 10, 12
-_ABSENT_BOX: Final = bytes(BOX_BYTES)
-"""Placeholder for boxes of other participants, because recipients of Tessera and Orion get only their own box."""
 
 
 class ImportedPayloads(Struct):
@@ -48,7 +43,7 @@ class PayloadImport:
         self._groups: Mapping[bytes, GroupRecord] = {group.id: group for group in groups}
         self.report = ImportedPayloads()
 
-    def run(self, payloads: Iterable[tuple[bytes, OldPayload | DecodeError]]) -> ImportedPayloads:
+    def run(self, payloads: Iterable[tuple[bytes, TesseraPayload | DecodeError]]) -> ImportedPayloads:
         """Write payloads and their keys in batches. A killed run must start again from the beginning."""
         changes: list[Change] = []
         for key, old in payloads:
@@ -68,14 +63,13 @@ class PayloadImport:
         with translated():
             self._store.write_rows(changes)
 
-    def _rows(self, key: bytes, old: OldPayload) -> Iterator[Change]:
+    def _rows(self, key: bytes, old: TesseraPayload) -> Iterator[Change]:
         if self._store.row(PAYLOADS, key) is not None:
             self.report.known += 1
             return
-        own, box, text = self._opened(old)
-        group = self._group_of(text)
-        boxes = dict(zip(old.recipients, old.boxes, strict=False)) | {own: box}
-        record = encode_record(old, group.id, {member: boxes.get(member, _ABSENT_BOX) for member in group.members})
+        own, box, text = opened(self._keyring, old)
+        group = group_in(text, self._known_group)
+        record = member_record(old, group, own, box)
         judged = self._keyring.judge([record])[0]
         if judged is None or not judged.agrees:
             raise DecodeError("the private transaction names another sender or group")
@@ -89,39 +83,8 @@ class PayloadImport:
         self.report.members[group.id] = group.members
         yield PAYLOADS, key, record
 
-    def _opened(self, old: OldPayload) -> tuple[bytes, bytes, bytes]:
-        """Return the local key, its box and the plain text. Tries all boxes, because Orion does not store their
-        owners.
-        """
-        for own in self._keyring.public_keys:
-            for box in old.boxes:
-                text = self._keyring.open(encode_record(old, bytes(32), {own: box}))
-                if text is not None:
-                    return own, box, text
-        raise DecodeError("no key of this enclave opens it")
-
-    def _group_of(self, text: bytes) -> GroupRecord:
-        try:
-            items = rlp.decode_list(b64decode(text, validate=True))
-        except (ValueError, DecodeError):
-            raise DecodeError("it holds no private transaction") from None
-        if len(items) != _PRIVATE_FIELDS:
-            raise DecodeError("it holds no private transaction of Besu")
-        sender, recipients = items[_PRIVATE_FROM], items[_PRIVATE_FOR]
-        if isinstance(recipients, bytes):
-            group = self._groups.get(recipients) or self._registry.get(recipients)
-            if group is None:
-                raise DecodeError(f"the old enclave has no group 0x{recipients.hex()}")
-            return group
-        keys = [key for key in (sender, *recipients) if isinstance(key, bytes)]
-        return legacy_group(tuple(keys))
-
-
-def encode_record(old: OldPayload, group: bytes, boxes: Mapping[bytes, bytes]) -> bytes:
-    """Encode a sealed record (native/enclave/src/record.rs). All members of the group are recipients."""
-    count = len(boxes).to_bytes(2, "big")
-    head = bytes([_VERSION]) + old.sender + old.box_nonce + old.nonce + group + count + count
-    record = head + b"".join(recipient + box for recipient, box in boxes.items()) + old.ciphertext
-    with translated():
-        read_sealed(record)
-    return record
+    def _known_group(self, group_id: bytes) -> GroupRecord:
+        group = self._groups.get(group_id) or self._registry.get(group_id)
+        if group is None:
+            raise DecodeError(f"the old enclave has no group 0x{group_id.hex()}")
+        return group

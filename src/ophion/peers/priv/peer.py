@@ -54,6 +54,8 @@ T = TypeVar("T")
 class PrivPeer:
     """Exchanges keys and payloads with the enclave of one peer."""
 
+    is_fallback = False
+
     def __init__(
         self,
         peer: Peer,

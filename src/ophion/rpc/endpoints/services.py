@@ -25,6 +25,7 @@ from ophion.rpc.endpoints.http import RpcApplication
 from ophion.rpc.endpoints.method_access import MethodAccess
 from ophion.rpc.endpoints.websocket import RpcConversations
 from ophion.rpc.methods import all_methods
+from ophion.rpc.schema.older_answers import AnswerFields, older_answers
 from ophion.rpc.schema.registry import HTTP, WEBSOCKET, Caller, MethodTable, is_enabled
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.transport.host_allowlist import HostList
@@ -63,6 +64,7 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
     timeout_s: float = 30.0
     max_response_bytes: int = 64 * 1024 * 1024
     wording: ErrorWording = ErrorWording.ORIGINAL
+    fields: AnswerFields = AnswerFields.CURRENT
     auth: AuthSetup | None = None
     """Authentication; None if no token is required."""
     tls: ssl.SSLContext | None = None
@@ -112,7 +114,7 @@ def http_service(
     limits = settings.dispatch_limits(context.lanes, BAD_REQUEST if settings.errors_as_400 else OK)
 
     def application(loop: asyncio.AbstractEventLoop) -> RpcApplication:
-        table = method_table(context, settings.groups, HTTP, measured)
+        table = older_answers(method_table(context, settings.groups, HTTP, measured), settings.fields)
         return RpcApplication(settings.guarded(table, loop, limits), health, context.endpoints)
 
     return HttpService(
@@ -135,7 +137,7 @@ def websocket_service(
     limits = settings.dispatch_limits(context.lanes)
 
     def conversations(loop: asyncio.AbstractEventLoop) -> RpcConversations:
-        table = method_table(context, settings.groups, WEBSOCKET, measured)
+        table = older_answers(method_table(context, settings.groups, WEBSOCKET, measured), settings.fields)
         return RpcConversations(settings.guarded(table, loop, limits))
 
     return WebSocketService(

@@ -11,9 +11,11 @@ import pytest
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import GroupType
 from ophion.enclave.store_writer import damaged_payloads
+from ophion.enclave.tessera.groups import legacy_group
+from ophion.enclave.tessera.payloads import decode_payload
 from ophion.errors import CommandError, DecodeError
 from ophion.migration.private.old_enclaves import OldEnclave, read_orion, read_tessera
-from ophion.migration.private.old_formats import decode_orion_row, decode_tessera_payload, legacy_group
+from ophion.migration.private.old_formats import decode_orion_row
 from ophion.migration.private.payload_import import ImportedPayloads, PayloadImport
 from ophion.native.enclave import EnclaveKeyring
 from ophion.native.privacy import sign_private_transaction
@@ -134,10 +136,10 @@ def test_payloads_of_orion_open_under_their_keys(store: Store, tmp_path: Path) -
 
 def test_what_is_not_moved_is_counted_by_reason(store: Store) -> None:
     key, record, _ = seal(CREATED)
-    content = decode_tessera_payload(tessera_payload(record, KEYS[1:2]))
+    content = decode_payload(tessera_payload(record, KEYS[1:2]))
     wrong = [
         (key, DecodeError("unreadable")),
-        (bytes(64), decode_tessera_payload(tessera_payload(seal(LEGACY)[1], KEYS[:2]))),
+        (bytes(64), decode_payload(tessera_payload(seal(LEGACY)[1], KEYS[:2]))),
         (key, content),
     ]
     report = PayloadImport(store, RECIPIENT, []).run(wrong)
@@ -154,7 +156,7 @@ def test_what_is_not_moved_is_counted_by_reason(store: Store) -> None:
 @pytest.mark.parametrize("data", [b"", b"\xbf", bytes(8), (32).to_bytes(8, "big") + bytes(40)])
 def test_other_encodings_are_refused(data: bytes) -> None:
     with pytest.raises(DecodeError):
-        decode_tessera_payload(data)
+        decode_payload(data)
 
 
 @pytest.mark.parametrize(
@@ -185,8 +187,8 @@ def test_the_cbor_encoding_of_later_tesseras_is_read() -> None:
         (text("execHash"), data(b"")),
     ]
     encoded = bytes([0xA0 + len(members)]) + b"".join(name + value for name, value in members)
-    found = decode_tessera_payload(encoded)
+    found = decode_payload(encoded)
     assert (found.sender, found.ciphertext, found.nonce) == (sender, b"secret", nonce)
     assert (found.box_nonce, found.boxes, found.recipients) == (box_nonce, (box,), (KEYS[1],))
     with pytest.raises(DecodeError, match="not a payload of Tessera"):
-        decode_tessera_payload(b"\xa0")
+        decode_payload(b"\xa0")

@@ -1,0 +1,82 @@
+"""`PartyInfo`: what an enclave of Tessera tells others: its URL, keys with their URLs, and URLs of more enclaves."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import orjson
+from msgspec import Struct
+
+from ophion.enclave.encoding import base64_text, read_key
+from ophion.enclave.tessera.fields import FieldReader, encode_field, encode_fields, encode_number
+from ophion.enclave.tessera.payloads import KEY_BYTES
+from ophion.errors import DecodeError
+
+MAX_INFO_BYTES: Final = 512 * 1024
+"""Maximum size of a party info. 1,000 keys with their URLs take a tenth of it."""
+MAX_URL_BYTES: Final = 1024
+
+
+class PartyInfo(Struct, frozen=True):
+    """The parties that an enclave knows."""
+
+    url: str
+    keys: tuple[tuple[bytes, str], ...]
+    """Enclave keys, each with the URL of its enclave."""
+    parties: tuple[str, ...]
+
+    def encode(self) -> bytes:
+        """Encode in the binary encoding, the body of `POST /partyinfo`."""
+        keys = b"".join(encode_field(key) + encode_field(url.encode()) for key, url in self.keys)
+        parties = encode_fields([url.encode() for url in self.parties])
+        return encode_field(self.url.encode()) + encode_number(len(self.keys)) + keys + parties
+
+    @classmethod
+    def decode(cls, data: bytes) -> PartyInfo:
+        """Decode the binary encoding. Raises `DecodeError` for invalid bytes."""
+        if len(data) > MAX_INFO_BYTES:
+            raise DecodeError(f"a party info of more than {MAX_INFO_BYTES} bytes")
+        fields = FieldReader(data)
+        url = normal_url(fields.text())
+        keys = tuple((_key(fields.field()), normal_url(fields.text())) for _ in range(fields.count()))
+        return cls(url, keys, tuple(normal_url(fields.text()) for _ in range(fields.count())))
+
+    def encode_json(self) -> bytes:
+        """Encode as JSON, the answer to `GET /partyinfo`."""
+        keys = [{"key": base64_text(key), "url": url} for key, url in self.keys]
+        return orjson.dumps({"url": self.url, "peers": [{"url": url} for url in self.parties], "keys": keys})
+
+    @classmethod
+    def decode_json(cls, data: bytes) -> PartyInfo:
+        """Decode the answer to `GET /partyinfo`. Raises `DecodeError` for other input."""
+        try:
+            if len(data) > MAX_INFO_BYTES:
+                raise ValueError
+            content: Any = orjson.loads(data)
+            keys = tuple((read_key(one["key"]), normal_url(one["url"])) for one in content["keys"])
+            return cls(normal_url(content["url"]), keys, tuple(normal_url(one["url"]) for one in content["peers"]))
+        except (ValueError, KeyError, TypeError):
+            raise DecodeError("not a party info of Tessera") from None
+
+    def keys_of(self, url: str) -> list[bytes]:
+        """Return the keys that this info gives for one URL."""
+        return [key for key, owner in self.keys if owner == url]
+
+
+def normal_url(url: object) -> str:
+    """Return a URL as Tessera compares it, with a path. Raises `DecodeError` for a text that is not an HTTP URL."""
+    if isinstance(url, str) and len(url) <= MAX_URL_BYTES and url.isascii() and url.isprintable() and " " not in url:
+        try:
+            parts = urlsplit(url)
+            if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+                return url if parts.path else url + "/"
+        except ValueError:
+            pass
+    raise DecodeError("not a URL of an enclave")
+
+
+def _key(key: bytes) -> bytes:
+    if len(key) != KEY_BYTES:
+        raise DecodeError(f"a key of {KEY_BYTES} bytes is expected")
+    return key

@@ -1,0 +1,306 @@
+"""Connections to enclaves of Tessera, for members that have not moved to Ophion (decision 188).
+
+This node asks the P2P server of every Tessera for its keys (`GET /partyinfo`), and lets it decrypt a random UUID for
+each key (`POST /partyinfo/validate`). The right answer proves that the URL holds the key. Then the URL serves as a
+`Line` for that key: payloads and groups go to `/push` and `/pushPrivacyGroup`. `POST /partyinfo` tells Tessera the keys
+of this node. URLs of further enclaves come from the configured ones alone, never from a caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from hashlib import sha512
+from typing import Final
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from ophion.enclave.embedded import EmbeddedEnclave
+from ophion.enclave.group_record import GroupRecord
+from ophion.enclave.interface import KEY_SIZE, MAX_KEYS
+from ophion.enclave.parcels import Kind, Label, LineLost, Listing, Parcel
+from ophion.enclave.tessera.groups import encode_group
+from ophion.enclave.tessera.party_info import MAX_INFO_BYTES, PartyInfo, normal_url
+from ophion.enclave.tessera.payloads import encode_payload
+from ophion.enclave.tessera.records import boxes_of, payload_for
+from ophion.errors import DecodeError
+from ophion.native.enclave import read_sealed
+from ophion.native.exceptions import NativeError
+from ophion.runtime.clock import Entropy
+from ophion.runtime.http_client import HttpClient, HttpError, HttpReply
+
+log = logging.getLogger(__name__)
+
+PARTYINFO: Final = "/partyinfo"
+VALIDATE: Final = "/partyinfo/validate"
+PUSH: Final = "/push"
+PUSH_GROUP: Final = "/pushPrivacyGroup"
+API_VERSIONS: Final = ("v1", "3.0")
+"""API versions of Tessera that this node speaks: payloads in the binary encoding, and privacy groups. A Tessera that
+knows CBOR (5.0) uses the binary encoding for enclaves that do not announce 5.0.
+"""
+MAX_FOUND_URLS: Final = 256
+"""Maximum number of enclaves that are found through the configured ones."""
+
+_OCTETS: Final = "application/octet-stream"
+_HEADERS: Final = {"Content-Type": _OCTETS, "tesseraSupportedApiVersions": ",".join(API_VERSIONS)}
+_STORED: Final = (200, 201)
+_SERVER_ERROR: Final = 500
+_MAX_TRIES: Final = 3
+_FIRST_PAUSE_S: Final = 0.5
+_LONGEST_PAUSE_S: Final = 60.0
+_LOOK_S: Final = 10.0
+"""Seconds between two requests for keys. Tessera forgets this node when a request to it fails."""
+_MAX_FAILURES: Final = 8
+"""Failed attempts after which a found URL is dropped, until a configured enclave names it again."""
+_TIMEOUT_S: Final = 20.0
+_RANDOMNESS: Final = 80
+
+
+class TesseraLine:
+    """The connection to one Tessera. It lasts from the first proven key to the first failed request."""
+
+    is_fallback = True
+
+    def __init__(
+        self, client: HttpClient, enclave: EmbeddedEnclave, entropy: Entropy, own_url: str, on_lost: Callable[[], None]
+    ) -> None:
+        """Create a connection. `own_url` is the URL of this node that Tessera is told."""
+        self.name = client.url
+        self.identity = sha512(client.url.encode()).digest()
+        self.keys: frozenset[bytes] = frozenset()
+        self.is_lost = False
+        self._client = client
+        self._enclave = enclave
+        self._entropy = entropy
+        self._own_url = own_url
+        self._on_lost = on_lost
+        self._pushes: dict[asyncio.Future[str | None], asyncio.Task[None]] = {}
+
+    # --- Line ------------------------------------------------------------------------------------
+
+    def push(self, parcel: Parcel) -> asyncio.Future[str | None]:
+        """Push a parcel to the members of its group that this Tessera serves, each with its own box alone."""
+        loop = asyncio.get_running_loop()
+        push: asyncio.Future[str | None] = loop.create_future()
+        if self.is_lost:
+            push.set_exception(LineLost())
+            return push
+        self._pushes[push] = loop.create_task(self._deliver(parcel, push))
+        push.add_done_callback(self._settled)
+        return push
+
+    async def listing(self, key: bytes, after: int) -> Listing:
+        """Return an empty listing: Tessera has none."""
+        return Listing([], after, False)
+
+    async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
+        """Return nothing: a recipient of Tessera gets every payload when it is sent."""
+        return []
+
+    # --- connect and close -----------------------------------------------------------------------
+
+    async def introduce(self) -> PartyInfo:
+        """Tell Tessera the keys of this node, and let it prove its own. Returns what it knows. Raises `LineLost`."""
+        own = self._enclave.keys
+        info = PartyInfo(self._own_url, tuple((key, self._own_url) for key in own), (self._own_url,))
+        try:
+            answer = await self._ask("POST", PARTYINFO, info.encode())
+            if answer.status not in _STORED:
+                raise LineLost(f"POST {PARTYINFO} gives status {answer.status}")
+            answer = await self._ask("GET", PARTYINFO)
+            if answer.status not in _STORED:
+                raise LineLost(f"GET {PARTYINFO} gives status {answer.status}")
+            info = PartyInfo.decode_json(bytes(answer.body))
+        except (HttpError, DecodeError) as error:
+            raise LineLost(str(error)) from None
+        for key in info.keys_of(info.url)[:MAX_KEYS]:
+            if key not in self.keys and key not in own and await self._is_proven(key):
+                self.keys |= {key}
+                self._enclave.directory.came(self, key)
+        if not self.keys:
+            raise LineLost("the URL proves no key of another enclave")
+        return info
+
+    def close(self) -> None:
+        """Fail the pushes that are pending on this connection."""
+        self.is_lost = True
+        self._enclave.directory.left(self)
+        for push in tuple(self._pushes):
+            _fail(push)
+        self._client.close()
+
+    async def _is_proven(self, key: bytes) -> bool:
+        """Whether the enclave decrypts a random UUID that is sealed for a key."""
+        uuid = str(UUID(bytes=self._entropy.token(16), version=4)).encode()
+        sender = self._enclave.keys[0]
+        try:
+            randomness = self._entropy.token(_RANDOMNESS)
+            _, record = self._enclave.keyring.seal(uuid, sender, [key], 1, bytes(KEY_SIZE), randomness)
+            question = payload_for(record, key)
+            assert question is not None, "the record is sealed for this key"
+            answer = await self._ask("POST", VALIDATE, encode_payload(question, b""))
+        except (NativeError, HttpError):
+            return False
+        return answer.status in _STORED and bytes(answer.body) == uuid
+
+    async def _deliver(self, parcel: Parcel, push: asyncio.Future[str | None]) -> None:
+        try:
+            outcome = await (self._deliver_group if parcel.label.kind is Kind.GROUP else self._deliver_payload)(parcel)
+        except (HttpError, DecodeError) as error:
+            log.debug("push to Tessera failed url=%s reason=%s", self.name, error)
+            self._lose()
+            _fail(push)
+            return
+        if not push.done():
+            push.set_result(outcome)
+
+    async def _deliver_payload(self, parcel: Parcel) -> str | None:
+        """Push a payload to every key of this Tessera that has a box in it. Other keys get nothing."""
+        group_id = read_sealed(parcel.body).group
+        recipients = [key for key in boxes_of(parcel.body) if key in self.keys]
+        refusal: str | None = "no key of this enclave is a recipient"
+        for recipient in recipients:
+            payload = payload_for(parcel.body, recipient)
+            if payload is not None:
+                refusal = await self._push(PUSH, encode_payload(payload, group_id))
+            if refusal is not None:
+                break
+        return refusal
+
+    async def _deliver_group(self, parcel: Parcel) -> str | None:
+        group = GroupRecord.decode(parcel.body)
+        if self.keys.isdisjoint(group.members):
+            return "no key of this enclave is a member"
+        return await self._push(PUSH_GROUP, encode_group(group))
+
+    async def _push(self, path: str, body: bytes) -> str | None:
+        """Send a request until Tessera accepts or refuses it. A server error may be transient, so it is retried."""
+        pause = _FIRST_PAUSE_S
+        for tries in range(1, _MAX_TRIES + 1):
+            answer = await self._ask("POST", path, body)
+            if answer.status in _STORED:
+                return None
+            if answer.status < _SERVER_ERROR or tries == _MAX_TRIES:
+                break
+            await asyncio.sleep(pause)
+            pause *= 2
+        return f"Tessera answered with status {answer.status}"
+
+    async def _ask(self, method: str, path: str, body: bytes = b"") -> HttpReply:
+        return await self._client.request(method, path, body, _HEADERS)
+
+    def _lose(self) -> None:
+        self.is_lost = True
+        self._on_lost()
+
+    def _settled(self, push: asyncio.Future[str | None]) -> None:
+        task = self._pushes.pop(push, None)
+        if task is not None:
+            task.cancel()
+
+
+class TesseraPeers:
+    """Keeps a connection to every Tessera while the node runs: to the configured URLs, and to those found through
+    them.
+    """
+
+    name = "Tessera enclaves"
+
+    def __init__(self, urls: Sequence[str], own_url: str, enclave: EmbeddedEnclave, entropy: Entropy) -> None:
+        self.own_url = normal_url(own_url)
+        self._configured = frozenset(map(normal_url, urls))
+        self._enclave = enclave
+        self._entropy = entropy
+        self._wakes: dict[str, asyncio.Event] = {}
+        self._lines: dict[str, tuple[TesseraLine, frozenset[str]]] = {}
+        """Connections by URL, with the addresses of the URL."""
+        self._tasks: asyncio.TaskGroup | None = None
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Connect to all URLs until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            for url in self._configured:
+                self._add(url)
+            ready()
+
+    def refresh(self, url: str) -> None:
+        """Look at an enclave at once, because it has just called. An unknown URL changes nothing."""
+        wake = self._wakes.get(url)
+        if wake is not None:
+            wake.set()
+
+    def keys_at(self, address: str) -> frozenset[bytes]:
+        """Return the proven keys of the enclaves whose URLs have this IP address."""
+        found = (line.keys for line, addresses in self._lines.values() if address in addresses)
+        return frozenset(key for keys in found for key in keys)
+
+    def _add(self, url: str) -> None:
+        if url not in self._wakes and url != self.own_url and self._tasks is not None:
+            self._wakes[url] = asyncio.Event()
+            self._tasks.create_task(self._keep(url), name=f"Tessera {url}")
+
+    def _find_more(self, info: PartyInfo) -> None:
+        for url in dict.fromkeys(owner for _, owner in info.keys):
+            if len(self._wakes) - len(self._configured) >= MAX_FOUND_URLS:
+                return
+            self._add(url)
+
+    async def _keep(self, url: str) -> None:
+        pause, failures, was_there, wake = _FIRST_PAUSE_S, 0, None, self._wakes[url]
+        is_configured = url in self._configured
+        tls = ssl.create_default_context() if url.startswith("https:") else None
+        while is_configured or failures < _MAX_FAILURES:
+            client = HttpClient(url, tls, timeout_s=_TIMEOUT_S, max_reply_bytes=MAX_INFO_BYTES)
+            line = TesseraLine(client, self._enclave, self._entropy, self.own_url, wake.set)
+            problem = "a request failed"
+            try:
+                while not line.is_lost:
+                    wake.clear()
+                    info = await line.introduce()
+                    self._lines[url] = (line, await _addresses(url))
+                    if is_configured:
+                        self._find_more(info)
+                    if was_there is not True:
+                        log.info("Tessera online url=%s keys=%d", url, len(line.keys))
+                    pause, failures, was_there = _FIRST_PAUSE_S, 0, True
+                    await _wait(wake, _LOOK_S)
+            except LineLost as lost:
+                problem = str(lost)
+            finally:
+                line.close()
+                self._lines.pop(url, None)
+            failures += 1
+            if was_there or (was_there is None and is_configured):
+                log.warning("Tessera offline url=%s reason=%s", url, problem)
+            was_there = False
+            wake.clear()
+            await _wait(wake, pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+        del self._wakes[url]
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+
+
+async def _addresses(url: str) -> frozenset[str]:
+    """Return the IP addresses of the host in a URL; empty if the name does not resolve."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(urlsplit(url).hostname, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return frozenset()
+    return frozenset(str(address[0]) for *_, address in found)
+
+
+def _fail(push: asyncio.Future[str | None]) -> None:
+    if not push.done():
+        push.set_exception(LineLost())
+        push.exception()  # mark the exception as retrieved, because the caller may no longer wait for the push

@@ -1,0 +1,35 @@
+"""Known members have their own rate limit; all other senders share one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ophion.enclave.peer_directory import Directory
+from ophion.enclave_http import rate_limits
+from ophion.enclave_http.rate_limits import UNKNOWN_SENDERS, SenderRates
+from ophion.runtime.clock import ManualClock
+from tests.unit.enclave.test_embedded import Elsewhere
+
+
+def test_a_known_member_does_not_wait_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr(rate_limits.asyncio, "sleep", sleep)
+    directory = Directory()
+    directory.came(Elsewhere(b"i" * 64, True), b"k" * 32)
+    rates = SenderRates(directory, ManualClock())
+
+    async def story() -> None:
+        await rates.pay(b"stranger" * 4, 32 * 1024 * 1024)
+        await rates.pay(b"another." * 4, 4 * 1024 * 1024)
+        assert waits == [4.0, 5.0]
+        await rates.pay(b"k" * 32, 1024)
+        assert len(waits) == 2
+        await rates.pay(UNKNOWN_SENDERS, 0)
+
+    asyncio.run(story())
