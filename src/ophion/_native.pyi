@@ -533,6 +533,26 @@ def genesis_state(
     committed like the state of any block.
     """
 
+def append_empty(
+    store: Store,
+    state: State,
+    env: BlockEnv,
+    body: Body,
+    rewards: Sequence[tuple[bytes, int]],
+    first: bytes,
+    count: int,
+    step: int,
+    randomness: int | None,
+    total_difficulty: int,
+    /,
+) -> bytes:
+    """Execute `count` empty blocks on the head and commit them in one transaction.
+
+    `env` and `first` belong to the first block; `first` is its header, complete except for the state root. Later blocks
+    follow after `step` seconds. Their mix hash is the hash of the parent's hash and `randomness`; with None, all blocks
+    have the mix hash of the first block. `total_difficulty` is that of the head.
+    """
+
 def edit_state(store: Store, state: State, changes: Sequence[AccountOverride], number: int, /) -> State:
     """Write a copy of a state with these changes as the state of block `number`. Only development networks use this
     function.

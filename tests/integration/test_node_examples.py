@@ -88,6 +88,23 @@ def test_a_javascript_client_deploys_and_uses_a_contract(tmp_path: Path, script:
     assert "add(1000) reverts: TooMuch(1000)" in shown
 
 
+def test_a_viem_test_client_controls_a_development_chain(tmp_path: Path) -> None:
+    folder = javascript("javascript-client")
+    with NodeProcess(tmp_path / "data", "--preset=anvil", command=("dev",)) as node:
+        shown = run(["node", "cheat-codes.mjs", url(node)], folder)
+    assert "mined 1000 blocks, 12000 seconds" in shown
+    assert "impersonated transaction: success" in shown
+    assert "back at block 0 of 0, balance 0" in shown
+
+
+def test_a_pytest_project_tests_a_contract_without_a_node() -> None:
+    shown = run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--ophion-gas-file=/dev/null"],
+        EXAMPLES / "pytest-project",
+    )
+    assert "6 passed" in shown
+
+
 def test_a_hardhat_project_deploys_and_tests_a_contract(tmp_path: Path) -> None:
     folder = javascript("hardhat-project")
     with NodeProcess(tmp_path / "data", *MINING) as node:

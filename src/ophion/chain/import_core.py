@@ -329,8 +329,12 @@ class ImportCore:
 
     def rewind(self, tip: Tip) -> None:
         """Continue from another committed block. Development nodes call this after `Store.rewind`."""
-        self._tip = tip
         self._has_rewound = True
+        self.move_to(tip)
+
+    def move_to(self, tip: Tip) -> None:
+        """Continue from a new head that is already committed. Development nodes call this after `append_empty`."""
+        self._tip = tip
         self.discard()
 
     def discard(self) -> None:

@@ -132,11 +132,15 @@ class Importer:
             lambda batch: self._publish(batch.change, {block.header.hash: block.body for block in blocks}),
         )
 
-    async def run(self, job: Callable[[ImportCore], HeadChange | None]) -> None:
+    async def run(
+        self, job: Callable[[ImportCore], HeadChange | None], bodies: dict[Hash32, Body] | None = None
+    ) -> None:
         """Run a job of a development node in the write lane (worker thread). Publish the change of the head that the
         job returns.
+
+        The job may add the bodies of its blocks to `bodies`, so that publishing does not read them from the database.
         """
-        await self._in_write_lane(lambda: job(self._core), lambda change: self._publish(change, {}))
+        await self._in_write_lane(lambda: job(self._core), lambda change: self._publish(change, bodies or {}))
 
     async def _import(self, header: HashedHeader, body: Body, execution: Execution | None) -> Imported:
         return await self._in_write_lane(

@@ -60,7 +60,7 @@ class DevEngine(PowEngine):
         asked = self.next
         changes: dict[str, object] = {}
         if self._dev_spec.fork_of(header).has(Milestone.SHANGHAI):
-            changes["mix_hash"] = asked.prev_randao or self._randomness(parent)
+            changes["mix_hash"] = asked.prev_randao or self.randomness(parent.hash)
         if self._is_merged and parent.number == 0:
             # Block 1 repeats the base fee of the genesis block, because other development nodes do the same.
             changes["base_fee_per_gas"] = parent.header.base_fee_per_gas
@@ -86,11 +86,25 @@ class DevEngine(PowEngine):
         if fork is not self._dev_spec.fork_of(draft) or not (self._is_merged or self._fixed_difficulty):
             return None
         if fork.has(Milestone.SHANGHAI):
-            following = replace(following, mix_hash=self._randomness(parent))
+            following = replace(following, mix_hash=self.randomness(parent.hash))
         return following
 
-    def _randomness(self, parent: HashedHeader) -> Hash32:
-        return keccak256(parent.hash + self.branch.to_bytes(4, "big"))
+    def step(self, interval: int) -> int:
+        """Return the seconds between empty blocks that are asked for `interval` seconds apart."""
+        return max(interval, self._prepared_distance_s)
+
+    def is_one_fork(self, first: Header, count: int, step: int) -> bool:
+        """Whether one fork covers `count` blocks from `first` on, `step` seconds apart."""
+        last = replace(first, number=first.number + count - 1, timestamp=first.timestamp + (count - 1) * step)
+        return self._dev_spec.fork_of(last) is self._dev_spec.fork_of(first)
+
+    def randomness(self, parent_hash: Hash32) -> Hash32:
+        """Return the `prevRandao` of a block."""
+        return keccak256(parent_hash + self.branch.to_bytes(4, "big"))
+
+    def randomness_branch(self, header: Header) -> int | None:
+        """Return the number that `randomness` hashes; None before `prevRandao` exists."""
+        return self.branch if self._dev_spec.fork_of(header).has(Milestone.SHANGHAI) else None
 
     def on_block(self) -> None:
         """Clear the values that apply to the next block only."""

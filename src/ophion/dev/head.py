@@ -1,28 +1,24 @@
-"""`HeadControl`: moves the head of a development chain back, edits its state, and adds many empty blocks."""
+"""`HeadControl`: moves the head of a development chain back, edits its state, and adds blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
-from msgspec.structs import replace
-
-from ophion.chain.builder import Builder, BuiltBlock, completed
+from ophion.chain.builder import Builder, BuiltBlock
 from ophion.chain.chain import Chain
 from ophion.chain.fork_choice import HeadChange
 from ophion.chain.import_core import ImportCore
 from ophion.chain.importer import Importer
-from ophion.consensus.engine import BlockPreferences, HeaderReader, Tip
+from ophion.consensus.engine import BlockPreferences, Tip
+from ophion.dev.empty_blocks import EmptyBlocks
 from ophion.dev.engine import DevEngine
 from ophion.errors import OphionError
-from ophion.native.crypto import keccak256
 from ophion.native.exceptions import translated
 from ophion.native.executor import AccountOverride, edit_state
 from ophion.native.transactions import Transaction
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Hash32
 
-_BLOCKS_PER_COMMIT = 64
 _EDIT_KEY = "edited head"
 _HASH_BYTES = 32
 
@@ -163,66 +159,6 @@ class HeadControl:
 
     async def add_empty(self, count: int, preferences: BlockPreferences, interval: int) -> None:
         """Add empty blocks, `interval` seconds apart. This is much faster than building each block."""
-        while count > 0:
-            share = min(count, _BLOCKS_PER_COMMIT)
-            await self._importer.run(partial(self._stage_empty, share, preferences, interval))
-            count -= share
-
-    def _stage_empty(
-        self, count: int, preferences: BlockPreferences, interval: int, core: ImportCore
-    ) -> HeadChange | None:
-        chain, builder = self._chain, self._builder
-        parent = chain.head
-        drafts = EmptyDrafts(self._engine, preferences, interval, core)
-        idle: BuiltBlock | None = None  # `idle` is the last executed block, or None if that block changed the state
-        try:
-            state, root = core.state_after(parent), chain.root_after(parent.header)
-            for _ in range(count):
-                draft = drafts.after(parent)
-                if idle is None or not drafts.is_steady:
-                    built = builder.empty(draft, state)
-                    idle = built if built.execution.state_root == root else None
-                    state, root = built.state, built.execution.state_root
-                    header, body, execution = built.header, built.body, built.execution
-                else:
-                    header, body, execution = completed(draft, idle.body, idle.execution), idle.body, idle.execution
-                encoded = header.encode()
-                parent = HashedHeader(header, keccak256(encoded))
-                core.adopt(parent, body, execution, encoded)
-            return core.commit()
-        finally:
-            core.discard()
-
-
-class EmptyDrafts:
-    """Drafts of successive empty blocks. Once prices and limits are constant, each draft is a copy of the previous
-    draft.
-    """
-
-    def __init__(self, engine: DevEngine, preferences: BlockPreferences, interval: int, reader: HeaderReader) -> None:
-        self._engine = engine
-        self._preferences = preferences
-        self._interval = interval
-        self._reader = reader
-        self._last: Header | None = None
-        self.is_steady = False
-        """Whether the last two drafts have the same prices and limits."""
-
-    def after(self, parent: HashedHeader) -> Header:
-        """Return the draft of the block after `parent`."""
-        timestamp = parent.timestamp + self._interval if self._interval else self._preferences.timestamp
-        last, draft = self._last, None
-        if last is not None and self.is_steady:
-            draft = self._engine.repeated(last, parent, timestamp)
-        if draft is None:
-            timestamp = max(timestamp, parent.timestamp)
-            draft = self._engine.prepare(parent, replace(self._preferences, timestamp=timestamp), self._reader)
-            self.is_steady = (
-                last is not None
-                and draft.base_fee_per_gas == last.base_fee_per_gas
-                and draft.gas_limit == last.gas_limit
-                and draft.excess_blob_gas == last.excess_blob_gas
-                and draft.difficulty == last.difficulty
-            )
-        self._last = draft
-        return draft
+        blocks = EmptyBlocks(self._chain, self._builder, self._engine, preferences, interval, count)
+        while blocks.left:
+            await self._importer.run(blocks.add, blocks.bodies)

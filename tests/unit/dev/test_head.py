@@ -1,11 +1,10 @@
-"""Empty blocks made in one call equal empty blocks made one by one."""
+"""Edits of the head and the blocks that follow them."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
 
-import pytest
 from msgspec.structs import replace
 
 from ophion.dev.node import DevNode
@@ -17,9 +16,6 @@ from ophion.node.interface_options import CHEAT_CODES, HttpConfig
 from ophion.testing.core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS
 
-COUNT = 250
-"""Number of blocks: more than one commit has, and enough for the base fee to reach its minimum."""
-
 
 def config_of(preset: DevPreset | None) -> NodeConfig:
     http = HttpConfig(enabled=True, groups=tuple(CHEAT_CODES))
@@ -29,27 +25,6 @@ def config_of(preset: DevPreset | None) -> NodeConfig:
 def dev_of(core: TestCore) -> DevNode:
     assert core.core.dev is not None
     return core.core.dev
-
-
-@pytest.mark.parametrize("preset", [None, DevPreset.ANVIL, DevPreset.HARDHAT])
-def test_empty_blocks_in_a_batch_equal_single_blocks(tmp_path: Path, preset: DevPreset | None) -> None:
-    config = config_of(preset)
-    genesis = preset_genesis(config)
-
-    async def single(core: TestCore) -> list[bytes]:
-        for _ in range(COUNT):
-            await dev_of(core).mine(1, 3)
-        return [found.hash for number in range(COUNT + 1) if (found := core.chain.canonical(number))]
-
-    async def batch(core: TestCore) -> list[bytes]:
-        await dev_of(core).mine(COUNT, 3)
-        return [found.hash for number in range(COUNT + 1) if (found := core.chain.canonical(number))]
-
-    with open_core(tmp_path / "single", config=config, genesis=genesis) as core:
-        expected = asyncio.run(single(core))
-    with open_core(tmp_path / "batch", config=config, genesis=genesis) as core:
-        assert asyncio.run(batch(core)) == expected
-        assert core.queries.head_number == COUNT
 
 
 def test_empty_blocks_after_an_edit_have_the_edited_state(tmp_path: Path) -> None:

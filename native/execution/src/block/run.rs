@@ -16,15 +16,15 @@ use ophion_primitives::errors::{Error, Result};
 use ophion_storage::chain::body::{BodyData, Known, Tx};
 use ophion_storage::chain::receipts::{Outcome, ReceiptData, Receipts};
 use ophion_storage::state::StateData;
-use ophion_storage::store::{Effects, fork};
+use ophion_storage::store::Effects;
 use ophion_storage::trie::{Account, Trie};
 use revm::context::TxEnv;
 use revm::context_interface::result::{EVMError, ExecutionResult};
-use revm::handler::{ExecuteCommitEvm, ExecuteEvm, SystemCallCommitEvm};
+use revm::handler::{ExecuteCommitEvm, ExecuteEvm};
 use revm::inspector::InspectEvm;
 use revm::primitives::hardfork::SpecId;
 
-use super::{dao, requests};
+use super::dao;
 use crate::evm::collision::CollisionGuard;
 use crate::evm::context::tx_env;
 use crate::evm::database::{Changes, ExecDb};
@@ -57,8 +57,8 @@ impl ExecutionData {
 
 /// A block being executed.
 pub struct Run {
-    evm: Evm<CollisionGuard>,
-    progress: Progress,
+    pub(super) evm: Evm<CollisionGuard>,
+    pub(super) progress: Progress,
     /// Deadline for transactions while a block is built; None while a block is verified.
     watching: Option<Watching>,
 }
@@ -70,11 +70,11 @@ pub struct Paused {
 }
 
 /// Results of the block so far. The database object holds the state changes.
-struct Progress {
-    env: BlockEnv,
-    parent: StateData,
-    trie: Trie<Account>,
-    receipts: Receipts,
+pub(super) struct Progress {
+    pub(super) env: BlockEnv,
+    pub(super) parent: StateData,
+    pub(super) trie: Trie<Account>,
+    pub(super) receipts: Receipts,
     outputs: Vec<Bytes>,
     gas_used: u64,
     blobs: u64,
@@ -153,12 +153,7 @@ impl Run {
             dao::move_balances(machine::db(&mut run.evm))?;
         }
         if env.number > 0 {
-            if env.fork.has(SpecId::PRAGUE) {
-                run.system_call(requests::HISTORY_STORAGE, env.parent_hash.0.into())?;
-            }
-            if let Some(root) = env.parent_beacon_root.filter(|_| env.fork.has(SpecId::CANCUN)) {
-                run.system_call(requests::BEACON_ROOTS, root.0.into())?;
-            }
+            run.begin()?;
         }
         Ok(run)
     }
@@ -181,28 +176,6 @@ impl Run {
 
     fn is_late(&self) -> bool {
         self.watching.is_some() && deadline_watch::has_expired()
-    }
-
-    /// Call a system contract. Does nothing if the contract is not deployed. A failed call has no effect.
-    fn system_call(&mut self, contract: Address, input: Bytes) -> Result<Option<ExecutionResult>> {
-        let code = machine::db(&mut self.evm).info(&contract)?.is_some_and(|info| !info.is_empty_code_hash());
-        if !code {
-            return Ok(None);
-        }
-        match fork::without_fetching(|| self.evm.system_call_commit(contract, input)) {
-            Ok(result) => Ok(Some(result)),
-            Err(EVMError::Database(cause)) => Err(cause),
-            Err(cause) => Err(Error::InvalidBody(format!("the system call to {contract} failed: {cause}"))),
-        }
-    }
-
-    /// Read the requests of a system contract (EIP-7002, EIP-7251). If the call fails, the block is invalid.
-    fn requests_of(&mut self, contract: Address) -> Result<Option<Bytes>> {
-        match self.system_call(contract, Bytes::new())? {
-            None => Ok(None),
-            Some(ExecutionResult::Success { output, .. }) => Ok(Some(output.into_data())),
-            Some(_) => Err(Error::InvalidBody(format!("the system call to {contract} failed"))),
-        }
     }
 
     /// Run one transaction and apply its effects.
@@ -314,19 +287,7 @@ impl Run {
         withdrawals: Option<&[alloy_eips::eip4895::Withdrawal]>,
         rewards: &[(Address, U256)],
     ) -> Result<ExecutionData> {
-        let requests = if self.progress.env.fork.has(SpecId::PRAGUE) { Some(self.collect_requests()?) } else { None };
-        let db = machine::db(&mut self.evm);
-        for withdrawal in withdrawals.unwrap_or_default() {
-            db.credit(&withdrawal.address, U256::from(withdrawal.amount) * U256::from(1_000_000_000u64))?;
-        }
-        for (beneficiary, amount) in rewards {
-            if self.progress.env.fork.has(SpecId::SPURIOUS_DRAGON) {
-                db.credit(beneficiary, *amount)?;
-            } else {
-                db.credit_touching(beneficiary, *amount)?;
-            }
-        }
-        db.update_trie(&mut self.progress.trie)?;
+        let requests = self.end(withdrawals.unwrap_or_default(), rewards)?;
         let Progress { env, parent, trie, receipts, outputs, gas_used, blobs, .. } = self.progress;
         let (receipts, receipts_root, logs_bloom) = receipts.finish();
         let db = self.evm.ctx.journaled_state.database;
@@ -343,19 +304,26 @@ impl Run {
         })
     }
 
-    fn collect_requests(&mut self) -> Result<Requests> {
-        let rules = self.progress.env.rules.clone();
-        let mut all = Requests::default();
-        let deposits = requests::deposits(rules.deposit_contract, self.progress.receipts.all())?;
-        let withdrawals = self.requests_of(rules.withdrawal_request_contract)?;
-        let consolidations = self.requests_of(rules.consolidation_request_contract)?;
-        let found = [(0u8, Some(deposits)), (1, withdrawals), (2, consolidations)];
-        for (kind, data) in found {
-            if let Some(data) = data.filter(|data| !data.is_empty()) {
-                all.push_request_with_type(kind, data);
+    /// Make the steps after the transactions and update the trie. Returns the requests; None before Prague.
+    pub(super) fn end(
+        &mut self,
+        withdrawals: &[alloy_eips::eip4895::Withdrawal],
+        rewards: &[(Address, U256)],
+    ) -> Result<Option<Requests>> {
+        let requests = if self.progress.env.fork.has(SpecId::PRAGUE) { Some(self.collect_requests()?) } else { None };
+        let db = machine::db(&mut self.evm);
+        for withdrawal in withdrawals {
+            db.credit(&withdrawal.address, U256::from(withdrawal.amount) * U256::from(1_000_000_000u64))?;
+        }
+        for (beneficiary, amount) in rewards {
+            if self.progress.env.fork.has(SpecId::SPURIOUS_DRAGON) {
+                db.credit(beneficiary, *amount)?;
+            } else {
+                db.credit_touching(beneficiary, *amount)?;
             }
         }
-        Ok(all)
+        db.update_trie(&mut self.progress.trie)?;
+        Ok(requests)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use alloy_consensus::Header;
 use alloy_primitives::{Address, B256, Bytes, U256};
 use ophion_primitives::errors::{Error, Result};
 use revm::context::{BlockEnv as EvmBlock, CfgEnv};
@@ -118,6 +119,16 @@ pub struct BlockEnv {
 }
 
 impl BlockEnv {
+    /// Take the values of a later block whose prices and limits are those of this one.
+    pub fn follow(&mut self, header: &Header) {
+        (self.number, self.timestamp) = (header.number, header.timestamp);
+        (self.parent_hash, self.mix_hash) = (header.parent_hash, header.mix_hash);
+        let block = self.make_block();
+        if let Some(prepared) = self.prepared.get_mut() {
+            prepared.1 = block;
+        }
+    }
+
     /// Check that the blob gas price fits into 128 bits. The limit is e^88, which is just below 2^127.
     pub fn check_blob_price(&self) -> Result<()> {
         let (excess, fraction) = (self.excess_blob_gas.unwrap_or(0), self.fraction());

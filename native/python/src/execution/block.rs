@@ -2,22 +2,25 @@
 
 use std::sync::{Arc, Mutex};
 
-use alloy_primitives::{Address, U256};
+use alloy_primitives::{Address, B256, U256};
 use ophion_execution::block::edit::edited;
+use ophion_execution::block::empty_run::EmptyRun;
 use ophion_execution::block::genesis::{GenesisAccount, genesis};
 use ophion_execution::block::incremental_builder::{self, Candidate, IncrementalBuilder};
 use ophion_execution::block::run;
 use ophion_primitives::deadline;
 use ophion_primitives::errors::{Error, Result};
 use ophion_storage::state::StateData;
+use ophion_storage::store::decode_header;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use super::call::{AccountOverride, plain};
 use super::env::BlockEnv;
 use crate::chain::body::{Body, Transaction, Withdrawal, withdrawals_of};
 use crate::chain::state::{Execution, State};
 use crate::chain::store::Store;
-use crate::values::convert::{Addr, Hash, Raw, Wide};
+use crate::values::convert::{Addr, Hash, Raw, Wide, to_bytes};
 use crate::values::errors::Answer;
 
 /// Result of `take`. It names candidates by their position.
@@ -166,6 +169,36 @@ fn genesis_state(py: Python<'_>, store: &Bound<'_, Store>, alloc: Vec<AllocAccou
 }
 
 #[pyfunction]
+#[pyo3(signature = (store, state, env, body, rewards, first, count, step, randomness, total_difficulty, /))]
+#[expect(clippy::too_many_arguments, reason = "one call for thousands of blocks")]
+fn append_empty<'py>(
+    py: Python<'py>,
+    store: &Bound<'py, Store>,
+    state: &Bound<'py, State>,
+    env: &Bound<'py, BlockEnv>,
+    body: &Bound<'py, Body>,
+    rewards: Vec<(Addr, Wide)>,
+    first: &[u8],
+    count: usize,
+    step: u64,
+    randomness: Option<u32>,
+    total_difficulty: Wide,
+) -> Answer<Bound<'py, PyBytes>> {
+    let (inner, state, env, body) = (store.get().inner()?, &state.get().data, &env.get().env, &body.get().data);
+    let (first, rewards) = (decode_header(first)?, rewards_of(rewards));
+    let run = EmptyRun { first, count, step, randomness, total_difficulty: total_difficulty.0, rewards };
+    let rows = py.detach(|| {
+        let records = run.execute(state, env, body)?;
+        let hashes: Vec<B256> = records.iter().map(|record| record.hash).collect();
+        inner.commit(&records, &[], &hashes, &[])?;
+        Ok::<_, Error>(
+            records.iter().flat_map(|one| [one.hash.0, one.effects.state_root.0]).flatten().collect::<Vec<u8>>(),
+        )
+    })?;
+    Ok(to_bytes(py, rows))
+}
+
+#[pyfunction]
 #[pyo3(signature = (store, state, changes, number, /))]
 fn edit_state(
     py: Python<'_>,
@@ -188,6 +221,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<OpenBlock>()?;
     module.add_function(wrap_pyfunction!(build_block, module)?)?;
     module.add_function(wrap_pyfunction!(execute, module)?)?;
+    module.add_function(wrap_pyfunction!(append_empty, module)?)?;
     module.add_function(wrap_pyfunction!(edit_state, module)?)?;
     module.add_function(wrap_pyfunction!(genesis_state, module)?)
 }

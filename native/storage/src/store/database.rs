@@ -388,8 +388,10 @@ impl Database {
             numbers.push(block_number);
             logs.extend(found.into_iter().map(|fold| (fold, block_number)));
             self.tables.canonical.put(txn, &block_number.to_be_bytes(), hash.as_slice())?;
+        }
+        if let (Some(hash), Some(number)) = (added.last(), numbers.last()) {
             let mut head = hash.to_vec();
-            head.extend_from_slice(&block_number.to_be_bytes());
+            head.extend_from_slice(&number.to_be_bytes());
             self.tables.meta.put(txn, meta::HEAD, &head)?;
         }
         log_index::write(&self.tables, txn, &logs)?;
