@@ -3,7 +3,8 @@
     python bench/export.py --cryo=/path/to/python [--chains=DIR] CHAIN…
 
 A CHAIN is a directory with `blocks.rlp` and `genesis.json`. `--cryo` is a Python interpreter that has the package cryo.
-The script imports each chain and starts a node on it. Both tools export the same ranges alternately.
+The script imports each chain and starts a node on it. Both tools export the same ranges alternately. Datasets that are
+joined by `+` are exported by one command of each tool.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from ophion.testing.process import NodeProcess, processor_s
 DATASETS = (
     "blocks", "transactions", "logs", "erc20_transfers", "traces", "native_transfers", "contracts",
     "balance_diffs", "nonce_diffs", "code_diffs", "storage_diffs",
+    "balance_diffs+nonce_diffs+code_diffs+storage_diffs", "traces+native_transfers+contracts",
+    "traces+native_transfers+contracts+balance_diffs+nonce_diffs+code_diffs+storage_diffs",
 )  # fmt: skip
 KEYS = ("block_number", "transaction_index", "log_index", "transfer_index", "create_index", "trace_address", "address",
         "slot", "action_type", "action_from", "action_reward_type")  # fmt: skip
@@ -34,10 +37,10 @@ OPHION = [sys.executable, "-m", "ophion"]
 
 CRYO = """
 import sys, time, json, cryo, asyncio
-dataset, first, end, url, out = sys.argv[1:]
+datasets, first, end, url, out = sys.argv[1:]
 began = time.perf_counter()
-cryo.freeze(dataset, blocks=[f"{first}:{end}"], rpc=url, output_dir=out, include_columns=["all"], no_verbose=True,
-            max_concurrent_requests=16)
+cryo.freeze(datasets.split("+"), blocks=[f"{first}:{end}"], rpc=url, output_dir=out, include_columns=["all"],
+            no_verbose=True, max_concurrent_requests=16)
 print(json.dumps(time.perf_counter() - began))
 """
 
@@ -67,19 +70,22 @@ def run(*command: Any, may_crash_at_exit: bool = False) -> Ran:
     return Ran(text, seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
-def rows_of(path: Path, names: list[str]) -> list[tuple[Any, ...]]:
-    """Return all rows of a folder of Parquet files, in a fixed order."""
-    table = arrow_dataset.dataset(sorted(path.rglob("*.parquet")), format="parquet").to_table(columns=names)
+def rows_of(files: list[Path], names: list[str]) -> list[tuple[Any, ...]]:
+    """Return all rows of Parquet files, in a fixed order."""
+    table = arrow_dataset.dataset(sorted(files), format="parquet").to_table(columns=names)
     rows = list(zip(*(table[name].to_pylist() for name in names), strict=True))
     at = [names.index(key) for key in KEYS if key in names]
     return sorted(rows, key=lambda row: tuple((row[one] is not None, row[one]) for one in at))
 
 
-def differences(ours: Path, theirs: Path) -> dict[str, Any]:
+def differences(ours: Path, theirs: list[Path]) -> dict[str, Any]:
     """Return the common columns whose values differ, each with the first difference."""
-    mine, other = (set(parquet.read_schema(next(path.rglob("*.parquet"))).names) for path in (ours, theirs))
+    if not theirs:
+        return {"cryo": "no file"}
+    own = list(ours.rglob("*.parquet"))
+    mine, other = (set(parquet.read_schema(files[0]).names) for files in (own, theirs))
     names = sorted(mine & other)
-    left, right = rows_of(ours, names), rows_of(theirs, names)
+    left, right = rows_of(own, names), rows_of(theirs, names)
     found: dict[str, Any] = {}
     if len(left) != len(right):
         found["rows"] = [len(left), len(right)]
@@ -146,7 +152,8 @@ def compare(
         ours, theirs = work / f"ours-{dataset}-{turn}", work / f"cryo-{dataset}-{turn}"
         theirs.mkdir()
         ran = run(
-            *OPHION, "export", "parquet", f"--data-path={data}", genesis, f"--datasets={dataset}", f"--to={ours}",
+            *OPHION, "export", "parquet", f"--data-path={data}", genesis, f"--to={ours}",
+            f"--datasets={dataset.replace('+', ',')}",
             "--start-block=1", "--u256=binary,string,f64",
         )  # fmt: skip
         ours_s.append(ran.seconds)
@@ -157,9 +164,11 @@ def compare(
         cryo_s.append(seconds)
         cryo_process_s.append(cryo.seconds)
         cryo_cpu.append(cryo.cpu_s + processor_s(node) - before)
-    files = list(theirs.rglob("*.parquet"))
     rows = sum(parquet.read_metadata(file).num_rows for file in ours.rglob("*.parquet"))
-    found = differences(ours, theirs) if files else {"cryo": "no file"}
+    found: dict[str, Any] = {}
+    for name in dataset.split("+"):
+        files = list(theirs.glob(f"*__{name}__*.parquet"))
+        found |= {f"{name}.{key}": value for key, value in differences(ours / name, files).items()}
     print(
         json.dumps(
             {
