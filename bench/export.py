@@ -1,10 +1,12 @@
 """Compare `ophion export` with cryo over JSON-RPC: the time, and whether all columns of all rows are equal.
 
-    python bench/export.py --cryo=/path/to/python [--chains=DIR] CHAIN…
+    python bench/export.py --cryo=/path/to/python [--rounds=3] [--datasets=A,B+C] [--only-time] CHAIN…
 
-A CHAIN is a directory with `blocks.rlp` and `genesis.json`. `--cryo` is a Python interpreter that has the package cryo.
-The script imports each chain and starts a node on it. Both tools export the same ranges alternately. Datasets that are
-joined by `+` are exported by one command of each tool.
+A CHAIN is a directory with `blocks.rlp` and `genesis.json`, or the data path of a development network, such as
+`bench/tables.py` leaves. `--only-time` does not compare rows. `--cryo` is a Python interpreter with the package cryo.
+The script imports each chain. Both tools export the same ranges alternately, beside a node that is started anew in
+every round, because a node caches recent traces. Datasets that are joined by `+` are exported by one command of each
+tool.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ DATASETS = (
 KEYS = ("block_number", "transaction_index", "log_index", "transfer_index", "create_index", "trace_address", "address",
         "slot", "action_type", "action_from", "action_reward_type")  # fmt: skip
 OPHION = [sys.executable, "-m", "ophion"]
+NODE = ("--rpc-http-api=ETH,NET,WEB3,TRACE,DEBUG", "--rpc-max-trace-filter-range=100000")
 
 CRYO = """
 import sys, time, json, cryo, asyncio
@@ -106,20 +109,18 @@ def main() -> None:
     parser.add_argument("--cryo", required=True)
     parser.add_argument("--datasets", default=",".join(DATASETS))
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--only-time", action="store_true")
     parser.add_argument("chains", nargs="+", type=Path)
     options = parser.parse_args()
     for chain in options.chains:
-        genesis = f"--genesis-file={chain / 'genesis.json'}"
         with tempfile.TemporaryDirectory(prefix="ophion-bench-") as folder:
             work = Path(folder)
-            data = work / "data"
-            run(*OPHION, "blocks", "import", f"--from={chain / 'blocks.rlp'}", genesis, f"--data-path={data}")
-            api = "--rpc-http-api=ETH,NET,WEB3,TRACE,DEBUG"
-            with NodeProcess(data, genesis, api, "--rpc-max-trace-filter-range=100000") as node:
-                head = node.height
-                url = f"http://127.0.0.1:{node.ports['json-rpc']}"
-                for dataset in options.datasets.split(","):
-                    compare(chain.name, dataset, head, url, data, genesis, work, options, node.pid)
+            data, genesis = chain, "--network=dev"
+            if not (chain / "database").exists():
+                data, genesis = work / "data", f"--genesis-file={chain / 'genesis.json'}"
+                run(*OPHION, "blocks", "import", f"--from={chain / 'blocks.rlp'}", genesis, f"--data-path={data}")
+            for dataset in options.datasets.split(","):
+                compare(chain.name, dataset, data, genesis, work, options)
 
 
 def run_cryo(python: str, dataset: str, head: int, url: str, to: Path) -> tuple[float, Ran]:
@@ -135,38 +136,29 @@ def run_cryo(python: str, dataset: str, head: int, url: str, to: Path) -> tuple[
     raise SystemExit(f"cryo {dataset}: {ran.out}")
 
 
-def compare(
-    chain: str,
-    dataset: str,
-    head: int,
-    url: str,
-    data: Path,
-    genesis: str,
-    work: Path,
-    options: argparse.Namespace,
-    node: int,
-) -> None:
-    """Export one dataset with both tools and print the comparison. `node` is the process that cryo queries."""
+def compare(chain: str, dataset: str, data: Path, genesis: str, work: Path, options: argparse.Namespace) -> None:
+    """Export one dataset, or several together, with both tools and print the comparison."""
     ours_s, inner_s, cryo_s, cryo_process_s, ours_cpu, cryo_cpu = [], [], [], [], [], []
     for turn in range(options.rounds):
         ours, theirs = work / f"ours-{dataset}-{turn}", work / f"cryo-{dataset}-{turn}"
         theirs.mkdir()
-        ran = run(
-            *OPHION, "export", "parquet", f"--data-path={data}", genesis, f"--to={ours}",
-            f"--datasets={dataset.replace('+', ',')}",
-            "--start-block=1", "--u256=binary,string,f64",
-        )  # fmt: skip
-        ours_s.append(ran.seconds)
-        ours_cpu.append(ran.cpu_s)
-        inner_s.append(float(re.search(r"([0-9.]+) s\)", ran.out).group(1)))  # type: ignore[union-attr]
-        before = processor_s(node)
-        seconds, cryo = run_cryo(options.cryo, dataset, head, url, theirs)
-        cryo_s.append(seconds)
-        cryo_process_s.append(cryo.seconds)
-        cryo_cpu.append(cryo.cpu_s + processor_s(node) - before)
+        with NodeProcess(data, genesis, *NODE) as node:
+            ran = run(
+                *OPHION, "export", "parquet", f"--data-path={data}", genesis, f"--to={ours}",
+                f"--datasets={dataset.replace('+', ',')}", "--start-block=1", "--u256=binary,string,f64",
+            )  # fmt: skip
+            ours_s.append(ran.seconds)
+            ours_cpu.append(ran.cpu_s)
+            inner_s.append(float(re.search(r"([0-9.]+) s\)", ran.out).group(1)))  # type: ignore[union-attr]
+            before = processor_s(node.pid)
+            url = f"http://127.0.0.1:{node.ports['json-rpc']}"
+            seconds, cryo = run_cryo(options.cryo, dataset, node.height, url, theirs)
+            cryo_s.append(seconds)
+            cryo_process_s.append(cryo.seconds)
+            cryo_cpu.append(cryo.cpu_s + processor_s(node.pid) - before)
     rows = sum(parquet.read_metadata(file).num_rows for file in ours.rglob("*.parquet"))
     found: dict[str, Any] = {}
-    for name in dataset.split("+"):
+    for name in [] if options.only_time else dataset.split("+"):
         files = list(theirs.glob(f"*__{name}__*.parquet"))
         found |= {f"{name}.{key}": value for key, value in differences(ours / name, files).items()}
     print(
