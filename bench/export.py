@@ -1,9 +1,12 @@
 """Compare `ophion export` with cryo over JSON-RPC: the time, and whether all columns of all rows are equal.
 
-    python bench/export.py --cryo=/path/to/python [--chains=DIR] CHAIN…
+    python bench/export.py --cryo=/path/to/python [--rounds=3] [--datasets=A,B+C] [--only-time] CHAIN…
 
-A CHAIN is a directory with `blocks.rlp` and `genesis.json`. `--cryo` is a Python interpreter that has the package cryo.
-The script imports each chain and starts a node on it. Both tools export the same ranges alternately.
+A CHAIN is a directory with `blocks.rlp` and `genesis.json`, or the data path of a development network, such as
+`bench/tables.py` leaves. `--only-time` does not compare rows. `--cryo` is a Python interpreter with the package cryo.
+The script imports each chain. Both tools export the same ranges alternately, beside a node that is started anew in
+every round, because a node caches recent traces. Datasets that are joined by `+` are exported by one command of each
+tool.
 """
 
 from __future__ import annotations
@@ -27,17 +30,20 @@ from ophion.testing.process import NodeProcess, processor_s
 DATASETS = (
     "blocks", "transactions", "logs", "erc20_transfers", "traces", "native_transfers", "contracts",
     "balance_diffs", "nonce_diffs", "code_diffs", "storage_diffs",
+    "balance_diffs+nonce_diffs+code_diffs+storage_diffs", "traces+native_transfers+contracts",
+    "traces+native_transfers+contracts+balance_diffs+nonce_diffs+code_diffs+storage_diffs",
 )  # fmt: skip
 KEYS = ("block_number", "transaction_index", "log_index", "transfer_index", "create_index", "trace_address", "address",
         "slot", "action_type", "action_from", "action_reward_type")  # fmt: skip
 OPHION = [sys.executable, "-m", "ophion"]
+NODE = ("--rpc-http-api=ETH,NET,WEB3,TRACE,DEBUG", "--rpc-max-trace-filter-range=100000")
 
 CRYO = """
 import sys, time, json, cryo, asyncio
-dataset, first, end, url, out = sys.argv[1:]
+datasets, first, end, url, out = sys.argv[1:]
 began = time.perf_counter()
-cryo.freeze(dataset, blocks=[f"{first}:{end}"], rpc=url, output_dir=out, include_columns=["all"], no_verbose=True,
-            max_concurrent_requests=16)
+cryo.freeze(datasets.split("+"), blocks=[f"{first}:{end}"], rpc=url, output_dir=out, include_columns=["all"],
+            no_verbose=True, max_concurrent_requests=16)
 print(json.dumps(time.perf_counter() - began))
 """
 
@@ -67,19 +73,22 @@ def run(*command: Any, may_crash_at_exit: bool = False) -> Ran:
     return Ran(text, seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
-def rows_of(path: Path, names: list[str]) -> list[tuple[Any, ...]]:
-    """Return all rows of a folder of Parquet files, in a fixed order."""
-    table = arrow_dataset.dataset(sorted(path.rglob("*.parquet")), format="parquet").to_table(columns=names)
+def rows_of(files: list[Path], names: list[str]) -> list[tuple[Any, ...]]:
+    """Return all rows of Parquet files, in a fixed order."""
+    table = arrow_dataset.dataset(sorted(files), format="parquet").to_table(columns=names)
     rows = list(zip(*(table[name].to_pylist() for name in names), strict=True))
     at = [names.index(key) for key in KEYS if key in names]
     return sorted(rows, key=lambda row: tuple((row[one] is not None, row[one]) for one in at))
 
 
-def differences(ours: Path, theirs: Path) -> dict[str, Any]:
+def differences(ours: Path, theirs: list[Path]) -> dict[str, Any]:
     """Return the common columns whose values differ, each with the first difference."""
-    mine, other = (set(parquet.read_schema(next(path.rglob("*.parquet"))).names) for path in (ours, theirs))
+    if not theirs:
+        return {"cryo": "no file"}
+    own = list(ours.rglob("*.parquet"))
+    mine, other = (set(parquet.read_schema(files[0]).names) for files in (own, theirs))
     names = sorted(mine & other)
-    left, right = rows_of(ours, names), rows_of(theirs, names)
+    left, right = rows_of(own, names), rows_of(theirs, names)
     found: dict[str, Any] = {}
     if len(left) != len(right):
         found["rows"] = [len(left), len(right)]
@@ -100,20 +109,18 @@ def main() -> None:
     parser.add_argument("--cryo", required=True)
     parser.add_argument("--datasets", default=",".join(DATASETS))
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--only-time", action="store_true")
     parser.add_argument("chains", nargs="+", type=Path)
     options = parser.parse_args()
     for chain in options.chains:
-        genesis = f"--genesis-file={chain / 'genesis.json'}"
         with tempfile.TemporaryDirectory(prefix="ophion-bench-") as folder:
             work = Path(folder)
-            data = work / "data"
-            run(*OPHION, "blocks", "import", f"--from={chain / 'blocks.rlp'}", genesis, f"--data-path={data}")
-            api = "--rpc-http-api=ETH,NET,WEB3,TRACE,DEBUG"
-            with NodeProcess(data, genesis, api, "--rpc-max-trace-filter-range=100000") as node:
-                head = node.height
-                url = f"http://127.0.0.1:{node.ports['json-rpc']}"
-                for dataset in options.datasets.split(","):
-                    compare(chain.name, dataset, head, url, data, genesis, work, options, node.pid)
+            data, genesis = chain, "--network=dev"
+            if not (chain / "database").exists():
+                data, genesis = work / "data", f"--genesis-file={chain / 'genesis.json'}"
+                run(*OPHION, "blocks", "import", f"--from={chain / 'blocks.rlp'}", genesis, f"--data-path={data}")
+            for dataset in options.datasets.split(","):
+                compare(chain.name, dataset, data, genesis, work, options)
 
 
 def run_cryo(python: str, dataset: str, head: int, url: str, to: Path) -> tuple[float, Ran]:
@@ -129,37 +136,31 @@ def run_cryo(python: str, dataset: str, head: int, url: str, to: Path) -> tuple[
     raise SystemExit(f"cryo {dataset}: {ran.out}")
 
 
-def compare(
-    chain: str,
-    dataset: str,
-    head: int,
-    url: str,
-    data: Path,
-    genesis: str,
-    work: Path,
-    options: argparse.Namespace,
-    node: int,
-) -> None:
-    """Export one dataset with both tools and print the comparison. `node` is the process that cryo queries."""
+def compare(chain: str, dataset: str, data: Path, genesis: str, work: Path, options: argparse.Namespace) -> None:
+    """Export one dataset, or several together, with both tools and print the comparison."""
     ours_s, inner_s, cryo_s, cryo_process_s, ours_cpu, cryo_cpu = [], [], [], [], [], []
     for turn in range(options.rounds):
         ours, theirs = work / f"ours-{dataset}-{turn}", work / f"cryo-{dataset}-{turn}"
         theirs.mkdir()
-        ran = run(
-            *OPHION, "export", "parquet", f"--data-path={data}", genesis, f"--datasets={dataset}", f"--to={ours}",
-            "--start-block=1", "--u256=binary,string,f64",
-        )  # fmt: skip
-        ours_s.append(ran.seconds)
-        ours_cpu.append(ran.cpu_s)
-        inner_s.append(float(re.search(r"([0-9.]+) s\)", ran.out).group(1)))  # type: ignore[union-attr]
-        before = processor_s(node)
-        seconds, cryo = run_cryo(options.cryo, dataset, head, url, theirs)
-        cryo_s.append(seconds)
-        cryo_process_s.append(cryo.seconds)
-        cryo_cpu.append(cryo.cpu_s + processor_s(node) - before)
-    files = list(theirs.rglob("*.parquet"))
+        with NodeProcess(data, genesis, *NODE) as node:
+            ran = run(
+                *OPHION, "export", "parquet", f"--data-path={data}", genesis, f"--to={ours}",
+                f"--datasets={dataset.replace('+', ',')}", "--start-block=1", "--u256=binary,string,f64",
+            )  # fmt: skip
+            ours_s.append(ran.seconds)
+            ours_cpu.append(ran.cpu_s)
+            inner_s.append(float(re.search(r"([0-9.]+) s\)", ran.out).group(1)))  # type: ignore[union-attr]
+            before = processor_s(node.pid)
+            url = f"http://127.0.0.1:{node.ports['json-rpc']}"
+            seconds, cryo = run_cryo(options.cryo, dataset, node.height, url, theirs)
+            cryo_s.append(seconds)
+            cryo_process_s.append(cryo.seconds)
+            cryo_cpu.append(cryo.cpu_s + processor_s(node.pid) - before)
     rows = sum(parquet.read_metadata(file).num_rows for file in ours.rglob("*.parquet"))
-    found = differences(ours, theirs) if files else {"cryo": "no file"}
+    found: dict[str, Any] = {}
+    for name in [] if options.only_time else dataset.split("+"):
+        files = list(theirs.glob(f"*__{name}__*.parquet"))
+        found |= {f"{name}.{key}": value for key, value in differences(ours / name, files).items()}
     print(
         json.dumps(
             {

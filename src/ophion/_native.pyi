@@ -888,6 +888,8 @@ class Store:
     def open(path: str, *, create: bool = True, read_only: bool = False, durable: bool = True) -> Store:
         """Open the database in directory `path`. A StorageError says what is wrong and what to do."""
 
+    @property
+    def is_read_only(self) -> bool: ...
     def close(self) -> None: ...
     def sync(self) -> None:
         """Flush the database to disk. Only a database without durable commits needs this call."""
@@ -1532,7 +1534,7 @@ class RowFilter:
 
 @final
 class ReplayStop:
-    """Stops `replay_table` in other threads. `replay_table` then raises TimedOut."""
+    """Stops `replay_tables` in other threads. `replay_tables` then raises TimedOut."""
 
     def __new__(cls) -> ReplayStop: ...
     def set(self) -> None: ...
@@ -1558,17 +1560,16 @@ def scan_table(
 ) -> tuple[int, TableData]:
     """Return (next block to read, rows of stored blocks). The scan stops after the block that exceeds `max_bytes`."""
 
-def replay_table(
+def replay_tables(
     blocks: Sequence[TracedBlock],
-    dataset: str,
-    columns: Sequence[str],
+    datasets: Sequence[tuple[str, Sequence[str]]],
     filter: RowFilter,
     chain_id: int,
     hex: bool,
     stop: ReplayStop,
     /,
-) -> TableData:
-    """Return the rows of re-executed blocks."""
+) -> list[TableData]:
+    """Return the rows of re-executed blocks. Each block executes once for all datasets, given by name and columns."""
 
 # --- public test vectors ------------------------------------------------------------------------
 

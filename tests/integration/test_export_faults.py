@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import random
+import shutil
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from ophion.chainspec.config_compatibility import RULES_KEY
+from ophion.native.store import open_store
 from ophion.testing.process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import wait_for
@@ -82,3 +87,34 @@ def test_a_pruned_range_is_refused(data: Path, tmp_path: Path) -> None:
     assert not list(to.rglob("*.parquet"))
     ophion(*common, f"--start-block={BLOCKS - 4}", f"--end-block={BLOCKS}").succeeded()
     assert parquet.read_table(to / "traces").num_rows >= 4
+
+
+def with_rules(data: Path, copy: Path, keep: set[str]) -> Path:
+    """Copy a chain and keep only these rules, like the database of an older version."""
+    shutil.copytree(data, copy)
+    with closing(open_store(copy / "database", create=False)) as store:
+        rules = json.loads(store.meta(RULES_KEY) or b"")
+        store.put_meta(RULES_KEY, json.dumps({name: rules[name] for name in rules if name in keep}).encode())
+    return copy
+
+
+def test_executed_datasets_of_an_older_database_are_read_without_writing(data: Path, tmp_path: Path) -> None:
+    older = with_rules(data, tmp_path / "data", {"chainId", "consensus"})
+    before = (older / "database" / "data.mdb").read_bytes()
+    first = f"--start-block={BLOCKS - 4}"
+    ophion("export", "parquet", f"--data-path={older}", f"--to={tmp_path / 'tables'}", "--datasets=traces,nonce_diffs",
+           first).succeeded()  # fmt: skip
+    assert parquet.read_table(tmp_path / "tables" / "traces").num_rows >= 4
+    query = f"select count(*) from traces where block_number > {BLOCKS - 4}"
+    ophion("sql", f"--data-path={older}", query).succeeded()
+    assert (older / "database" / "data.mdb").read_bytes() == before
+
+
+def test_a_database_without_rules_is_refused_with_the_remedy(data: Path, tmp_path: Path) -> None:
+    older = with_rules(data, tmp_path / "data", set())
+    remedy = "is of an older Ophion. Start a node of this version on it once"
+    ophion("export", "parquet", f"--data-path={older}", f"--to={tmp_path / 'tables'}").failed(remedy)
+    ophion("sql", f"--data-path={older}", "select 1").failed(remedy)
+    with NodeProcess(older, *MINING) as node:
+        assert node.stop() == 0
+    ophion("export", "parquet", f"--data-path={older}", f"--to={tmp_path / 'tables'}").succeeded()

@@ -1,13 +1,15 @@
-//! Converts re-executed blocks to rows.
+//! Converts re-executed blocks to rows. One execution of a block fills the tables of all datasets.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use alloy_primitives::{Address, Bytes};
+use alloy_primitives::{Address, Bytes, U256};
+use ophion_execution::evm::database::ExecDb;
 use ophion_primitives::errors::Result;
+use ophion_tracing::flat::entries::Entry;
 use ophion_tracing::jobs::streams::TracedBlock;
-use ophion_tracing::jobs::visits::{visit_changes, visit_entries};
-use ophion_tracing::parity::diff::code_of;
+use ophion_tracing::jobs::visits::{Parts, Visitor, visit};
+use ophion_tracing::parity::diff::{AccountDiff, code_of};
 use ophion_tracing::replay::block::{Place, Ran};
 
 use crate::datasets::Dataset;
@@ -16,41 +18,19 @@ use crate::datasets::traces::TracedRows;
 use crate::tables::filter::Filter;
 use crate::tables::table::Table;
 
-/// Append the rows of one re-executed block to the table.
+/// Append the rows of one re-executed block to the table of each dataset.
 pub fn replay(
-    table: &mut Table,
-    dataset: Dataset,
+    tables: &mut [(Dataset, Table)],
     block: &TracedBlock,
     filter: &Filter,
     chain_id: u64,
     is_stopped: &Arc<AtomicBool>,
 ) -> Result<()> {
-    match dataset {
-        Dataset::BalanceDiffs | Dataset::NonceDiffs | Dataset::CodeDiffs | Dataset::StorageDiffs => {
-            visit_changes(&block.block(), is_stopped, |ran, db, diff| {
-                if !filter.addresses.is_empty() && !filter.addresses.contains(diff.address) {
-                    return Ok(());
-                }
-                let code = || {
-                    let from = diff.before.as_ref().map_or(Ok(Bytes::new()), |info| code_of(db, info))?;
-                    Ok((from, diff.after.map_or(Ok(Bytes::new()), |info| code_of(db, info))?))
-                };
-                state_diffs::append(table, dataset, place_of(ran), diff, chain_id, code)
-            })
-        }
-        _ => replay_entries(table, dataset, block, filter, chain_id, is_stopped),
-    }
-}
-
-fn replay_entries(
-    table: &mut Table,
-    dataset: Dataset,
-    block: &TracedBlock,
-    filter: &Filter,
-    chain_id: u64,
-    is_stopped: &Arc<AtomicBool>,
-) -> Result<()> {
-    let mut rows = TracedRows {
+    let parts = Parts {
+        entries: tables.iter().any(|(dataset, _)| !dataset.is_diff()),
+        changes: tables.iter().any(|(dataset, _)| dataset.is_diff()),
+    };
+    let rows = TracedRows {
         hash: block.hash,
         number: block.env.number as u32,
         beneficiary: block.env.beneficiary,
@@ -59,23 +39,61 @@ fn replay_entries(
         entries: 0,
         creations: 0,
     };
-    visit_entries(&block.block(), is_stopped, |ran, entries| {
-        let place = place_of(ran);
-        match dataset {
-            Dataset::NativeTransfers => rows.native_transfers(table, place, entries),
-            Dataset::Contracts => rows.contracts(table, place, entries),
-            Dataset::AddressAppearances => rows.appearances(table, place, ran, entries),
-            _ => rows.traces(table, place, entries),
-        }
-    })?;
+    let mut filler = Filler { tables, rows };
+    visit(&block.block(), is_stopped, parts, &mut filler)?;
     for (at, (author, value)) in block.rewards.iter().enumerate() {
-        match dataset {
-            Dataset::Traces => rows.trace_reward(table, *author, *value, at > 0),
-            Dataset::NativeTransfers => rows.native_transfer(table, None, Address::ZERO, *author, *value),
-            _ => {}
-        }
+        filler.reward(*author, *value, at > 0);
     }
     Ok(())
+}
+
+/// Fills the tables with the transactions of one block.
+struct Filler<'a> {
+    tables: &'a mut [(Dataset, Table)],
+    rows: TracedRows<'a>,
+}
+
+impl Filler<'_> {
+    fn reward(&mut self, author: Address, value: U256, is_uncle: bool) {
+        let rows = &mut self.rows;
+        for (dataset, table) in self.tables.iter_mut() {
+            match dataset {
+                Dataset::Traces => rows.trace_reward(table, author, value, is_uncle),
+                Dataset::NativeTransfers => rows.native_transfer(table, None, Address::ZERO, author, value),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Visitor for Filler<'_> {
+    fn entries(&mut self, ran: &Ran, entries: &[Entry]) {
+        let (place, rows) = (place_of(ran), &mut self.rows);
+        for (dataset, table) in self.tables.iter_mut() {
+            match dataset {
+                Dataset::Traces => rows.traces(table, place, entries),
+                Dataset::NativeTransfers => rows.native_transfers(table, place, entries),
+                Dataset::Contracts => rows.contracts(table, place, entries),
+                Dataset::AddressAppearances => rows.appearances(table, place, ran, entries),
+                _ => {}
+            }
+        }
+    }
+
+    fn change(&mut self, ran: &Ran, db: &mut ExecDb, diff: &AccountDiff<'_>) -> Result<()> {
+        let TracedRows { filter, chain_id, .. } = self.rows;
+        if !filter.addresses.is_empty() && !filter.addresses.contains(diff.address) {
+            return Ok(());
+        }
+        for (dataset, table) in self.tables.iter_mut().filter(|(dataset, _)| dataset.is_diff()) {
+            let code = || {
+                let from = diff.before.as_ref().map_or(Ok(Bytes::new()), |info| code_of(db, info))?;
+                Ok((from, diff.after.map_or(Ok(Bytes::new()), |info| code_of(db, info))?))
+            };
+            state_diffs::append(table, *dataset, place_of(ran), diff, chain_id, code)?;
+        }
+        Ok(())
+    }
 }
 
 fn place_of(ran: &Ran) -> &Place {

@@ -204,12 +204,14 @@ class Chain:
         return ChainBlock(header, body)
 
     def _keep_rules(self) -> None:
-        """Store the current rules. Raises `GenesisError` if the stored blocks were produced under other rules."""
+        """Store the current rules, unless the database is read-only. Raises `GenesisError` if the stored blocks were
+        produced under other rules.
+        """
         rules = lasting_rules(self.spec)
         stored, given = self.store.meta(RULES_KEY), encode_rules(rules)
         if stored:
             check_rules(stored, rules, self.head.header)
-        if stored != given:
+        if stored != given and not self.store.is_read_only:
             self.store.put_meta(RULES_KEY, given)
 
     def _stored_tip(self) -> Tip:

@@ -25,6 +25,7 @@ from ophion.data.writers import FileFormat
 from ophion.errors import CommandError, ConfigError
 from ophion.node.datadir import DataConfig
 from ophion.node.network import NetworkConfig, load_genesis
+from ophion.runtime.garbage_collection import settle_down
 from ophion.runtime.options import Options, at_least, option
 
 _NICENESS = 10
@@ -154,7 +155,10 @@ def _run(options: ExportOptions, session: CommandSession, file_format: FileForma
         datasets = (*plain, *decoded)
         if file_format is not FileFormat.PARQUET or any(reader.table_read(one) is None for one in datasets):
             require("pyarrow.parquet")
-        return _export(options, file_format, reader, datasets)
+        code = _export(options, file_format, reader, datasets)
+    # the interpreter then ends without a scan of all objects
+    settle_down()
+    return code
 
 
 def _decoding(options: ExportOptions, reader: TableReader) -> tuple[TableReader, tuple[Dataset, ...]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from typing import TextIO
 
@@ -69,6 +68,8 @@ class Progress:
         return self._clock.monotonic() - self._started
 
     def _bar(self, done: int, text: str) -> str:
+        import shutil  # a command that shows no bar starts faster without it
+
         columns = shutil.get_terminal_size((80, 24)).columns - len(text) - 4
         width = min(columns, 40)
         if width < 5:

@@ -31,6 +31,20 @@
 The packages of the extra `ophion[data]` are imported when they are needed (docs/data.md).
 """
 
-from ophion.data.frames import open_chain
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ophion.data.frames import open_chain
 
 __all__ = ["open_chain"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `open_chain` at its first use, because `ophion export` does not need it."""
+    if name != "open_chain":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ophion.data.frames import open_chain
+
+    return open_chain

@@ -11,12 +11,12 @@ import orjson
 from ophion.chainspec.config_compatibility import RULES_KEY
 from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.data.arrow import arrow_schema, record_batch
-from ophion.data.reader import BlockRef, Finality, TableRead
+from ophion.data.reader import BlockRef, Finality, Table, TableRead
 from ophion.data.schema import Column, Dataset, Source
 from ophion.data.selection import Rows
 from ophion.errors import CommandError, StorageError
 from ophion.native.exceptions import translated
-from ophion.native.tables import ReplayStop, TableData, block_ranges, replay_table, scan_table
+from ophion.native.tables import ReplayStop, TableData, block_ranges, replay_tables, scan_table
 from ophion.node.datadir import DataDirectory
 
 if TYPE_CHECKING:
@@ -45,10 +45,16 @@ class DatabaseReader:
         with translated():
             record = self._store.meta(RULES_KEY)
             has_blocks = self._store.head() is not None
-        if record is None or not has_blocks:
+        rules: dict[str, list[Any]] = orjson.loads(record or b"{}")
+        if not has_blocks:
             self.close()
             raise StorageError(f"There is no chain in {data_path}.")
-        rules: dict[str, list[Any]] = orjson.loads(record)
+        if not {"chainId", "consensus"} <= rules.keys():
+            self.close()
+            raise StorageError(
+                f"The database in {data_path} is of an older Ophion. Start a node of this version on it once, which"
+                " stores the rules of the network; then run the command again."
+            )
         self.chain_id: int = int(rules["chainId"][0] or 0)
         self._engine = str(rules["consensus"][0])
 
@@ -92,7 +98,7 @@ class DatabaseReader:
         self._check(dataset)
         schema = arrow_schema(dataset, columns, hex)
         if dataset.source is not Source.SEALED:
-            for table in self._tables(dataset, columns, first, last, rows, hex):
+            for (table,) in self._tables([(dataset, columns)], first, last, rows, hex):
                 yield record_batch(schema, table)
             return
         from ophion.data.validators import validator_batch
@@ -114,24 +120,26 @@ class DatabaseReader:
             )
 
     def _tables(
-        self, dataset: Dataset, columns: Sequence[Column], first: int, last: int, rows: Rows, hex: bool
-    ) -> Iterator[TableData]:
-        names = [column.name for column in columns]
+        self, wanted: Sequence[Table], first: int, last: int, rows: Rows, hex: bool
+    ) -> Iterator[list[TableData]]:
         selected = rows.filter()
+        named = [(dataset.name, [column.name for column in columns]) for dataset, columns in wanted]
+        dataset = wanted[0][0]
         if dataset.source is Source.EXECUTED:
             for start, end in self.ranges(dataset, first, last):
                 blocks = self.chain(dataset.name).traced_blocks(start, end)
                 with translated():
-                    table = replay_table(blocks, dataset.name, names, selected, self.chain_id, hex, self._stop)
-                yield table
+                    tables = replay_tables(blocks, named, selected, self.chain_id, hex, self._stop)
+                yield tables
             return
+        ((name, names),) = named
         while first <= last:
             with translated():
                 first, table = scan_table(
-                    self._store, dataset.name, names, first, last, selected, self.chain_id, hex, MAX_BATCH_BYTES
+                    self._store, name, names, first, last, selected, self.chain_id, hex, MAX_BATCH_BYTES
                 )
             if table.rows:
-                yield table
+                yield [table]
 
     def chain(self, dataset: str) -> ExecutableChain:
         """Return the chain with its rules, which execution and the recovery of seals need."""

@@ -12,11 +12,11 @@ from msgspec import Struct
 
 from ophion.data.arrow import arrow_schema
 from ophion.data.manifest import DatasetEntry, FileEntry, Manifest
-from ophion.data.parquet import write_parquet
-from ophion.data.reader import TableReader
-from ophion.data.schema import Column, Dataset
+from ophion.data.parquet import ParquetFile, write_parquet
+from ophion.data.reader import TableRead, TableReader
+from ophion.data.schema import Column, Dataset, Source
 from ophion.data.selection import Format, Rows, columns_of
-from ophion.data.target import Target
+from ophion.data.target import Target, Written
 from ophion.data.writers import WRITERS, FileFormat
 from ophion.errors import CommandError
 from ophion.runtime.clock import Clock, SystemClock
@@ -75,9 +75,9 @@ class ExportResult(Struct):
 
 
 class _Job(Struct, frozen=True):
-    """One export file to write."""
+    """Files to write: one for each dataset, of the same blocks."""
 
-    dataset: Dataset
+    datasets: tuple[Dataset, ...]
     first: int
     last: int
 
@@ -126,7 +126,7 @@ class Export:
             if verify:
                 self._verify(entry, result)
             jobs.extend(self._jobs(dataset, entry, first, last))
-        jobs.sort(key=lambda job: job.first)
+        jobs = self._together(jobs)
         try:
             self._write_all(jobs, result)
         finally:
@@ -148,6 +148,21 @@ class Export:
                     joined += 1
         return joined
 
+    def _together(self, jobs: list[_Job]) -> list[_Job]:
+        """Merge the jobs of the same blocks whose datasets execute them, so that each block executes once. Returns the
+        jobs by their first block.
+        """
+        merged: dict[tuple[int, int], list[Dataset]] = {}
+        alone = []
+        for job in jobs:
+            (dataset,) = job.datasets
+            if dataset.source is Source.EXECUTED and self._table_read(dataset) is not None:
+                merged.setdefault((job.first, job.last), []).append(dataset)
+            else:
+                alone.append(job)
+        alone.extend(_Job(tuple(datasets), first, last) for (first, last), datasets in merged.items())
+        return sorted(alone, key=lambda job: job.first)
+
     def _partitions(self, entry: DatasetEntry) -> dict[int, list[FileEntry]]:
         found: dict[int, list[FileEntry]] = {}
         for file in sorted(entry.files, key=lambda file: file.first):
@@ -159,7 +174,7 @@ class Export:
         parts.
         """
         with ThreadPoolExecutor(self._plan.workers, "export-scan") as scans:
-            whole = self._write(_Job(dataset, parts[0].first, parts[-1].last), scans)
+            (whole,) = self._write(_Job((dataset,), parts[0].first, parts[-1].last), scans)
         entry.files = [file for file in entry.files if file not in parts]
         entry.files.append(whole)
         self._manifest.save(self._target)
@@ -180,7 +195,7 @@ class Export:
         for start, end in entry.missing(first, last):
             while start <= end:
                 stop = min(end, start - start % size + size - 1)
-                yield _Job(dataset, start, stop)
+                yield _Job((dataset,), start, stop)
                 start = stop + 1
 
     def _verify(self, entry: DatasetEntry, result: ExportResult) -> None:
@@ -199,7 +214,7 @@ class Export:
         result.verified += len(kept)
 
     def _write_all(self, jobs: list[_Job], result: ExportResult) -> None:
-        total = sum(job.last - job.first + 1 for job in jobs)
+        total = sum(job.last - job.first + 1 for job in jobs for _ in job.datasets)
         done = 0
         with (
             ThreadPoolExecutor(self._plan.workers, "export-scan") as scans,
@@ -208,12 +223,13 @@ class Export:
             running = {files.submit(self._write, job, scans): job for job in jobs}
             try:
                 for future in as_completed(running):
-                    job, file = running[future], future.result()
-                    self._manifest.datasets[job.dataset.name].files.append(file)
-                    result.files += 1
-                    result.rows += file.rows
-                    result.size += file.size
-                    done += job.last - job.first + 1
+                    job = running[future]
+                    for dataset, file in zip(job.datasets, future.result(), strict=True):
+                        self._manifest.datasets[dataset.name].files.append(file)
+                        result.files += 1
+                        result.rows += file.rows
+                        result.size += file.size
+                        done += job.last - job.first + 1
                     if self._on_progress is not None:
                         self._on_progress(done, total, result.rows)
                     self._save_sometimes()
@@ -230,45 +246,69 @@ class Export:
             self._manifest.save(self._target)
             self._saved = now
 
-    def _write(self, job: _Job, scans: ThreadPoolExecutor) -> FileEntry:
-        plan = self._plan
-        columns = plan.columns(job.dataset)
+    def _table_read(self, dataset: Dataset) -> TableRead | None:
+        is_parquet = self._plan.file_format is FileFormat.PARQUET
+        return self._reader.table_read(dataset) if is_parquet else None
+
+    def _write(self, job: _Job, scans: ThreadPoolExecutor) -> list[FileEntry]:
+        """Write the files of a job. All of them are complete, or none is left."""
         last = self._reader.block(job.last)
         if last is None:
             raise CommandError(f"Block {job.last} is not part of the chain any more.")
-        rows = 0
+        paths = [file_path(dataset, job.first, job.last, self._plan) for dataset in job.datasets]
+        written: list[Written] = []
+        rows: list[int] = []
 
-        def fill(file: IO[bytes]) -> None:
-            nonlocal rows
-            read = self._reader.table_read(job.dataset) if plan.file_format is FileFormat.PARQUET else None
-            if read is not None:
-                tables = self._scanned(job, columns, scans, read)
-                rows = write_parquet(file, job.dataset, columns, plan.hex, tables, plan.workers)
-                return
-            schema = arrow_schema(job.dataset, columns, plan.hex)
-            batches = self._scanned(job, columns, scans, self._reader.batches)
-            rows = WRITERS[plan.file_format](file, schema, columns, batches)
+        def fill(files: tuple[IO[bytes], ...]) -> None:
+            if len(files) < len(paths):
+                path = paths[len(files)]
+                written.insert(0, self._target.write(path, lambda file: fill((*files, file))))
+            else:
+                rows.extend(self._fill(job, files, scans))
 
-        path = file_path(job.dataset, job.first, job.last, plan)
-        written = self._target.write(path, fill)
-        return FileEntry(path, job.first, job.last, last.hash.hex(), rows, written.size, written.sha256)
+        try:
+            fill(())
+        except BaseException:
+            # the last files are written first, so an error of an earlier file leaves complete files
+            for path in paths[len(paths) - len(written) :]:
+                self._target.delete(path)
+            raise
+        return [
+            FileEntry(path, job.first, job.last, last.hash.hex(), count, one.size, one.sha256)
+            for path, count, one in zip(paths, rows, written, strict=True)
+        ]
 
-    def _scanned(
-        self,
-        job: _Job,
-        columns: tuple[Column, ...],
-        scans: ThreadPoolExecutor,
-        reads: Callable[[Dataset, Sequence[Column], int, int, Rows, bool], Iterator[T]],
-    ) -> Iterator[T]:
+    def _fill(self, job: _Job, files: Sequence[IO[bytes]], scans: ThreadPoolExecutor) -> list[int]:
+        """Write all rows of a job to its files and return their number."""
+        plan = self._plan
+        tables = [(dataset, plan.columns(dataset)) for dataset in job.datasets]
+        dataset, columns = tables[0]
+        read = self._table_read(dataset)
+        if read is not None:
+            writers = [
+                ParquetFile(file, dataset, columns, plan.hex, plan.workers)
+                for file, (dataset, columns) in zip(files, tables, strict=True)
+            ]
+            write_parquet(
+                writers, self._scanned(job, scans, lambda first, last: read(tables, first, last, plan.rows, plan.hex))
+            )
+            return [writer.rows for writer in writers]
+        (file,) = files
+        batches = self._scanned(
+            job, scans, lambda first, last: self._reader.batches(dataset, columns, first, last, plan.rows, plan.hex)
+        )
+        return [WRITERS[plan.file_format](file, arrow_schema(dataset, columns, plan.hex), columns, batches)]
+
+    def _scanned(self, job: _Job, scans: ThreadPoolExecutor, reads: Callable[[int, int], Iterator[T]]) -> Iterator[T]:
         """Read ranges ahead in other threads; yield their tables or batches in order."""
 
         def read(first: int, last: int) -> list[T]:
             self._check_running()
-            return list(reads(job.dataset, columns, first, last, self._plan.rows, self._plan.hex))
+            return list(reads(first, last))
 
         ahead: deque[Future[list[T]]] = deque()
         try:
-            for first, last in self._reader.ranges(job.dataset, job.first, job.last):
+            for first, last in self._reader.ranges(job.datasets[0], job.first, job.last):
                 ahead.append(scans.submit(read, first, last))
                 if len(ahead) > self._plan.workers:
                     yield from ahead.popleft().result()

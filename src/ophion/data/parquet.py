@@ -11,37 +11,56 @@ from ophion.native.tables import ParquetEncoder, TableData
 
 MAX_GROUP_ROWS: Final = 128 * 1024
 MAX_GROUP_BYTES: Final = 32 * 2**20
-"""Size of the columns in memory after which a row group ends."""
+"""Size of the columns in memory after which a row group ends. Files that are written together share it."""
 
 
-def write_parquet(
-    file: IO[bytes], dataset: Dataset, columns: Sequence[Column], hex: bool, tables: Iterable[TableData], threads: int
-) -> int:
-    """Write tables to a file and return the number of rows. Columns are encoded by several threads without the GIL."""
-    encoder = ParquetEncoder(
-        dataset.name,
-        [column.name for column in columns],
-        [column.name for column in columns if column.repeats],
-        list(dataset.metadata.items()),
-        hex,
-    )
-    held: list[TableData] = []
-    total = rows = size = 0
+class ParquetFile:
+    """A file to which tables are added. `columns` are those of the tables, in the order of the dataset."""
 
-    def flush() -> None:
-        nonlocal total, held, rows, size
-        if rows:
+    def __init__(self, file: IO[bytes], dataset: Dataset, columns: Sequence[Column], hex: bool, threads: int) -> None:
+        self.rows = 0
+        self.held_bytes = 0
+        self._file = file
+        self._threads = threads
+        self._held: list[TableData] = []
+        self._held_rows = 0
+        self._encoder = ParquetEncoder(
+            dataset.name,
+            [column.name for column in columns],
+            [column.name for column in columns if column.repeats],
+            list(dataset.metadata.items()),
+            hex,
+        )
+
+    def add(self, table: TableData) -> None:
+        """Hold a table for the next row group. Writes the row group if it has enough rows."""
+        self._held.append(table)
+        self._held_rows += table.rows
+        self.held_bytes += table.size
+        if self._held_rows >= MAX_GROUP_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the held tables as a row group. Threads without the GIL encode the columns."""
+        if self._held_rows:
             with translated():
-                encoded = encoder.row_group(held, threads)
-            file.write(encoded)
-        total, held, rows, size = total + rows, [], 0, 0
+                encoded = self._encoder.row_group(self._held, self._threads)
+            self._file.write(encoded)
+        self.rows += self._held_rows
+        self._held, self._held_rows, self.held_bytes = [], 0, 0
 
-    for table in tables:
-        held.append(table)
-        rows += table.rows
-        size += table.size
-        if rows >= MAX_GROUP_ROWS or size >= MAX_GROUP_BYTES:
-            flush()
-    flush()
-    file.write(encoder.finish())
-    return total
+    def finish(self) -> None:
+        """Write the rest of the file."""
+        self.flush()
+        self._file.write(self._encoder.finish())
+
+
+def write_parquet(files: Sequence[ParquetFile], tables: Iterable[Sequence[TableData]]) -> None:
+    """Write tables, one for each file at a time, to their files."""
+    for together in tables:
+        for file, table in zip(files, together, strict=True):
+            file.add(table)
+        while sum(file.held_bytes for file in files) >= MAX_GROUP_BYTES:
+            max(files, key=lambda file: file.held_bytes).flush()
+    for file in files:
+        file.finish()

@@ -27,8 +27,12 @@ class BlockRef(Struct, frozen=True):
     hash: bytes
 
 
-TableRead = Callable[[Dataset, Sequence[Column], int, int, Rows, bool], Iterator[TableData]]
-"""Yields tables instead of record batches. The parameters are the same as for `TableReader.batches`."""
+Table = tuple[Dataset, Sequence[Column]]
+"""A dataset with the columns to read."""
+TableRead = Callable[[Sequence[Table], int, int, Rows, bool], Iterator[list[TableData]]]
+"""Yields one table for each dataset at a time, in place of record batches. Datasets that execute blocks can be read
+together; a stored dataset is read alone.
+"""
 
 
 class TableReader(Protocol):

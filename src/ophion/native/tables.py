@@ -7,7 +7,7 @@ from ophion._native import (
     RowFilter,
     TableData,
     block_ranges,
-    replay_table,
+    replay_tables,
     scan_table,
     table_columns,
 )
@@ -19,7 +19,7 @@ __all__ = [
     "RowFilter",
     "TableData",
     "block_ranges",
-    "replay_table",
+    "replay_tables",
     "scan_table",
     "table_columns",
 ]

@@ -52,6 +52,11 @@ impl Dataset {
         ALL.iter().find(|(known, _)| *known == name).map(|(_, dataset)| *dataset)
     }
 
+    /// Whether the rows are state changes, which need no trace of instructions.
+    pub fn is_diff(self) -> bool {
+        matches!(self, BalanceDiffs | NonceDiffs | CodeDiffs | StorageDiffs)
+    }
+
     /// Return the columns in the order in which a row is written.
     pub fn specs(self) -> Vec<Spec> {
         match self {

@@ -79,6 +79,8 @@ fn range_limits(bytes: usize, deadline_s: f64) -> RangeLimits {
 #[pyclass(frozen, module = "ophion._native")]
 pub struct Store {
     inner: RwLock<Option<Arc<Database>>>,
+    #[pyo3(get)]
+    is_read_only: bool,
 }
 
 impl Store {
@@ -109,7 +111,7 @@ impl Store {
     #[pyo3(signature = (path, *, create=true, read_only=false, durable=true))]
     fn open(py: Python<'_>, path: &str, create: bool, read_only: bool, durable: bool) -> Answer<Self> {
         let inner = py.detach(|| Database::open(Path::new(path), create, read_only, durable))?;
-        Ok(Store { inner: RwLock::new(Some(inner)) })
+        Ok(Store { inner: RwLock::new(Some(inner)), is_read_only: read_only })
     }
 
     fn close(&self) {

@@ -247,27 +247,27 @@ fn block_ranges(
 }
 
 #[pyfunction]
-#[pyo3(signature = (blocks, dataset, columns, filter, chain_id, hex, stop, /))]
-#[allow(clippy::too_many_arguments)]
-fn replay_table(
+#[pyo3(signature = (blocks, datasets, filter, chain_id, hex, stop, /))]
+fn replay_tables(
     py: Python<'_>,
     blocks: Vec<Py<TracedBlock>>,
-    dataset: &str,
-    columns: Vec<String>,
+    datasets: Vec<(String, Vec<String>)>,
     filter: &Bound<'_, RowFilter>,
     chain_id: u64,
     hex: bool,
     stop: &Bound<'_, ReplayStop>,
-) -> Answer<TableData> {
-    let dataset = dataset_of(dataset)?;
+) -> Answer<Vec<TableData>> {
     let blocks: Vec<_> = blocks.iter().map(|block| block.get().block.clone()).collect();
+    let empty = |(name, columns): &(String, Vec<String>)| {
+        dataset_of(name).map(|dataset| (dataset, Table::new(&dataset.specs(), columns)))
+    };
+    let mut tables = datasets.iter().map(empty).collect::<PyResult<Vec<_>>>()?;
     let (filter, flag) = (&filter.get().filter, &stop.get().flag);
     Ok(py.detach(|| {
-        let mut table = Table::new(&dataset.specs(), &columns);
         for block in &blocks {
-            replay(&mut table, dataset, block, filter, chain_id, flag)?;
+            replay(&mut tables, block, filter, chain_id, flag)?;
         }
-        Ok::<_, ophion_primitives::errors::Error>(finished(table, hex))
+        Ok::<_, ophion_primitives::errors::Error>(tables.into_iter().map(|(_, table)| finished(table, hex)).collect())
     })?)
 }
 
@@ -280,5 +280,5 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(table_columns, module)?)?;
     module.add_function(wrap_pyfunction!(block_ranges, module)?)?;
     module.add_function(wrap_pyfunction!(scan_table, module)?)?;
-    module.add_function(wrap_pyfunction!(replay_table, module)?)
+    module.add_function(wrap_pyfunction!(replay_tables, module)?)
 }

@@ -48,7 +48,7 @@ pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result
     explain_bus_errors();
     let env = open_env(path, flags, map_size(length.unwrap_or_default()))?;
     env.clear_stale_readers()?;
-    let tables = if read_only { open_tables(&env)?.ok_or_else(|| nothing_yet(path))? } else { create_tables(&env)? };
+    let tables = if read_only { open_tables(&env, path)?.ok_or_else(|| nothing_yet(path))? } else { create_tables(&env)? };
     check_layout(&env, &tables)?;
     let rows = row_tables(&env, read_only)?;
     Ok((env, tables, rows))
@@ -150,7 +150,7 @@ fn refuse_lost(lost: &[&str]) -> Result<()> {
 }
 
 /// Open the tables. Returns None if they do not exist yet.
-fn open_tables(env: &Env<WithoutTls>) -> Result<Option<Tables>> {
+fn open_tables(env: &Env<WithoutTls>, path: &Path) -> Result<Option<Tables>> {
     let txn = env.read_txn()?;
     let databases = env.open_databases_and_commit(txn, |opener, txn| -> Result<_> {
         let mut databases = Vec::with_capacity(Tables::NAMES.len());
@@ -168,7 +168,11 @@ fn open_tables(env: &Env<WithoutTls>) -> Result<Option<Tables>> {
         let record = meta_table.map_or(Ok(None), |meta_table| meta_table.get(txn, meta::TABLES))?;
         let newer = &Tables::NAMES[tables_made(record)..];
         if !lost.is_empty() && lost.iter().all(|name| newer.contains(name)) {
-            return Err(Error::Storage("the database is of an older Ophion: start a node on it once".into()));
+            return Err(Error::Storage(format!(
+                "the database in {} is of an older Ophion. Start a node of this version on it once, which adds the \
+                 missing tables; then run the command again",
+                path.display()
+            )));
         }
         refuse_lost(&lost)?;
         let databases: [_; Tables::NAMES.len()] =
@@ -288,7 +292,7 @@ mod tests {
         let first = &Tables::NAMES[..Tables::FIRST];
         let path = older("first", first);
         let refused = open(&path, false, true, true).err().expect("reading alone makes nothing").to_string();
-        assert!(refused.contains("start a node on it once"), "{refused}");
+        assert!(refused.contains("Start a node of this version on it once"), "{refused}");
         drop(open(&path, true, false, false).expect("the later tables are made"));
         let (env, tables, _) = open(&path, false, true, true).expect("and are there");
         let layout = tables

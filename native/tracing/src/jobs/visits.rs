@@ -1,4 +1,4 @@
-//! Re-executes a block without writing JSON, and passes the traces or changes of each transaction to a function.
+//! Re-executes a block without writing JSON, and passes the traces and changes of each transaction to a visitor.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,31 +17,69 @@ use crate::parity::diff::{AccountDiff, visit_diff};
 use crate::replay::block::{Block, Ran, Tracer};
 use crate::replay::recording::{Recording, Report};
 
-struct EntryVisitor<F>(F);
+/// Receives the transactions of a block, in order.
+pub trait Visitor {
+    /// Handle the flat trace of a transaction, in the form of trace_block.
+    fn entries(&mut self, ran: &Ran, entries: &[Entry]);
 
-impl<F: FnMut(&Ran, &[Entry])> Report for EntryVisitor<F> {
+    /// Handle an account that a transaction changes: the stateDiff of trace_replayBlockTransactions.
+    fn change(&mut self, ran: &Ran, db: &mut ExecDb, diff: &AccountDiff<'_>) -> Result<()>;
+}
+
+/// The parts of a replay that a visitor receives.
+#[derive(Clone, Copy)]
+pub struct Parts {
+    pub entries: bool,
+    pub changes: bool,
+}
+
+/// Execute a block once and pass the selected parts of each transaction to the visitor.
+pub fn visit(
+    block: &Block<'_>,
+    is_stopped: &Arc<AtomicBool>,
+    parts: Parts,
+    visitor: &mut impl Visitor,
+) -> Result<()> {
+    let mut sink = Sink::without_reader(is_stopped.clone());
+    if parts.entries {
+        let report = EntryReport { visitor, with_changes: parts.changes };
+        let tracer = Recording::new(&mut sink, CallEvents::default(), report);
+        return block.trace(tracer, 0, usize::MAX, |_, _| Ok(()), |_, _| Ok(()));
+    }
+    block.trace(ChangeTracer { sink, visitor }, 0, usize::MAX, |_, _| Ok(()), |_, _| Ok(()))
+}
+
+struct EntryReport<'v, V> {
+    visitor: &'v mut V,
+    with_changes: bool,
+}
+
+impl<V: Visitor> Report for EntryReport<'_, V> {
     type Recorder = CallEvents;
 
     fn write(&mut self, _: &mut Sink, recorder: &mut CallEvents, ran: &Ran) {
-        (self.0)(ran, &list(recorder, &ran.tx, &ran.result));
+        self.visitor.entries(ran, &list(recorder, &ran.tx, &ran.result));
+    }
+
+    fn write_changes(&mut self, db: &mut ExecDb, ran: &Ran) -> Result<()> {
+        if !self.with_changes {
+            return Ok(());
+        }
+        visit_diff(db, &ran.changes, |db, diff| self.visitor.change(ran, db, diff))
     }
 }
 
-/// Visit each transaction with its flat trace in the form of trace_block.
-pub fn visit_entries(block: &Block<'_>, is_stopped: &Arc<AtomicBool>, see: impl FnMut(&Ran, &[Entry])) -> Result<()> {
-    let mut sink = Sink::without_reader(is_stopped.clone());
-    let tracer = Recording::new(&mut sink, CallEvents::default(), EntryVisitor(see));
-    block.trace(tracer, 0, usize::MAX, |_, _| Ok(()), |_, _| Ok(()))
-}
-
-struct ChangeVisitor<F> {
+/// A tracer of changes. It needs no instruction, so the EVM runs without an inspector.
+struct ChangeTracer<'v, V> {
     sink: Sink,
-    see: F,
+    visitor: &'v mut V,
 }
 
-impl<F> Inspector<EvmContext> for ChangeVisitor<F> {}
+impl<V> Inspector<EvmContext> for ChangeTracer<'_, V> {}
 
-impl<F: FnMut(&Ran, &mut ExecDb, &AccountDiff<'_>) -> Result<()>> Tracer for ChangeVisitor<F> {
+impl<V: Visitor> Tracer for ChangeTracer<'_, V> {
+    const INSPECTS: bool = false;
+
     fn sink(&mut self) -> &mut Sink {
         &mut self.sink
     }
@@ -49,17 +87,6 @@ impl<F: FnMut(&Ran, &mut ExecDb, &AccountDiff<'_>) -> Result<()>> Tracer for Cha
     fn begin(&mut self, _: &TxEnv) {}
 
     fn finish(&mut self, db: &mut ExecDb, ran: &Ran) -> Result<()> {
-        let see = &mut self.see;
-        visit_diff(db, &ran.changes, |db, diff| see(ran, db, diff))
+        visit_diff(db, &ran.changes, |db, diff| self.visitor.change(ran, db, diff))
     }
-}
-
-/// Visit the accounts that each transaction changes: the stateDiff of trace_replayBlockTransactions.
-pub fn visit_changes(
-    block: &Block<'_>,
-    is_stopped: &Arc<AtomicBool>,
-    see: impl FnMut(&Ran, &mut ExecDb, &AccountDiff<'_>) -> Result<()>,
-) -> Result<()> {
-    let tracer = ChangeVisitor { sink: Sink::without_reader(is_stopped.clone()), see };
-    block.trace(tracer, 0, usize::MAX, |_, _| Ok(()), |_, _| Ok(()))
 }

@@ -46,6 +46,9 @@ pub struct Ran {
 
 /// An inspector that writes a trace.
 pub trait Tracer: Inspector<EvmContext> {
+    /// Whether the tracer needs the hooks of `Inspector`. Without them, the EVM runs as during import.
+    const INSPECTS: bool = true;
+
     fn sink(&mut self) -> &mut Sink;
 
     /// Return whether a transaction needs a first run before the run that writes the trace.
@@ -125,7 +128,7 @@ pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place
         evm.inspector.0.sink().check()?;
     }
     evm.inspector.0.begin(&tx);
-    let result = evm.inspect_one_tx(tx);
+    let result = if T::INSPECTS { evm.inspect_one_tx(tx) } else { run_plain(evm, tx) };
     let changes = evm.finalize();
     // take the transaction out of the EVM, because the EVM gets another transaction before its next run
     let tx = std::mem::take(&mut evm.ctx.tx);
@@ -142,4 +145,19 @@ pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place
     inspector.0.finish(db, &ran)?;
     db.commit(ran.changes);
     Ok(())
+}
+
+/// Run a transaction without hooks. If it met an EIP-7610 collision, run it again with the check (collision.rs).
+fn run_plain<T: Tracer>(
+    evm: &mut Tracing<T>,
+    tx: TxEnv,
+) -> std::result::Result<ExecutionResult, EVMError<Error>> {
+    if !machine::db(evm).has_storage_only_account() {
+        let result = evm.transact_one(tx.clone());
+        if !machine::db(evm).has_storage_only_account() {
+            return result;
+        }
+        evm.finalize();
+    }
+    evm.inspect_one_tx(tx)
 }

@@ -22,6 +22,11 @@ pub trait Report {
     type Recorder: Recorder;
 
     fn write(&mut self, sink: &mut Sink, recorder: &mut Self::Recorder, ran: &Ran);
+
+    /// Write the state changes of the transaction. The database shows the state before the transaction.
+    fn write_changes(&mut self, _: &mut ExecDb, _: &Ran) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A recorder of transactions and the writer of its records.
@@ -87,8 +92,9 @@ impl<R: Report> Tracer for Recording<'_, R> {
         self.recorder.clear();
     }
 
-    fn finish(&mut self, _: &mut ExecDb, ran: &Ran) -> Result<()> {
+    fn finish(&mut self, db: &mut ExecDb, ran: &Ran) -> Result<()> {
         self.report.write(self.sink, &mut self.recorder, ran);
+        self.report.write_changes(db, ran)?;
         self.sink.settle();
         Ok(())
     }

@@ -11,15 +11,13 @@ from typing import Annotated, Any, Final
 import orjson
 from msgspec import Struct
 
-from ophion.chain.ancestor_hashes import ancestor_hashes
-from ophion.chain.block import ommers_of
-from ophion.chain.block_environment import block_env
+from ophion.chain.traced_block import traced_block_of
 from ophion.errors import InvalidBlock, MissingStateError, RpcError
 from ophion.native.exceptions import InvalidBody, MissingState
 from ophion.native.tracing import CallRefused, TimedOut, TracedBlock, TraceKind, TraceStream, trace_transaction
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader
-from ophion.primitives.types import Address, Hash32
+from ophion.primitives.types import Hash32
 from ophion.rpc.errors import SERVER_ERROR_CODE, TIMEOUT_EXPIRED, invalid_params
 from ophion.rpc.schema.wire_types import Wire, decode_boolean, spliced_result
 from ophion.rpc.services.calls import refused
@@ -122,28 +120,10 @@ def _together(parts: Mapping[str, Any], tracers: Mapping[str, TraceKind], is_lis
 
 def traced_block(ctx: RpcContext, header: HashedHeader | None, body: Body | None = None) -> TracedBlock:
     """Return a block with the state of its parent. Raises `Nothing` for an unknown block and for genesis."""
-    if header is None or header.number == 0:
+    found = None if header is None else traced_block_of(ctx.queries.chain, header, body)
+    if found is None:
         raise Nothing
-    chain = ctx.queries.chain
-    parent = chain.header(header.parent_hash)
-    body = body or chain.store.body(header.hash)
-    if parent is None or body is None:
-        raise Nothing
-    hashes = None if chain.is_canonical(parent) else ancestor_hashes(chain.store, chain.header, parent)
-    env = block_env(chain.spec, chain.rules, header.header, chain.engine.beneficiary(header), hashes)
-    return TracedBlock(
-        parent=chain.state(parent.header),
-        env=env,
-        body=body,
-        hash=header.hash,
-        rewards=_rewards(ctx, header, body),
-    )
-
-
-def _rewards(ctx: RpcContext, header: HashedHeader, body: Body) -> list[tuple[Address, int]]:
-    """Return the rewards of the block and its ommers. A block without reward has an entry of 0."""
-    engine = ctx.queries.engine
-    return engine.rewards(header, ommers_of(body)) or [(engine.beneficiary(header), 0)]
+    return found
 
 
 def transaction_at(ctx: RpcContext, hash: Hash32) -> tuple[TracedBlock, int]:
