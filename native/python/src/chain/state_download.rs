@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use alloy_primitives::{B256, KECCAK256_EMPTY, keccak256};
 use ophion_storage::chain::body::BodyData;
-use ophion_storage::chain::received_receipts::decode_receipts;
 use ophion_storage::chain::receipts::{self, ReceiptData};
+use ophion_storage::chain::received_receipts::decode_receipts;
 use ophion_storage::store::{self, Database, following};
 use ophion_storage::trie::{Difference, EMPTY_ROOT, FlatAccount, encoded_path};
 use pyo3::prelude::*;
@@ -151,7 +151,12 @@ impl StateDownload {
 
     #[staticmethod]
     #[pyo3(signature = (response, root, origin, /))]
-    fn verify_accounts(py: Python<'_>, response: PyBackedBytes, root: Hash, origin: Hash) -> Answer<Option<AccountBatch>> {
+    fn verify_accounts(
+        py: Python<'_>,
+        response: PyBackedBytes,
+        root: Hash,
+        origin: Hash,
+    ) -> Answer<Option<AccountBatch>> {
         let found = py.detach(|| store::AccountBatch::verified(&response, root.0, origin.0))?;
         Ok(found.map(|batch| AccountBatch { batch }))
     }

@@ -3,6 +3,6 @@
 pub mod body;
 pub mod decoder;
 pub mod ordered_root;
-pub mod received_receipts;
 pub mod receipts;
+pub mod received_receipts;
 pub mod sender_cache;

@@ -25,8 +25,8 @@ use super::records::{Nodes, number};
 use super::roots::note_root;
 use super::tables::{Tables, meta};
 use crate::trie::{
-    Account, Child, Difference, EMPTY_ROOT, FlatAccount, Slot, Trie, Value, rlp_hash, rlp_list, rlp_string,
-    save_root, verify_range,
+    Account, Child, Difference, EMPTY_ROOT, FlatAccount, Slot, Trie, Value, rlp_hash, rlp_list, rlp_string, save_root,
+    verify_range,
 };
 
 const ACCOUNTS: &[u8] = b"snap:accounts";
@@ -149,7 +149,9 @@ impl Database {
             }
             let key = storage_key(STORAGE_PART, root);
             let before = match tables.meta.get(txn, &key)? {
-                Some(record) if record.len() == 72 => Some((B256::from_slice(&record[..32]), Link::read(&record[32..])?)),
+                Some(record) if record.len() == 72 => {
+                    Some((B256::from_slice(&record[..32]), Link::read(&record[32..])?))
+                }
                 Some(_) => return Err(Error::damaged("a part of a storage is malformed")),
                 None => None,
             };
@@ -312,12 +314,7 @@ fn grown<V: Value>(trie: &Trie<V>, writer: &mut NodeWriter, txn: &mut RwTxn<'_>)
 /// Key, RLP and value of a slot.
 type SlotEntry<'a> = (B256, &'a [u8], U256);
 
-fn with_slots(
-    mut trie: Trie<Slot>,
-    slots: &[SlotEntry<'_>],
-    tables: &Tables,
-    txn: &RoTxn<'_>,
-) -> Result<Trie<Slot>> {
+fn with_slots(mut trie: Trie<Slot>, slots: &[SlotEntry<'_>], tables: &Tables, txn: &RoTxn<'_>) -> Result<Trie<Slot>> {
     let nodes = Nodes { table: tables.nodes, txn };
     for (key, _, value) in slots {
         trie.insert(Nibbles::unpack(key), Slot(*value), &nodes)?;

@@ -192,7 +192,8 @@ mod tests {
         let mut trie = Trie::default();
         for (index, value) in entries {
             let length = 1 + (index % 50) as usize;
-            trie.insert(Nibbles::unpack(keccak256(index.to_be_bytes())), Plain(vec![value; length]), &NoSource).unwrap();
+            trie.insert(Nibbles::unpack(keccak256(index.to_be_bytes())), Plain(vec![value; length]), &NoSource)
+                .unwrap();
         }
         trie
     }
@@ -203,7 +204,8 @@ mod tests {
         let mut requested = 0;
         while !difference.is_complete() {
             let paths = difference.next_paths(at_a_time);
-            let nodes: Vec<Vec<u8>> = paths.iter().map(|path| node_at(other, path, &NoSource).unwrap().unwrap()).collect();
+            let nodes: Vec<Vec<u8>> =
+                paths.iter().map(|path| node_at(other, path, &NoSource).unwrap().unwrap()).collect();
             let nodes: Vec<&[u8]> = nodes.iter().map(Vec::as_slice).collect();
             requested += difference.receive(&nodes, &stored, &NoSource).unwrap();
             for key in difference.removed.drain(..) {

@@ -134,9 +134,7 @@ fn whole(child: &RlpChild, prefix: &Nibbles) -> Result<Child<Plain>> {
     };
     let node = match RlpNode::decode(rlp)? {
         RlpNode::Leaf { path, value } => Node::Leaf { path, value: Plain(value) },
-        RlpNode::Extension { path, child } => {
-            Node::Extension { path, child: whole(&child, &joined(prefix, &path)?)? }
-        }
+        RlpNode::Extension { path, child } => Node::Extension { path, child: whole(&child, &joined(prefix, &path)?)? },
         RlpNode::Branch { children } => {
             let (mut mask, mut kept) = (0, Vec::new());
             for (nibble, child) in (0u8..).zip(&children) {

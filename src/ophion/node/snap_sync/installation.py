@@ -102,8 +102,10 @@ async def _synchronise(
     clock, entropy, lanes = SystemClock(), SystemEntropy(), ThreadLanes()
     loop, received = asyncio.get_running_loop(), list[int]()
     try:
-        network = build_snap_network(config, genesis, bare, key, data_path, lanes, clock, entropy)
-        chain = Chain.open(store, genesis, engine_for(genesis.spec))
+        # one engine for both, because it caches decoded headers
+        engine = engine_for(genesis.spec)
+        network = build_snap_network(config, genesis, engine, bare, key, data_path, lanes, clock, entropy)
+        chain = Chain.open(store, genesis, engine)
         trusted = config.peers.sync_checkpoint_hash
         synchroniser = SnapSynchroniser(chain, network.usable, network.snap, lanes, clock, trusted)
         supervisor = Supervisor(network.services)

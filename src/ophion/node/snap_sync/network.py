@@ -16,7 +16,7 @@ from ophion.chain.gas_price import FeeFloor
 from ophion.chain.importer import Importer
 from ophion.chain.queries import Queries
 from ophion.chainspec.genesis import Genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine import Engine
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store
 from ophion.node.build import pool_head
@@ -53,6 +53,7 @@ class SnapNetwork(Struct, frozen=True):
 def build_snap_network(
     config: NodeConfig,
     genesis: Genesis,
+    engine: Engine,
     store: Store,
     key: PrivateKey,
     data_path: Path,
@@ -61,7 +62,7 @@ def build_snap_network(
     entropy: Entropy,
 ) -> SnapNetwork:
     """Build the connections over a database that has only the genesis block. The permission rules apply."""
-    chain = Chain.open(store, genesis, engine_for(genesis.spec))
+    chain = Chain.open(store, genesis, engine)
     rules = None
     if config.permissions.is_used:
         permissions = open_permissions(config, genesis.spec, data_path, key)

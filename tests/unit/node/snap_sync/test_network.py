@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ophion.chainspec.genesis import parse_genesis
+from ophion.consensus.registry import engine_for
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import open_store
 from ophion.node.config import NodeConfig
@@ -31,7 +32,15 @@ def test_peers_see_a_node_at_the_genesis_block(tmp_path: Path) -> None:
         store = open_store(tmp_path, durable=False)
         key = PrivateKey(bytes([5]) * 32)
         network = build_snap_network(
-            config, genesis, store, key, tmp_path, InlineLanes(), SystemClock(), SystemEntropy()
+            config,
+            genesis,
+            engine_for(genesis.spec),
+            store,
+            key,
+            tmp_path,
+            InlineLanes(),
+            SystemClock(),
+            SystemEntropy(),
         )
         status = network.eth.status(network.eth.versions[-1])
         assert (status.latest, status.genesis) == (0, network.eth.chain.genesis.hash)
