@@ -854,8 +854,111 @@ class NewBlock:
     def __new__(
         cls, *, hash: bytes, number: int, header: bytes, body: Body, execution: Execution, total_difficulty: int
     ) -> NewBlock: ...
+    @staticmethod
+    def received(
+        *,
+        hash: bytes,
+        number: int,
+        header: bytes,
+        body: Body,
+        receipts: Receipts,
+        total_difficulty: int,
+        blob_price: int,
+    ) -> NewBlock:
+        """Make a block that is not executed: its receipts come from another node, and its state is not written."""
+
     def receipt_json(self, index: int, with_revert_reason: bool, /) -> bytes | None:
         """Return the JSON-RPC object of a receipt."""
+
+@final
+class Receipts:
+    """The receipts of one block, received from another node."""
+
+    def __len__(self) -> int: ...
+    @property
+    def root(self) -> bytes:
+        """The receipts root, computed at each call."""
+
+@final
+class AccountBatch:
+    """Verified accounts of another node's state."""
+
+    def __len__(self) -> int: ...
+    @property
+    def next(self) -> bytes | None:
+        """The key after the last account. None if the state has no further accounts."""
+
+    @property
+    def storages(self) -> list[tuple[bytes, bytes]]:
+        """Key and storage root of each account with storage."""
+
+    @property
+    def codes(self) -> list[bytes]:
+        """The code hashes of the accounts, each once."""
+
+@final
+class StateDifference:
+    """A search for the differences between the downloaded accounts and a state of another node."""
+
+    def __new__(cls, root: bytes, /) -> StateDifference: ...
+    @property
+    def is_complete(self) -> bool:
+        """Whether no more nodes are needed."""
+
+    @property
+    def changes(self) -> int:
+        """Number of differences that `take` returns."""
+
+    def next_paths(self, max: int, /) -> list[bytes]:
+        """Return the paths of the next trie nodes to request. Repeats paths of an unanswered request."""
+
+    def take(self) -> tuple[AccountBatch, list[bytes]]:
+        """Return and forget the differences so far: accounts to write and keys to remove."""
+
+@final
+class StateDownload:
+    """Writes a state of other nodes in verified parts. A response that is not valid raises `DecodeError`."""
+
+    def __new__(cls, store: Store, /) -> StateDownload: ...
+    @staticmethod
+    def verify_accounts(response: bytes, root: bytes, origin: bytes, /) -> AccountBatch | None:
+        """Verify an AccountRange response. Returns None if the peer does not have the state."""
+
+    def put_storages(
+        self, response: bytes, roots: list[bytes], origin: bytes, /
+    ) -> tuple[int, bytes | None] | None:
+        """Verify and write a StorageRanges response. `origin` is the first key of the first root.
+
+        Returns the number of whole storages and the next key of the storage after them, if a part of it is there.
+        Returns None if the peer does not have the state.
+        """
+
+    def missing_storages(self, roots: list[bytes], /) -> list[tuple[bytes, bytes]]:
+        """Return the roots whose storage is not whole, each with its next key."""
+
+    def missing_codes(self, hashes: list[bytes], /) -> list[bytes]:
+        """Return the hashes whose code is not stored."""
+
+    def put_codes(self, response: bytes, hashes: list[bytes], /) -> int:
+        """Verify and write a ByteCodes response to a request for `hashes`. Returns the number of codes."""
+
+    def put_accounts(
+        self, batch: AccountBatch, removed: list[bytes], named: list[tuple[str, bytes]], /
+    ) -> None:
+        """Write accounts and named values, and remove accounts. Storages and codes must be written before."""
+
+    @property
+    def root(self) -> bytes:
+        """The state root of the accounts that are written."""
+
+    def receive_nodes(self, difference: StateDifference, response: bytes, /) -> int:
+        """Verify the nodes of a TrieNodes response and search on. Returns their number."""
+
+    def finish(self, root: bytes, number: int, named: list[tuple[str, bytes]], /) -> None:
+        """Make the accounts the stored state of a block, and write named values. Deletes values that begin with "snap ".
+
+        Raises `StorageError` if the accounts have another root.
+        """
 
 @final
 class Pruning:
@@ -1240,6 +1343,9 @@ def join_transactions(raws: Sequence[bytes], /) -> bytes:
 
 def split_bodies(rlp: bytes, max_items: int, /) -> list[Body]:
     """Return the bodies in a list of `[transactions, ommers, withdrawals?]`. Roots and senders are computed later."""
+
+def split_receipts(rlp: bytes, has_blooms: bool, max_blocks: int, /) -> list[Receipts]:
+    """Return the receipts of each block in a list. Before eth/69, receipts have blooms."""
 
 def body_rlp(block: bytes, /) -> bytes:
     """Return `[transactions, ommers, withdrawals?]` of a stored block."""

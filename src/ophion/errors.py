@@ -104,6 +104,10 @@ class CheckpointError(StorageError):
     """A checkpoint cannot be fetched, or does not belong to this network."""
 
 
+class SnapSyncError(OphionError):
+    """Raised when a node cannot start by snap synchronisation."""
+
+
 class ForkSourceError(OphionError):
     """The node from which a development node forks does not answer, or answers with an error."""
 

@@ -14,17 +14,19 @@ from ophion.errors import DecodeError
 from ophion.native import wire
 from ophion.native.crypto import keccak256, public_key
 from ophion.native.exceptions import DecodeError as NativeDecodeError
+from ophion.native.store import StateDifference, StateDownload, open_store
 from ophion.native.transactions import decode_transactions
 from ophion.native.wire import Handshake, Session, WireError
 from ophion.peers.snap.messages import Code as SnapCode
-from ophion.peers.snap.messages import GetByteCodes, decode_request
+from ophion.peers.snap.messages import GetAccountRange, GetByteCodes, GetStorageRanges, decode_request
 from ophion.peers.snap.request_handler import read_response
 from ophion.primitives import rlp
+from ophion.primitives.types import ZERO_HASH
 from tests.data.wire.vectors import vector
 from tests.fuzz import samples
 from tests.fuzz.mutate import mutated, target
 from tests.fuzz.test_decoders import is_clear
-from tests.unit.peers.snap.states import opened
+from tests.unit.peers.snap.states import CODE, CONTRACT, opened
 
 A, B = vector("initiator_key"), vector("recipient_key")
 ENTROPY = bytes(range(256)) * 2
@@ -185,3 +187,56 @@ def test_snap_requests(chain: Chain, code: SnapCode, message: bytes) -> None:
             assert isinstance(rlp.decode(answer, 100_000), list)
         except NativeDecodeError as error:
             assert is_clear(error)
+
+
+@pytest.fixture(scope="module")
+def fetched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StateDownload]:
+    """Open a database into which a state is fetched."""
+    store = open_store(tmp_path_factory.mktemp("fetched"), durable=False)
+    yield StateDownload(store)
+    store.close()
+
+
+@target(100)
+@given(code=st.sampled_from(list(SNAP_REQUESTS)), data=st.data())
+def test_snap_responses(chain: Chain, fetched: StateDownload, code: SnapCode, data: st.DataObject) -> None:
+    root = chain.head.header.state_root
+    request = decode_request(code, SNAP_REQUESTS[code])
+    if isinstance(request, GetAccountRange):
+        request = replace(request, root=root, origin=ZERO_HASH, max_bytes=500)
+    elif isinstance(request, GetStorageRanges):
+        request = replace(request, root=root, accounts=[keccak256(CONTRACT)], origin=ZERO_HASH, max_bytes=500)
+    elif isinstance(request, GetByteCodes):
+        request = replace(request, hashes=[keccak256(CODE)])
+    else:
+        request = replace(request, root=root, paths=[[b""]])
+    message = data.draw(mutated([read_response(chain.store, request)]))
+    account = chain.store.state(root).account(CONTRACT)
+    assert account is not None
+    try:
+        if isinstance(request, GetAccountRange):
+            StateDownload.verify_accounts(message, root, ZERO_HASH)
+        elif isinstance(request, GetStorageRanges):
+            fetched.put_storages(message, [account[3]], ZERO_HASH)
+        elif isinstance(request, GetByteCodes):
+            fetched.put_codes(message, request.hashes)
+        else:
+            difference = StateDifference(root)
+            difference.next_paths(1)
+            fetched.receive_nodes(difference, message)
+    except NativeDecodeError as error:
+        assert is_clear(error)
+
+
+RECEIPTS = rlp.encode([[[b"\x01", 21000, bytes(256), [[bytes(20), [KEYS[0]], b"data"]]]]])
+BARE_RECEIPTS = rlp.encode([[[2, b"\x01", 21000, [[bytes(20), [KEYS[0]], b"data"]]], [b"", b"", 5, []]]])
+
+
+@target(100)
+@given(mutated([RECEIPTS, BARE_RECEIPTS]), st.booleans())
+def test_receipts(message: bytes, has_blooms: bool) -> None:
+    try:
+        for receipts in wire.split_receipts(message, has_blooms, 4):
+            assert len(receipts.root) == 32
+    except NativeDecodeError as error:
+        assert is_clear(error)

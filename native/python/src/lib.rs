@@ -54,6 +54,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     chain::body::register(module)?;
     chain::fork::register(module)?;
     chain::state::register(module)?;
+    chain::state_download::register(module)?;
     chain::store::register(module)?;
     chain::trie::register(module)?;
     execution::block::register(module)?;

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ophion._native import NewBlock, Pruning, State, Store
+from ophion._native import AccountBatch, NewBlock, Pruning, State, StateDifference, StateDownload, Store
 from ophion.native.exceptions import translated
 
-__all__ = ["NewBlock", "Pruning", "State", "Store", "open_store"]
+__all__ = [
+    "AccountBatch",
+    "NewBlock",
+    "Pruning",
+    "State",
+    "StateDifference",
+    "StateDownload",
+    "Store",
+    "open_store",
+]
 
 
 def open_store(path: Path, *, create: bool = True, read_only: bool = False, durable: bool = True) -> Store:

@@ -17,6 +17,7 @@ from ophion._native import (
     HANDSHAKE_ENTROPY,
     MAX_HANDSHAKE_SIZE,
     Handshake,
+    Receipts,
     Session,
     WireError,
     body_rlp,
@@ -27,6 +28,7 @@ from ophion._native import (
     sign_record,
     split_bodies,
     split_list,
+    split_receipts,
     split_transactions,
 )
 
@@ -34,6 +36,7 @@ __all__ = [
     "HANDSHAKE_ENTROPY",
     "MAX_HANDSHAKE_SIZE",
     "Handshake",
+    "Receipts",
     "Session",
     "WireError",
     "body_rlp",
@@ -44,5 +47,6 @@ __all__ = [
     "sign_record",
     "split_bodies",
     "split_list",
+    "split_receipts",
     "split_transactions",
 ]

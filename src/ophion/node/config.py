@@ -174,6 +174,8 @@ class NodeConfig(Options):
             yield "--privacy-enabled needs every state: private states cannot be combined with --state-history."
         if self.privacy.enabled and self.peers.sync_mode is SyncMode.CHECKPOINT:
             yield "--privacy-enabled needs every state: a checkpoint has only that of its last block. Use FULL."
+        if self.privacy.enabled and self.peers.sync_mode is SyncMode.SNAP:
+            yield "--privacy-enabled needs every state: --sync-mode=SNAP fetches only a recent one. Use FULL."
         if self.privacy.enabled and self.enclave.url is not None and self.enclave.public_key_file is None:
             yield "Please specify Enclave public key file path to enable privacy"
         if self.privacy.enabled and self.miner.min_gas_price and self.privacy.marker_key_file is None:

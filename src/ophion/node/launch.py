@@ -53,9 +53,7 @@ def launch(loaded: Loaded[NodeConfig], attach: Attach | None = None) -> int:
     problems = problems_of(config)
     if problems:
         raise ConfigError(problems)
-    for number in stop_signals():
-        # until the services run, each stop signal has the same effect as Ctrl-C
-        signal.signal(number, _interrupt)
+    _interrupt_by_signals()
     _configure_logs(config)
     log.info("Setting logging level to %s", config.logs.level.name)
     log.info("Starting %s", client_version())
@@ -80,6 +78,8 @@ def _launch(loaded: Loaded[NodeConfig], attach: Attach | None) -> int | None:
             from ophion.node.checkpoint.installation import install_checkpoint
 
             install_checkpoint(directory, config.peers.sync_checkpoint, genesis, config.peers.sync_checkpoint_hash)
+        if config.peers.sync_mode is SyncMode.SNAP and (stopped_by := _snap(config, directory, genesis)) is not None:
+            return stopped_by
         with held_back(), ThreadPoolExecutor(1, "disk") as disk:
             opened = disk.submit(_open, config, directory)
             run = _loaded_node(config)
@@ -94,6 +94,27 @@ def _launch(loaded: Loaded[NodeConfig], attach: Attach | None) -> int | None:
         if validator_key is not None:
             log.info("Loaded validator key address=0x%s", validator_key.address.hex())
         return run(config, genesis, directory, key, validator_key, attach)
+
+
+def _snap(config: NodeConfig, directory: DataDirectory, genesis: Genesis) -> int | None:
+    """Fetch the chain from peers. Returns the number of the signal that stopped it; None without one."""
+    # imported here: few nodes start by snap synchronisation
+    from ophion.node.snap_sync.installation import Stopped, install_by_snap
+
+    key, _ = directory.key(config.data)
+    try:
+        install_by_snap(directory, config, genesis, key)
+    except Stopped as stopped:
+        return stopped.number
+    finally:
+        _interrupt_by_signals()
+    return None
+
+
+def _interrupt_by_signals() -> None:
+    """Give each stop signal the effect of Ctrl-C, until the services run."""
+    for number in stop_signals():
+        signal.signal(number, _interrupt)
 
 
 @contextmanager

@@ -79,6 +79,7 @@ class SyncMode(Enum):
 
     FULL = "FULL"
     FAST = "FAST"
+    SNAP = "SNAP"
     CHECKPOINT = "CHECKPOINT"
 
 
@@ -202,7 +203,8 @@ class PeerConfig(Options):
     sync_mode: SyncMode = option(
         "--sync-mode",
         default=SyncMode.FULL,
-        help="How a new node gets the chain: FULL fetches and executes every block, CHECKPOINT starts from"
+        help="How a new node gets the chain: FULL fetches and executes every block; SNAP fetches all blocks and"
+        " receipts and the state of a recent block from peers, verified by the seals in headers; CHECKPOINT starts from"
         " --sync-checkpoint. FAST is accepted for old command lines and does the same as FULL.",
     )
     sync_checkpoint: str | None = option(
@@ -219,9 +221,9 @@ class PeerConfig(Options):
         default=None,
         parse=read_block_hash,
         metavar="HASH",
-        needs=("--sync-mode", SyncMode.CHECKPOINT),
-        help="Hash of the checkpoint's last block, from a source you trust. Replaces the check of seals, and is needed"
-        " if a contract names the validators.",
+        needs=("--sync-mode", (SyncMode.CHECKPOINT, SyncMode.SNAP)),
+        help="Hash of the checkpoint's last block, or of the block whose state SNAP fetches, from a source you trust."
+        " Replaces the check of seals, and is needed if a contract names the validators.",
     )
     fast_sync_min_peers: int = option(
         "--fast-sync-min-peers",
@@ -232,6 +234,8 @@ class PeerConfig(Options):
     )
 
     def problems(self) -> Iterator[str]:
+        if self.sync_mode is SyncMode.SNAP and not self.enabled:
+            yield "--sync-mode=SNAP needs peers: remove --p2p-enabled=false, or use FULL."
         if self.sync_mode is SyncMode.CHECKPOINT and self.sync_checkpoint is None:
             yield "--sync-mode=CHECKPOINT needs --sync-checkpoint: the backup to start from."
         if not self.dns_enabled:

@@ -3,5 +3,6 @@
 pub mod body;
 pub mod fork;
 pub mod state;
+pub mod state_download;
 pub mod store;
 pub mod trie;

@@ -12,13 +12,15 @@ use ophion_rendering::chain::logs::{self, Limits, LogFilter};
 use ophion_storage::chain::body::{decode_transaction_at, encode_block};
 use ophion_storage::chain::receipts::ReceiptData;
 use ophion_storage::state::{self, RangeLimits, StateData};
-use ophion_storage::store::{self, BlockRecord, Database, Snapshot};
+use ophion_storage::store::{self, BlockRecord, Database, Effects, Snapshot};
+use ophion_storage::trie::{EMPTY_ROOT, Trie};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
 use super::body::Body;
 use super::state::{Execution, State};
+use super::state_download::{Receipts, addresses_in};
 use crate::values::convert::{Addr, Hash, Raw, Wide, to_bytes, to_int};
 use crate::values::errors::Answer;
 
@@ -49,6 +51,34 @@ impl NewBlock {
                 total_difficulty: total_difficulty.0,
             }),
         }
+    }
+
+    /// Make a block that is not executed: its receipts come from another node.
+    #[staticmethod]
+    #[pyo3(signature = (*, hash, number, header, body, receipts, total_difficulty, blob_price))]
+    fn received(
+        hash: Hash,
+        number: u64,
+        header: Raw,
+        body: &Bound<'_, Body>,
+        receipts: &Bound<'_, Receipts>,
+        total_difficulty: Wide,
+        blob_price: u128,
+    ) -> Answer<Self> {
+        let body = body.get().data.clone();
+        let effects = Effects {
+            parent_root: EMPTY_ROOT,
+            state_root: store::decode_header(&header.0)?.state_root,
+            receipts: receipts.get().all.clone(),
+            blob_price,
+            trie: Trie::default(),
+            weight: 0,
+            preimages: addresses_in(&body)?,
+            codes: Vec::new(),
+        };
+        let (effects, total_difficulty) = (Arc::new(effects), total_difficulty.0);
+        let record = BlockRecord { hash: hash.0, number, header: header.0, body, effects, total_difficulty };
+        Ok(NewBlock { record: Arc::new(record) })
     }
 
     #[pyo3(signature = (index, with_revert_reason, /))]

@@ -4,4 +4,5 @@ pub mod body;
 pub mod decoder;
 pub mod ordered_root;
 pub mod receipts;
+pub mod received_receipts;
 pub mod sender_cache;

@@ -20,6 +20,7 @@
 //! | node_writer.rs      | ids of new trie nodes                                     |
 //! | pruning.rs          | deletion of old states                                    |
 //! | retain.rs           | removal of rows that the check does not cover             |
+//! | state_download.rs   | states of other nodes, written in parts                   |
 //! | check.rs            | integrity of the database                                 |
 //! | check_private.rs    | integrity of private data                                 |
 
@@ -41,6 +42,7 @@ mod records;
 mod retain;
 mod roots;
 mod snapshot;
+mod state_download;
 mod tables;
 mod tx_index;
 mod tx_index_buffer;
@@ -56,3 +58,4 @@ pub use private::{GroupState, GroupStates, Marker, PrivateReceipt, PrivateStatus
 pub use pruning::Pruning;
 pub use records::{decode_header, split_body};
 pub use snapshot::Snapshot;
+pub use state_download::{AccountBatch, Named, StorageProgress, account_of, following};

@@ -17,19 +17,25 @@
 //! | branch_delta.rs | branches stored as deltas                              |
 //! | walk.rs         | proofs, iteration                                      |
 //! | paths.rs        | nodes by path                                          |
+//! | node_rlp.rs     | nodes in RLP, as other nodes send them                 |
+//! | range_proof.rs  | proofs that a range of entries is whole                |
+//! | difference.rs   | differences to a trie of another node                  |
 //! | account.rs      | values: accounts and slots                             |
 //! | plain.rs        | tries of bytes, for tools                              |
 
 mod account;
 mod branch_delta;
 mod codec;
+mod difference;
 mod evict;
 mod hashing;
 mod lookup;
 mod node;
 mod node_parts;
+mod node_rlp;
 mod paths;
 mod plain;
+mod range_proof;
 mod source;
 mod update;
 mod walk;
@@ -40,8 +46,11 @@ mod tests;
 pub use account::{Account, FlatAccount, Slot};
 pub use branch_delta::{Version, load, version};
 pub use codec::{references, save_root, stored_children};
-pub use node::{Child, EMPTY_ROOT, Trie, Value};
+pub use difference::Difference;
+pub use node::{Child, EMPTY_ROOT, Trie, Value, encoded_path};
+pub use node_rlp::{hash as rlp_hash, list as rlp_list, string as rlp_string};
 pub use paths::node_at;
 pub use plain::{plain_root, proven};
+pub use range_proof::verify_range;
 pub use source::{NoSource, Saver, Source};
 pub use walk::proof;

@@ -247,3 +247,9 @@ fn hex_prefix(path: &Nibbles, leaf: bool) -> ([u8; 33], usize) {
     out[1..1 + packed.len()].copy_from_slice(&packed);
     (out, 1 + packed.len())
 }
+
+/// Path of a node in a request for trie nodes.
+pub fn encoded_path(path: &Nibbles) -> Vec<u8> {
+    let (encoded, length) = hex_prefix(path, false);
+    encoded[..length].to_vec()
+}

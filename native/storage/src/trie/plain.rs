@@ -10,7 +10,7 @@ use super::source::{NoSource, Saver};
 
 /// A value without further encoding.
 #[derive(Clone)]
-struct Plain(Vec<u8>);
+pub(super) struct Plain(pub(super) Vec<u8>);
 
 impl Value for Plain {
     fn encode(&self, out: &mut Vec<u8>) {

@@ -28,7 +28,7 @@ ContractReader: TypeAlias = Callable[[HashedHeader, Address], Sequence[Address]]
 MembersAfter: TypeAlias = Callable[[HashedHeader, HeaderReader], tuple[Address, ...]]
 """Returns the validators or signers that may produce the block after a header."""
 
-_EXTRAS_KEPT: Final = 32
+_EXTRAS_KEPT: Final = 512
 _WORD: Final = 32
 
 

@@ -26,7 +26,7 @@ _JSON = ValueRule("JSON", "there is one JSON format")
 _GROUPS = dict.fromkeys(("engine", "goquorum"), _NO_GROUP)
 
 VALUE_RULES: Final[Mapping[str, Mapping[str, ValueRule]]] = {
-    "sync-mode": dict.fromkeys(("snap", "checkpoint", "x_snap", "x_checkpoint"), _FULL),
+    "sync-mode": {"x_snap": ValueRule("SNAP", ""), **dict.fromkeys(("checkpoint", "x_checkpoint"), _FULL)},
     "nat-method": dict.fromkeys(("auto", "docker", "kubernetes", "upnpp2ponly"), _NO_NAT),
     "rpc-http-api": _GROUPS,
     "rpc-ws-api": _GROUPS,

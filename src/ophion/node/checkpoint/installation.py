@@ -9,27 +9,24 @@ from __future__ import annotations
 
 import errno
 import logging
-import os
 import shutil
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from ophion.chainspec.genesis import Genesis
-from ophion.errors import CheckpointError
+from ophion.errors import CheckpointError, StorageError
 from ophion.node.checkpoint.archive import PIECE_BYTES, extract_database
 from ophion.node.checkpoint.child import verify_in_child
 from ophion.node.checkpoint.download import SPARE_BYTES, Download
 from ophion.node.checkpoint.location import database_file, is_url, shown
-from ophion.node.datadir import DATA_FILE, LOCK_FILE, DataDirectory, mark_layout, refuse_in_use
+from ophion.node.database_install import install_database
+from ophion.node.datadir import DATA_FILE, DataDirectory, refuse_in_use
 from ophion.primitives.types import Hash32
-from ophion.runtime.operator_files import force_directory
 
 log = logging.getLogger(__name__)
 
 _REPORT_S: Final = 5.0
-_LEFTOVERS: Final = (LOCK_FILE, "DATABASE_METADATA.json", "DATABASE_METADATA.new")
 
 
 class _Reports:
@@ -59,8 +56,8 @@ def install_checkpoint(directory: DataDirectory, location: str, genesis: Genesis
     try:
         database = _stage(location, staging)
         verified = verify_in_child(database, genesis, trusted_hash, _Reports())
-        _install(database, directory)
-    except CheckpointError as error:
+        install_database(database, directory)
+    except StorageError as error:
         if not (staging / "database").exists() and (staging / "archive.part").exists():
             pass  # the download failed: the next start continues it
         else:
@@ -113,22 +110,3 @@ def _copy(source: Path, target: Path, reports: _Reports) -> None:
             copy.write(piece)
             done += len(piece)
             reports("copy", done, size)
-
-
-def _install(database: Path, directory: DataDirectory) -> None:
-    """Force the files to disk, then rename the folder."""
-    try:
-        (database / LOCK_FILE).unlink(missing_ok=True)
-        mark_layout(database)
-        with (database / DATA_FILE).open("rb") as file:
-            os.fsync(file.fileno())
-        force_directory(database)
-        if directory.database.exists():
-            for name in _LEFTOVERS:
-                (directory.database / name).unlink(missing_ok=True)
-            with suppress(FileNotFoundError):
-                directory.database.rmdir()
-        database.rename(directory.database)
-        force_directory(directory.path)
-    except OSError as error:
-        raise CheckpointError(f"{error.filename or database}: {error.strerror or error}") from error

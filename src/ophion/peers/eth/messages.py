@@ -78,12 +78,10 @@ MAX_BYTES: Final = {
     Code.GET_NODE_DATA: 64 * KIB,
     Code.NODE_DATA: KIB,
     Code.GET_RECEIPTS: 64 * KIB,
-    Code.RECEIPTS: KIB,
+    Code.RECEIPTS: MAX_MESSAGE,
     Code.BLOCK_RANGE_UPDATE: KIB,
 }
-"""Size limits in bytes, by message code. The limits of `NODE_DATA` and `RECEIPTS` are low, because this node never
-requests them.
-"""
+"""Size limits in bytes, by message code. The limit of `NODE_DATA` is low, because this node never requests it."""
 MAX_ANNOUNCED_BLOCKS: Final = 1536
 """Limit of hashes in one NewBlockHashes."""
 _MAX_ANNOUNCED_TRANSACTIONS: Final = 6144

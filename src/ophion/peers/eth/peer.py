@@ -17,6 +17,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 from ophion.chain.chain import Chain
 from ophion.errors import DecodeError
 from ophion.native.exceptions import NativeError
+from ophion.native.wire import Receipts
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.head import PeerHead
 from ophion.peers.eth.known_hashes import RecentHashes
@@ -31,7 +32,13 @@ from ophion.peers.eth.messages import (
 )
 from ophion.peers.eth.request_handler import RequestHandler
 from ophion.peers.eth.requests import RequestFailed, Requests, RequestTimedOut
-from ophion.peers.eth.response_validation import SizedBody, read_bodies, read_headers, read_transactions
+from ophion.peers.eth.response_validation import (
+    SizedBody,
+    read_bodies,
+    read_headers,
+    read_receipts,
+    read_transactions,
+)
 from ophion.peers.eth.versions import NAME, EthVersion
 from ophion.peers.peer import Peer
 from ophion.peers.peer_lane import PeerLane
@@ -260,6 +267,15 @@ class EthPeer:
             Code.GET_BLOCK_BODIES,
             lambda request_id: encode_get_by_hash(request_id, hashes),
             lambda body: read_bodies(body, headers),
+        )
+
+    async def receipts(self, headers: Sequence[HashedHeader]) -> list[Receipts]:
+        """Request receipts. Returns the verified receipts in order; the list may be shorter than the request."""
+        hashes, has_blooms = [header.hash for header in headers], self.version.receipts_have_bloom
+        return await self._exchange(
+            Code.GET_RECEIPTS,
+            lambda request_id: encode_get_by_hash(request_id, hashes),
+            lambda body: read_receipts(body, headers, has_blooms),
         )
 
     async def pooled(self, hashes: list[Hash32]) -> list[bytes]:

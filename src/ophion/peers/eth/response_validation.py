@@ -19,7 +19,7 @@ from ophion.errors import DecodeError, InvalidBlock
 from ophion.native.crypto import keccak256
 from ophion.native.exceptions import InvalidBody, NativeError
 from ophion.native.transactions import Body
-from ophion.native.wire import split_bodies, split_list, split_transactions
+from ophion.native.wire import Receipts, split_bodies, split_list, split_receipts, split_transactions
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.messages import MAX_HEADER_BYTES, GetHeaders
 from ophion.pool.admission import BLOB_TYPE
@@ -98,6 +98,16 @@ def read_bodies(answer: bytes, headers: Sequence[HashedHeader]) -> list[SizedBod
             body.recover()
         bodies.append(SizedBody(body, size))
     return bodies
+
+
+def read_receipts(answer: bytes, headers: Sequence[HashedHeader], has_blooms: bool) -> list[Receipts]:
+    """Decode the receipts of blocks. Raises `PeerMisbehaved` if they do not have the root that the header names."""
+    with decoding("receipts"):
+        found = split_receipts(answer, has_blooms, len(headers))
+    for receipts, header in zip(found, headers, strict=False):
+        if receipts.root != header.header.receipts_root:
+            raise _wrong(f"the receipts of block {header} have another root")
+    return found
 
 
 def read_transactions(answer: bytes) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""The snap/1 requests as typed values. Rust encodes the responses.
+"""The snap/1 requests as typed values. Rust encodes the responses, and verifies those of other nodes.
 
 GetAccountRange   [id, root, origin, limit, bytes]
 GetStorageRanges  [id, root, [account ...], origin, limit, bytes]
@@ -57,7 +57,11 @@ MAX_BYTES: Final = {
     Code.GET_TRIE_NODES: 256 * KIB,
     Code.TRIE_NODES: KIB,
 }
-"""Size limit of each message in bytes. The limits of responses are low, because this node sends no requests."""
+"""Size limit of each message in bytes. The limits of responses are low, because a node with a chain requests none."""
+
+MAX_RESPONSE_BYTES: Final = 4 * KIB * KIB
+"""Size limit of each response while this node requests states. Proofs and the last item are added to the requested
+size."""
 
 ANSWERS: Final = {
     Code.GET_ACCOUNT_RANGE: Code.ACCOUNT_RANGE,
@@ -106,6 +110,27 @@ class GetTrieNodes(Struct, frozen=True):
 
 
 Request: TypeAlias = GetAccountRange | GetStorageRanges | GetByteCodes | GetTrieNodes
+
+
+def encode_request(request: Request) -> bytes:
+    """Encode a request."""
+    if isinstance(request, GetAccountRange):
+        return rlp.encode([request.request_id, request.root, request.origin, request.limit, request.max_bytes])
+    if isinstance(request, GetStorageRanges):
+        return rlp.encode(
+            [request.request_id, request.root, request.accounts, request.origin, request.limit, request.max_bytes]
+        )
+    if isinstance(request, GetByteCodes):
+        return rlp.encode([request.request_id, request.hashes, request.max_bytes])
+    return rlp.encode([request.request_id, request.root, request.paths, request.max_bytes])
+
+
+def response_id(payload: bytes, code: Code) -> int:
+    """Return the request id of a response. The rest is not decoded."""
+    is_list, start, end = rlp.head(payload, 0)
+    if not is_list or end != len(payload):
+        raise RlpError(f"{code.label}: not a list", 0)
+    return _id(payload[start : rlp.item_end(payload, start)], code)
 
 
 def decode_request(code: Code, payload: bytes) -> Request:

@@ -80,7 +80,7 @@ class SnapRequestHandler:
         self._is_running = False
 
     def received(self, code: int, payload: bytes) -> None:
-        """Queue a request. Raises `PeerMisbehaved` for a response, because this node sends no requests."""
+        """Queue a request. Raises `PeerMisbehaved` for a response: `SnapPeer` takes the responses to requests."""
         known = Code(code)
         if known not in ANSWERS:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"unsolicited {known.label}")

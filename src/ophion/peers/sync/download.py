@@ -53,14 +53,16 @@ class Download:
         import_batch: Callable[[list[ChainBlock]], Coroutine[Any, Any, ImportedBatch]],
         look_ahead: Callable[[list[HashedHeader]], Coroutine[Any, Any, None]],
         figures: SyncFigures,
+        goal: int | None = None,
     ) -> None:
         """Create the download. `helpers` are all usable peers, including the target. `look_ahead` precomputes header
-        data before import.
+        data before import. `goal` is the last block; None for the target's best block.
         """
         self.imported = 0
         """Number of imported blocks."""
         self._target = target
-        self._plan = HeaderPlan(ancestor, target.height)
+        self._is_bounded = goal is not None
+        self._plan = HeaderPlan(ancestor, target.height if goal is None else goal)
         self._queue = BodyQueue()
         self._helpers = helpers
         self._import_batch = import_batch
@@ -130,12 +132,12 @@ class Download:
 
     def _begin_headers(self) -> None:
         plan, target = self._plan, self._target
-        if not plan.is_complete:
+        if not plan.is_complete and not self._is_bounded:
             plan.goal = max(plan.goal, target.height)
         horizon = plan.last.number + 1 + MAX_HEADERS - len(self._queue) - self._headers_ahead
         helpers = self._helpers() if plan.goal - plan.last.number > SKELETON_FROM else [target]
         while True:
-            if len(helpers) > 1 and plan.waits_for_posts and plan.posts_from <= target.height:
+            if len(helpers) > 1 and plan.waits_for_posts and plan.posts_from <= min(target.height, plan.goal):
                 self._begin_posts()
                 return
             stretch = plan.next_stretch(horizon)
@@ -157,7 +159,8 @@ class Download:
     async def _fetch_posts(self) -> None:
         try:
             first = self._plan.posts_from
-            count = min(MAX_HEADERS // STRETCH, (self._target.height - first) // STRETCH + 1)
+            last = min(self._target.height, self._plan.goal)
+            count = min(MAX_HEADERS // STRETCH, (last - first) // STRETCH + 1)
             with self._figures.timed("posts"):
                 posts = await self._target.headers(GetHeaders(first, count, STRETCH - 1))
             if not posts:

@@ -112,7 +112,8 @@ def option(
 
     `parse` reads one value from text and `check` validates the result; both raise `ValueError` with the reason. `bare`
     allows a list option without a value. `hidden` removes the option from `--help`. `needs` names the main switch (or
-    switch and value) of this option. If the switch is off, the option has no effect and causes a warning.
+    switch and value, or switch and several values) of this option. If the switch is off, the option has no effect and
+    causes a warning.
 
     Flags, `needs` and help may contain names in braces, which each class replaces (`names: ClassVar`), so that services
     share a declaration.

@@ -100,7 +100,7 @@ def warnings_of(loaded: Loaded[Any]) -> list[str]:
         if given is None or given.source is OptionSource.PROFILE:
             continue
         main, wanted = spec.declaration.needs
-        if _value(loaded.config, by_flag[main]) != wanted:
+        if _value(loaded.config, by_flag[main]) not in (wanted if isinstance(wanted, tuple) else (wanted,)):
             idle.setdefault(main, []).append(spec.flag)
     found = [
         f"{_listed(flags)} will have no effect unless {main} is defined on the command line."

@@ -97,7 +97,7 @@ def test_a_backup_in_use_is_refused(tmp_path: Path) -> None:
         install_checkpoint(directory, str(backup), genesis, None)
 
 
-@pytest.mark.parametrize("moment", ["_stage", "verify_in_child", "_install"])
+@pytest.mark.parametrize("moment", ["_stage", "verify_in_child", "install_database"])
 def test_an_interrupted_installation_starts_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
     backup, genesis = backup_of(tmp_path, "qbft")
 

@@ -16,7 +16,7 @@ from ophion.native.exceptions import NativeError
 from ophion.peers.disconnect_reasons import PeerMisbehaved
 from ophion.peers.eth.messages import GetHeaders
 from ophion.peers.eth.response_reader import ResponseReader
-from ophion.peers.eth.response_validation import read_bodies, read_headers, read_transactions, wrapped
+from ophion.peers.eth.response_validation import read_bodies, read_headers, read_receipts, read_transactions, wrapped
 from ophion.primitives import rlp
 from ophion.testing.core import TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
@@ -94,6 +94,23 @@ def test_bodies_are_taken_as_far_as_they_belong(node: TestCore) -> None:
         read_bodies(rlp.list_of(answer), headers[:2])
 
 
+@pytest.mark.parametrize("has_blooms", [True, False])
+def test_receipts_have_the_root_of_their_header(node: TestCore, has_blooms: bool) -> None:
+    headers = [block.header for block in blocks_of(node, 1, 2, 3)]
+    answer = ResponseReader(node.chain, node.pool).receipts([header.hash for header in headers], has_blooms)
+    found = read_receipts(answer, headers, has_blooms)
+    assert [len(receipts) for receipts in found] == [2, 2, 2]
+    assert [receipts.root for receipts in found] == [header.header.receipts_root for header in headers]
+    items = rlp.split_list(answer, 3)
+    assert len(read_receipts(rlp.list_of(items[:2]), headers, has_blooms)) == 2
+    with pytest.raises(PeerMisbehaved, match="another root"):
+        read_receipts(rlp.list_of([rlp.list_of(rlp.split_list(items[0], 2)[::-1])]), headers, has_blooms)
+    with pytest.raises((DecodeError, PeerMisbehaved)):
+        read_receipts(answer, headers, not has_blooms)
+    with pytest.raises(DecodeError, match="more than 2 items"):
+        read_receipts(answer, headers[:2], has_blooms)
+
+
 def test_transactions_come_as_they_stand_in_a_block() -> None:
     raws = [legacy_transaction(DEV_KEYS[1], 0), fee_transaction(DEV_KEYS[1], 1)]
     assert read_transactions(rlp.list_of([wrapped(raw) for raw in raws])) == raws
@@ -111,6 +128,8 @@ def test_no_bytes_break_the_readers(node: TestCore, data: bytes) -> None:
         lambda: read_headers(data, GetHeaders(1, 5), node.chain.engine),
         lambda: read_bodies(data, headers),
         lambda: read_transactions(data),
+        lambda: read_receipts(data, headers, True),
+        lambda: read_receipts(data, headers, False),
     ):
         try:
             read()

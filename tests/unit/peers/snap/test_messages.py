@@ -14,7 +14,10 @@ from ophion.peers.snap.messages import (
     GetByteCodes,
     GetStorageRanges,
     GetTrieNodes,
+    Request,
     decode_request,
+    encode_request,
+    response_id,
 )
 from ophion.primitives import rlp
 from ophion.primitives.types import ZERO_HASH
@@ -33,6 +36,26 @@ def test_requests_are_decoded() -> None:
     assert decode_request(Code.GET_BYTE_CODES, rlp.encode([7, [A], 1])) == GetByteCodes(7, [A], 1)
     paths = [[b"\0"], [B, b"\0", b"\x11"]]
     assert decode_request(Code.GET_TRIE_NODES, rlp.encode([7, A, paths, 9])) == GetTrieNodes(7, A, paths, 9)
+
+
+@pytest.mark.parametrize(
+    ("code", "request_"),
+    [
+        (Code.GET_ACCOUNT_RANGE, GetAccountRange(7, A, B, C, 500)),
+        (Code.GET_STORAGE_RANGES, GetStorageRanges(1 << 60, A, [B, C], ZERO_HASH, MAX_KEY, 0)),
+        (Code.GET_BYTE_CODES, GetByteCodes(0, [A, C], 1)),
+        (Code.GET_TRIE_NODES, GetTrieNodes(7, A, [[b"\0"], [B, b"\0", b"\x11"]], 9)),
+    ],
+)
+def test_an_encoded_request_is_the_same_request(code: Code, request_: Request) -> None:
+    assert decode_request(code, encode_request(request_)) == request_
+
+
+def test_a_response_has_the_id_of_its_request() -> None:
+    assert response_id(rlp.encode([7, [A], []]), Code.ACCOUNT_RANGE) == 7
+    for wrong in (b"", b"\x80", b"\xc0", rlp.encode([bytes(9)]), rlp.encode([7]) + b"\0", rlp.encode([[7]])):
+        with pytest.raises(DecodeError):
+            response_id(wrong, Code.ACCOUNT_RANGE)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,80 @@
+"""Compare full synchronisation with snap synchronisation: python bench/snap_sync.py [CHAIN] [--blocks N] …
+
+CHAIN is a folder with genesis.json and blocks.rlp. Without it, a QBFT chain of four validators is made, whose blocks
+create accounts and storage slots. Full: a new node fetches and executes every block from a peer. Snap: a new node
+fetches blocks, receipts and a state from the same peer. Both times are from the start of the process to the head. Both
+nodes must have the same head and pass `storage check`. With --kills, a third node is killed on the way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from checkpoint_sync import ophion, time_to_head
+
+from ophion.testing.busy_chain import make_chain
+from ophion.testing.process import COMMAND, NodeProcess, environment
+
+_PEERS = ("--p2p-port=0", "--discovery-enabled=false")
+
+
+def compare(chain: Path, work: Path, kills: int) -> None:
+    genesis = f"--genesis-file={chain / 'genesis.json'}"
+    ophion("blocks", "import", f"--from={chain / 'blocks.rlp'}", genesis, f"--data-path={work / 'server'}")
+    with NodeProcess(work / "server", genesis, *_PEERS) as server:
+        height = server.height
+        (work / "static.json").write_text(json.dumps([server.rpc("net_enode")]))
+        static = f"--static-nodes-file={work / 'static.json'}"
+        snap = time_to_head(work / "snap", height, genesis, static, "--sync-mode=SNAP")
+        full = time_to_head(work / "full", height, genesis, static)
+        if full.head != snap.head:
+            sys.exit(f"the heads differ: {full.head} and {snap.head}")
+        print(f"{height:,} blocks")
+        for name, one in (("full", full), ("snap", snap)):
+            print(f"{name:<10} {one.seconds:7.1f} s to the head, {one.processor_s:7.1f} s of processor time")
+        print(f"ratio      {full.seconds / snap.seconds:7.1f}   {full.processor_s / snap.processor_s:23.1f}")
+        for line in snap.output.splitlines():
+            if "download" in line or "state complete" in line:
+                print(line)
+        if kills:
+            _killed(work / "killed", height, kills, snap.seconds, genesis, static)
+
+
+def _killed(data: Path, height: int, kills: int, seconds: float, *options: str) -> None:
+    """Kill a node at random moments of its synchronisation, then let it finish."""
+    chosen = random.Random(5)
+    command = [*COMMAND, f"--data-path={data}", *options, *_PEERS, "--sync-mode=SNAP"]
+    stages = []
+    for _ in range(kills):
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()) as one:
+            time.sleep(1 + chosen.uniform(0, max(1.0, seconds / 4)))
+            one.kill()
+        stages.append("database" if (data / "database").exists() else "snap")
+    found = time_to_head(data, height, *options, "--sync-mode=SNAP")
+    print(f"killed {kills} times ({stages.count('snap')} before the end), then {found.seconds:.1f} s to the head")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("chain", nargs="?", type=Path)
+    parser.add_argument("--blocks", type=int, default=20_000)
+    parser.add_argument("--accounts", type=int, default=200_000)
+    parser.add_argument("--slots", type=int, default=100_000)
+    parser.add_argument("--kills", type=int, default=0)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as work:
+        chain = options.chain
+        if chain is None:
+            chain = make_chain(Path(work) / "chain", "qbft", options.blocks, options.accounts, options.slots)
+        compare(chain, Path(work), options.kills)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""Blocks with receipts of other nodes: verified against their headers, not executed.
+
+The consensus engine verifies each header, from the genesis block on: a quorum of the known validators has sealed it.
+The header names the roots of the body and the receipts. With a trusted hash of the last block, the hashes of the
+headers are enough, because each names its parent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ophion.chain import validation
+from ophion.chain.block import ommers_of
+from ophion.chain.chain import Chain, checkpoint_key
+from ophion.chain.events import ChainBlock
+from ophion.chain.fork_choice import HeadChange
+from ophion.consensus.engine import Tip
+from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
+from ophion.consensus.header_rules import blob_base_fee
+from ophion.errors import InvalidBlock, OphionError, SnapSyncError, UnknownParent
+from ophion.native.exceptions import translated
+from ophion.native.store import NewBlock
+from ophion.native.wire import Receipts
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import Hash32
+
+HASH_OPTION = "--sync-checkpoint-hash"
+
+
+class ReceivedBlocks:
+    """Verifies and writes blocks. Implements `HeaderReader` for written blocks and those of the current batch."""
+
+    def __init__(self, chain: Chain, checks_seals: bool) -> None:
+        """`chain` is the chain of the new database. Its head is the last written block, which may have no state."""
+        self._chain = chain
+        self._checks_seals = checks_seals
+        self._batch: dict[Hash32, tuple[HashedHeader, int]] = {}
+
+    # --- HeaderReader ---------------------------------------------------------------------------
+
+    def header(self, block_hash: Hash32) -> HashedHeader | None:
+        """Return a header of this batch or a written one."""
+        found = self._batch.get(block_hash)
+        return self._chain.header(block_hash) if found is None else found[0]
+
+    def canonical(self, number: int) -> HashedHeader | None:
+        """Return a written header of the canonical chain."""
+        return self._chain.canonical(number)
+
+    def total_difficulty(self, block_hash: Hash32) -> int | None:
+        """Return the total difficulty of a block."""
+        found = self._batch.get(block_hash)
+        return self._chain.total_difficulty(block_hash) if found is None else found[1]
+
+    def ommers(self, block_hash: Hash32) -> Sequence[Header]:
+        """Return the ommers of a written block."""
+        return self._chain.ommers(block_hash)
+
+    def checkpoint(self, block_hash: Hash32) -> bytes | None:
+        """Return the checkpoint that the engine has stored for a block, or None."""
+        return self._chain.checkpoint(block_hash)
+
+    # --- a batch --------------------------------------------------------------------------------
+
+    def verify(self, blocks: Sequence[ChainBlock], now: int) -> None:
+        """Verify headers and bodies, in order. The bodies have the roots that their headers name.
+
+        Raises `InvalidBlock`. Runs in a worker thread.
+        """
+        engine, spec = self._chain.engine, self._chain.spec
+        self._batch = {}
+        for block in blocks:
+            header = block.header
+            parent = self.header(header.parent_hash)
+            difficulty = self.total_difficulty(header.parent_hash)
+            if parent is None or difficulty is None or header.number != parent.number + 1:
+                raise UnknownParent(header.number, header.parent_hash, header.number - 1)
+            try:
+                if self._checks_seals:
+                    engine.verify(header, parent, self, now)
+                    engine.verify_ommers(header, ommers_of(block.body), self)
+                validation.check_body(header.header, block.body, spec.fork_of(header.header))
+            except OphionError as error:
+                if "of the contract" in str(error):
+                    raise SnapSyncError(
+                        f"A contract names the validators of block {header.number}, and its state is not known: give"
+                        f" the hash of a recent block with {HASH_OPTION}."
+                    ) from error
+                if isinstance(error, InvalidBlock):
+                    raise error.at(header.number, header.hash) from error
+                raise
+            self._batch[header.hash] = (header, difficulty + header.header.difficulty)
+
+    def write(self, blocks: Sequence[ChainBlock], receipts: Sequence[Receipts]) -> None:
+        """Write verified blocks in one transaction. They replace later blocks of the chain. Runs in a worker thread."""
+        chain = self._chain
+        records = [self._record(block, found) for block, found in zip(blocks, receipts, strict=True)]
+        is_next = chain.head.hash == blocks[0].header.parent_hash
+        removed = () if is_next else tuple(self._above(blocks[0].header.number))
+        with translated():
+            chain.store.commit(
+                records,
+                [header.hash for header in removed],
+                [block.header.hash for block in blocks],
+                list(self._checkpoints(blocks)),
+            )
+        last, difficulty = self._batch[blocks[-1].header.hash]
+        added = tuple(block.header for block in blocks)
+        chain.advance(HeadChange(removed, added, Tip(last, difficulty)), {})
+        self._batch = {}
+
+    def _above(self, first: int) -> Iterator[HashedHeader]:
+        """Yield the canonical blocks from the head down to the number `first`."""
+        header = self._chain.head
+        while header.number >= first:
+            yield header
+            parent = self._chain.header(header.parent_hash)
+            if parent is None:
+                raise UnknownParent(header.number, header.parent_hash, header.number - 1)
+            header = parent
+
+    def _record(self, block: ChainBlock, receipts: Receipts) -> NewBlock:
+        header = block.header
+        with translated():
+            return NewBlock.received(
+                hash=header.hash,
+                number=header.number,
+                header=header.header.encode(),
+                body=block.body,
+                receipts=receipts,
+                total_difficulty=self._batch[header.hash][1],
+                blob_price=self._blob_price(header.header),
+            )
+
+    def _blob_price(self, header: Header) -> int:
+        """Return the price of blob gas in wei; 0 before Cancun."""
+        blobs = self._chain.spec.fork_of(header).blobs
+        return 0 if blobs is None else blob_base_fee(header.excess_blob_gas or 0, blobs.fee_fraction)
+
+    def _checkpoints(self, blocks: Sequence[ChainBlock]) -> Iterator[tuple[str, bytes]]:
+        """Yield the engine's checkpoints, as named values of the database."""
+        if not self._checks_seals:
+            return
+        for block in blocks:
+            if block.header.number % CHECKPOINT_DISTANCE == 0:
+                record = self._chain.engine.checkpoint(block.header, self)
+                if record is not None:
+                    yield checkpoint_key(block.header.hash), record

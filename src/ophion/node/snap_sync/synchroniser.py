@@ -1,0 +1,244 @@
+"""`SnapSynchroniser`: chooses the pivot, then fetches blocks up to it and its state.
+
+    best peer ─> pivot, some blocks below its head ─> blocks ─> state ─┬─> done
+        ^                                                              │
+        └──────────────── no peer has the state any more <─────────────┘
+
+The seals in headers make a chain credible, not the peer that sends it. A peer that sends an invalid chain is
+disconnected, and the next one becomes the target.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from ophion.chain.chain import FIRST_STATE_KEY, Chain
+from ophion.chain.events import ChainBlock
+from ophion.chain.importer import ImportedBatch
+from ophion.consensus.engine import Finality
+from ophion.errors import InvalidBlock, SnapSyncError, UnknownParent
+from ophion.native.exceptions import translated
+from ophion.native.store import StateDownload
+from ophion.native.wire import Receipts, split_receipts
+from ophion.node.snap_sync.blocks import ReceivedBlocks
+from ophion.node.snap_sync.peer_choice import PeerChoice, StateGone
+from ophion.node.snap_sync.state import StateSync
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.eth.messages import GetHeaders
+from ophion.peers.eth.peer import EthPeer
+from ophion.peers.eth.requests import RequestFailed
+from ophion.peers.snap.peer import SnapPeer, SnapPeers
+from ophion.peers.sync.ancestor import common_ancestor
+from ophion.peers.sync.download import Download
+from ophion.peers.sync.headers import DoesNotLink
+from ophion.peers.sync.sync_metrics import SyncFigures
+from ophion.primitives import rlp
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import EMPTY_TRIE_ROOT, Hash32
+from ophion.runtime.clock import Clock
+from ophion.runtime.lanes import Lanes
+
+log = logging.getLogger(__name__)
+
+FINAL_DISTANCE: Final = 8
+"""Blocks between the pivot and the head of the target, if blocks are final."""
+DISTANCE: Final = 64
+"""Blocks between the pivot and the head of the target, if the chain may be reorganised."""
+MIN_BLOCKS: Final = 64
+"""A shorter chain is executed."""
+PEERS_TIMEOUT_S: Final = 30.0
+"""Time without any peer after which a node without progress starts as a full node."""
+LONG_CHAIN_S: Final = 5.0
+"""Time with peers, but without a long chain, after which a node without progress starts as a full node."""
+RETRY_S: Final = 2.0
+_LOOK_S: Final = 0.1
+_REPORT_S: Final = 5.0
+_MAX_RECEIPT_BLOCKS: Final = 256
+
+
+class SnapSynchroniser:
+    """Brings a database to the pivot. One object per synchronisation."""
+
+    def __init__(
+        self,
+        chain: Chain,
+        eth_peers: Callable[[], list[EthPeer]],
+        snap_peers: SnapPeers,
+        lanes: Lanes,
+        clock: Clock,
+        trusted_hash: Hash32 | None,
+    ) -> None:
+        """`chain` is the chain of the new database. `eth_peers` returns the usable peers.
+
+        `trusted_hash` is the hash of the pivot, from a source that the operator trusts.
+        """
+        self._chain = chain
+        self._eth_peers = eth_peers
+        self._snap_peers = snap_peers
+        self._lanes = lanes
+        self._clock = clock
+        self._trusted_hash = trusted_hash
+        self._blocks = ReceivedBlocks(chain, trusted_hash is None)
+        self._choice = PeerChoice(self._usable)
+        self._state = StateSync(chain.store, self._choice, lanes)
+        self._failures: dict[bytes, int] = {}
+        """Failed attempts by node id of the target."""
+        self._reported_at = 0.0
+
+    async def run(self) -> bool:
+        """Synchronise up to a pivot. Returns False if the chain is too short, so that the node should execute it.
+
+        Raises `SnapSyncError` if it cannot succeed. A later call continues.
+        """
+        began = asyncio.get_running_loop().time()
+        while True:
+            target = await self._target()
+            if target is None:
+                return False
+            try:
+                await self._fetch_blocks(target, await self._pivot(target))
+                await self._fetch_state()
+            except (PeerMisbehaved, DoesNotLink) as error:
+                log.warning("peer disconnected: invalid chain peer=%r error=%s", target, error)
+                reason = error.reason if isinstance(error, PeerMisbehaved) else DisconnectReason.BREACH
+                target.peer.disconnect(reason, str(error))
+                self._failed(target)
+            except RequestFailed as error:
+                log.info("snap synchronisation interrupted peer=%r error=%s", target, error)
+                self._failed(target)
+                await asyncio.sleep(RETRY_S)
+            except StateGone as error:
+                log.info("choosing another pivot block=%d reason=%s", self._chain.head.number, error)
+                await asyncio.sleep(RETRY_S)
+                self._choice.forget()
+            else:
+                head, seconds = self._chain.head, asyncio.get_running_loop().time() - began
+                log.info("state complete number=%d hash=0x%s elapsed_s=%.1f", head.number, head.hash.hex(), seconds)
+                return True
+
+    # --- target and pivot -----------------------------------------------------------------------
+
+    async def _target(self) -> EthPeer | None:
+        """Return the peer with the fewest failures and the greatest height. None if the network has no long chain."""
+        loop = asyncio.get_running_loop()
+        began = reported = loop.time()
+        while True:
+            head, peers = self._chain.head.number, self._eth_peers()
+            able = [peer for peer in peers if peer.height >= max(head, self._min_height)]
+            if able:
+                return min(able, key=lambda peer: (self._failures.get(peer.peer.id, 0), -peer.height))
+            now = loop.time()
+            if head == 0 and self._trusted_hash is None and now - began > (LONG_CHAIN_S if peers else PEERS_TIMEOUT_S):
+                height = max((peer.height for peer in peers), default=0)
+                log.info("snap synchronisation not used peers=%d height=%d", len(peers), height)
+                return None
+            if now - reported > _REPORT_S:
+                reported = now
+                log.info("snap synchronisation waits for peers block=%d", head)
+            await asyncio.sleep(_LOOK_S)
+
+    @property
+    def _min_height(self) -> int:
+        """Height of a peer from which the chain is long enough."""
+        return 1 if self._trusted_hash is not None else MIN_BLOCKS + self._distance
+
+    @property
+    def _distance(self) -> int:
+        return FINAL_DISTANCE if self._chain.engine.finality is Finality.IMMEDIATE else DISTANCE
+
+    async def _pivot(self, target: EthPeer) -> int:
+        """Return the number of the pivot."""
+        if self._trusted_hash is None:
+            # the blocks that are there may be above the pivot of this target
+            return max(self._chain.head.number, target.height - self._distance)
+        found = await target.headers(GetHeaders(self._trusted_hash, 1))
+        if not found:
+            raise RequestFailed("pivot", f"it does not have block 0x{self._trusted_hash.hex()}")
+        return found[0].number
+
+    def _failed(self, target: EthPeer) -> None:
+        self._failures[target.peer.id] = self._failures.get(target.peer.id, 0) + 1
+
+    def _usable(self) -> list[SnapPeer]:
+        """Return the peers that speak both eth and snap."""
+        ready = {peer.peer.id for peer in self._eth_peers()}
+        return [peer for peer in self._snap_peers if peer.peer.id in ready and peer.peer.is_open]
+
+    # --- blocks ---------------------------------------------------------------------------------
+
+    async def _fetch_blocks(self, target: EthPeer, pivot: int) -> None:
+        if self._chain.head.number < pivot:
+            ancestor = await common_ancestor(target, self._chain)
+            if self._trusted_hash is not None and ancestor.number < self._chain.head.number:
+                raise PeerMisbehaved(DisconnectReason.BREACH, "its chain is not the one of the trusted block")
+            log.info("downloading blocks peer=%r from=%d to=%d", target, ancestor.number, pivot)
+            figures = SyncFigures()
+            await Download(target, ancestor, self._eth_peers, self._import, self._look_ahead, figures, pivot).run()
+        head = self._chain.head
+        if self._trusted_hash is not None and head.hash != self._trusted_hash:
+            raise SnapSyncError(
+                f"Block {head.number} of the network is 0x{head.hash.hex()}, and not 0x{self._trusted_hash.hex()}."
+            )
+
+    async def _look_ahead(self, headers: list[HashedHeader]) -> None:
+        if self._trusted_hash is None:
+            await self._lanes.peers.run(lambda: self._chain.engine.look_ahead(headers))
+
+    async def _import(self, blocks: list[ChainBlock]) -> ImportedBatch:
+        now = int(self._clock.now())
+        try:
+            await self._lanes.write.run(lambda: self._blocks.verify(blocks, now))
+        except (InvalidBlock, UnknownParent) as error:
+            return ImportedBatch(0, None, error)
+        receipts = await self._receipts([block.header for block in blocks])
+        await self._lanes.write.run(lambda: self._blocks.write(blocks, receipts))
+        self._report()
+        return ImportedBatch(len(blocks), None, None)
+
+    async def _receipts(self, headers: list[HashedHeader]) -> list[Receipts]:
+        """Return the receipts of blocks, in order. Raises `RequestFailed` when no peer has them."""
+        found: dict[Hash32, Receipts] = {}
+        with translated():
+            (none,) = split_receipts(rlp.list_of((rlp.EMPTY_LIST,)), True, 1)
+        wanted = [header for header in headers if header.header.receipts_root != EMPTY_TRIE_ROOT]
+        tried: set[EthPeer] = set()
+        while wanted:
+            able = [peer for peer in self._eth_peers() if peer not in tried and peer.height >= wanted[-1].number]
+            if not able:
+                raise RequestFailed("receipts", f"no peer has the receipts of block {wanted[0].number}")
+            peer = min(able, key=lambda one: len(one.requests))
+            chosen = wanted[:_MAX_RECEIPT_BLOCKS]
+            try:
+                got = await peer.receipts(chosen)
+            except RequestFailed:
+                tried.add(peer)
+                continue
+            if not got:
+                tried.add(peer)
+            found.update((header.hash, receipts) for header, receipts in zip(chosen, got, strict=False))
+            wanted = wanted[len(got) :]
+        return [found.get(header.hash, none) for header in headers]
+
+    def _report(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._reported_at >= _REPORT_S:
+            self._reported_at = now
+            highest = max((peer.height for peer in self._eth_peers()), default=0)
+            log.info("downloading blocks number=%d highest=%d", self._chain.head.number, highest)
+
+    # --- state ----------------------------------------------------------------------------------
+
+    async def _fetch_state(self) -> None:
+        head = self._chain.head
+        log.info("downloading state number=%d root=0x%s", head.number, head.header.state_root.hex())
+        await self._state.run(head.header.state_root)
+        with translated():
+            await self._lanes.write.run(self._finish)
+
+    def _finish(self) -> None:
+        head = self._chain.head
+        named = [(FIRST_STATE_KEY, head.number.to_bytes(8, "big"))]
+        StateDownload(self._chain.store).finish(head.header.state_root, head.number, named)

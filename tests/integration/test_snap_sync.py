@@ -1,0 +1,106 @@
+"""A real node fetches blocks and a state from peers, survives kills on the way, and follows."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ophion.testing.busy_chain import PAYER, STORER, make_chain
+from ophion.testing.process import COMMAND, NodeProcess, environment
+from ophion.testing.wait_for import wait_for
+from tests.integration.command import ophion
+
+BLOCKS, PIVOT = 150, 142
+PEERS = ("--p2p-port=0", "--discovery-enabled=false", "--rpc-http-api=ETH,NET,ADMIN,DEBUG")
+KILLS = 6
+
+
+class Network:
+    """Two nodes with the whole chain."""
+
+    def __init__(self, folder: Path) -> None:
+        chain = make_chain(folder / "chain", "qbft", BLOCKS, 3000, 2000)
+        self.genesis = f"--genesis-file={chain / 'genesis.json'}"
+        self.static = folder / "static.json"
+        self.nodes = []
+        for name in ("one", "two"):
+            data = folder / name
+            ophion(
+                "blocks", "import", f"--from={chain / 'blocks.rlp'}", self.genesis, f"--data-path={data}"
+            ).succeeded()
+            self.nodes.append(NodeProcess(data, self.genesis, *PEERS))
+
+    def options(self) -> list[str]:
+        return [self.genesis, *PEERS, "--sync-mode=SNAP", f"--static-nodes-file={self.static}"]
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
+    found = Network(tmp_path_factory.mktemp("network"))
+    with found.nodes[0] as one, found.nodes[1] as two:
+        found.static.write_text(json.dumps([node.rpc("net_enode") for node in (one, two)]))
+        yield found
+
+
+def test_a_new_node_fetches_the_state_and_follows(network: Network, tmp_path: Path) -> None:
+    one = network.nodes[0]
+    with NodeProcess(tmp_path / "new", *network.options()) as new:
+        wait_for(lambda: new.height == BLOCKS)
+        assert "state complete number=142" in new.output()
+        assert new.rpc("eth_capabilities")["state"]["oldestBlock"] == hex(PIVOT)
+        for block in ("latest", hex(PIVOT), "0x7"):
+            assert new.rpc("eth_getBlockByNumber", block, True) == one.rpc("eth_getBlockByNumber", block, True)
+            assert new.rpc("eth_getBlockReceipts", block) == one.rpc("eth_getBlockReceipts", block)
+        transaction = one.rpc("eth_getBlockByNumber", "0x7", False)["transactions"][0]
+        for method in ("eth_getTransactionByHash", "eth_getTransactionReceipt"):
+            assert new.rpc(method, transaction) == one.rpc(method, transaction)
+        for address in ("0x" + PAYER.hex(), "0x" + STORER.hex()):
+            proof = ("eth_getProof", address, ["0x0"], hex(PIVOT))
+            assert new.rpc(*proof) == one.rpc(*proof)
+            assert new.rpc("eth_getCode", address, "latest") == one.rpc("eth_getCode", address, "latest") != "0x"
+        assert new.rpc("eth_getBalance", "0x" + PAYER.hex(), "0x7") is None
+    assert not (tmp_path / "new" / "snap").exists()
+    ophion("storage", "check", f"--data-path={tmp_path / 'new'}").succeeded()
+    with NodeProcess(tmp_path / "new", *network.options()) as again:
+        assert again.height == BLOCKS
+
+
+def test_a_node_killed_at_any_moment_continues(network: Network, tmp_path: Path) -> None:
+    command = [*COMMAND, f"--data-path={tmp_path / 'new'}", *network.options()]
+    chosen = random.Random(11)
+    for _ in range(KILLS):
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()) as one:
+            time.sleep(chosen.uniform(0.5, 2.5))
+            one.kill()
+    with NodeProcess(tmp_path / "new", *network.options()) as new:
+        wait_for(lambda: new.height == BLOCKS)
+    assert not (tmp_path / "new" / "snap").exists()
+    ophion("storage", "check", f"--data-path={tmp_path / 'new'}").succeeded()
+
+
+def test_a_node_that_is_stopped_leaves_no_database(network: Network, tmp_path: Path) -> None:
+    alone = [network.genesis, *PEERS, "--sync-mode=SNAP"]
+    command = [*COMMAND, f"--data-path={tmp_path / 'new'}", *alone]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment()) as one:
+        wait_for(lambda: (tmp_path / "new" / "snap" / "database" / "data.mdb").exists())
+        time.sleep(0.5)
+        one.terminate()
+        output = one.communicate(timeout=30)[0].decode()
+    assert one.returncode == 0, output
+    assert not (tmp_path / "new" / "database" / "data.mdb").exists()
+
+
+def test_snap_needs_peers_and_no_private_states(network: Network, tmp_path: Path) -> None:
+    for options, reason in (
+        (("--p2p-enabled=false",), "--sync-mode=SNAP needs peers"),
+        (("--privacy-enabled",), "--sync-mode=SNAP fetches only a recent one"),
+    ):
+        failed = ophion("--sync-mode=SNAP", f"--data-path={tmp_path / 'new'}", network.genesis, *options)
+        assert failed.code == 1
+        assert reason in failed.err

@@ -1,0 +1,195 @@
+"""A chain of sealed blocks comes from peers without execution, whatever some of them send."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ophion.chain.chain import FIRST_STATE_KEY, Chain
+from ophion.chainspec.genesis import parse_genesis
+from ophion.consensus.registry import engine_for
+from ophion.native.crypto import PrivateKey
+from ophion.native.store import open_store
+from ophion.node.config import NodeConfig
+from ophion.node.snap_sync.synchroniser import DISTANCE, FINAL_DISTANCE, SnapSynchroniser
+from ophion.peers.disconnect_reasons import DisconnectReason
+from ophion.peers.eth.messages import Code
+from ophion.runtime.clock import ManualClock
+from ophion.runtime.lanes import InlineLanes
+from ophion.testing.busy_chain import blocks_of, genesis_text
+from ophion.testing.eth_node import EthNode, eth_node
+from ophion.testing.links import Wire, connect
+from ophion.testing.virtual_loop import run_virtually
+from tests.unit.node.snap_sync import state_servers
+from tests.unit.node.snap_sync.state_servers import StateServer
+
+BLOCKS = 140
+OWN = PrivateKey(bytes([77]) * 32)
+Intercept = Callable[[int, bytes], "bytes | None"]
+
+
+class Source:
+    """A generated chain."""
+
+    def __init__(self, protocol: str, blocks: int) -> None:
+        self.text = genesis_text(protocol)
+        self.blocks = list(blocks_of(self.text, blocks, 5, 3))
+
+
+@pytest.fixture(scope="module", params=["qbft", "ibft2", "clique"])
+def source(request: pytest.FixtureRequest) -> Source:
+    return Source(request.param, BLOCKS)
+
+
+@pytest.fixture(scope="module")
+def qbft() -> Source:
+    return Source("qbft", BLOCKS)
+
+
+class Followed:
+    """A node that synchronises, connected to nodes with the chain."""
+
+    def __init__(self, chain: Chain, new: EthNode, nodes: list[EthNode], clock: ManualClock) -> None:
+        self.chain = chain
+        self.new = new
+        self.nodes = nodes
+        self.wires: list[Wire] = []
+        self.servers = [StateServer(node.chain.store, 2000) for node in nodes]
+        self._clock = clock
+        self._lanes = InlineLanes()
+
+    def connect(self, *intercepts: Intercept | None) -> None:
+        """Connect eth and snap. Each intercept may change the messages of one node."""
+        for number, (node, intercept) in enumerate(zip(self.nodes, intercepts, strict=True), 1):
+            keys = (OWN, PrivateKey(bytes([number]) * 32))
+            self.wires.append(connect(self.new.eth, node.eth, keys, intercept=intercept)[0])
+
+    async def synchronise(self, trusted_hash: bytes | None = None) -> bool:
+        peers = state_servers.connect(self.servers, self.chain.store, self._lanes)
+
+        def usable() -> Any:
+            return [peer for peer in self.new.eth.peers if peer.is_usable]
+
+        return await SnapSynchroniser(self.chain, usable, peers, self._lanes, self._clock, trusted_hash).run()
+
+
+def run(
+    path: Path, source: Source, count: int, story: Callable[[Followed], Coroutine[Any, Any, None]], blocks: int = BLOCKS
+) -> None:
+    """Run a story with a new node and some nodes with the chain."""
+    genesis, clock = parse_genesis(source.text), ManualClock()
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            names = ["new", *map(str, range(count))]
+            nodes = [
+                await stack.enter_async_context(eth_node(path / name, clock, NodeConfig(), genesis, synchronises=False))
+                for name in names
+            ]
+            for node in nodes[1:]:
+                await node.take(iter(source.blocks[:blocks]))
+            (path / "staging").mkdir()
+            with closing(open_store(path / "staging", durable=False)) as store:
+                chain = Chain.open(store, genesis, engine_for(genesis.spec))
+                await story(Followed(chain, nodes[0], nodes[1:], clock))
+
+    run_virtually(main(), clock)
+
+
+def check(followed: Followed, pivot: int) -> None:
+    """Check that blocks, receipts, indices and the state of the pivot are those of the other node."""
+    ours, theirs = followed.chain.store, followed.nodes[0].chain.store
+    assert ours.head() == (theirs.canonical_hash(pivot), pivot)
+    assert ours.meta(FIRST_STATE_KEY) == pivot.to_bytes(8, "big")
+    assert ours.check(10) == []
+    for number in range(pivot + 1):
+        block = theirs.canonical_hash(number)
+        assert block is not None
+        assert ours.block_json(block, True, True) == theirs.block_json(block, True, True)
+        assert ours.block_receipts_json(block, False) == theirs.block_receipts_json(block, False)
+
+
+def test_blocks_and_state_come_without_execution(source: Source, tmp_path: Path) -> None:
+    async def story(followed: Followed) -> None:
+        followed.connect(None)
+        assert await followed.synchronise()
+        is_final = followed.chain.engine.name != "clique"
+        check(followed, BLOCKS - (FINAL_DISTANCE if is_final else DISTANCE))
+
+    run(tmp_path, source, 1, story)
+
+
+def altered(code: Code, place: float) -> Intercept:
+    """Change one byte of large messages with this code."""
+
+    def intercept(sent: int, payload: bytes) -> bytes:
+        if sent != code or len(payload) < 200:
+            return payload
+        at = int(len(payload) * place)
+        return payload[:at] + bytes([payload[at] ^ 1]) + payload[at + 1 :]
+
+    return intercept
+
+
+@pytest.mark.parametrize("code", [Code.BLOCK_HEADERS, Code.RECEIPTS])
+@pytest.mark.parametrize("place", [0.3, 0.9])
+def test_a_peer_that_alters_blocks_is_disconnected(qbft: Source, tmp_path: Path, code: Code, place: float) -> None:
+    async def story(followed: Followed) -> None:
+        followed.connect(altered(code, place), None)
+        assert await followed.synchronise()
+        check(followed, BLOCKS - FINAL_DISTANCE)
+        assert followed.wires[0].ended is not None
+        assert followed.wires[0].ended[0] is DisconnectReason.BREACH
+        assert followed.wires[1].ended is None
+
+    run(tmp_path, qbft, 2, story)
+
+
+def test_a_short_chain_is_left_to_execution(qbft: Source, tmp_path: Path) -> None:
+    async def story(followed: Followed) -> None:
+        followed.connect(None)
+        assert not await followed.synchronise()
+        assert followed.chain.head.number == 0
+
+    run(tmp_path, qbft, 1, story, blocks=50)
+
+
+def test_without_peers_the_node_starts(qbft: Source, tmp_path: Path) -> None:
+    async def story(followed: Followed) -> None:
+        assert not await followed.synchronise()
+
+    run(tmp_path, qbft, 0, story)
+
+
+def test_a_trusted_hash_is_the_pivot(qbft: Source, tmp_path: Path) -> None:
+    async def story(followed: Followed) -> None:
+        followed.connect(None)
+        trusted = followed.nodes[0].chain.store.canonical_hash(90)
+        assert await followed.synchronise(trusted)
+        check(followed, 90)
+
+    run(tmp_path, qbft, 1, story)
+
+
+def test_another_pivot_follows_when_the_state_is_gone(qbft: Source, tmp_path: Path) -> None:
+    async def story(followed: Followed) -> None:
+        followed.connect(None)
+        server, node = followed.servers[0], followed.nodes[0]
+        store, server.store = server.store, None
+        grown: Iterator[bytes] = iter(qbft.blocks[110:])
+
+        def lie(code: object, request: bytes, response: bytes) -> bytes:
+            if server.answered == 5:
+                server.store = store
+            return response
+
+        server.lie = lie
+        await node.take(grown)
+        assert await followed.synchronise()
+        check(followed, BLOCKS - FINAL_DISTANCE)
+
+    run(tmp_path, qbft, 1, story, blocks=110)
