@@ -11,7 +11,7 @@ from ophion.bench.load_step import Step
 _FULL: Final = 0.95
 _SLOW_ANSWER_S: Final = 0.25
 _LATE_SHARE: Final = 0.1
-_MIN_PATIENCE_S: Final = 1.0
+_MIN_LIMIT_S: Final = 1.0
 _PERIODS: Final = 2.5
 _GROWTH: Final = 1.5
 
@@ -33,12 +33,12 @@ def period_of(step: Step) -> float:
 
 def kept_up(step: Step) -> bool:
     """Whether the network sustained the load: no refusals, no late blocks, and no growing latency."""
-    patience = max(_MIN_PATIENCE_S, _PERIODS * period_of(step))
-    if step.refused or step.drained_s is None or step.drained_s > patience or is_late(step):
+    limit_s = max(_MIN_LIMIT_S, _PERIODS * period_of(step))
+    if step.refused or step.drained_s is None or step.drained_s > limit_s or is_late(step):
         return False
     half = len(step.mined_s) // 2
     before, after = percentile(step.mined_s[:half], 0.5), percentile(step.mined_s[half:], 0.5)
-    return before is None or after is None or after <= _GROWTH * before + patience / 4
+    return before is None or after is None or after <= _GROWTH * before + limit_s / 4
 
 
 def is_late(step: Step) -> bool:

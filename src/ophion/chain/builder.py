@@ -100,8 +100,8 @@ class Builder:
 
     def _env(self, draft: Header, beneficiary: Address | None, block_hashes: bytes | None) -> BlockEnv:
         chain = self._chain
-        earner = draft.coinbase if beneficiary is None else beneficiary
-        return block_env(chain.spec, chain.rules, draft, earner, block_hashes)
+        coinbase = draft.coinbase if beneficiary is None else beneficiary
+        return block_env(chain.spec, chain.rules, draft, coinbase, block_hashes)
 
 
 class DraftBlock:

@@ -68,10 +68,10 @@ def migration_lines(nodes: Sequence[tuple[str, int, KnownMigration]]) -> Iterato
     if head + 1 >= block:
         yield f"The network has moved to QBFT at block {block}."
     else:
-        told = sum(known.block is not None for _, _, known in nodes)
+        updated = sum(known.block is not None for _, _, known in nodes)
         yield (
             f"A migration to QBFT at block {block} is under way: {block - 1 - head} blocks are left before it, and"
-            f" {told} of {len(nodes)} nodes have the new genesis file."
+            f" {updated} of {len(nodes)} nodes have the new genesis file."
         )
     for url, _, known in nodes:
         if known.knowledge is Knowledge.NONE:

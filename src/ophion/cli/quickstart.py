@@ -97,7 +97,7 @@ def _run(work: Workdir, lock: Lock) -> int:
 
 
 def _run_at(work: Workdir, layout: Layout, lock: Lock) -> int:
-    work.furnish(layout)
+    work.write_files(layout)
     began = time.monotonic()
     _say(report.begins(work.plan))
 
@@ -165,7 +165,7 @@ def _print_commands(work: Workdir) -> int:
         with Claims() as claims:
             # hold the port claims only while choosing ports, because this command starts no process
             layout = lay_out(work.plan, installed(), claims.take, layout)
-        work.furnish(layout)
+        work.write_files(layout)
     for node in work.plan.nodes:
         print(f"# {node.name}\n{shown(node_options(work.plan, layout, node, work.path))}\n")
     print(f"# {PROXY}\n{shown(proxy_options(layout, work.path))}")

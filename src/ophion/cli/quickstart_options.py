@@ -74,10 +74,10 @@ class UpOptions(RunOptions):
     def problems(self) -> Iterator[str]:
         yield from self.plan.problems()
         if self.privacy:
-            yield from _said_of_privacy()
+            yield from _privacy_warnings()
 
 
-def _said_of_privacy() -> list[str]:
+def _privacy_warnings() -> list[str]:
     """Return the problems that a node with --privacy-enabled would report."""
     flags = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
     return problems_of(load(NodeConfig, [read_flag("--privacy-enabled", deque(), flags)]).config.privacy)

@@ -76,7 +76,7 @@ class EmbeddedEnclave:
     """Keys, payloads, groups and their delivery. Runs on the event loop."""
 
     name = "enclave"
-    tells_late = True
+    reports_late_payloads = True
 
     def __init__(
         self,

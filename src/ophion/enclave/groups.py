@@ -34,7 +34,7 @@ class GroupRegistry:
         self._kept: dict[bytes, GroupRecord] = {}
         self._unwritten: dict[bytes, GroupRecord] = {}
         self._group_counts: Counter[bytes] = Counter()
-        self._sound: set[bytes] = set(own)
+        self._valid_keys: set[bytes] = set(own)
         self.count = 0
         self._load()
 
@@ -70,7 +70,7 @@ class GroupRegistry:
             return "its maker has made too many groups"
         if not self.accepts_maker(record.maker):
             return NOT_ACCEPTED
-        if not all(self._is_sound(member) for member in record.members):
+        if not all(self._is_valid_key(member) for member in record.members):
             return "a member's key is not sound"
         return None
 
@@ -80,16 +80,16 @@ class GroupRegistry:
 
     def unvalidated(self, members: Iterable[bytes]) -> list[bytes]:
         """Return the keys that are not validated yet. Validating a key takes a tenth of a millisecond."""
-        return [member for member in members if member not in self._sound]
+        return [member for member in members if member not in self._valid_keys]
 
     def note_valid(self, keys: Iterable[bytes]) -> None:
         """Record that these keys are valid."""
-        if len(self._sound) >= _KEYS_KEPT:
-            self._sound.clear()
-        self._sound.update(keys)
+        if len(self._valid_keys) >= _KEYS_KEPT:
+            self._valid_keys.clear()
+        self._valid_keys.update(keys)
 
-    def _is_sound(self, key: bytes) -> bool:
-        return key in self._sound or is_sound_enclave_key(key)
+    def _is_valid_key(self, key: bytes) -> bool:
+        return key in self._valid_keys or is_sound_enclave_key(key)
 
     def put(self, record: GroupRecord) -> list[Change]:
         """Add or change a group. Returns the database rows to write; after the write the caller must call `written`."""

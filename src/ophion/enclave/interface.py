@@ -96,7 +96,7 @@ class Enclave(Protocol):
     are durable. When a remote enclave is online again, the listener is called without keys, because any payload may
     have arrived.
     """
-    tells_late: bool
+    reports_late_payloads: bool
     """Whether `on_late` gets the keys of arrived payloads. A remote enclave does not report keys, so callers must ask
     again.
     """

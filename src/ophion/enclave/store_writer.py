@@ -83,7 +83,7 @@ class StoreWriter:
         try:
             working = self._lanes.write.submit(lambda: self._write(changes))
         except RuntimeError:  # the node is stopping, and its worker threads have ended
-            _tell(waiting, asyncio.CancelledError())
+            _resolve(waiting, asyncio.CancelledError())
             return
         working.add_done_callback(lambda done: self._finished(done, waiting))
 
@@ -100,7 +100,7 @@ class StoreWriter:
             self._changes, self._waiting = [], []
         self._note(error)
         self._commit()
-        _tell(waiting, error)
+        _resolve(waiting, error)
 
     def _note(self, error: BaseException | None) -> None:
         """Log the first of several consecutive write failures."""
@@ -109,7 +109,7 @@ class StoreWriter:
         self._is_failing = error is not None
 
 
-def _tell(waiting: Iterable[_Waiter], error: BaseException | None) -> None:
+def _resolve(waiting: Iterable[_Waiter], error: BaseException | None) -> None:
     for waiter, settled in waiting:
         if settled is not None:
             settled(error is None)
@@ -138,12 +138,12 @@ def damaged_payloads(store: Store, most: int) -> list[bytes]:
     found: list[bytes] = []
     after = b""
     while len(found) < most and (rows := store.rows(PAYLOADS, b"", after, _CHECKED_AT_ONCE)):
-        found += [key for key, record in rows if not _is_sound(key, record)]
+        found += [key for key, record in rows if not _is_intact(key, record)]
         after = rows[-1][0]
     return found[:most]
 
 
-def _is_sound(key: bytes, record: bytes) -> bool:
+def _is_intact(key: bytes, record: bytes) -> bool:
     try:
         return read_sealed(record).key == key
     except NativeError:

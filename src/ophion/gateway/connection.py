@@ -67,7 +67,7 @@ class GatewayConnection(asyncio.Protocol):
 
     def result(self, reader: RequestReader) -> Result:
         request = reader.request()
-        target = self._paths.passage(request)
+        target = self._paths.fast_route(request)
         if target is None:
             return self._paths.respond(request)
         if not isinstance(target, RouteTarget):

@@ -121,7 +121,7 @@ class Paths:
             upstream.close()
 
     def respond(self, request: Request) -> Result:
-        """Answer or forward a request for which `passage` returns None."""
+        """Answer or forward a request for which `fast_route` returns None."""
         route = self.route(request.path)
         if isinstance(route, Response):
             return route
@@ -142,7 +142,7 @@ class Paths:
             return Response(301, headers=b"Location: %b\r\n" % _DASHBOARD)
         return self._file(request)
 
-    def passage(self, request: Request) -> RouteTarget | Response | None:
+    def fast_route(self, request: Request) -> RouteTarget | Response | None:
         """Return the target of a POST to a service, cached by request head, or None for other requests."""
         if request.method != b"POST":
             return None

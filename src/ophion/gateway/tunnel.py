@@ -107,7 +107,7 @@ class Tunnel(asyncio.Protocol):
         self._write_timeout_s = write_timeout_s
         self._far: FarEnd | None = None
         self._opening: asyncio.Task[None] | None = None
-        self._direction = TunnelDirection(shared.scheduler, transport, self._to_the_node, self.weigh)
+        self._direction = TunnelDirection(shared.scheduler, transport, self._to_the_node, self.report_memory)
         self._is_paused = is_paused
         self._is_over = False
         self.is_open = False
@@ -118,7 +118,7 @@ class Tunnel(asyncio.Protocol):
         """Start the handshake with the node. Nothing is read from the client until the handshake ends."""
         self._transport.set_write_buffer_limits(_MAX_UNSENT_BYTES)
         self._direction.hold(True)
-        self.weigh()
+        self.report_memory()
         self._openings.begin(self)
 
     def open(self) -> None:
@@ -151,7 +151,7 @@ class Tunnel(asyncio.Protocol):
             if self._early:
                 self._far.write(self._early)
         self._early = b""
-        self.weigh()
+        self.report_memory()
 
     def write(self, data: bytes) -> None:
         """Send bytes to the client."""
@@ -170,7 +170,7 @@ class Tunnel(asyncio.Protocol):
     def hold(self, is_held: bool) -> None:
         """Pause or resume reading from the client."""
         self._direction.hold(is_held or not self.is_open)
-        self.weigh()
+        self.report_memory()
 
     def end(self) -> None:
         """Close the tunnel after the node has disconnected. Bytes that are already written are still sent."""
@@ -208,13 +208,13 @@ class Tunnel(asyncio.Protocol):
         self._is_paused, self.quiet_s = True, 0.0
         if self._far is not None:
             self._far.hold(True)
-        self.weigh()
+        self.report_memory()
 
     def resume_writing(self) -> None:
         self._is_paused = False
         if self._far is not None:
             self._far.hold(False)
-        self.weigh()
+        self.report_memory()
 
     # --- called by the service -------------------------------------------------------------------
 
@@ -242,12 +242,12 @@ class Tunnel(asyncio.Protocol):
         """Close the tunnel because the service stops."""
         self.end()
 
-    def weigh(self) -> None:
+    def report_memory(self) -> None:
         """Report the number of held bytes. This is called while an end does not read or waits for a time slice."""
         size = len(self._early) + len(self._hello) + self._direction.held_bytes
         if not self._is_over:
             size += self._transport.get_write_buffer_size() + (0 if self._far is None else self._far.held_bytes)
-        self._shared.budget.weigh(self, size)
+        self._shared.budget.report_memory(self, size)
 
 
 class FarEnd(asyncio.Protocol):
@@ -270,7 +270,7 @@ class FarEnd(asyncio.Protocol):
         node_transport.set_write_buffer_limits(_MAX_UNSENT_BYTES)
         take_little(node_transport)
         self._direction = TunnelDirection(
-            self._shared.scheduler, node_transport, self._tunnel.write, self._tunnel.weigh
+            self._shared.scheduler, node_transport, self._tunnel.write, self._tunnel.report_memory
         )
         node_transport.write(self._hello)
         self._hello = b""

@@ -22,22 +22,32 @@ _BYTE_CPU_S: Final = 0.6e-9
 class TunnelDirection:
     """Copies bytes from one end of a tunnel to the other."""
 
-    __slots__ = ("_held", "_is_held", "_is_over", "_is_reading", "_scheduler", "_share", "_source", "_weigh", "_write")
+    __slots__ = (
+        "_held",
+        "_is_held",
+        "_is_over",
+        "_is_reading",
+        "_report_memory",
+        "_scheduler",
+        "_share",
+        "_source",
+        "_write",
+    )
 
     def __init__(
         self,
         scheduler: FairScheduler,
         source: asyncio.Transport,
         write: Callable[[bytes], None],
-        weigh: Callable[[], None],
+        report_memory: Callable[[], None],
     ) -> None:
-        """Create a direction. `write` sends bytes from `source` to the other end. `weigh` is called when the number of
-        held bytes changes.
+        """Create a direction. `write` sends bytes from `source` to the other end. `report_memory` is called when the
+        number of held bytes changes.
         """
         self._scheduler = scheduler
         self._source = source
         self._write = write
-        self._weigh = weigh
+        self._report_memory = report_memory
         self._share = Share()
         self._held = b""
         """Bytes that wait for a time slice."""
@@ -56,7 +66,7 @@ class TunnelDirection:
             self._held = data
             self._settle()
             self._scheduler.wait(self, self._share.rank(len(data)))
-            self._weigh()
+            self._report_memory()
         else:
             self._pass_on(data)
 
@@ -64,7 +74,7 @@ class TunnelDirection:
         """Copy held bytes. `FairScheduler` calls this method."""
         self.flush()
         self._settle()
-        self._weigh()
+        self._report_memory()
 
     def flush(self) -> None:
         """Copy held bytes at once, even outside a time slice, because the source has ended."""

@@ -41,7 +41,7 @@ class PausableReader(Protocol):
 class LongBody:
     """Body of a streamed response (ophion.rpc.transport.streaming.Body)."""
 
-    __slots__ = ("_abandon", "_error", "_has_ended", "_held", "_is_paused", "_news", "_pieces", "_source", "first")
+    __slots__ = ("_abandon", "_changed", "_error", "_has_ended", "_held", "_is_paused", "_pieces", "_source", "first")
 
     max_bytes = _MAX_WHOLE_BYTES
 
@@ -53,7 +53,7 @@ class LongBody:
         self._held = 0
         self._is_paused = self._has_ended = False
         self._error: AnswerLost | None = None
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     @property
     def weight(self) -> int:
@@ -64,7 +64,7 @@ class LongBody:
         """Append bytes from the node."""
         self._pieces.append(piece)
         self._held += len(piece)
-        self._news.set()
+        self._changed.set()
         if self._held > _AHEAD_BYTES and not self._is_paused:
             self._is_paused = True
             self._source.pause_reading()
@@ -72,7 +72,7 @@ class LongBody:
     def end(self, error: AnswerLost | None = None) -> None:
         """Mark the body as complete or as failed."""
         self._has_ended, self._error = True, error
-        self._news.set()
+        self._changed.set()
         self._go_on()
 
     async def next(self) -> bytes | None:
@@ -82,8 +82,8 @@ class LongBody:
                 raise self._error
             if self._has_ended:
                 return None
-            self._news.clear()
-            await self._news.wait()
+            self._changed.clear()
+            await self._changed.wait()
         piece = self._pieces.popleft()
         self._held -= len(piece)
         if self._held <= _AHEAD_BYTES // 2:

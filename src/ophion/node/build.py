@@ -126,8 +126,8 @@ def build_core(
     author = signer.address if is_authority else config.miner.coinbase
     settings = MinerSettings(author, config.miner.extra_data or b"", config.miner.target_gas_limit)
     builder = Builder(chain, keeps_revert_data)
-    earner = _earner(spec, engine, signer.address) if is_authority else None
-    assembler = Assembler(chain, importer, builder, pool, lanes, clock, settings, floor, earner, permissions)
+    beneficiary = _beneficiary(spec, engine, signer.address) if is_authority else None
+    assembler = Assembler(chain, importer, builder, pool, lanes, clock, settings, floor, beneficiary, permissions)
     pool.events.listen(lambda event: queries.forget_pending())
     queries.serve_pending(lambda: assembler.preview(_PENDING_DEADLINE_S))
     fees = FeeOracle(queries, floor, sampling, lanes)
@@ -218,7 +218,7 @@ def _is_authority(spec: ChainSpec) -> bool:
     return spec.engine is not EngineKind.ETHASH and spec.terminal_total_difficulty is None
 
 
-def _earner(spec: ChainSpec, engine: Engine, node_address: Address) -> Callable[[Header], Address]:
+def _beneficiary(spec: ChainSpec, engine: Engine, node_address: Address) -> Callable[[Header], Address]:
     """Return a function from a draft header to the address that earns its fees. The draft has no seal yet."""
     if spec.engine is EngineKind.CLIQUE:
         first = spec.migration_block
@@ -292,14 +292,14 @@ def _mining(
     name = assembler.chain.engine.name
     if spec.terminal_total_difficulty is not None:
         return MiningControl(settings, floor, None, None, None, name)
-    desk = WorkPackages(assembler, lanes.read)
+    work_packages = WorkPackages(assembler, lanes.read)
     sealer: Sealer
     if not spec.is_dev:
-        sealer = PowMiner(desk, lanes.mine, assembler, entropy, config.miner.threads)
+        sealer = PowMiner(work_packages, lanes.mine, assembler, entropy, config.miner.threads)
     elif config.miner.block_period_s:
         from ophion.producer.interval_sealer import IntervalSealer
 
         sealer = IntervalSealer(assembler, config.miner.block_period_s)
     else:
         sealer = InstantSealer(assembler)
-    return MiningControl(settings, floor, sealer, desk, None, name)
+    return MiningControl(settings, floor, sealer, work_packages, None, name)

@@ -119,8 +119,8 @@ def compact(directory: DataDirectory, on_progress: OnProgress) -> tuple[int, Cop
 def _copy(store: Store, folder: Path, bytes_a_second: int, checks: bool, on_progress: OnProgress) -> Copied:
     with translated():
         total = sum(size for _, _, size in store.usage())
-    _expect_room(folder, total)
-    _pour(store, folder / DATA_FILE, bytes_a_second, lambda done: on_progress(CopyStep.COPYING, done, total))
+    _check_free_space(folder, total)
+    _stream(store, folder / DATA_FILE, bytes_a_second, lambda done: on_progress(CopyStep.COPYING, done, total))
     with closing(open_store(folder, create=False, read_only=True)) as copy, translated():
         findings = []
         if checks:
@@ -161,17 +161,17 @@ def _forget_votes(folder: Path) -> None:
     (folder / LOCK_FILE).unlink(missing_ok=True)
 
 
-def _pour(store: Store, target: Path, bytes_a_second: int, on_bytes: Callable[[int], None]) -> None:
+def _stream(store: Store, target: Path, bytes_a_second: int, on_bytes: Callable[[int], None]) -> None:
     """Write the database into a file through a pipe, which counts bytes and limits the rate."""
     read_end, write_end = os.pipe()
     with ThreadPoolExecutor(1, thread_name_prefix="copy") as executor:
         with open(read_end, "rb", buffering=0) as pipe:
             # close the pipe before the executor waits for its thread, so that a failure ends both reader and writer
-            pouring = executor.submit(_read, store, write_end)
+            streaming = executor.submit(_read, store, write_end)
             with open(target, "xb", opener=open_private) as file:
                 _write(pipe, file, bytes_a_second, on_bytes)
         with translated():
-            pouring.result()
+            streaming.result()
 
 
 def _read(store: Store, write_end: int) -> None:
@@ -210,7 +210,7 @@ def _expect_nothing(target: Path) -> None:
         raise StorageError(f"The directory {target} is not empty. Name one that does not exist yet.")
 
 
-def _expect_room(folder: Path, needed: int) -> None:
+def _check_free_space(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed + _SPARE:
         raise StorageError(f"The copy needs {needed >> 20} MiB, and {folder} has {free >> 20} MiB left.")

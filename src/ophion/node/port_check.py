@@ -29,7 +29,7 @@ class _RequestedPort(Struct, frozen=True):
     host: str
     port: int
 
-    def meets(self, other: _RequestedPort) -> bool:
+    def conflicts_with(self, other: _RequestedPort) -> bool:
         """Whether two services would listen on the same address and port."""
         is_same_host = self.host == other.host or self.host in _ANYWHERE or other.host in _ANYWHERE
         return self.port == other.port and is_same_host
@@ -41,7 +41,7 @@ def check_ports(config: NodeConfig) -> None:
     found = []
     for number, one in enumerate(requested):
         place = f"{one.service} cannot listen on {one.host}:{one.port}"
-        double = next((other for other in requested[:number] if one.meets(other)), None)
+        double = next((other for other in requested[:number] if one.conflicts_with(other)), None)
         if double is not None:
             found.append(
                 f"{place}: the {double.service} of this node does. Choose another port with {double.flag} or"

@@ -51,7 +51,7 @@ class InboundConnections:
         self._waiting: set[PreHandshake] = set()
         self._logged_at: float | None = None
 
-    def is_crowded(self) -> bool:
+    def is_full(self) -> bool:
         """Whether a flood is active. The listener then accepts in batches."""
         return self.flood_guard.is_there(self._clock.monotonic())
 
@@ -65,7 +65,7 @@ class InboundConnections:
         now = self._clock.monotonic()
         if not self.pending.admits(ip, now, is_known=self._is_static_address(ip)):
             accepted.close()
-        elif not self.flood_guard.presses(ip, now, self.pending.waiting(ip)):
+        elif not self.flood_guard.needs_early_node_id(ip, now, self.pending.waiting(ip)):
             self._accept(accepted, ip, b"")
         elif not self.flood_guard.has_time(now):
             self.pending.refused += 1
@@ -89,7 +89,7 @@ class InboundConnections:
             is_admitted = False
         if is_admitted:
             self.went(waiting)
-            self._accept(waiting.enter(), waiting.ip, waiting.said)
+            self._accept(waiting.enter(), waiting.ip, waiting.received)
         else:
             self.pending.refused += 1
             waiting.leave()

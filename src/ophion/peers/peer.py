@@ -152,11 +152,11 @@ class Peer:
         """Disconnect with a reason. The text is only logged, not sent."""
         self._link.disconnect(reason, text)
 
-    def praise(self) -> None:
+    def reward(self) -> None:
         """Raise the score after a useful response."""
         self.score = min(self.score + 1, BEST_SCORE)
 
-    def blame(self, points: int = 1) -> None:
+    def penalize(self, points: int = 1) -> None:
         """Lower the score after a useless or late response."""
         self.score -= points
 

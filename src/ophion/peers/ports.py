@@ -30,7 +30,7 @@ async def open_ports(
         attempts -= 1
         udp = None if discovery is None else UdpSocket(context.scheduler, context.clock, discovery.received, is_known)
         try:
-            server = Listener(settings.interface, settings.port, inbound.arrived, inbound.is_crowded)
+            server = Listener(settings.interface, settings.port, inbound.arrived, inbound.is_full)
             if udp is not None:
                 await _bind(udp, settings.interface, server)
             return server, udp

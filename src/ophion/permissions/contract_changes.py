@@ -94,16 +94,18 @@ class ContractChanges:
         return self._counted(block, records, lambda header: self._size(header, ingress))
 
     def _of_admins(self, block: ChainBlock, logs: list[_Log]) -> list[dict[str, Any]]:
-        homes = {self._registered(block.header, ingress, ADMIN) for ingress in self._ingresses.values()}
-        matching = [log for log in logs if log.topic in _ADMIN_EVENTS and log.address in homes]
+        admin_contracts = {self._registered(block.header, ingress, ADMIN) for ingress in self._ingresses.values()}
+        matching = [log for log in logs if log.topic in _ADMIN_EVENTS and log.address in admin_contracts]
         if not matching:
             return []
-        home = matching[0].address
+        admin_contract = matching[0].address
         records = [
-            _record(block, ADMINS, home, mark, [log for log in matching if log.transaction == mark.transaction])
+            _record(
+                block, ADMINS, admin_contract, mark, [log for log in matching if log.transaction == mark.transaction]
+            )
             for mark in {log.transaction: log for log in matching}.values()
         ]
-        return self._counted(block, records, lambda header: self._admins(header, home))
+        return self._counted(block, records, lambda header: self._admins(header, admin_contract))
 
     def _counted(self, block: ChainBlock, records: list[dict[str, Any]], count: Any) -> list[dict[str, Any]]:
         """Add the number of entries before and after each change. The number is null if the contract does not
@@ -124,8 +126,8 @@ class ContractChanges:
         answer = b"" if rules is None else answer_of(self._chain, header, rules, _selector("getSize()"))
         return int.from_bytes(answer, "big") if len(answer) == 32 else None
 
-    def _admins(self, header: HashedHeader, home: Address) -> int | None:
-        answer = answer_of(self._chain, header, home, _selector("getAdmins()"))
+    def _admins(self, header: HashedHeader, admin_contract: Address) -> int | None:
+        answer = answer_of(self._chain, header, admin_contract, _selector("getAdmins()"))
         return int.from_bytes(answer[32:64], "big") if len(answer) >= 64 else None
 
     def _registered(self, header: HashedHeader, ingress: Address, name: bytes) -> Address | None:

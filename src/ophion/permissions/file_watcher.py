@@ -34,7 +34,7 @@ class RulesWatch:
         self._lane = lane
         self._lock = lock
         self._seen = [listed.mark for listed in lists]
-        self._told: dict[int, str | None] = {}
+        self._reported: dict[int, str | None] = {}
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Check the rules files until cancelled."""
@@ -52,9 +52,9 @@ class RulesWatch:
                     continue
                 difference = await self._lane.run(partial(_difference, listed))
                 self._seen[number] = mark
-            if difference == self._told.get(number):
+            if difference == self._reported.get(number):
                 continue
-            self._told[number] = difference
+            self._reported[number] = difference
             if difference is None:
                 log.info("permission file matches the list in force again file=%s", listed.file.path)
             else:

@@ -127,7 +127,7 @@ def _bounds(head: PoolHead, rank: int, least: tuple[int, int], fee_cap: int) -> 
     )
 
 
-class Applicant(Struct, eq=False, gc=False):
+class AdmissionRequest(Struct, eq=False, gc=False):
     """A transaction under check. Its fields are read from the extension in one call."""
 
     transaction: Transaction
@@ -148,14 +148,14 @@ class Applicant(Struct, eq=False, gc=False):
     is_low_s: bool
 
     @classmethod
-    def of(cls, transaction: Transaction, fork: str, is_local: bool) -> Applicant:
+    def of(cls, transaction: Transaction, fork: str, is_local: bool) -> AdmissionRequest:
         return cls(transaction, is_local, *transaction.terms(fork))
 
 
 Account: TypeAlias = tuple[int, int, str | None]
 """(nonce, balance, refusal) at the head. The refusal is None for an account that may send."""
 
-Check: TypeAlias = Callable[[Applicant, AdmissionContext], PoolRejected | None]
+Check: TypeAlias = Callable[[AdmissionRequest, AdmissionContext], PoolRejected | None]
 
 
 def undecodable(reason: str) -> PoolRejected:
@@ -174,28 +174,28 @@ def blobs_are_there(transaction: Transaction, raw: bytes) -> PoolRejected | None
     return None
 
 
-def type_is_active(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
-    if applicant.type and (applicant.type >= len(_TYPE_FROM) or context.rank < _TYPE_FROM[applicant.type]):
-        return PoolRejected("type-not-supported", f"Transaction type {applicant.type} is not valid at this fork")
+def type_is_active(request: AdmissionRequest, context: AdmissionContext) -> PoolRejected | None:
+    if request.type and (request.type >= len(_TYPE_FROM) or context.rank < _TYPE_FROM[request.type]):
+        return PoolRejected("type-not-supported", f"Transaction type {request.type} is not valid at this fork")
     return None
 
 
-def signature_names_a_chain(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
+def signature_names_a_chain(request: AdmissionRequest, context: AdmissionContext) -> PoolRejected | None:
     """Check `v` of a legacy transaction: 27, 28 or at least 37, because chain ids start at 1."""
-    if not applicant.type and applicant.chain_id == 0:
+    if not request.type and request.chain_id == 0:
         return PoolRejected("malformed", "v of a signature is 27, 28 or at least 37")
     return None
 
 
-def parts_are_there(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
+def parts_are_there(request: AdmissionRequest, context: AdmissionContext) -> PoolRejected | None:
     """Check that the transaction has all fields that its type requires."""
-    if applicant.type < BLOB_TYPE:
+    if request.type < BLOB_TYPE:
         return None
-    if applicant.type == SET_CODE_TYPE:
-        if not applicant.transaction.authorization_count:
+    if request.type == SET_CODE_TYPE:
+        if not request.transaction.authorization_count:
             return PoolRejected("no-authorizations", "Set-code transaction without authorizations")
         return None
-    hashes = applicant.transaction.blob_hashes
+    hashes = request.transaction.blob_hashes
     if not hashes:
         return PoolRejected("blob-count", "Blob transaction without blobs")
     if len(hashes) > context.head.blob_limit:
@@ -205,30 +205,28 @@ def parts_are_there(applicant: Applicant, context: AdmissionContext) -> PoolReje
     return None
 
 
-def price_reaches_floor(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
+def price_reaches_floor(request: AdmissionRequest, context: AdmissionContext) -> PoolRejected | None:
     """Compare the price in the next block with the node's minimum price. `FeeOracle` uses the same rule."""
     base_fee, floor = context.head.base_fee, context.floor
-    if applicant.max_fee < floor.min_gas_price or (
-        applicant.type > 1 and applicant.max_tip < floor.required_tip(base_fee)
-    ):
+    if request.max_fee < floor.min_gas_price or (request.type > 1 and request.max_tip < floor.required_tip(base_fee)):
         return PoolRejected("gas-price-too-low", "Gas price below configured minimum gas price")
-    if context.head.has_still_base_fee and applicant.max_fee < base_fee:
+    if context.head.has_still_base_fee and request.max_fee < base_fee:
         return PoolRejected("base-fee", "Gas price below current base fee")
     return None
 
 
-def tip_is_within_fee(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
-    if applicant.max_tip > applicant.max_fee:
+def tip_is_within_fee(request: AdmissionRequest, context: AdmissionContext) -> PoolRejected | None:
+    if request.max_tip > request.max_fee:
         return PoolRejected("tip-above-fee", "Max priority fee per gas exceeds max fee per gas")
     return None
 
 
-def chain_id_fits(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
+def chain_id_fits(request: AdmissionRequest, context: AdmissionContext) -> PoolRejected | None:
     """Check the chain id. A transaction without a chain id (before EIP-155) is refused only if the node requires chain
     ids.
     """
-    chain_id = applicant.chain_id
-    if chain_id is None and context.needs_chain_id and applicant.is_local and context.head.chain_id is not None:
+    chain_id = request.chain_id
+    if chain_id is None and context.needs_chain_id and request.is_local and context.head.chain_id is not None:
         return PoolRejected("chain-id-required", "ChainId is required")
     if chain_id is None or chain_id == context.head.chain_id:
         return None
@@ -237,78 +235,80 @@ def chain_id_fits(applicant: Applicant, context: AdmissionContext) -> PoolReject
     return PoolRejected("wrong-chain-id", "Wrong chainId")
 
 
-def signature_is_low(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
+def signature_is_low(request: AdmissionRequest, context: AdmissionContext) -> PoolRejected | None:
     """Check that `s` of the signature is at most half the curve order, from Homestead on (EIP-2)."""
-    if context.rank and not applicant.is_low_s:
+    if context.rank and not request.is_low_s:
         return PoolRejected("invalid-signature", "Invalid signature")
     return None
 
 
-def gas_covers_intrinsic(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
-    if applicant.intrinsic_gas > applicant.gas_limit:
+def gas_covers_intrinsic(request: AdmissionRequest, context: AdmissionContext) -> PoolRejected | None:
+    if request.intrinsic_gas > request.gas_limit:
         return PoolRejected("intrinsic-gas", "Intrinsic gas exceeds gas limit")
     return None
 
 
-def gas_fits_block(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
-    if applicant.gas_limit > context.head.gas_limit:
+def gas_fits_block(request: AdmissionRequest, context: AdmissionContext) -> PoolRejected | None:
+    if request.gas_limit > context.head.gas_limit:
         return PoolRejected("gas-limit", "Transaction gas limit exceeds block gas limit")
-    if applicant.gas_limit > TRANSACTION_GAS_CAP and _is_capped(context.head, context.rank):
+    if request.gas_limit > TRANSACTION_GAS_CAP and _is_capped(context.head, context.rank):
         return PoolRejected("gas-limit-cap", f"Transaction gas limit exceeds {TRANSACTION_GAS_CAP} (EIP-7825)")
     return None
 
 
-def nonce_is_possible(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
+def nonce_is_possible(request: AdmissionRequest, context: AdmissionContext) -> PoolRejected | None:
     """Check that the nonce is below 2**64 - 1 (EIP-2681)."""
-    if applicant.nonce == _LAST_NONCE:
+    if request.nonce == _LAST_NONCE:
         return PoolRejected("nonce-overflow", "Nonce must be less than 2^64-1")
     return None
 
 
-def init_code_fits(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
+def init_code_fits(request: AdmissionRequest, context: AdmissionContext) -> PoolRejected | None:
     limit = context.head.init_code_limit
     # each byte of init code costs more than 1 gas, so a transaction with less gas than `limit` has shorter init code
-    if limit is None or applicant.gas_limit < limit or applicant.transaction.to is not None:
+    if limit is None or request.gas_limit < limit or request.transaction.to is not None:
         return None
-    if len(applicant.transaction.input) > limit:
+    if len(request.transaction.input) > limit:
         return PoolRejected("init-code", f"Creation code is longer than {limit} bytes")
     return None
 
 
-def fee_is_capped(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
-    if context.fee_cap and applicant.is_local and applicant.max_fee * applicant.gas_limit > context.fee_cap:
+def fee_is_capped(request: AdmissionRequest, context: AdmissionContext) -> PoolRejected | None:
+    if context.fee_cap and request.is_local and request.max_fee * request.gas_limit > context.fee_cap:
         return PoolRejected("fee-cap", "Transaction fee cap exceeded")
     return None
 
 
-def state_is_here(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
+def state_is_here(request: AdmissionRequest, context: AdmissionContext) -> PoolRejected | None:
     if context.head.state is None:
         return PoolRejected("syncing", "Initial sync is still in progress", transient=True)
     return None
 
 
-def sender_can_pay(applicant: Applicant, account: Account) -> PoolRejected | None:
-    if applicant.cost > account[1]:
+def sender_can_pay(request: AdmissionRequest, account: Account) -> PoolRejected | None:
+    if request.cost > account[1]:
         return PoolRejected("upfront-cost", "Upfront cost exceeds account balance")
     return None
 
 
-def nonce_is_new(applicant: Applicant, account: Account) -> PoolRejected | None:
-    if applicant.nonce < account[0]:
+def nonce_is_new(request: AdmissionRequest, account: Account) -> PoolRejected | None:
+    if request.nonce < account[0]:
         return PoolRejected("nonce-too-low", "Nonce too low")
     return None
 
 
-def sender_is_permitted(applicant: Applicant, account: Account) -> PoolRejected | None:
+def sender_is_permitted(request: AdmissionRequest, account: Account) -> PoolRejected | None:
     refusal = account[2]
     if refusal is not None:
         return PoolRejected("not-authorized", "Sender account not authorized to send transactions", detail=refusal)
     return None
 
 
-def authorities_are_permitted(applicant: Applicant, account_of: Callable[[Address], Account]) -> PoolRejected | None:
+def authorities_are_permitted(
+    request: AdmissionRequest, account_of: Callable[[Address], Account]
+) -> PoolRejected | None:
     """Check that all authorities (EIP-7702) may send, so that a permitted sender cannot change other accounts."""
-    for authority in authorities(applicant.transaction):
+    for authority in authorities(request.transaction):
         refusal = account_of(authority)[2]
         if refusal is not None:
             detail = f"authorization in the transaction: {refusal}"
@@ -333,7 +333,7 @@ CHECKS: tuple[Check, ...] = (
 )
 """Checks that do not need the sender's account, in order."""
 
-ACCOUNT_CHECKS: tuple[Callable[[Applicant, Account], PoolRejected | None], ...] = (
+ACCOUNT_CHECKS: tuple[Callable[[AdmissionRequest, Account], PoolRejected | None], ...] = (
     sender_can_pay,
     nonce_is_new,
     sender_is_permitted,
@@ -342,19 +342,19 @@ ACCOUNT_CHECKS: tuple[Callable[[Applicant, Account], PoolRejected | None], ...] 
 
 
 def judge(
-    applicant: Applicant, context: AdmissionContext, account_of: Callable[[Address], Account]
+    request: AdmissionRequest, context: AdmissionContext, account_of: Callable[[Address], Account]
 ) -> PoolRejected | None:
     """Return the error of the first rule that the transaction breaks, or None."""
     for check in CHECKS:
-        refusal = check(applicant, context)
+        refusal = check(request, context)
         if refusal is not None:
             if check is price_reaches_floor and context.head.state is not None:
                 # Besu reports "nonce too low" before a price error, so check the nonce here
-                return nonce_is_new(applicant, account_of(applicant.sender)) or refusal
+                return nonce_is_new(request, account_of(request.sender)) or refusal
             return refusal
-    account = account_of(applicant.sender)
+    account = account_of(request.sender)
     for account_check in ACCOUNT_CHECKS:
-        refusal = account_check(applicant, account)
+        refusal = account_check(request, account)
         if refusal is not None:
             return refusal
-    return authorities_are_permitted(applicant, account_of) if applicant.type == SET_CODE_TYPE else None
+    return authorities_are_permitted(request, account_of) if request.type == SET_CODE_TYPE else None

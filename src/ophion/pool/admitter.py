@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from ophion.chain.gas_price import FeeFloor
 from ophion.errors import PoolRejected
 from ophion.native.transactions import Transaction
-from ophion.pool.admission import Account, AdmissionContext, Applicant, PoolHead, judge
+from ophion.pool.admission import Account, AdmissionContext, AdmissionRequest, PoolHead, judge
 from ophion.pool.events import Admission, Admitted, Origin, Rejected
 from ophion.pool.fast_path import admit_plain
 from ophion.pool.options import PoolConfig
@@ -64,22 +64,22 @@ class Admitter:
         admitted = admit_plain(self, transaction, is_local, added_at, batch.entered)
         if admitted is not None:
             return admitted
-        applicant = Applicant.of(transaction, self.context.head.fork, is_local)
-        if applicant.hash in self.queue.by_hash:
+        request = AdmissionRequest.of(transaction, self.context.head.fork, is_local)
+        if request.hash in self.queue.by_hash:
             self.duplicates[Origin.LOCAL if is_local else Origin.REMOTE] += 1
-            return Rejected(PoolRejected("known", "Known transaction"), applicant.hash)
-        refusal = judge(applicant, self.context, self.account)
+            return Rejected(PoolRejected("known", "Known transaction"), request.hash)
+        refusal = judge(request, self.context, self.account)
         if refusal is not None:
-            return Rejected(refusal, applicant.hash)
-        item = self._pooled(applicant, added_at)
-        rival = self.queue.find(item.sender, item.nonce)
-        if rival is not None and not may_replace(rival, item, self._config.price_bump, self._floor):
+            return Rejected(refusal, request.hash)
+        item = self._pooled(request, added_at)
+        existing = self.queue.find(item.sender, item.nonce)
+        if existing is not None and not may_replace(existing, item, self._config.price_bump, self._floor):
             return Rejected(PoolRejected("underpriced", "Replacement transaction underpriced"), item.hash)
         self.queue.put(item, self.account(item.sender)[0])
-        if rival is not None:
-            if rival in batch.entered:
-                batch.entered.remove(rival)
-            batch.replaced.append(rival)
+        if existing is not None:
+            if existing in batch.entered:
+                batch.entered.remove(existing)
+            batch.replaced.append(existing)
         batch.entered.append(item)
         return Admitted(item.hash)
 
@@ -87,9 +87,9 @@ class Admitter:
         """Remove a batch from the queue and restore the transactions that the batch replaced."""
         for item in batch.entered:
             self.queue.remove(item)
-        for rival in batch.replaced:
-            if rival.sequence <= batch.before:
-                self.queue.put(rival, self.account(rival.sender)[0])
+        for existing in batch.replaced:
+            if existing.sequence <= batch.before:
+                self.queue.put(existing, self.account(existing.sender)[0])
 
     def account(self, sender: Address) -> Account:
         """Return nonce, balance and refusal of an account at the head."""
@@ -104,18 +104,18 @@ class Admitter:
             self.accounts[sender] = account
         return account
 
-    def _pooled(self, applicant: Applicant, added_at: float) -> PooledTransaction:
+    def _pooled(self, request: AdmissionRequest, added_at: float) -> PooledTransaction:
         self.sequence += 1
         return PooledTransaction(
-            applicant.transaction,
-            applicant.hash,
-            applicant.sender,
-            applicant.nonce,
-            applicant.gas_limit,
-            applicant.max_fee,
-            applicant.max_tip,
-            applicant.size,
-            applicant.is_local,
+            request.transaction,
+            request.hash,
+            request.sender,
+            request.nonce,
+            request.gas_limit,
+            request.max_fee,
+            request.max_tip,
+            request.size,
+            request.is_local,
             added_at,
             self.sequence,
         )

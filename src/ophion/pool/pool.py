@@ -202,7 +202,7 @@ class TxPool:
     def get(self, hash: Hash32) -> PooledTransaction | None:
         return self._queue.by_hash.get(hash)
 
-    def travelling(self, item: PooledTransaction) -> bytes | None:
+    def network_form(self, item: PooledTransaction) -> bytes | None:
         """Return a transaction in its network form, or None if the blob store has evicted its blobs."""
         return self._blobs.get(item.hash) if item.transaction.type == BLOB_TYPE else item.transaction.raw
 

@@ -134,7 +134,7 @@ class Payloads:
 
     async def _members_for(self, found: Read) -> list[bytes] | None:
         """Return the keys that may send to the group of a payload. None if the group or its member list is unknown."""
-        if self._enclave.tells_late or found.version is not None:
+        if self._enclave.reports_late_payloads or found.version is not None:
             return await self._members_of(found.sealed_for)
         if _names_recipients(found.transaction):
             # return no member list, because a remote enclave may not know a group that only its recipients define

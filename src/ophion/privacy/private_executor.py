@@ -143,8 +143,8 @@ class PrivateExecutor:
 
     def _on_late(self, keys: Sequence[bytes]) -> None:
         self._wake.set()
-        if not self._enclave.tells_late:
-            self._retries.hurry()
+        if not self._enclave.reports_late_payloads:
+            self._retries.retry_now()
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Follow the chain until cancelled."""
@@ -152,7 +152,7 @@ class PrivateExecutor:
         store, write = self._chain.store, self._lanes.write
         has_followed = self.ledger.followed() is not None
         await warn_of_missed_markers(store, write, self._precompile, self.payloads.is_flexible, has_followed)
-        if self._enclave.tells_late:
+        if self._enclave.reports_late_payloads:
             if has_new_keys(store, self._enclave.keys):
                 # the enclave has new keys, so read the markers of past blocks again with these keys
                 await self.late.look_again()
@@ -302,7 +302,7 @@ class PrivateExecutor:
 
     async def _note_deferred(self, markers: Sequence[MarkerPlace]) -> None:
         """Mark deferred payloads as late. With an embedded enclave, the database marks these payloads itself."""
-        if not self._enclave.tells_late:
+        if not self._enclave.reports_late_payloads:
             keys = [place.payload_key for place in markers if self.backlog.group_of(place.payload_key) is not None]
             if keys:
                 await self._lanes.write.run(partial(self.ledger.note_late, keys))
@@ -315,7 +315,7 @@ class PrivateExecutor:
     async def load_payloads(self, places: list[MarkerPlace], only: bytes | None) -> list[Payload]:
         """Return the payloads of these markers that this node can read, in the form that the extension expects."""
         read = await self.payloads.read([place.payload_key for place in places])
-        if only is None and not self._enclave.tells_late:
+        if only is None and not self._enclave.reports_late_payloads:
             self._missed += [place.payload_key for place, one in zip(places, read, strict=True) if one is None]
         wanted = [(place, one) for place, one in zip(places, read, strict=True) if one and only in (None, one.group)]
         return [await self.payloads.prepared(place, one) for place, one in wanted]

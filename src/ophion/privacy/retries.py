@@ -68,7 +68,7 @@ class Retries:
             self._due = sorted((one.due, key) for key, one in self._missed.items())
         self._changed.set()
 
-    def hurry(self) -> None:
+    def retry_now(self) -> None:
         """Ask for all payloads now and restart their schedule, because any of them may have arrived."""
         now = asyncio.get_running_loop().time()
         for one in self._missed.values():

@@ -138,7 +138,9 @@ class BftDriver:
         self._problem: str | None = None
         self._was_validator: bool | None = None
         self._clocks = ProposerClocks()
-        self.inbox = BftInbox(lambda: (self._protocol, self._machine), lambda: len(self._queue), self._hand_on, lanes)
+        self.inbox = BftInbox(
+            lambda: (self._protocol, self._machine), lambda: len(self._queue), self._receive_message, lanes
+        )
         self._blocks = BftBlocks(
             assembler, importer, engine, signer.address, proposals, lanes, lambda: self._machine, self._post
         )
@@ -206,7 +208,7 @@ class BftDriver:
             return
         self.inbox.put(raw, peer, self._tasks)
 
-    def _hand_on(self, message: BftMessage, peer: Address | None) -> None:
+    def _receive_message(self, message: BftMessage, peer: Address | None) -> None:
         if isinstance(message, Proposal):
             self._clocks.note(message, self.validators, self._clock.now())
         self._post(MessageReceived(message, peer))

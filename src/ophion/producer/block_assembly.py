@@ -109,7 +109,7 @@ class Assembler:
         except (OphionError, NativeError) as error:
             log.debug("incremental block build not started error=%s", error)
             return
-        plan = BuildPlan(parent, state, draft, self._earner(draft), due, whole_s)
+        plan = BuildPlan(parent, state, draft, self._beneficiary_of(draft), due, whole_s)
         self._growing = IncrementalBuilder(
             plan,
             self.chain,
@@ -139,11 +139,11 @@ class Assembler:
             return None
         # keep the timestamp of the early build, even if the next second has begun
         draft = self._builder.draft(parent, replace(preferences, timestamp=planned))
-        filled = await growing.finish(draft, self._earner(draft))
+        filled = await growing.finish(draft, self._beneficiary_of(draft))
         self._unfinished = growing.unfinished
         return filled
 
-    def _earner(self, draft: Header) -> Address:
+    def _beneficiary_of(self, draft: Header) -> Address:
         return draft.coinbase if self._beneficiary is None else self._beneficiary(draft)
 
     # --- building when due ----------------------------------------------------------------------
@@ -280,7 +280,7 @@ class Assembler:
                 break
             candidates.append(item.transaction)
             hashes.append(item.hash)
-        beneficiary = self._earner(draft)
+        beneficiary = self._beneficiary_of(draft)
 
         def work() -> Filled:
             refusals = self._permissions.refusals(parent, state, candidates)

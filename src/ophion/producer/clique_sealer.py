@@ -322,8 +322,8 @@ class CliqueSealer:
         head = self._chain.head
         if head.hash == turn.parent.hash:
             return False
-        is_rival = head.parent_hash == turn.parent.hash and self._engine.author(head) != self._me
-        return not (turn.is_in_turn and is_rival)
+        is_competing = head.parent_hash == turn.parent.hash and self._engine.author(head) != self._me
+        return not (turn.is_in_turn and is_competing)
 
     async def _wait_until(self, at: float, turn: _Turn, or_transactions: bool = False) -> bool:
         """Wait for a wall time or a transaction. Returns False as soon as the turn is over."""

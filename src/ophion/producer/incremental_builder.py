@@ -148,7 +148,7 @@ class IncrementalBuilder:
         self.is_closed = False
         """Whether the block was discarded."""
         self._is_due = False
-        self._is_spoiled = False
+        self._is_outdated = False
         self._beginnings = 0
         self._job: asyncio.Future[_BuildStep] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -159,7 +159,7 @@ class IncrementalBuilder:
     def _begin(self) -> None:
         """Start the build with an empty block."""
         self._beginnings += 1
-        self._is_spoiled = False
+        self._is_outdated = False
         self._block: DraftBlock | None = None
         self._in: dict[Hash32, PooledTransaction] = {}
         self._running: set[Hash32] = set()
@@ -209,7 +209,7 @@ class IncrementalBuilder:
         # a transaction that the pool evicts or expires stays valid in the block
         elif event.reason is not DropReason.EVICTED and event.reason is not DropReason.EXPIRED:
             changed = (item.hash for item in event.transactions)
-            self._is_spoiled |= any(hash in self._in or hash in self._running for hash in changed)
+            self._is_outdated |= any(hash in self._in or hash in self._running for hash in changed)
 
     def _schedule(self) -> None:
         if self._timer is None and self._job is None and not self.is_closed:
@@ -228,10 +228,10 @@ class IncrementalBuilder:
         if self.is_closed or self._is_due or self._job is not None or left_s <= _CLOSED_S:
             return
         batch = self._next(_BATCH)
-        if self._beginnings < _MAX_BEGINNINGS and (self._is_spoiled or self._is_outbid()):
+        if self._beginnings < _MAX_BEGINNINGS and (self._is_outdated or self._is_outbid()):
             self._begin()
             batch = self._next(_BATCH)
-        if self._is_spoiled or not batch:
+        if self._is_outdated or not batch:
             return
         self._running = {item.hash for item in batch}
         settled = _SETTLED if left_s > _CLOSING_S else 1
@@ -320,7 +320,7 @@ class IncrementalBuilder:
         if self._ready:
             # one batch did not hold all new transactions, so run the others now
             self._feed()
-        elif self._arrived or self._must_look or self._is_spoiled or self._is_contested:
+        elif self._arrived or self._must_look or self._is_outdated or self._is_contested:
             self._schedule()
 
     def _note(self, step: _BuildStep, had_whole_time: bool) -> None:
@@ -385,7 +385,7 @@ class IncrementalBuilder:
             while self._job is not None:
                 await asyncio.wait({self._job})
                 await asyncio.sleep(0)
-            if self.is_closed or self._is_spoiled or not self._is_published:
+            if self.is_closed or self._is_outdated or not self._is_published:
                 return None
             if beneficiary != self.plan.beneficiary or not _is_same(draft, self.plan.draft):
                 return None

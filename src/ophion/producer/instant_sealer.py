@@ -41,9 +41,9 @@ class InstantSealer:
     hashrate = 0
     guard = None
 
-    def __init__(self, assembler: Assembler, patience_s: float = _BLOCK_TIMEOUT_S) -> None:
+    def __init__(self, assembler: Assembler, timeout_s: float = _BLOCK_TIMEOUT_S) -> None:
         self._assembler = assembler
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._clock = assembler.clock
         self._wake = asyncio.Event()
         self._is_enabled = True
@@ -108,7 +108,7 @@ class InstantSealer:
 
     async def mined(self, hash: Hash32) -> None:
         """Wait until a pooled transaction is in a block, or until the next blocks will not include it."""
-        deadline = self._clock.monotonic() + self._patience_s
+        deadline = self._clock.monotonic() + self._timeout_s
         while self._is_imminent(hash):
             if self._progress is None:
                 self._progress = asyncio.get_running_loop().create_future()
@@ -135,7 +135,7 @@ class InstantSealer:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[None] = loop.create_future()
         self._held.append((item, answer))
-        loop.call_later(self._patience_s, _finish, answer)
+        loop.call_later(self._timeout_s, _finish, answer)
         return answer
 
     def note_lookup(self) -> None:

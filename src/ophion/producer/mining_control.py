@@ -61,7 +61,7 @@ class MiningControl:
     """Service that controls block production for operators and clients.
 
     `author` is the node's own address under proof of authority. It is None under proof of work, where the coinbase is
-    configurable. `desk` serves external miners, under proof of work only.
+    configurable. `work_packages` serves external miners, under proof of work only.
     """
 
     name = "miner"
@@ -71,7 +71,7 @@ class MiningControl:
         settings: MinerSettings,
         floor: FeeFloor,
         sealer: Sealer | None,
-        desk: WorkPackages | None,
+        work_packages: WorkPackages | None,
         author: Address | None,
         engine_name: str,
     ) -> None:
@@ -79,7 +79,7 @@ class MiningControl:
         """Minimum prices. Callers may set `min_gas_price` and `min_priority_fee`."""
         self._settings = settings
         self._sealer = sealer
-        self._desk = desk
+        self._work_packages = work_packages
         self._author = author
         self._engine_name = engine_name
         self._is_wanted = False
@@ -215,21 +215,21 @@ class MiningControl:
     def hashrate(self) -> int:
         """Hashes per second of the node's own miner and of external miners."""
         own = 0 if self._sealer is None else self._sealer.hashrate
-        return own + (0 if self._desk is None else self._desk.reported_hashrate)
+        return own + (0 if self._work_packages is None else self._work_packages.reported_hashrate)
 
     async def get_work(self) -> Work | None:
         """Return work for an external miner, or None."""
-        if self._desk is None or not self._is_wanted or self.coinbase is None:
+        if self._work_packages is None or not self._is_wanted or self.coinbase is None:
             return None
-        return await self._desk.work()
+        return await self._work_packages.work()
 
     async def submit_work(self, nonce: int, seal_hash: Hash32, mix_hash: Hash32) -> bool:
         """Submit a nonce of an external miner. Returns whether the nonce sealed a block."""
-        return self._desk is not None and await self._desk.submit(nonce, seal_hash, mix_hash)
+        return self._work_packages is not None and await self._work_packages.submit(nonce, seal_hash, mix_hash)
 
     def submit_hashrate(self, rate: int, miner: Hash32) -> bool:
         """Record the hash rate of an external miner. Returns whether external mining is supported."""
-        if self._desk is None:
+        if self._work_packages is None:
             return False
-        self._desk.report_hashrate(rate, miner)
+        self._work_packages.report_hashrate(rate, miner)
         return True

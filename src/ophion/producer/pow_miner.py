@@ -156,9 +156,11 @@ class PowMiner:
 
     guard = None
 
-    def __init__(self, desk: WorkPackages, lane: Lane, assembler: Assembler, entropy: Entropy, threads: int) -> None:
+    def __init__(
+        self, work_packages: WorkPackages, lane: Lane, assembler: Assembler, entropy: Entropy, threads: int
+    ) -> None:
         self.hashrate = 0
-        self._desk = desk
+        self._work_packages = work_packages
         self._lane = lane
         self._assembler = assembler
         self._entropy = entropy
@@ -172,11 +174,11 @@ class PowMiner:
         nonce = int.from_bytes(self._entropy.token(8), "big")
         try:
             while True:
-                candidate = await self._desk.candidate()
+                candidate = await self._work_packages.candidate()
                 found, attempts = await self._search(candidate, nonce, attempts)
                 nonce = (nonce + attempts) % _NONCES
-                if found is not None and not await self._desk.seal(candidate, *found):
-                    await asyncio.sleep(_PAUSE_S if self._desk.is_current(candidate) else 0)
+                if found is not None and not await self._work_packages.seal(candidate, *found):
+                    await asyncio.sleep(_PAUSE_S if self._work_packages.is_current(candidate) else 0)
         finally:
             self.hashrate = 0
 

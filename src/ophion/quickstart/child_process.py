@@ -40,7 +40,7 @@ class Child:
                 env=environment,
                 cwd=self._here,  # start in the supervisor's first directory, because import paths may be relative to it
                 start_new_session=True,  # only the supervisor gets Ctrl-C, because it stops its children in order
-                preexec_fn=_tied_to(os.getpid()),
+                preexec_fn=_ends_with(os.getpid()),
             )
         finally:
             os.close(descriptor)
@@ -64,7 +64,7 @@ class Child:
             self._process.send_signal(number)
 
 
-def _tied_to(parent: int) -> Callable[[], None] | None:
+def _ends_with(parent: int) -> Callable[[], None] | None:
     """Ask the kernel to end this new process with its parent, even if the parent is killed.
 
     Only Linux supports this. On other systems the nodes of a killed supervisor keep running.

@@ -109,7 +109,7 @@ class Workdir:
         os.replace(path / UNFINISHED, path / PLAN)
         force_directory(path)
 
-    def furnish(self, layout: Layout) -> None:
+    def write_files(self, layout: Layout) -> None:
         """Write the files that depend on ports: static nodes, permissions, addresses."""
         enodes = {name: self._enode(name, layout) for name in layout.nodes}
         with explained(self.path):

@@ -45,8 +45,8 @@ def reason_of(error: OSError) -> str:
         return f"the certificate of the client is not accepted: {error.verify_message}"
     if isinstance(error, ssl.SSLError) and error.reason:
         _, is_alert, words = error.reason.rpartition(_ALERT)
-        said = words.lower().replace("_", " ")
-        return f"the client refuses: {said}" if is_alert else said
+        reason = words.lower().replace("_", " ")
+        return f"the client refuses: {reason}" if is_alert else reason
     if isinstance(error, ConnectionResetError | BrokenPipeError):
         return "the client hung up, as some do that do not trust the certificate of this node"
     return "not finished in time"

@@ -45,7 +45,7 @@ class Budget:
         self.cut_off = 0
         """Number of connections evicted so far."""
 
-    def weigh(self, holder: Holder, size: int, is_trusted: bool = True) -> bool:
+    def report_memory(self, holder: Holder, size: int, is_trusted: bool = True) -> bool:
         """Record the bytes of a connection if `size` exceeds `WORTH_NOTING`, otherwise remove its record. Returns
         whether `size` exceeds this threshold.
         """

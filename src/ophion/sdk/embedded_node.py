@@ -289,13 +289,13 @@ class EmbeddedNode(EmbeddedCore):
         self.run(self._mine(count, interval))
 
     async def _mine(self, count: int, interval: int | None) -> None:
-        clock, usual = self.dev.clock, self.dev.clock.interval
-        if interval is not None and usual is not None:
+        clock, default_interval = self.dev.clock, self.dev.clock.interval
+        if interval is not None and default_interval is not None:
             clock.interval, interval = interval, None
         try:
             await self.dev.mine(count, interval)
         finally:
-            clock.interval = usual
+            clock.interval = default_interval
 
     def snapshot(self) -> int:
         self.runner.check()

@@ -142,7 +142,7 @@ class TestNetwork:
         self.nodes = [self._node(index) for index in range(count)]
 
     def _node(self, index: int) -> NodeProcess:
-        self.furnish(index)
+        self.write_files(index)
         return NodeProcess(
             self.data_path(index),
             f"--genesis-file={self.genesis_file}",
@@ -160,7 +160,7 @@ class TestNetwork:
     def data_path(self, index: int) -> Path:
         return self.path / f"node{index}"
 
-    def furnish(self, index: int) -> None:
+    def write_files(self, index: int) -> None:
         """Write the key and the static peers of a node to its data path."""
         path = self.data_path(index)
         path.mkdir(exist_ok=True)
@@ -192,7 +192,7 @@ class TestNetwork:
     def wipe(self, index: int) -> None:
         """Delete the data of a stopped node, except its key."""
         shutil.rmtree(self.data_path(index))
-        self.furnish(index)
+        self.write_files(index)
 
     def replace_program(self, index: int, launcher: Sequence[str]) -> None:
         """Run a stopped node with another program from now on."""

@@ -28,16 +28,16 @@ class Tunnel:
     def __init__(self, scheduler: FairScheduler, order: list[Tunnel] | None = None) -> None:
         self.source, _ = connect_in_memory(asyncio.get_running_loop(), asyncio.Protocol(), asyncio.Protocol())
         self.passed: list[bytes] = []
-        self.weighed = 0
+        self.memory_changed = 0
         self._order = [] if order is None else order
-        self.flow = TunnelDirection(scheduler, self.source, self._write, self._weigh)
+        self.flow = TunnelDirection(scheduler, self.source, self._write, self._report_memory)
 
     def _write(self, data: bytes) -> None:
         self.passed.append(data)
         self._order.append(self)
 
-    def _weigh(self) -> None:
-        self.weighed += 1
+    def _report_memory(self) -> None:
+        self.memory_changed += 1
 
 
 async def all_had_theirs(scheduler: FairScheduler) -> None:
@@ -54,7 +54,7 @@ async def test_many_waiting_tunnels_do_not_forward_everything_in_one_step() -> N
     passed = [one for one in crowd if one.passed]
     assert 0 < len(passed) < 400, "the rest waits"
     late = [one for one in crowd if not one.passed]
-    assert all(one.flow.held_bytes == len(PIECE) and not one.source.is_reading() and one.weighed for one in late)
+    assert all(one.flow.held_bytes == len(PIECE) and not one.source.is_reading() and one.memory_changed for one in late)
     assert all(one.source.is_reading() for one in passed)
     await all_had_theirs(scheduler)
     assert all(one.passed == [PIECE] and one.source.is_reading() and not one.flow.held_bytes for one in crowd)

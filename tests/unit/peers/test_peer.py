@@ -72,11 +72,11 @@ def test_a_peer_that_does_not_say_where_it_listens_listens_where_it_was_found() 
 
 def test_the_score_has_an_upper_end() -> None:
     peer = peer_on(Recorder())
-    peer.blame()
-    peer.blame(10)
+    peer.penalize()
+    peer.penalize(10)
     assert peer.score == FIRST_SCORE - 11
     for _ in range(100):
-        peer.praise()
+        peer.reward()
     assert peer.score == BEST_SCORE
 
 

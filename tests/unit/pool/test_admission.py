@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ophion.chain.gas_price import FeeFloor
 from ophion.native.executor import State
 from ophion.native.transactions import Transaction, decode_transactions
-from ophion.pool.admission import AdmissionContext, Applicant, PoolHead, judge, undecodable
+from ophion.pool.admission import AdmissionContext, AdmissionRequest, PoolHead, judge, undecodable
 from ophion.primitives import rlp
 from ophion.primitives.types import Address
 from ophion.testing.signing import (
@@ -56,14 +56,14 @@ def verdict(
         return nonce, balance, refusal_of(sender)
 
     transaction = decoded(raw)
-    applicant = Applicant.of(transaction, head.fork, is_local)
-    refusal = judge(applicant, context, account)
+    request = AdmissionRequest.of(transaction, head.fork, is_local)
+    refusal = judge(request, context, account)
     usual = None if context.bounds is None else transaction.plain_terms(context.bounds)
     if usual is not None:
         # a transaction of the fast path can only fail the rules about its sender's account
         assert refusal is None or refusal.reason in ("upfront-cost", "nonce-too-low", "not-authorized")
         hash, sender, nonce, gas_limit, max_fee, max_tip, size, cost = usual
-        terms = (hash, sender, applicant.type, applicant.chain_id, nonce, gas_limit, max_fee, max_tip, cost, size)
+        terms = (hash, sender, request.type, request.chain_id, nonce, gas_limit, max_fee, max_tip, cost, size)
         assert terms == transaction.terms(head.fork)[:10]
     return None if refusal is None else (refusal.reason, refusal.message)
 

@@ -196,10 +196,10 @@ def test_blobs_are_kept_as_long_as_their_transaction(world: Callable[..., State]
         assert isinstance(answer, Admitted)
         item = bench.pool.get(answer.hash)
         assert item is not None
-        assert bench.pool.travelling(item) == raw
+        assert bench.pool.network_form(item) == raw
         assert len(item.transaction.raw) < 1000
         bench.pool.drop([answer.hash], DropReason.EXPIRED)
-        assert bench.pool.travelling(item) is None
+        assert bench.pool.network_form(item) is None
 
     told(story, Bench(world))
 

@@ -75,7 +75,7 @@ def test_an_enclave_that_is_back_is_asked_at_once() -> None:
 
     def back(asked: Asked, retries: Retries) -> None:
         asked.is_away = False
-        retries.hurry()
+        retries.retry_now()
 
     asked, _ = played(story, 1003.5)
     assert [round(at) for at, _ in asked.times if at >= 999] == [1000, 1002]

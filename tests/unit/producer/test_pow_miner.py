@@ -70,9 +70,9 @@ def test_the_search_makes_blocks_that_verify(tmp_path: Path, genesis: Genesis) -
 def test_a_search_that_ends_early_is_measured_too(tmp_path: Path, genesis: Genesis) -> None:
     async def story(core: TestCore) -> None:
         assembler = core.core.assembler
-        desk = WorkPackages(assembler, InlineLane("read"))
-        miner = PowMiner(desk, InlineLane("mine"), assembler, SystemEntropy(), 1)
-        found, _ = await miner._search(await desk.candidate(), 5, 100_000)
+        work_packages = WorkPackages(assembler, InlineLane("read"))
+        miner = PowMiner(work_packages, InlineLane("mine"), assembler, SystemEntropy(), 1)
+        found, _ = await miner._search(await work_packages.candidate(), 5, 100_000)
         assert found is not None
         assert miner.hashrate == int((found[0] - 4) / 1e-6), "the clock of this test stands still"
 
@@ -153,8 +153,8 @@ def test_a_clock_that_is_set_back_delays_blocks_and_breaks_nothing(
 
     async def story(core: TestCore) -> None:
         assembler = core.core.assembler
-        desk = WorkPackages(assembler, InlineLane("read"))
-        miner = PowMiner(desk, InlineLane("mine"), assembler, SystemEntropy(), 1)
+        work_packages = WorkPackages(assembler, InlineLane("read"))
+        miner = PowMiner(work_packages, InlineLane("mine"), assembler, SystemEntropy(), 1)
         running = asyncio.create_task(miner.run())
 
         async def until(number: int) -> None:

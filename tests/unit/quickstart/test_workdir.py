@@ -29,7 +29,7 @@ def test_what_is_made_once_and_what_is_written_for_each_start(tmp_path: Path) ->
     work = Workdir.make(tmp_path, PLAN, SystemEntropy())
     assert stat.S_IMODE((tmp_path / "validator1" / "key").stat().st_mode) == 0o600
     assert not work.has_run
-    work.furnish(LAYOUT)
+    work.write_files(LAYOUT)
     key = (tmp_path / "validator1" / "key").read_text()
     others = [Enode.parse(url) for url in json.loads((tmp_path / "validator1" / "static-nodes.json").read_text())]
     assert [one.tcp_port for one in others] == [1, 3]
@@ -49,7 +49,7 @@ def test_what_is_made_once_and_what_is_written_for_each_start(tmp_path: Path) ->
     assert provider["providers"][0]["options"]["path"] == str(dashboards)
     again = Workdir.open(tmp_path)
     assert again.plan == PLAN
-    again.furnish(LAYOUT)
+    again.write_files(LAYOUT)
     assert (tmp_path / "validator1" / "key").read_text() == key
 
 
@@ -64,7 +64,7 @@ def test_nothing_is_left_of_it(tmp_path: Path) -> None:
     place = tmp_path / "network"
     place.mkdir()
     work = Workdir.make(place, PLAN, SystemEntropy())
-    work.furnish(LAYOUT)
+    work.write_files(LAYOUT)
     assert work.remove() == []
     assert not place.exists()
 
@@ -165,7 +165,7 @@ def test_shown_commands_name_the_directory_if_it_is_not_the_default(
 
 def test_nodes_added_by_the_operator_stay_when_ports_change(tmp_path: Path) -> None:
     work = Workdir.make(tmp_path, PLAN, SystemEntropy())
-    work.furnish(LAYOUT)
+    work.write_files(LAYOUT)
     static, rules = tmp_path / "rpcnode" / "static-nodes.json", tmp_path / "rpcnode" / DEFAULT_FILE
     added = f"enode://{'ab' * 64}@127.0.0.1:7"
     static.write_text(json.dumps([*json.loads(static.read_text()), added]))
@@ -174,7 +174,7 @@ def test_nodes_added_by_the_operator_stay_when_ports_change(tmp_path: Path) -> N
     (tmp_path / "validator1" / "static-nodes.json").write_text("{")
     moved = Layout({name: NodePorts(101 + place, 2, 3, 4, 5) for place, name in enumerate(LAYOUT.nodes)}, 6, {})
     for layout in (moved, moved):
-        work.furnish(layout)
+        work.write_files(layout)
         assert [Enode.parse(url).tcp_port for url in json.loads(static.read_text())] == [102, 103, 7]
         listed = tomllib.loads(rules.read_text())["nodes-allowlist"]
         assert [Enode.parse(url).tcp_port for url in listed] == [101, 102, 103, 7]

@@ -54,13 +54,13 @@ def test_little_and_trusted_holders_go_last() -> None:
 
 def test_a_few_bytes_are_not_worth_noting_and_settle_what_was() -> None:
     budget, client = Budget(MUCH), Client()
-    assert not budget.weigh(client, WORTH_NOTING)
+    assert not budget.report_memory(client, WORTH_NOTING)
     assert budget.held == 0
-    assert budget.weigh(client, WORTH_NOTING + 1)
+    assert budget.report_memory(client, WORTH_NOTING + 1)
     assert budget.held == WORTH_NOTING + 1
-    budget.weigh(client, 1)
+    budget.report_memory(client, 1)
     assert budget.held == 0
-    budget.weigh(client, MUCH + 1, is_trusted=False)
+    budget.report_memory(client, MUCH + 1, is_trusted=False)
     assert client.is_gone
 
 

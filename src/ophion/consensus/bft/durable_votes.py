@@ -28,7 +28,7 @@ from ophion.primitives.types import HASH_LENGTH, Hash32
 _VERSION = 1
 
 
-class RecalledVotes(Protocol):
+class VoteDecoders(Protocol):
     """Decodes parts of stored votes. Each protocol implements this interface."""
 
     def signed_proposal(self, data: bytes) -> SignedProposal: ...
@@ -68,7 +68,7 @@ class DurableVotes(Struct, frozen=True):
         return rlp.encode([_VERSION, self.height, self.round, self.vote or b"", prepared])
 
     @staticmethod
-    def decode(data: bytes, recall: RecalledVotes) -> DurableVotes:
+    def decode(data: bytes, decoders: VoteDecoders) -> DurableVotes:
         """Decode stored votes. Raises `DecodeError` for another version or protocol."""
         items = rlp.decode_list(data)
         if not items or items[0] != rlp.scalar(_VERSION):
@@ -82,11 +82,11 @@ class DurableVotes(Struct, frozen=True):
             rlp.decode_int(height),
             rlp.decode_int(round_number),
             vote or None,
-            _decode_prepared(prepared, recall) if prepared else None,
+            _decode_prepared(prepared, decoders) if prepared else None,
         )
 
 
-def _decode_prepared(items: list[rlp.Item], recall: RecalledVotes) -> PreparedRound:
+def _decode_prepared(items: list[rlp.Item], decoders: VoteDecoders) -> PreparedRound:
     if len(items) != 4:
         raise DecodeError(f"certificate of {len(items)} items instead of 4", "remembered consensus state")
     round_number, block, prepares, signed = items
@@ -94,9 +94,9 @@ def _decode_prepared(items: list[rlp.Item], recall: RecalledVotes) -> PreparedRo
         raise DecodeError("malformed certificate", "remembered consensus state")
     return PreparedRound(
         rlp.decode_int(round_number),
-        recall.candidate(block),
-        tuple(_each(prepares, recall.prepare)),
-        recall.signed_proposal(signed) if signed else None,
+        decoders.candidate(block),
+        tuple(_each(prepares, decoders.prepare)),
+        decoders.signed_proposal(signed) if signed else None,
     )
 
 

@@ -27,9 +27,9 @@ from ophion.primitives.types import Address
 
 _CLOCKS_APART_S: Final = 2.0
 """Maximum seconds by which a block timestamp may be ahead of this node's clock, plus a margin."""
-_PATIENCE: Final = 2.0
+_WAIT_TIMEOUTS: Final = 2.0
 """Number of round-0 timeouts to wait if only the vote of this validator is missing."""
-_PATIENCE_WITH_QUORUM: Final = 4.0
+_WAIT_TIMEOUTS_WITH_QUORUM: Final = 4.0
 """Number of round timeouts to wait if the other validators form a quorum, because some of them may be dishonest."""
 _LAST_RESORT: Final = 5.0
 """Number of maximum timeouts to wait if too few validators send messages."""
@@ -71,7 +71,7 @@ class LostStateRecovery:
 
     def next_look(self, timing: RoundTiming, now: float) -> float:
         """Return the time of the next check whether the other validators make progress."""
-        return now + _PATIENCE * timing.timeout(0)
+        return now + _WAIT_TIMEOUTS * timing.timeout(0)
 
     def joins(self, validator_set: ValidatorSet, timing: RoundTiming, now: float) -> DurableVotes | None:
         """Return `DurableVotes` with the round to join, if the other validators make no progress. Returns None while
@@ -79,12 +79,12 @@ class LostStateRecovery:
         """
         latest = self._latest_round(validator_set.faults)
         if len(self._reached) >= validator_set.quorum:
-            patience_s = _PATIENCE_WITH_QUORUM * timing.timeout(latest)
+            wait_s = _WAIT_TIMEOUTS_WITH_QUORUM * timing.timeout(latest)
         elif len(self._reached) >= (validator_set.quorum - 1 if validator_set.faults else len(validator_set) - 1):
-            patience_s = _PATIENCE * timing.timeout(0)
+            wait_s = _WAIT_TIMEOUTS * timing.timeout(0)
         else:
-            patience_s = _LAST_RESORT * timing.max_timeout_s
-        return DurableVotes(validator_set.height, latest + 1) if now >= self._entered_at + patience_s else None
+            wait_s = _LAST_RESORT * timing.max_timeout_s
+        return DurableVotes(validator_set.height, latest + 1) if now >= self._entered_at + wait_s else None
 
     def _latest_round(self, faults: int) -> int:
         """Return the latest round that other validators have reached. Ignores rounds far above the rounds of f + 1

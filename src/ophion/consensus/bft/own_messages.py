@@ -36,7 +36,7 @@ class OwnMessages:
         self._height = validator_set.height
         self._emit = emit
         self._is_alone = len(validator_set) == 1
-        self._said: dict[type[BftMessage], BftMessage] = {}
+        self._sent: dict[type[BftMessage], BftMessage] = {}
         """Own messages of the current round, by type."""
         # None even if `memory` comes from disk, so that the first vote is written in any case
         self._remembered: DurableVotes | None = None
@@ -91,13 +91,13 @@ class OwnMessages:
 
     def start_round(self) -> None:
         """Forget the messages of the round that ends."""
-        self._said.clear()
+        self._sent.clear()
 
     def repeat(self, peer: Address) -> None:
         """Send the messages of this round again to a validator that may have missed them."""
-        for message in self._said.values():
+        for message in self._sent.values():
             self._emit(Repeat(message, peer))
 
     def _send(self, message: BftMessage) -> None:
-        self._said[type(message)] = message
+        self._sent[type(message)] = message
         self._emit(Multicast(message))

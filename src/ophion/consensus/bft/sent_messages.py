@@ -15,9 +15,9 @@ _Statement: TypeAlias = tuple[type[BftMessage], int, int, Hash32]
 class SentMessages:
     """The messages that this validator has sent at the current height."""
 
-    def __init__(self, recalled: DurableVotes | None) -> None:
-        """Create the record. `recalled` holds the votes that an earlier run stored."""
-        self._recalled = recalled
+    def __init__(self, earlier: DurableVotes | None) -> None:
+        """Create the record. `earlier` holds the votes that an earlier run stored."""
+        self._earlier = earlier
         self._sent: set[_Statement] = set()
 
     def add(self, message: BftMessage) -> None:
@@ -36,7 +36,7 @@ class SentMessages:
         """
         if _statement(message) in self._sent or has_lost_votes:
             return True
-        votes = self._recalled
+        votes = self._earlier
         if votes is None or votes.height != message.height or message.round > votes.round:
             return False
         return message.round < votes.round or isinstance(message, RoundChange) or votes.vote == _digest(message)

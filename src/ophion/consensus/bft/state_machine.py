@@ -100,7 +100,7 @@ class BftStateMachine:
         """Note about a second block at the height of the head, which an honest quorum cannot produce. None without such
         a block.
         """
-        self.has_twin = False
+        self.has_foreign_signature = False
         """Whether a peer sent a message that is signed with this node's key, but that this node did not send."""
         self.is_held = False
         """Whether this validator waits before it signs, because peers report a higher head (`NewHead.begins_at`)."""
@@ -207,7 +207,7 @@ class BftStateMachine:
         force.
         """
         self.head = event.head
-        self.has_twin = False
+        self.has_foreign_signature = False
         self._is_running = True
         self.validator_set = ValidatorSet.of(event.head.number + 1, event.validators, event.head.builder)
         self.liveness.keep(self.validator_set.members)
@@ -367,7 +367,9 @@ class BftStateMachine:
         author = message.author
         if author == self.address and not self._shares_key:
             self.counts.own += 1
-            self.has_twin = self.has_twin or not self._sent.may_include(message, self._recovery is not None)
+            self.has_foreign_signature = self.has_foreign_signature or not self._sent.may_include(
+                message, self._recovery is not None
+            )
             return
         if height is None:
             return

@@ -39,7 +39,7 @@ class Phase(Enum):
     """The block is being imported."""
 
 
-class Ballot(Struct, frozen=True):
+class VoteTally(Struct, frozen=True):
     """Validators that have voted in the current round, and validators that have not."""
 
     needed: int
@@ -114,9 +114,9 @@ class BftStatus(Struct, frozen=True):
     """Proposer of the current round."""
     proposal: Hash32 | None = None
     """Hash of the block that was proposed and accepted."""
-    prepares: Ballot | None = None
-    commits: Ballot | None = None
-    round_changes: Ballot | None = None
+    prepares: VoteTally | None = None
+    commits: VoteTally | None = None
+    round_changes: VoteTally | None = None
     """Validators that requested the current round. During round 0, validators that requested round 1."""
     silent: tuple[Address, ...] = ()
     """Validators that have sent no message at this height."""
@@ -141,7 +141,7 @@ class BftStatus(Struct, frozen=True):
         def listed(addresses: Iterable[Address]) -> list[str]:
             return [_hex(address) for address in addresses]
 
-        def ballot(found: Ballot | None) -> dict[str, object] | None:
+        def tally(found: VoteTally | None) -> dict[str, object] | None:
             if found is None:
                 return None
             return {"needed": found.needed, "arrived": listed(found.arrived), "missing": listed(found.missing)}
@@ -155,9 +155,9 @@ class BftStatus(Struct, frozen=True):
             "quorum": self.quorum,
             "proposer": _hex(self.proposer) if self.proposer is not None else None,
             "proposal": _hex(self.proposal) if self.proposal is not None else None,
-            "prepares": ballot(self.prepares),
-            "commits": ballot(self.commits),
-            "roundChanges": ballot(self.round_changes),
+            "prepares": tally(self.prepares),
+            "commits": tally(self.commits),
+            "roundChanges": tally(self.round_changes),
             "silent": listed(self.silent),
             "disconnected": listed(self.disconnected) if self.disconnected is not None else None,
             "preparedRound": self.prepared_round,
@@ -223,9 +223,9 @@ def _running(machine: BftStateMachine, height: Height, now: float, connected: Co
         quorum=validator_set.quorum,
         proposer=validator_set.proposer(max(height.current, 0)),
         proposal=round_.proposal.block.hash if round_.proposal is not None else None,
-        prepares=_ballot(validator_set, machine.rules.prepares_needed(validator_set), round_.prepares),
-        commits=_ballot(validator_set, validator_set.quorum, round_.commits),
-        round_changes=_ballot(validator_set, validator_set.quorum, height.round_changes.authors(asked)),
+        prepares=_tally(validator_set, machine.rules.prepares_needed(validator_set), round_.prepares),
+        commits=_tally(validator_set, validator_set.quorum, round_.commits),
+        round_changes=_tally(validator_set, validator_set.quorum, height.round_changes.authors(asked)),
         silent=silent,
         disconnected=disconnected,
         prepared_round=height.memory.prepared.round if height.memory.prepared is not None else None,
@@ -259,7 +259,7 @@ def _explained(status: BftStatus, machine: BftStateMachine, height: Height) -> B
     needed = height.validator_set.quorum
     if machine.fork_note is not None:
         lines.append(f"The chain has forked, which takes misbehaving validators: {machine.fork_note}.")
-    if machine.has_twin:
+    if machine.has_foreign_signature:
         lines.append(
             f"A peer sent a message with a signature of this validator (0x{machine.address.hex()}) that this node did "
             "not send. Another node seems to have the same key: stop one of the two, since together they may sign "
@@ -301,9 +301,9 @@ def _waiting_for(status: BftStatus, me: Address) -> str:
     return "The block is decided and being imported."
 
 
-def _lacking(ballot: Ballot, one: str, many: str) -> str:
-    count = ballot.needed - len(ballot.arrived)
-    return f"Waiting for {count} more {one if count == 1 else many}; none from: {_names(ballot.missing)}."
+def _lacking(tally: VoteTally, one: str, many: str) -> str:
+    count = tally.needed - len(tally.arrived)
+    return f"Waiting for {count} more {one if count == 1 else many}; none from: {_names(tally.missing)}."
 
 
 def _unconnected(validator_set: ValidatorSet, me: Address, connected: Collection[Address]) -> tuple[Address, ...]:
@@ -321,8 +321,8 @@ def _is_reachable(
     return False if current > 0 else None
 
 
-def _ballot(validator_set: ValidatorSet, needed: int, arrived: Collection[Address]) -> Ballot:
-    return Ballot(
+def _tally(validator_set: ValidatorSet, needed: int, arrived: Collection[Address]) -> VoteTally:
+    return VoteTally(
         needed,
         tuple(address for address in validator_set.validators if address in arrived),
         tuple(address for address in validator_set.validators if address not in arrived),

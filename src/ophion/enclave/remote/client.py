@@ -35,7 +35,7 @@ class RemoteEnclave:
     """Sends the operations of `Enclave` as HTTP requests."""
 
     name = "remote enclave"
-    tells_late = False
+    reports_late_payloads = False
 
     def __init__(self, client: HttpClient, key: bytes) -> None:
         self.keys: tuple[bytes, ...] = (key,)

@@ -29,7 +29,7 @@ class SortedDatabase:
             manifest = read_manifest(path)
             self._recent = dict(self._logged(manifest.log_number))
             levels = dict(manifest.levels)
-            self._young = list(levels.pop(0, {}).values())
+            self._level_zero = list(levels.pop(0, {}).values())
             """Tables of level 0, whose key ranges overlap."""
             self._levels = [sorted(levels[level].values(), key=lambda table: table.largest) for level in sorted(levels)]
             self._ends = [[table.largest for table in level] for level in self._levels]
@@ -44,7 +44,7 @@ class SortedDatabase:
         try:
             found = [
                 entry
-                for file in self._young
+                for file in self._level_zero
                 if file.smallest <= key <= file.largest and (entry := self._table(file).get(key)) is not None
             ]
             if found:
@@ -63,7 +63,7 @@ class SortedDatabase:
         """Yield every key with its value, in order of keys. Holds all keys in memory."""
         try:
             keys = set(self._recent)
-            for level in (self._young, *self._levels):
+            for level in (self._level_zero, *self._levels):
                 for file in level:
                     keys.update(self._table(file).keys())
         except (OSError, DecodeError) as error:

@@ -80,7 +80,7 @@ class PeerChoice:
             if found is None:
                 self._without.setdefault(peer, set()).add(root)
                 continue
-            peer.peer.praise()
+            peer.peer.reward()
             return found
 
     def _failed(self, peer: SnapPeer, error: RequestFailed) -> None:

@@ -310,7 +310,7 @@ class Connection(asyncio.Protocol):
             is_inbound=self.is_inbound,
             since=context.clock.now(),
         )
-        context.keeper.judge(peer)
+        context.manager.judge(peer)
         self.peer = peer
         self._note_membership()
         self._joined_at = context.clock.monotonic()
@@ -322,7 +322,7 @@ class Connection(asyncio.Protocol):
                 self._attached[name] = subprotocol.attach(peer, versions[name])
         context.traffic.connected["inbound" if self.is_inbound else "outbound"] += 1
         log.debug("peer connected peer=%r client=%s caps=%s", peer, peer.hello.client_id, ",".join(peer.hello.caps))
-        context.keeper.joined(self, peer)
+        context.manager.joined(self, peer)
 
     # --- timeouts -----------------------------------------------------------------------------------
 
@@ -407,4 +407,4 @@ class Connection(asyncio.Protocol):
             log.debug("peer disconnected peer=%r by=%s reason=%s text=%s", self.peer, side, reason, ending.text)
         else:
             log.debug("connection closed remote=%s by=%s reason=%s text=%s", self.remote, side, reason, ending.text)
-        self._context.keeper.left(self, ending)
+        self._context.manager.left(self, ending)

@@ -49,7 +49,7 @@ class PeerContext(Struct, frozen=True):
     clock: Clock
     scheduler: ReceiveScheduler
     traffic: Traffic
-    keeper: ConnectionManager
+    manager: ConnectionManager
     subprotocols: Sequence[Subprotocol] = ()
     timing: Timing = field(default_factory=Timing)
     assembly: MessageReassembly[Connection] = field(default_factory=MessageReassembly)

@@ -34,12 +34,12 @@ class Listener:
         interface: str,
         port: int,
         take: Callable[[socket.socket, str], None],
-        is_crowded: Callable[[], bool],
+        is_full: Callable[[], bool],
     ) -> None:
         """Open the port. `take` receives each accepted socket and its IP. Raises `OSError` if the port is in use."""
         self._loop = asyncio.get_running_loop()
         self._take = take
-        self._is_crowded = is_crowded
+        self._is_full = is_full
         self._timer: asyncio.TimerHandle | None = None
         family, kind, protocol, _, address = socket.getaddrinfo(interface, port, type=socket.SOCK_STREAM)[0]
         self._socket = socket.socket(family, kind, protocol)
@@ -65,7 +65,7 @@ class Listener:
             self._socket.close()
 
     def _on_ready(self) -> None:
-        if self._is_crowded():
+        if self._is_full():
             self._loop.remove_reader(self._socket.fileno())
             self._take_batch()
         else:
@@ -73,7 +73,7 @@ class Listener:
 
     def _take_batch(self) -> None:
         self._timer = None
-        if self._accept(_BATCH_SIZE) and not self._is_crowded():
+        if self._accept(_BATCH_SIZE) and not self._is_full():
             self._loop.add_reader(self._socket.fileno(), self._on_ready)
         elif self._timer is None:
             self._timer = self._loop.call_later(_BATCH_INTERVAL_S, self._take_batch)

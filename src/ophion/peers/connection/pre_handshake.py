@@ -25,14 +25,14 @@ class Host(Protocol):
 class PreHandshake:
     """An accepted socket whose first message has not arrived."""
 
-    __slots__ = ("_host", "_socket", "_timer", "ip", "said")
+    __slots__ = ("_host", "_socket", "_timer", "ip", "received")
 
     def __init__(self, host: Host, accepted: socket.socket, ip: str) -> None:
         self._host = host
         self._socket: socket.socket | None = accepted
         self._timer: asyncio.TimerHandle | None = None
         self.ip = ip
-        self.said = b""
+        self.received = b""
 
     def hear(self, seconds: float) -> None:
         """Start reading the first message, with a timeout in seconds."""
@@ -70,12 +70,12 @@ class PreHandshake:
         accepted = self._socket
         assert accepted is not None
         try:
-            data = accepted.recv(_SIZE_BYTES + MAX_HANDSHAKE_SIZE - len(self.said))
+            data = accepted.recv(_SIZE_BYTES + MAX_HANDSHAKE_SIZE - len(self.received))
         except BlockingIOError:
             return
         except OSError:
             data = b""
-        received = self.said = self.said + data
+        received = self.received = self.received + data
         size = _SIZE_BYTES + int.from_bytes(received[:_SIZE_BYTES], "big")
         if not data or (len(received) >= _SIZE_BYTES and size > _SIZE_BYTES + MAX_HANDSHAKE_SIZE):
             self.leave()

@@ -101,7 +101,7 @@ class ConsensusPeer:
         try:
             validators.received(protocol.variant.name, RawMessage(code, payload), peer.validator_address)
         except DecodeError:
-            peer.blame()
+            peer.penalize()
 
     def oversized(self, code: int, size: int) -> None:
         """Drop and count a vote over its size limit."""

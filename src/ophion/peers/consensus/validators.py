@@ -144,7 +144,7 @@ class Validators:
         """Lower the score of a peer after an invalid message."""
         if address is not None:
             for connection in self._of(address):
-                connection.peer.blame()
+                connection.peer.penalize()
 
     def _of(self, address: Address) -> list[_ValidatorPeer]:
         """Return the connections of a validator in the current protocol variant."""

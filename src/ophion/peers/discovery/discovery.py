@@ -23,7 +23,7 @@ from ophion.native.wire import WireError
 from ophion.peers.discovery.buckets import BUCKET_SIZE, Buckets, place_of
 from ophion.peers.discovery.endpoint_proofs import EndpointProofs
 from ophion.peers.discovery.lookup import Lookup
-from ophion.peers.discovery.neighbor_filter import is_believable
+from ophion.peers.discovery.neighbor_filter import is_plausible
 from ophion.peers.discovery.packets import (
     Endpoint,
     FindNode,
@@ -298,7 +298,7 @@ class Discovery:
         """Make sure that this node and the other node have endpoint proofs of each other."""
         if not self._is_proven(enode) and not await self.ping(enode):
             return False
-        if not self._bonds.believes_us(enode.node_id, enode.ip, self._clock.monotonic()):
+        if not self._bonds.has_our_proof(enode.node_id, enode.ip, self._clock.monotonic()):
             await asyncio.sleep(_PING_BACK_S)
         return True
 
@@ -434,13 +434,13 @@ class Discovery:
             self._context.offer(self._suitable[node_id])
 
     def _on_find_node(self, request: FindNode, node_id: bytes, ip: str, port: int) -> None:
-        asker = self._proven(node_id, ip)
-        if asker is None or not self._context.may(asker, Action.ANSWER_FIND_NODE):
+        requester = self._proven(node_id, ip)
+        if requester is None or not self._context.may(requester, Action.ANSWER_FIND_NODE):
             return
         near = [
             Neighbor(Endpoint(enode.ip, enode.udp_port, enode.tcp_port), enode.node_id)
             for enode in self.buckets.closest(place_of(request.target), BUCKET_SIZE + 1)
-            if enode.node_id != node_id and is_believable(enode.ip, enode.udp_port, ip)
+            if enode.node_id != node_id and is_plausible(enode.ip, enode.udp_port, ip)
         ][:BUCKET_SIZE]
         for start in range(0, max(len(near), 1), _MAX_NEIGHBORS):
             self._send(Neighbors(tuple(near[start : start + _MAX_NEIGHBORS]), self._expiry()), (ip, port))
@@ -451,7 +451,7 @@ class Discovery:
             return
         for node in packet.nodes[:BUCKET_SIZE]:
             at = node.endpoint
-            if is_believable(at.ip, at.udp_port, ip):
+            if is_plausible(at.ip, at.udp_port, ip):
                 request.found.append(Enode(node.node_id, at.ip, at.tcp_port, at.udp_port))
         if len(packet.nodes) < _MAX_NEIGHBORS or len(request.found) >= BUCKET_SIZE:
             self._close((node_id, ip, Kind.NEIGHBORS), True)

@@ -39,7 +39,7 @@ class EndpointProofs:
         found = _fresh(self._proven, (node_id, ip), now)
         return None if found is None else found[1]
 
-    def believes_us(self, node_id: bytes, ip: str, now: float) -> bool:
+    def has_our_proof(self, node_id: bytes, ip: str, now: float) -> bool:
         """Whether the node has a proof of our endpoint. A node answers our requests only if it has this proof."""
         return _fresh(self._seen, (node_id, ip), now) is not None
 

@@ -11,7 +11,7 @@ from typing import Final
 _MIN_PORT: Final = 1024
 
 
-def is_believable(ip: str, udp_port: int, sender_ip: str) -> bool:
+def is_plausible(ip: str, udp_port: int, sender_ip: str) -> bool:
     """Whether this node may contact an address that a node at `sender_ip` named."""
     if not ip or udp_port <= _MIN_PORT:
         return False

@@ -14,24 +14,24 @@ from ophion.primitives.types import Hash32
 class RecentHashes:
     """The latest hashes, at least `limit // 2` and at most `limit` of them."""
 
-    __slots__ = ("_half", "_older", "_younger")
+    __slots__ = ("_half", "_newer", "_older")
 
     def __init__(self, limit: int) -> None:
         self._half = limit // 2
-        self._younger: set[Hash32] = set()
+        self._newer: set[Hash32] = set()
         self._older: set[Hash32] = set()
 
     def __contains__(self, hash: Hash32) -> bool:
-        return hash in self._younger or hash in self._older
+        return hash in self._newer or hash in self._older
 
     def __len__(self) -> int:
-        return len(self._younger | self._older)
+        return len(self._newer | self._older)
 
     def add(self, hash: Hash32) -> None:
         """Add a hash. May drop the older generation."""
-        self._younger.add(hash)
-        if len(self._younger) >= self._half:
-            self._older, self._younger = self._younger, set()
+        self._newer.add(hash)
+        if len(self._newer) >= self._half:
+            self._older, self._newer = self._newer, set()
 
     def update(self, hashes: Iterable[Hash32]) -> None:
         """Add several hashes to the set."""
@@ -40,10 +40,10 @@ class RecentHashes:
 
     def discard(self, hash: Hash32) -> None:
         """Remove a hash from the set."""
-        self._younger.discard(hash)
+        self._newer.discard(hash)
         self._older.discard(hash)
 
     def clear(self) -> None:
         """Remove all hashes from the set."""
-        self._younger.clear()
+        self._newer.clear()
         self._older.clear()

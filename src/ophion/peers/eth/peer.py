@@ -166,7 +166,7 @@ class EthPeer:
         head.
         """
         if code == Code.NEW_BLOCK and size <= MAX_BYTES[Code.NEW_BLOCK]:
-            self.peer.blame()
+            self.peer.penalize()
         else:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"{Code(code).label} of {size} bytes")
 
@@ -299,19 +299,19 @@ class EthPeer:
             self.peer.disconnect(DisconnectReason.BREACH, f"{ANSWERS[code].label}: {error}")
             raise RequestFailed(code.label, str(error)) from error
         self._timeouts = 0
-        self.peer.praise()
+        self.peer.reward()
         return value
 
     def useless(self, why: str) -> None:
         """Count a response that is useless but breaks no rule. Disconnects the peer after too many such responses."""
-        self.peer.blame()
+        self.peer.penalize()
         now = asyncio.get_running_loop().time()
         self._useless.append(now)
         if len(self._useless) == MAX_USELESS and now - self._useless[0] < _USELESS_S:
             self.peer.disconnect(DisconnectReason.USELESS, why)
 
     def _timed_out(self) -> None:
-        self.peer.blame()
+        self.peer.penalize()
         self._timeouts += 1
         if self._timeouts >= MAX_TIMEOUTS:
             self.peer.disconnect(DisconnectReason.TIMEOUT, f"{MAX_TIMEOUTS} requests without a response")

@@ -60,7 +60,7 @@ class ResponseReader:
     def pooled(self, hashes: list[Hash32]) -> bytes:
         """Return the requested transactions that are in the pool. Runs on the event loop, which owns the pool."""
         items = (item for hash in hashes if (item := self._pool.get(hash)) is not None)
-        found = (raw for item in items if (raw := self._pool.travelling(item)) is not None)
+        found = (raw for item in items if (raw := self._pool.network_form(item)) is not None)
         return _bounded(map(wrapped, found), MAX_TRANSACTIONS)
 
     def _headers(self, request: GetHeaders, head: int) -> Iterator[bytes]:

@@ -44,7 +44,7 @@ MAX_MAKERS: Final = 8
 """Limit of block producers that get a transaction in full while none of them is known to have it."""
 INTRODUCE_S: Final = 0.2
 """Seconds before the pool is announced to a new peer. Many inbound connections end earlier."""
-REMIND_S: Final = 10.0
+ANNOUNCE_AGAIN_S: Final = 10.0
 """Seconds between repeated announcements of old transactions."""
 MAX_REMINDED: Final = 1024
 LARGE: Final = 4096
@@ -91,7 +91,7 @@ class TransactionGossip:
         self._intakes: dict[EthPeer, TransactionIntake] = {}
         self._fresh: list[PooledTransaction] = []
         self._is_due = False
-        self._is_reminding = False
+        self._is_announcement_scheduled = False
         self._latest = 0
         """Sequence number of the newest pooled transaction."""
         pool.events.listen(self._on_pool_event)
@@ -170,24 +170,24 @@ class TransactionGossip:
                     self._seen.discard(item.hash)
             return
         self._latest = event.transactions[-1].sequence
-        self._remind_later()
+        self._schedule_announcement()
         if len(self._peers):
             self._fresh.extend(event.transactions)
             if not self._is_due:
                 self._is_due = True
                 asyncio.get_running_loop().call_later(COLLECT_S, self._pass_on)
 
-    def _remind_later(self) -> None:
-        if not self._is_reminding:
-            self._is_reminding = True
-            asyncio.get_running_loop().call_later(REMIND_S, self._remind, self._latest)
+    def _schedule_announcement(self) -> None:
+        if not self._is_announcement_scheduled:
+            self._is_announcement_scheduled = True
+            asyncio.get_running_loop().call_later(ANNOUNCE_AGAIN_S, self._announce_again, self._latest)
 
-    def _remind(self, waited: int) -> None:
+    def _announce_again(self, waited: int) -> None:
         """Announce old executable transactions again. `waited` is the highest sequence number that counts as old."""
-        self._is_reminding = False
+        self._is_announcement_scheduled = False
         if not len(self._pool):
             return
-        self._remind_later()
+        self._schedule_announcement()
         best = islice(self._pool.best(0), MAX_HASHES)
         old = list(islice((item for item in best if item.sequence <= waited), MAX_REMINDED))
         for peer in list(self._peers) if old else ():
@@ -248,7 +248,7 @@ class TransactionGossip:
         """
         if item.transaction.type != BLOB_TYPE:
             return item.size
-        return len(self._pool.travelling(item) or b"")
+        return len(self._pool.network_form(item) or b"")
 
     def _send_batch(self, peer: EthPeer, batch: Sequence[bytes], hashes: Sequence[Hash32]) -> None:
         if peer.send(Code.TRANSACTIONS, join_transactions(batch)):

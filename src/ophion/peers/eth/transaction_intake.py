@@ -113,8 +113,8 @@ class TransactionIntake:
         """Process a Transactions message. Returns False when the message is dropped."""
         now = asyncio.get_running_loop().time()
         share = self._share()
-        is_crowded = share is not None and not share.has_space(len(payload))
-        if is_crowded or self._bytes + len(payload) > MAX_BYTES or self._invalid.left(now) <= 0:
+        is_full = share is not None and not share.has_space(len(payload))
+        if is_full or self._bytes + len(payload) > MAX_BYTES or self._invalid.left(now) <= 0:
             self._unread += 1
             if self._unread > _MAX_UNREAD:
                 self._peer.peer.disconnect(DisconnectReason.USELESS, "too many transactions")

@@ -44,7 +44,7 @@ class Outcome(Enum):
     DUPLICATE = "already connected to the same node"
 
 
-class _Aim(Struct):
+class _DialTarget(Struct):
     """A node to dial, with the time of the next attempt."""
 
     enode: Enode
@@ -61,8 +61,8 @@ class DialPlan:
         self._own_id = own_id
         self._random = random
         self._is_member = is_member
-        self._static: dict[Enode, _Aim] = {}
-        self._found: dict[bytes, _Aim] = {}
+        self._static: dict[Enode, _DialTarget] = {}
+        self._found: dict[bytes, _DialTarget] = {}
 
     # --- nodes -----------------------------------------------------------------------------------------
 
@@ -70,15 +70,15 @@ class DialPlan:
         """Add a static peer. Returns False if the node is a static peer already, or is this node itself."""
         if enode in self._static or enode.node_id == self._own_id:
             return False
-        self._static[enode] = _Aim(enode, now)
+        self._static[enode] = _DialTarget(enode, now)
         return True
 
     def readdress(self, address: Callable[[Enode], Enode], now: float) -> None:
         """Update the addresses of static peers with host names. A peer with a new address is due at once."""
-        for enode, aim in self._static.items():
+        for enode, target in self._static.items():
             current = address(enode) if enode.host else enode
-            if current != aim.enode:
-                aim.enode, aim.due, aim.failures = current, now, 0
+            if current != target.enode:
+                target.enode, target.due, target.failures = current, now, 0
 
     def remove_static(self, enode: Enode) -> bool:
         """Remove a static peer. Returns False if the node was not a static peer."""
@@ -94,26 +94,26 @@ class DialPlan:
 
     def is_static_address(self, ip: str) -> bool:
         """Whether a static peer has this IP address."""
-        return any(aim.enode.ip == ip for aim in self._static.values())
+        return any(target.enode.ip == ip for target in self._static.values())
 
     @property
     def statics(self) -> tuple[Enode, ...]:
         """Static peers, each at its current address."""
-        return tuple(aim.enode for aim in self._static.values())
+        return tuple(target.enode for target in self._static.values())
 
     def offer(self, enode: Enode, now: float) -> None:
         """Add a node that discovery has found alive."""
         if enode.node_id == self._own_id or not enode.tcp_port:
             return
-        aim = self._found.get(enode.node_id)
-        if aim is None:
-            self._found[enode.node_id] = _Aim(enode, now)
+        target = self._found.get(enode.node_id)
+        if target is None:
+            self._found[enode.node_id] = _DialTarget(enode, now)
             if len(self._found) > _MAX_CANDIDATES:
                 # evict the oldest discovered node that is not a validator
                 others = (found_id for found_id in self._found if not self._is_member(found_id))
                 del self._found[next(others, enode.node_id)]
         else:
-            aim.enode = enode
+            target.enode = enode
 
     def forget(self, node_id: bytes) -> None:
         """Remove a discovered node."""
@@ -124,33 +124,38 @@ class DialPlan:
     def due(self, now: float, busy: Container[bytes], free: int) -> Iterator[Enode]:
         """Yield the nodes to dial now: static peers and validators that are due, and up to `free` other nodes."""
         chosen: set[bytes] = set()
-        for aim in tuple(self._static.values()):
-            if aim.due <= now and aim.enode.ip and aim.enode.node_id not in busy and aim.enode.node_id not in chosen:
-                chosen.add(aim.enode.node_id)
-                yield aim.enode
-        for aim in sorted(self._found.values(), key=lambda aim: aim.due):
-            node_id = aim.enode.node_id
-            if aim.due > now:
+        for target in tuple(self._static.values()):
+            if (
+                target.due <= now
+                and target.enode.ip
+                and target.enode.node_id not in busy
+                and target.enode.node_id not in chosen
+            ):
+                chosen.add(target.enode.node_id)
+                yield target.enode
+        for target in sorted(self._found.values(), key=lambda target: target.due):
+            node_id = target.enode.node_id
+            if target.due > now:
                 break
             if node_id in busy or node_id in chosen:
                 continue
             if self._is_member(node_id):
-                yield aim.enode
+                yield target.enode
             elif free > 0:
                 free -= 1
-                yield aim.enode
+                yield target.enode
 
     def next_due(self, busy: Container[bytes], free: int) -> float | None:
         """Return the time of the next dial; None if no dial is due before the plan or the peers change."""
-        aims = [aim for aim in self._static.values() if aim.enode.ip]
-        aims += (aim for aim in self._found.values() if free > 0 or self._is_member(aim.enode.node_id))
-        return min((aim.due for aim in aims if aim.enode.node_id not in busy), default=None)
+        targets = [target for target in self._static.values() if target.enode.ip]
+        targets += (target for target in self._found.values() if free > 0 or self._is_member(target.enode.node_id))
+        return min((target.due for target in targets if target.enode.node_id not in busy), default=None)
 
     def ended(self, node_id: bytes, now: float, outcome: Outcome) -> None:
         """Record the end of a dial attempt, or of an inbound or outbound connection."""
-        for aim in self._static.values():
-            if aim.enode.node_id == node_id:
-                aim.due = now + self._static_delay(aim, outcome)
+        for target in self._static.values():
+            if target.enode.node_id == node_id:
+                target.due = now + self._static_delay(target, outcome)
         found = self._found.get(node_id)
         if found is None:
             return
@@ -162,17 +167,17 @@ class DialPlan:
             pause = min(PAUSE_S * 2 ** max(found.failures - 1, 0), _MAX_PAUSE_S)
             found.due = now + self._jittered(pause)
 
-    def _static_delay(self, aim: _Aim, outcome: Outcome) -> float:
+    def _static_delay(self, target: _DialTarget, outcome: Outcome) -> float:
         last = len(STATIC_DELAYS) - 1
         if outcome is Outcome.FAILED:
-            step = min(aim.failures, last)
-            aim.failures += 1
+            step = min(target.failures, last)
+            target.failures += 1
         elif outcome is Outcome.LOST:
-            step = aim.failures = 0
+            step = target.failures = 0
         else:
             step = 3 if outcome is Outcome.FULL else 1
         delay = STATIC_DELAYS[step]
-        if aim.enode.ip and is_public(aim.enode.ip):
+        if target.enode.ip and is_public(target.enode.ip):
             delay = max(delay, PAUSE_S)
         elif outcome is Outcome.FAILED:
             delay = min(delay, NEAR_DELAY_S)

@@ -87,7 +87,7 @@ class FloodGuard:
         _put(self._addresses, ip, allowance, _MAX_ADDRESSES)
         _put(self._refused, node_id, (now + REFUSED_S, self._rules), _MAX_CALLERS)
         self._accepted.pop(node_id, None)
-        if self.presses(ip, now):
+        if self.needs_early_node_id(ip, now):
             self._until = now + _LASTING_S
 
     def accepted(self, node_id: bytes) -> None:
@@ -100,7 +100,7 @@ class FloodGuard:
         """Record that the rules may have changed. With a permissioning contract, this is called for every block."""
         self._rules += 1
 
-    def presses(self, ip: str, now: float, undecided: int = 0) -> bool:
+    def needs_early_node_id(self, ip: str, now: float, undecided: int = 0) -> bool:
         """Whether callers from this address must send their node id before the full handshake.
 
         `undecided` is the number of pending handshakes from the address. These handshakes count as refusals.

@@ -127,7 +127,7 @@ class SnapPeer:
             async with asyncio.timeout(self._timeout_s):
                 return await waiter
         except TimeoutError:
-            self.peer.blame()
+            self.peer.penalize()
             raise RequestFailed(code.label, f"no response within {self._timeout_s:g} s") from None
         finally:
             if self._open.pop(request_id, None) is not None:

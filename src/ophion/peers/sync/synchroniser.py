@@ -47,7 +47,7 @@ TOLERANCE: Final = 5
 PAUSE_S: Final = 2.0
 """Seconds for which a peer is paused after a failed sync cycle. The pause doubles with each consecutive failure."""
 LONGEST_PAUSE_S: Final = 60.0
-PATIENCE_S: Final = 0.75
+ONE_PEER_WAIT_S: Final = 0.75
 """Seconds for which a small gap is left to gossip. Gossip fetches announced blocks after half a second."""
 _MAX_STRIKES: Final = 2
 """Number of consecutive sync cycles with unlinked headers after which a peer is disconnected. A single reorganisation
@@ -192,8 +192,8 @@ class Synchroniser:
             return target, None
         if self._behind_since is None:
             self._behind_since = now
-        patience_s = self._behind_since + PATIENCE_S - now
-        return (None, patience_s) if patience_s > 0 else (target, None)
+        left_s = self._behind_since + ONE_PEER_WAIT_S - now
+        return (None, left_s) if left_s > 0 else (target, None)
 
     def _is_better(self, peer: EthPeer) -> bool:
         """Whether a peer's chain is better than ours.

@@ -56,7 +56,7 @@ class Batch:
         self._is_scheduled = False
         self._max_bytes = max_bytes
         self._weight = weight
-        self._weighed = 0
+        self._memory_changed = 0
         self._bytes = 0
         self._answers: list[bytes] = [b""] * members
         self._next = 0
@@ -120,9 +120,9 @@ class Batch:
     def _store(self, position: int, text: bytes) -> None:
         self._bytes += len(text)
         self._answers[position] = text if self._bytes <= self._max_bytes else self._too_large(position)
-        if self._pending is not None and self._bytes - self._weighed > LARGE:
-            self._weighed = self._bytes
-            self._pending.weigh(self._weight + self._bytes)
+        if self._pending is not None and self._bytes - self._memory_changed > LARGE:
+            self._memory_changed = self._bytes
+            self._pending.report_memory(self._weight + self._bytes)
 
     def _too_large(self, position: int) -> bytes:
         """Return the error for an answer that exceeds the size limit of the batch; empty bytes for a notification."""
@@ -151,9 +151,9 @@ class Batch:
         collected = self._context.run(whole, answer, max(0, self._max_bytes - self._bytes))
         self._open.add(collected)
 
-        def weighed() -> None:
+        def memory_changed() -> None:
             if self._pending is not None:
-                self._pending.weigh(self._weight + self._bytes + collected.weight)
+                self._pending.report_memory(self._weight + self._bytes + collected.weight)
 
         def receive(reply: Complete) -> None:
             self._open.discard(collected)
@@ -163,7 +163,7 @@ class Batch:
                 self._collect()
             self._continue()
 
-        collected.weighed, collected.deliver = weighed, receive
+        collected.memory_changed, collected.deliver = memory_changed, receive
 
     def _continue(self) -> None:
         if self._pending is None or self._pending.is_done or self._is_scheduled:

@@ -23,7 +23,7 @@ from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.endpoints.health import Health
 from ophion.rpc.endpoints.http import RpcApplication
 from ophion.rpc.endpoints.method_access import MethodAccess
-from ophion.rpc.endpoints.websocket import RpcConversations
+from ophion.rpc.endpoints.websocket import RpcMessageHandler
 from ophion.rpc.methods import all_methods
 from ophion.rpc.schema.older_answers import AnswerFields, older_answers
 from ophion.rpc.schema.registry import HTTP, WEBSOCKET, Caller, MethodTable, is_enabled
@@ -136,9 +136,9 @@ def websocket_service(
     """Build the JSON-RPC service with subscriptions over WebSocket."""
     limits = settings.dispatch_limits(context.lanes)
 
-    def conversations(loop: asyncio.AbstractEventLoop) -> RpcConversations:
+    def message_handler(loop: asyncio.AbstractEventLoop) -> RpcMessageHandler:
         table = older_answers(method_table(context, settings.groups, WEBSOCKET, measured), settings.fields)
-        return RpcConversations(settings.guarded(table, loop, limits))
+        return RpcMessageHandler(settings.guarded(table, loop, limits))
 
     return WebSocketService(
         "Websocket service",
@@ -147,7 +147,7 @@ def websocket_service(
         HostList(settings.hosts),
         OriginList(settings.origins),
         settings.limits,
-        conversations,
+        message_handler,
         _dropping(context),
         settings.tls,
         settings.shared,

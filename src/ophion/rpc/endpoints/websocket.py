@@ -11,7 +11,7 @@ from ophion.rpc.transport.replies import Reply
 from ophion.rpc.transport.websocket.policy import ConnectionGuard
 
 
-class RpcConversations:
+class RpcMessageHandler:
     """Answers the messages of one service, with authentication if tokens are required."""
 
     def __init__(self, guarded: MethodAccess) -> None:

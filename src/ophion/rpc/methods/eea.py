@@ -10,7 +10,7 @@ from ophion.errors import EnclaveError, OphionError, RpcError
 from ophion.primitives.hexcodec import data
 from ophion.privacy.results import receipt_object, transaction_object
 from ophion.rpc.errors import NO_PRECOMPILE, PRIVACY_OFF, RESPONSE_TOO_LARGE, as_rpc_error
-from ophion.rpc.schema.private_types import GroupIdParam, GroupWishParam, KeyParam, KeysParam, SignedPrivateParam
+from ophion.rpc.schema.private_types import GroupIdParam, GroupRequestParam, KeyParam, KeysParam, SignedPrivateParam
 from ophion.rpc.schema.registry import method
 from ophion.rpc.schema.wire_types import (
     AddressParam,
@@ -142,7 +142,7 @@ def get_privacy_precompile_address(ctx: RpcContext) -> AddressResult:
 
 @method("priv_createPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 async def create_privacy_group(
-    ctx: RpcContext, group: GroupWishParam, name: TextParam = "", description: TextParam = ""
+    ctx: RpcContext, group: GroupRequestParam, name: TextParam = "", description: TextParam = ""
 ) -> Text:
     """Create a group and send it to its members, which must include this node. Returns the group's id."""
     wanted = (group.name if group.name is not None else name, group.description or description)

@@ -67,11 +67,12 @@ def _wrapped(name: str, bound: BoundMethod, fields: AnswerFields) -> BoundMethod
         return bound
     encode = bound.encode
 
-    def encode_older(value: Any) -> bytes:
-        result = encode(value)
-        return change(result) if isinstance(result, bytes) else result
+    return bound._replace(encode=lambda value: _changed(encode(value), change))
 
-    return bound._replace(encode=encode_older)
+
+def _changed(result: Any, change: Callable[[bytes], bytes]) -> Any:
+    """Change an encoded result. Streamed results stay as they are."""
+    return change(result) if isinstance(result, bytes) else result
 
 
 def _change(name: str, fields: AnswerFields) -> Change | None:

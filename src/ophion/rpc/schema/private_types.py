@@ -46,7 +46,7 @@ class GroupRequest(Struct, frozen=True):
     description: str | None = None
 
 
-def decode_group_wish(value: object) -> GroupRequest:
+def decode_group_request(value: object) -> GroupRequest:
     """Decode `{addresses, name, description}`, or only the addresses, when the parameters are positional."""
     if not isinstance(value, dict):
         return GroupRequest(decode_keys(value))
@@ -65,7 +65,7 @@ GroupIdParam = Annotated[bytes, Wire("group id", "id of a privacy group in base6
 KeyParam = Annotated[bytes, Wire("key", "public key of an enclave in base64", _KEY_SCHEMA, decode_key)]
 KeysParam = Annotated[tuple[bytes, ...], Wire("keys", "public keys of enclaves in base64", _keys_schema(), decode_keys)]
 SignedPrivateParam = Annotated[bytes, Wire("data", "signed private transaction", {"type": "string"}, decode_signed)]
-GroupWishParam = Annotated[
+GroupRequestParam = Annotated[
     GroupRequest,
     Wire(
         "group",
@@ -83,6 +83,6 @@ GroupWishParam = Annotated[
                 },
             ]
         },
-        decode_group_wish,
+        decode_group_request,
     ),
 ]

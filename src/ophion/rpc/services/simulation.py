@@ -310,11 +310,11 @@ def _with_open_ends(call: Call) -> tuple[CallRequest, int | None, int | None, bo
 
 
 def _check_moves(block: BlockRequest, env: BlockEnv) -> None:
-    for home, target in block.moves:
-        if not is_precompile(env, home):
-            raise RpcError(SERVER_ERROR_CODE, f"account {data(home)} is not a precompile")
-        if home == target:
-            raise RpcError(-38022, f"account {data(home)} cannot be moved onto itself")
+    for source, target in block.moves:
+        if not is_precompile(env, source):
+            raise RpcError(SERVER_ERROR_CODE, f"account {data(source)} is not a precompile")
+        if source == target:
+            raise RpcError(-38022, f"account {data(source)} cannot be moved onto itself")
         if target in block.overridden:
             raise RpcError(SERVER_ERROR_CODE, f"account {data(target)} is already overridden")
 

@@ -55,7 +55,7 @@ class Pending(Struct, Generic[T], eq=False):
     """Cancels the work. Does nothing if the work cannot be cancelled."""
     weight: int = 0
     """Memory that the request holds, in bytes; 0 if unknown."""
-    weighed: Callable[[], object] = _nothing
+    memory_changed: Callable[[], object] = _nothing
     """Called after a large change of `weight`. The receiver sets this callback."""
     deliver: Callable[[T], None] = _ignore
     forget: Callable[[Pending[T]], object] = _ignore
@@ -70,7 +70,7 @@ class Pending(Struct, Generic[T], eq=False):
             self.is_done = True
             self.forget(self)
             # drop the callbacks, because they form a reference cycle that keeps the reply in memory
-            deliver, self.deliver, self.weighed, self._abandon = self.deliver, _ignore, _nothing, _nothing
+            deliver, self.deliver, self.memory_changed, self._abandon = self.deliver, _ignore, _nothing, _nothing
             deliver(reply)
 
     def cut_short(self, reply: T) -> None:
@@ -99,19 +99,19 @@ class Pending(Struct, Generic[T], eq=False):
 
         self._abandon = abandon
         other.deliver = deliver
-        other.weighed = lambda: self.weigh(other.weight)
-        self.weigh(other.weight or self.weight)
+        other.memory_changed = lambda: self.report_memory(other.weight)
+        self.report_memory(other.weight or self.weight)
 
-    def weigh(self, weight: int) -> None:
+    def report_memory(self, weight: int) -> None:
         """Set the memory that the request holds, in bytes."""
         self.weight = weight
-        self.weighed()
+        self.memory_changed()
 
     def abandon(self) -> None:
         """Cancel the work, because the client has disconnected or the request has timed out."""
         self.is_done = True
         self.forget(self)
-        abandon, self._abandon, self.deliver, self.weighed = self._abandon, _nothing, _ignore, _nothing
+        abandon, self._abandon, self.deliver, self.memory_changed = self._abandon, _nothing, _ignore, _nothing
         abandon()
 
 
@@ -122,7 +122,7 @@ Reply: TypeAlias = bytes | Answer | StreamedAnswer | Pending[Complete]
 def whole(answer: StreamedAnswer, max_bytes: int | None = None) -> Pending[Complete]:
     """Collect a streamed answer into a single answer, for batches and HTTP/1.0, which cannot stream."""
     pending: Pending[Complete] = Pending(lambda: task.cancel())
-    task = asyncio.get_running_loop().create_task(collected(answer, max_bytes, pending.weigh))
+    task = asyncio.get_running_loop().create_task(collected(answer, max_bytes, pending.report_memory))
 
     def finish(done: asyncio.Task[bytes]) -> None:
         if not done.cancelled():

@@ -195,9 +195,11 @@ async def opened(lane: Lane, streams: Streams, start: Callable[[], Source]) -> b
     return first
 
 
-async def whole_of(body: Body, max_bytes: int | None = None, weigh: Callable[[int], object] | None = None) -> bytes:
-    """Collect all pieces into one result. Raises `RpcError` if the result is too long. Calls `weigh` with the size so
-    far.
+async def whole_of(
+    body: Body, max_bytes: int | None = None, report_memory: Callable[[int], object] | None = None
+) -> bytes:
+    """Collect all pieces into one result. Raises `RpcError` if the result is too long. Calls `report_memory` with the
+    size so far.
     """
     limit = body.max_bytes if max_bytes is None else min(max_bytes, body.max_bytes)
     parts, size = [body.first], len(body.first)
@@ -207,18 +209,18 @@ async def whole_of(body: Body, max_bytes: int | None = None, weigh: Callable[[in
             size += len(piece)
             if size > limit:
                 raise RESPONSE_TOO_LARGE()
-            if weigh is not None:
-                weigh(size)
+            if report_memory is not None:
+                report_memory(size)
     finally:
         body.close()
     return b"".join(parts)
 
 
 async def collected(
-    answer: StreamedAnswer, max_bytes: int | None = None, weigh: Callable[[int], object] | None = None
+    answer: StreamedAnswer, max_bytes: int | None = None, report_memory: Callable[[int], object] | None = None
 ) -> bytes:
     """Collect the whole answer. Raises `RpcError` if the answer is too long."""
-    return b"".join((answer.head, await whole_of(answer.body, max_bytes, weigh), answer.tail))
+    return b"".join((answer.head, await whole_of(answer.body, max_bytes, report_memory), answer.tail))
 
 
 class Shape(Protocol):

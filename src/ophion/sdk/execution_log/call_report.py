@@ -105,10 +105,10 @@ class CallReport:
     ) -> None:
         if _is_console(frame):
             text = f"console.log: {console_text(call.input)}"
-            lines.append(indent + branch + _painted(escape_line(text), _YELLOW, is_coloured))
+            lines.append(indent + branch + _coloured(escape_line(text), _YELLOW, is_coloured))
             return
         text = escape_line(call.line()) + self._place(frame)
-        lines.append(indent + branch + _painted(text, _RED if call.error is not None else "", is_coloured))
+        lines.append(indent + branch + _coloured(text, _RED if call.error is not None else "", is_coloured))
         inner = indent + below
         children: list[tuple[CallTree, Mapping[str, Any]] | str] = [
             *zip(call.calls, frame.get("calls") or (), strict=True),
@@ -118,7 +118,7 @@ class CallReport:
             is_last = place == len(children) - 1
             own_branch, own_below = ("└── ", "    ") if is_last else ("├── ", "│   ")
             if isinstance(child, str):
-                lines.append(inner + own_branch + _painted(escape_line(child), _DIM, is_coloured))
+                lines.append(inner + own_branch + _coloured(escape_line(child), _DIM, is_coloured))
             else:
                 self._draw(*child, inner, own_branch, own_below, is_coloured, lines)
 
@@ -146,7 +146,7 @@ def _is_console(frame: Mapping[str, Any]) -> bool:
     return _bytes(frame.get("to")) == CONSOLE_ADDRESS
 
 
-def _painted(text: str, colour: str, is_coloured: bool) -> str:
+def _coloured(text: str, colour: str, is_coloured: bool) -> str:
     return f"{colour}{text}{_END}" if is_coloured and colour else text
 
 

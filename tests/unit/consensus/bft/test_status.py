@@ -150,7 +150,7 @@ def test_own_messages_that_a_peer_sends_back_are_no_second_node() -> None:
     (request,) = stage.said(RoundChange)
     stage.hear(request, peer=1)
     assert stage.machine.counts.own == 2
-    assert not stage.machine.has_twin
+    assert not stage.machine.has_foreign_signature
 
 
 def test_votes_of_an_earlier_run_that_a_peer_sends_back_are_no_second_node() -> None:
@@ -161,9 +161,9 @@ def test_votes_of_an_earlier_run_that_a_peer_sends_back_are_no_second_node() -> 
     stage = Stage(IBFT2, me=3, memory=earlier.done(Remember)[-1].memory)
     stage.start()
     stage.hear(prepare, peer=1)
-    assert not stage.machine.has_twin
+    assert not stage.machine.has_foreign_signature
     stage.hear(stage.hands[3].prepare(1, 0, b"\2" * 32), peer=1)
-    assert stage.machine.has_twin
+    assert stage.machine.has_foreign_signature
 
 
 def test_waiting_for_blocks_of_peers_is_named() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.peers.discovery.neighbor_filter import is_believable
+from ophion.peers.discovery.neighbor_filter import is_plausible
 
 
 @pytest.mark.parametrize(
@@ -27,4 +27,4 @@ from ophion.peers.discovery.neighbor_filter import is_believable
     ],
 )
 def test_whom_one_may_name(ip: str, port: int, sender: str, expected: bool) -> None:
-    assert is_believable(ip, port, sender) is expected
+    assert is_plausible(ip, port, sender) is expected

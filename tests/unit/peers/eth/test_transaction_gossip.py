@@ -16,7 +16,7 @@ from ophion.peers.eth.field_decoding import enclosed, encode_hashes, list_of_has
 from ophion.peers.eth.messages import Code, TransactionHashes, decode_get
 from ophion.peers.eth.recent_transactions import AGAIN_S
 from ophion.peers.eth.response_validation import pooled_hash, read_transactions, wrapped
-from ophion.peers.eth.transaction_gossip import INTRODUCE_S, REMIND_S
+from ophion.peers.eth.transaction_gossip import ANNOUNCE_AGAIN_S, INTRODUCE_S
 from ophion.pool.events import DropReason
 from ophion.primitives import rlp
 from ophion.testing.bft_chain import CHAIN_ID
@@ -120,18 +120,18 @@ def test_executable_transactions_are_announced_again(tmp_path: Path) -> None:
         await asyncio.sleep(1)
         near.intercept = None
         assert two.pool.get(lost) is None
-        await asyncio.sleep(REMIND_S + 2)
+        await asyncio.sleep(ANNOUNCE_AGAIN_S + 2)
         assert two.pool.get(lost) is not None
         assert two.pool.get(behind_a_gap) is None
         assert by_hash(near) == [lost]
-        await asyncio.sleep(3 * REMIND_S)
+        await asyncio.sleep(3 * ANNOUNCE_AGAIN_S)
         assert set(by_hash(near)) == {lost}
         assert len(asked_for(far)) == 1, "it is known now"
         for node in (one, two):
             node.pool.drop([lost, behind_a_gap], DropReason.EXPIRED)
-        await asyncio.sleep(REMIND_S + 1)
+        await asyncio.sleep(ANNOUNCE_AGAIN_S + 1)
         count = len(by_hash(near))
-        await asyncio.sleep(3 * REMIND_S)
+        await asyncio.sleep(3 * ANNOUNCE_AGAIN_S)
         assert len(by_hash(near)) == count, "no transaction is left to announce again"
 
     run_nodes(tmp_path, 2, scenario)
@@ -145,7 +145,7 @@ def test_an_evicted_transaction_is_accepted_when_announced_again(tmp_path: Path)
         await asyncio.sleep(1)
         two.pool.drop([hash], DropReason.EVICTED)
         assert two.pool.get(hash) is None
-        await asyncio.sleep(2 * REMIND_S)
+        await asyncio.sleep(2 * ANNOUNCE_AGAIN_S)
         assert two.pool.get(hash) is not None
 
     run_nodes(tmp_path, 2, scenario)
@@ -161,7 +161,7 @@ def test_a_transaction_is_accepted_when_its_sender_becomes_permitted(tmp_path: P
         assert other.pool.get(hash) is None
         other.pool._admitter.refusal_of = lambda sender: None
         other.pool.forget_accounts()
-        await asyncio.sleep(AGAIN_S + 2 * REMIND_S)
+        await asyncio.sleep(AGAIN_S + 2 * ANNOUNCE_AGAIN_S)
         assert other.pool.get(hash) is not None
 
     run_nodes(tmp_path, 2, scenario)
@@ -464,7 +464,7 @@ def test_blobs_are_sent_on_request_and_announced_with_their_size(tmp_path: Path)
         assert (announced.types, announced.sizes, announced.hashes) == (b"\x03", [len(raw)], [hash])
         item = two.node.pool.get(hash)
         assert item is not None
-        assert two.node.pool.travelling(item) == raw
+        assert two.node.pool.network_form(item) == raw
 
     run_nodes(tmp_path, 2, scenario)
 

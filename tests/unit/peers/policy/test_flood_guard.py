@@ -22,26 +22,26 @@ def pressed(now: float = NOW) -> FloodGuard:
 
 def test_a_few_refusals_change_nothing() -> None:
     guard = FloodGuard()
-    assert not guard.presses(HERE, NOW)
+    assert not guard.needs_early_node_id(HERE, NOW)
     for number in range(ADDRESS_BURST - 1):
         guard.refused(HERE, name(number), NOW)
-    assert not guard.presses(HERE, NOW)
+    assert not guard.needs_early_node_id(HERE, NOW)
 
 
 def test_many_refusals_of_an_address_are_its_own_matter_and_soon_forgotten() -> None:
     guard = pressed()
-    assert guard.presses(HERE, NOW)
-    assert not guard.presses(THERE, NOW)
-    assert not guard.presses(HERE, NOW + 1)
-    assert guard.presses(HERE, NOW + 1, undecided=5)
-    assert not guard.presses(THERE, NOW, undecided=50), "no node from there was refused"
+    assert guard.needs_early_node_id(HERE, NOW)
+    assert not guard.needs_early_node_id(THERE, NOW)
+    assert not guard.needs_early_node_id(HERE, NOW + 1)
+    assert guard.needs_early_node_id(HERE, NOW + 1, undecided=5)
+    assert not guard.needs_early_node_id(THERE, NOW, undecided=50), "no node from there was refused"
 
 
 def test_a_flood_from_many_addresses_is_one_flood() -> None:
     guard = FloodGuard()
     for number in range(200):
         guard.refused(f"10.1.0.{number}", name(number), NOW)
-    assert guard.presses(THERE, NOW)
+    assert guard.needs_early_node_id(THERE, NOW)
 
 
 def test_redialling_nodes_are_admitted_and_fresh_ids_are_not() -> None:

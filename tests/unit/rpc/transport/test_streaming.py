@@ -166,9 +166,9 @@ def test_what_cannot_be_streamed_is_put_together_up_to_a_limit() -> None:
         assert await collected(answer(Pieces(b",2]"), Streams(max_bytes=5))) == b'{"result":[1,2]}'
         with pytest.raises(RpcError, match="maximum RPC response size"):
             await collected(answer(Pieces(b",2]"), Streams(max_bytes=4)))
-        weighed: list[int] = []
-        assert await collected(answer(Pieces(b",2", b",3]")), 7, weighed.append) == b'{"result":[1,2,3]}'
-        assert weighed == [4, 7]
+        memory_changed: list[int] = []
+        assert await collected(answer(Pieces(b",2", b",3]")), 7, memory_changed.append) == b'{"result":[1,2,3]}'
+        assert memory_changed == [4, 7]
         streams = Streams()
         with pytest.raises(RpcError, match="maximum RPC response size"):
             await collected(answer(Pieces(b",2", b",3]"), streams), 6)
@@ -215,7 +215,7 @@ def test_members_of_a_batch_are_put_together_one_at_a_time_and_within_its_limit(
         reply = batch.start()
         assert isinstance(reply, Pending)
         weights: list[int] = []
-        reply.weighed = lambda: weights.append(reply.weight)
+        reply.memory_changed = lambda: weights.append(reply.weight)
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         reply.deliver = done.set_result
         found = json.loads(await done)

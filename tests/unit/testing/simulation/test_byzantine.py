@@ -127,4 +127,4 @@ def test_replayed_messages_are_not_taken_for_a_second_node(rules: Rules) -> None
     world.run(20.0)
     machines = [member.machine for member in world.honest if member.machine is not None]
     assert sum(machine.counts.own for machine in machines) > 0
-    assert not any(machine.has_twin for machine in machines)
+    assert not any(machine.has_foreign_signature for machine in machines)

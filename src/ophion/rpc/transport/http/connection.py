@@ -96,7 +96,9 @@ class HttpConnection(asyncio.Protocol):
         self.transport.set_write_buffer_limits(_UNSENT_BYTES)
         scheduler = self.scheduler if is_encrypted(transport) else None
         max_open = MAX_PIPELINED if self._forwarder is None else self._forwarder.max_open
-        self.answers = Answers(self.transport, self._policy.shared.lane, self._settle, self._weigh, scheduler, max_open)
+        self.answers = Answers(
+            self.transport, self._policy.shared.lane, self._settle, self._report_memory, scheduler, max_open
+        )
         if not self._policy.opened(self):
             self._end()
             head = response_head(_TOO_MANY_CONNECTIONS, b"", False, False)
@@ -174,7 +176,7 @@ class HttpConnection(asyncio.Protocol):
         self.activity.pause(self.transport.get_write_buffer_size())
         self._set_reading(False)
         self.answers.pause()
-        self._weigh()
+        self._report_memory()
 
     def resume_writing(self) -> None:
         self.is_paused = False
@@ -481,7 +483,7 @@ class HttpConnection(asyncio.Protocol):
         if not self._is_scheduled and self._may_ask:
             self._is_scheduled = True
             self.scheduler.wait(self, self._share.rank(len(self._rest)))
-        self._weigh()
+        self._report_memory()
 
     @property
     def _may_ask(self) -> bool:
@@ -513,9 +515,9 @@ class HttpConnection(asyncio.Protocol):
                 self.transport.close()
             elif self._graceful_close is None:
                 self._graceful_close = GracefulClose(self.transport, self.scheduler)
-        self._weigh()
+        self._report_memory()
 
-    def _weigh(self) -> None:
+    def _report_memory(self) -> None:
         """Report to the memory budget how much memory this connection holds."""
         size = len(self._rest) + self.answers.weight
         if self._reader is not None:
@@ -523,7 +525,7 @@ class HttpConnection(asyncio.Protocol):
         if self.is_paused:
             size += self.transport.get_write_buffer_size()
         is_trusted = self.session is not None and self.session.is_trusted
-        self._is_in_budget = self._policy.shared.budget.weigh(self, size, is_trusted)
+        self._is_in_budget = self._policy.shared.budget.report_memory(self, size, is_trusted)
 
     def _set_reading(self, is_reading: bool) -> None:
         if is_reading != self._is_reading and not self.transport.is_closing():

@@ -128,13 +128,13 @@ class Answers:
         "_is_paused",
         "_lane",
         "_max_open",
+        "_memory_changed",
         "_out",
         "_pump",
         "_queue",
         "_settle",
         "_transport",
         "_turns",
-        "_weighed",
     )
 
     def __init__(
@@ -142,11 +142,11 @@ class Answers:
         transport: asyncio.Transport,
         lane: Lane,
         settle: Callable[[], None],
-        weighed: Callable[[], None] = _do_nothing,
+        memory_changed: Callable[[], None] = _do_nothing,
         scheduler: FairScheduler | None = None,
         max_open: int = MAX_PIPELINED,
     ) -> None:
-        """Create the queue. `weighed` is called when the memory of an open request changes.
+        """Create the queue. `memory_changed` is called when the memory of an open request changes.
 
         `scheduler` is set for encrypted connections, because encryption takes time on the event loop.
         """
@@ -155,7 +155,7 @@ class Answers:
         self._transport = transport
         self._lane = lane
         self._settle = settle
-        self._weighed = weighed
+        self._memory_changed = memory_changed
         self._queue: deque[_Slot] = deque()
         self._out: list[Piece] = []
         self._direct: DirectReply | None = None
@@ -218,7 +218,7 @@ class Answers:
         if isinstance(result, Pending):
             slot = _Slot(keep_alive, is_old, extra, size, takes_gzip, result, is_bare=is_bare)
             result.deliver = partial(self._receive, slot)
-            result.weighed = self._weighed
+            result.memory_changed = self._memory_changed
             self._queue.append(slot)
             return
         slot = _Slot(keep_alive, is_old, extra, size, takes_gzip, is_bare=is_bare)
@@ -304,7 +304,7 @@ class Answers:
                 slot.stream.body.close()
         self._queue.clear()
         # remove the references to the connection, which form a reference cycle
-        self._settle = self._weighed = _do_nothing
+        self._settle = self._memory_changed = _do_nothing
 
     def _receive(self, slot: _Slot, reply: Complete | Response) -> None:
         if type(reply) is StreamedAnswer and slot.is_old:

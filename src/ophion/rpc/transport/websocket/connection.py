@@ -1,6 +1,6 @@
 """One WebSocket client: requests, answers and notifications (json-rpc.md 1.9).
 
-    socket -> Handshake -> FairScheduler -> FrameReader -> Conversations -> text frames, in completion order
+    socket -> Handshake -> FairScheduler -> FrameReader -> MessageHandler -> text frames, in completion order
 
 A connection is the `Caller` of its requests; subscriptions send through its `notify`. It parses frames for one time
 slice in each iteration of the loop. Remaining input waits for the next slice, and until then the connection reads no
@@ -139,7 +139,7 @@ class WebSocketConnection(asyncio.Protocol):
                 self._is_scheduled = True
                 self._set_reading(False)
                 self._scheduler.wait(self, self._share.rank(len(data)))
-                self._weigh()
+                self._report_memory()
         elif self._rest or self._scheduler.is_over:
             self._rest += data
             self._settle()
@@ -181,7 +181,7 @@ class WebSocketConnection(asyncio.Protocol):
             return
         self._send(message)
         if self._is_paused:
-            self._weigh()
+            self._report_memory()
 
     @property
     def client(self) -> str:
@@ -267,7 +267,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._read_handshake(hello)
         self._scheduler.end(begun, self._share)
         if not (self._is_open or self._has_ended()) and self._http is None:
-            self._weigh()
+            self._report_memory()
 
     def _read_handshake(self, data: bytes) -> None:
         login = self._policy.login
@@ -388,7 +388,7 @@ class WebSocketConnection(asyncio.Protocol):
 
     def _on_message(self, message: bytes) -> None:
         self._idle_s = 0.0
-        handle = self._policy.conversations.handle if self._session is None else self._session.handle
+        handle = self._policy.message_handler.handle if self._session is None else self._session.handle
         reply = handle(message, self)
         if not isinstance(reply, Pending):
             self._send(reply)
@@ -400,7 +400,7 @@ class WebSocketConnection(asyncio.Protocol):
             self._settle()
 
         reply.deliver = receive
-        reply.weighed = self._weigh
+        reply.memory_changed = self._report_memory
         self._requests[reply] = len(message) * _WEIGHT_OF_A_BYTE
 
     def _send(self, reply: Complete) -> None:
@@ -476,7 +476,7 @@ class WebSocketConnection(asyncio.Protocol):
         if self._rest and may_ask and not self._is_scheduled:
             self._schedule()
         self._set_reading(may_ask and not self._rest and not self._is_scheduled)
-        self._weigh()
+        self._report_memory()
 
     def _set_reading(self, is_reading: bool) -> None:
         if is_reading != self._is_reading and not self._transport.is_closing():
@@ -486,7 +486,7 @@ class WebSocketConnection(asyncio.Protocol):
             else:
                 self._transport.pause_reading()
 
-    def _weigh(self) -> None:
+    def _report_memory(self) -> None:
         """Report to the memory budget how much memory this connection holds."""
         size = len(self._rest) + self._weight
         size += self._frames.held_bytes if self._is_open else len(self._handshake_input) + self._handshake.held_bytes
@@ -494,7 +494,7 @@ class WebSocketConnection(asyncio.Protocol):
             size += self._transport.get_write_buffer_size()
         size += self._unsent_bytes
         is_trusted = self._session is None or self._session.is_trusted
-        self._policy.shared.budget.weigh(self, size, is_trusted)
+        self._policy.shared.budget.report_memory(self, size, is_trusted)
 
 
 def _size_of(reply: Complete) -> int:

@@ -34,7 +34,7 @@ class WebSocketLimits(Struct, frozen=True):
     """A client that sends nothing for this time, not even a pong, is disconnected."""
 
 
-class Conversations(Protocol):
+class MessageHandler(Protocol):
     """Answers the messages of a service; independent of sockets."""
 
     @property
@@ -75,8 +75,8 @@ class ConnectionGuard(Protocol):
     def connection_session(self, authorization: bytes | None) -> ConnectionSession: ...
 
 
-class GuardedConversations(Conversations, Protocol):
-    """Conversations that may require a token."""
+class GuardedMessageHandler(MessageHandler, Protocol):
+    """MessageHandler that may require a token."""
 
     token_guard: ConnectionGuard | None
     login: Application | None
@@ -86,7 +86,7 @@ class GuardedConversations(Conversations, Protocol):
 class WebSocketPolicy(Struct, frozen=True):
     """Settings and callbacks of the connections of one service."""
 
-    conversations: Conversations
+    message_handler: MessageHandler
     hosts: HostList
     origins: OriginList
     limits: WebSocketLimits

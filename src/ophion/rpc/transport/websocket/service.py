@@ -10,7 +10,7 @@ from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.listener import Listener
 from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.shared_resources import SharedResources
-from ophion.rpc.transport.websocket.policy import GuardedConversations, WebSocketLimits, WebSocketPolicy
+from ophion.rpc.transport.websocket.policy import GuardedMessageHandler, WebSocketLimits, WebSocketPolicy
 
 if TYPE_CHECKING:
     import ssl
@@ -29,7 +29,7 @@ class WebSocketService(Listener["WebSocketConnection"]):
         hosts: HostList,
         origins: OriginList,
         limits: WebSocketLimits,
-        conversations: Callable[[asyncio.AbstractEventLoop], GuardedConversations],
+        message_handler: Callable[[asyncio.AbstractEventLoop], GuardedMessageHandler],
         closed: Callable[[WebSocketConnection], None],
         tls: ssl.SSLContext | None = None,
         shared: SharedResources | None = None,
@@ -38,26 +38,28 @@ class WebSocketService(Listener["WebSocketConnection"]):
         self._hosts = hosts
         self._origins = origins
         self._limits = limits
-        self._conversations = conversations
+        self._message_handler = message_handler
         self._closed = closed
 
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[GuardedConversations, Callable[[], WebSocketConnection]]:
+    def _begin(
+        self, loop: asyncio.AbstractEventLoop
+    ) -> tuple[GuardedMessageHandler, Callable[[], WebSocketConnection]]:
         # lazy import: this module is slow to import, and only nodes with WebSocket need it
         from ophion.rpc.transport.websocket.connection import WebSocketConnection
 
-        conversations = self._conversations(loop)
+        message_handler = self._message_handler(loop)
         policy = WebSocketPolicy(
-            conversations,
+            message_handler,
             self._hosts,
             self._origins,
             self._limits,
             self.places.admit,
             self._forget,
-            conversations.login,
-            conversations.token_guard,
+            message_handler.login,
+            message_handler.token_guard,
             self._shared,
         )
-        return conversations, lambda: WebSocketConnection(policy)
+        return message_handler, lambda: WebSocketConnection(policy)
 
     def _forget(self, connection: WebSocketConnection) -> None:
         self.places.leave(connection)
