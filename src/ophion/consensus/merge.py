@@ -99,7 +99,7 @@ class MergeEngine:
         return self._before.prefers(tip, head, chain)
 
     def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
-        """Return a header to build. After the merge, the header needs no seal."""
+        """Return the draft header of a new block. After the merge, a header needs no seal."""
         if not self._follows_merge(parent, chain):
             return self._before.prepare(parent, preferences, chain)
         timestamp = max(preferences.timestamp, parent.timestamp + 1)

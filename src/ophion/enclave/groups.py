@@ -75,7 +75,7 @@ class GroupRegistry:
         return None
 
     def accepts_maker(self, maker: bytes) -> bool:
-        """Whether new groups of this enclave key are accepted."""
+        """Whether this enclave accepts new groups that the owner of this key has made."""
         return self._accepted_makers is None or maker in self._own or maker in self._accepted_makers
 
     def unvalidated(self, members: Iterable[bytes]) -> list[bytes]:

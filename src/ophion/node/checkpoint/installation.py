@@ -91,7 +91,7 @@ def _stage(location: str, staging: Path) -> Path:
             free = shutil.disk_usage(staging).free - SPARE_BYTES
             extract_database(archive, target, free, lambda done: reports("extraction", done, None))
         else:
-            # a node that uses it would change the file during the copy
+            # a running node would change its database during the copy
             refuse_in_use(archive)
             _copy(found, target, reports)
     except OSError as error:

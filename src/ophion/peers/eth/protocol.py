@@ -180,7 +180,7 @@ class EthProtocol:
             self._check_announced(head)
 
     def _check_announced(self, head: HashedHeader) -> None:
-        """Stop the node if enough block producers announce rules for the next block that this node does not know."""
+        """Stop the node if enough block producers announce that the next block has rules unknown to this node."""
         if self.announced_rules:
             members = self.chain.engine.members(head, self.chain)
             error = unknown_rules(self.announced_rules.items(), members, head.number + 1)

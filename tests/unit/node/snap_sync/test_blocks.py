@@ -1,4 +1,4 @@
-"""Blocks are written only if their headers are sealed and everything has the root that the header names."""
+"""Blocks are written only if their headers are sealed, and their bodies and receipts match the roots in the headers."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def test_a_creation_pays_for_its_code(istanbul: Interface) -> None:
         "from": at(CREATES),
     }
     assert "creationMethod" not in made["action"], "calls do not say it"
-    # the gas used is two pushes and 200 gas per byte of code, without the memory of RETURN
+    # gas used: two pushes, and 200 gas per byte of code; RETURN does not expand the memory
     assert made["result"] == {"gasUsed": hex(2 * PUSH + 200), "address": made["result"]["address"], "code": "0x00"}
     assert root["result"]["gasUsed"] == hex(5 * PUSH + 6 + CREATE + 2 * PUSH + 3 + 200 + POP)
 
