@@ -22,7 +22,7 @@ from ophion.chain.chain import Chain
 from ophion.chain.import_core import ImportCore
 from ophion.chain.import_file import BlockFileImport
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CommandError, DecodeError, InvalidBlock, OphionError, UnknownParent
 from ophion.native.store import open_store
 from ophion.runtime.clock import SystemClock

@@ -22,7 +22,7 @@ from ophion.consensus.bft.message_factory import BftProtocol
 from ophion.consensus.bft.messages import RawMessage
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.clique import CliqueEngine
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import ConfigError, DecodeError, GenesisError, KeyFileError
 from ophion.native import transactions as native
 from ophion.native import vectors

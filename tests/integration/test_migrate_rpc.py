@@ -9,7 +9,7 @@ import pytest
 
 from ophion.chainspec.genesis import parse_genesis
 from ophion.cli.main import main
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CommandError
 from ophion.migration.rpc_source import RpcSource
 from ophion.runtime.blocking_json_rpc import JsonRpcClient

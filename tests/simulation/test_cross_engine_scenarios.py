@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.runtime.clock import ManualClock
 from ophion.testing.core import TestCore
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction

@@ -143,7 +143,7 @@ ELSEWHERE = {
     "consensus/bft/height_timers.py": "tests/unit/consensus/bft/test_height.py",
     "consensus/bft/own_messages.py": "tests/unit/consensus/bft/test_height.py",
     "consensus/bft/sent_messages.py": "tests/unit/consensus/bft/test_state_machine.py",
-    "consensus/bft/voting.py": "tests/unit/consensus/bft/test_height.py",
+    "consensus/bft/prepare_commit.py": "tests/unit/consensus/bft/test_height.py",
     "producer/bft_blocks.py": "tests/unit/producer/test_bft_driver.py",
     "producer/bft_inbox.py": "tests/unit/producer/test_bft_driver.py",
     "producer/bft_tuning.py": "plain settings; tests/unit/producer/test_bft_driver.py uses them",

@@ -28,7 +28,7 @@ from ophion.chain.block_environment import block_env
 from ophion.chain.chain import Chain, checkpoint_key
 from ophion.chain.fork_choice import HeadChange, head_change
 from ophion.consensus.engine import HeaderReader, Tip
-from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
+from ophion.consensus.header_snapshots import CHECKPOINT_DISTANCE
 from ophion.errors import DecodeError, InvalidBlock, StateDropped, UnknownParent
 from ophion.native.crypto import keccak256
 from ophion.native.exceptions import InvalidBody, MissingState, NativeError, TimedOut, as_ophion_error, translated

@@ -14,7 +14,7 @@ from ophion.chain.import_file import BlockFileImport, ImportProgress
 from ophion.chain.pruning import PruningRounds
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.progress import Progress
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CommandError, ConfigError, OphionError
 from ophion.native.exceptions import NativeError, translated
 from ophion.node.datadir import DataConfig, DataDirectory

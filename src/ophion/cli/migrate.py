@@ -17,7 +17,7 @@ from ophion.cli.progress import Progress
 from ophion.cli.untrusted_text import escape_untrusted
 from ophion.cli.url_option import read_url
 from ophion.consensus.engine import Engine
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CommandError, ConfigError, OphionError
 from ophion.migration.block_source import BlockSource
 from ophion.migration.chain_migration import ChainMigration, Migrated

@@ -13,7 +13,7 @@ from ophion.chain.chain import Chain
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.node_client import RpcNode
 from ophion.cli.url_option import read_url
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CommandError, ConfigError, GenesisError, OphionError, ProofError
 from ophion.native.exceptions import translated
 from ophion.node.datadir import DataConfig, DataDirectory

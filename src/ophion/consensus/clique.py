@@ -17,7 +17,7 @@ from ophion.chainspec.spec import ChainSpec
 from ophion.consensus import header_rules as rules
 from ophion.consensus.clique_snapshot import Snapshot
 from ophion.consensus.engine import BlockPreferences, Finality, HeaderReader, Tip, Vote
-from ophion.consensus.header_fold import HeaderFold
+from ophion.consensus.header_snapshots import HeaderSnapshots
 from ophion.consensus.header_template import unsealed_header
 from ophion.errors import GenesisError, InvalidBlock, InvalidHeader
 from ophion.native.crypto import keccak256, recover_address, recover_addresses
@@ -55,7 +55,7 @@ class CliqueEngine:
     def __init__(self, spec: ChainSpec) -> None:
         self._spec = spec
         self._parameters = spec.clique if spec.clique is not None else CliqueParameters()
-        self._snapshots = HeaderFold(self._fresh_snapshot, self._applied, Snapshot.encode, Snapshot.decode)
+        self._snapshots = HeaderSnapshots(self._fresh_snapshot, self._applied, Snapshot.encode, Snapshot.decode)
         # cache the authors, because recovering an author costs more than all other rules, and each block needs it
         # several times
         self._authors: OrderedDict[Hash32, Address] = OrderedDict()

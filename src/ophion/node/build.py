@@ -22,9 +22,9 @@ from ophion.chainspec.forks import Fork, Milestone
 from ophion.chainspec.genesis import Genesis
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.engine import Engine
+from ophion.consensus.engine_factory import engine_for
 from ophion.consensus.migration import MigrationEngine
-from ophion.consensus.registry import engine_for
-from ophion.consensus.voting import LocalProposals
+from ophion.consensus.validator_votes import LocalProposals
 from ophion.errors import ConfigError
 from ophion.native.store import Store
 from ophion.node.core_config import CoreConfig

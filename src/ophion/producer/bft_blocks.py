@@ -23,11 +23,11 @@ from ophion.consensus.bft.events import (
     ProposalChecked,
     TaskFailed,
 )
-from ophion.consensus.bft.message_encoding import MAX_BLOCK_ITEMS, WrongBody, check_roots
 from ophion.consensus.bft.messages import Candidate
+from ophion.consensus.bft.round_timing import RoundTiming
+from ophion.consensus.bft.signed_parts import MAX_BLOCK_ITEMS, WrongBody, check_roots
 from ophion.consensus.bft.state_machine import BftStateMachine
-from ophion.consensus.bft.timeouts import RoundTiming
-from ophion.consensus.voting import LocalProposals
+from ophion.consensus.validator_votes import LocalProposals
 from ophion.errors import DecodeError, InvalidBlock, UnknownParent
 from ophion.native.executor import State
 from ophion.primitives import rlp

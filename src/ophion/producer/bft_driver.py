@@ -53,8 +53,8 @@ from ophion.consensus.bft.signatures import DigestSigner
 from ophion.consensus.bft.state_machine import BftStateMachine
 from ophion.consensus.bft.status import BftStatus, member_views, status_of
 from ophion.consensus.bft.validator_set import quorum_of
-from ophion.consensus.header_form import chosen_form
-from ophion.consensus.voting import LocalProposals
+from ophion.consensus.bft_header_form import chosen_form
+from ophion.consensus.validator_votes import LocalProposals
 from ophion.errors import InvalidBlock
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address

@@ -25,7 +25,7 @@ from ophion.chainspec.consensus_parameters import CliqueParameters
 from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.clique_snapshot import Snapshot
 from ophion.consensus.engine import BlockPreferences, Vote
-from ophion.consensus.voting import LocalProposals
+from ophion.consensus.validator_votes import LocalProposals
 from ophion.errors import DecodeError, InvalidBlock, SignerUnavailable
 from ophion.native.executor import State
 from ophion.pool.events import Added, PoolEvent

@@ -17,7 +17,7 @@ from ophion.consensus.bft.validator_set import quorum_of
 from ophion.consensus.clique import SEAL, CliqueEngine
 from ophion.consensus.clique_snapshot import Snapshot
 from ophion.consensus.engine import Vote
-from ophion.consensus.voting import Tally
+from ophion.consensus.validator_votes import Tally
 from ophion.errors import DecodeError, InvalidHeader, ProofError
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address

@@ -12,7 +12,7 @@ from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.extra_data import BftExtraData
 from ophion.consensus.clique import SEAL, VANITY, CliqueEngine
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import DecodeError, ProofError
 from ophion.primitives.hexcodec import parse_data_lenient, parse_number
 from ophion.primitives.types import ADDRESS_LENGTH, Address, Hash32

@@ -11,7 +11,7 @@ from typing import Any
 from ophion.chain.block import peek_header
 from ophion.chain.block_file import split_blocks
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader
 

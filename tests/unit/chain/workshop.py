@@ -18,7 +18,7 @@ from ophion.chain.import_core import ImportCore, Staged
 from ophion.chainspec.dev import dev_genesis
 from ophion.chainspec.genesis import Genesis
 from ophion.consensus.engine import BlockPreferences
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.native.executor import Execution
 from ophion.native.store import open_store
 from ophion.native.transactions import decode_transactions

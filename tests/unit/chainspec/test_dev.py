@@ -20,8 +20,8 @@ from ophion.chainspec.dev import (
     dev_genesis,
 )
 from ophion.chainspec.forks import Milestone
+from ophion.consensus.engine_factory import engine_for
 from ophion.consensus.header_rules import next_base_fee
-from ophion.consensus.registry import engine_for
 from ophion.errors import GenesisError
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import open_store

@@ -10,7 +10,7 @@ from typing import Any
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.messages import BftMessage, Proposal, RoundChange
 from ophion.consensus.bft.vote_record import VoteRecord, replacement
-from ophion.consensus.voting import LocalProposals
+from ophion.consensus.validator_votes import LocalProposals
 from ophion.primitives.types import Address
 from ophion.producer.bft_driver import BftDriver
 from ophion.producer.shared_votes import VotesUnavailable

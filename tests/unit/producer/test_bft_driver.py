@@ -28,7 +28,7 @@ from ophion.consensus.bft.messages import (
 )
 from ophion.consensus.bft.round_change import RoundChanges
 from ophion.consensus.bft.status import Phase
-from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
+from ophion.consensus.header_snapshots import CHECKPOINT_DISTANCE
 from ophion.errors import DecodeError, InvalidHeader
 from ophion.native.crypto import PrivateKey
 from ophion.primitives import rlp

@@ -14,7 +14,7 @@ from ophion.chain.chain import Chain
 from ophion.chain.import_core import ImportCore
 from ophion.chainspec.dev import dev_genesis
 from ophion.chainspec.genesis import Genesis, parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CommandError
 from ophion.native.store import open_store
 from ophion.producer.block_script import BlockScript

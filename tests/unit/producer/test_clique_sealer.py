@@ -10,7 +10,7 @@ from typing import Any
 
 from ophion.chain.events import ChainBlock
 from ophion.consensus.clique import ADD_NONCE, DROP_NONCE, CliqueEngine
-from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
+from ophion.consensus.header_snapshots import CHECKPOINT_DISTANCE
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import ZERO_ADDRESS

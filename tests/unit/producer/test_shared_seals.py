@@ -11,7 +11,7 @@ from typing import Any
 from ophion.chainspec.consensus_parameters import CliqueParameters
 from ophion.consensus.bft.vote_record import VoteRecord, replacement
 from ophion.consensus.clique import CliqueEngine
-from ophion.consensus.voting import LocalProposals
+from ophion.consensus.validator_votes import LocalProposals
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.types import Address
 from ophion.producer.clique_sealer import CliqueSealer

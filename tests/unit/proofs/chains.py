@@ -18,7 +18,7 @@ from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.validator_set import quorum_of
 from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.engine import BlockPreferences, Vote
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import open_store
 from ophion.native.transactions import Body

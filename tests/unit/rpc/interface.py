@@ -14,7 +14,7 @@ from ophion.chain.import_core import ImportCore
 from ophion.chain.import_file import BlockFileImport
 from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.chainspec.genesis import Genesis, parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.native.store import open_store
 from ophion.node.config import NodeConfig
 from ophion.node.validator_contract import read_contracts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ophion.consensus.bft.events import BftEffect, BlockTimer, CancelTimer, RoundTimer, SetTimer, TimerKind
-from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.consensus.bft.round_timing import RoundTiming
 
 
 class HeightTimers:

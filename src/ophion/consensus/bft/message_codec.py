@@ -18,7 +18,6 @@ from ophion.consensus.bft.extra_data import (
     read_vanity,
     split_items,
 )
-from ophion.consensus.bft.message_encoding import MAX_SIGNATURES, SignedParts, WireStyle, candidate_of, check_body
 from ophion.consensus.bft.messages import (
     BftMessage,
     Candidate,
@@ -34,6 +33,7 @@ from ophion.consensus.bft.messages import (
 )
 from ophion.consensus.bft.round_change import Certificate
 from ophion.consensus.bft.signatures import DigestSigner
+from ophion.consensus.bft.signed_parts import MAX_SIGNATURES, SignedParts, WireStyle, candidate_of, check_body
 from ophion.consensus.engine import Vote
 from ophion.native.crypto import keccak256
 from ophion.primitives import rlp

@@ -25,15 +25,6 @@ from ophion.consensus.bft.justification import (
     prepared_block,
 )
 from ophion.consensus.bft.message_codec import MessageCodec, ProposalParts, RoundChangeParts
-from ophion.consensus.bft.message_encoding import (
-    SignedParts,
-    WireStyle,
-    access_list_slot,
-    exactly,
-    one_of,
-    plain_bytes,
-    scalar_below,
-)
 from ophion.consensus.bft.messages import (
     Candidate,
     MessageKind,
@@ -47,6 +38,15 @@ from ophion.consensus.bft.messages import (
 )
 from ophion.consensus.bft.protocol import BlockForms
 from ophion.consensus.bft.round_change import Certificate
+from ophion.consensus.bft.signed_parts import (
+    SignedParts,
+    WireStyle,
+    access_list_slot,
+    exactly,
+    one_of,
+    plain_bytes,
+    scalar_below,
+)
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.consensus.engine import Vote
 from ophion.errors import DecodeError

@@ -25,7 +25,7 @@ from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.chainspec.genesis import Genesis, check_stored
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.engine import Engine
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CheckpointError, OphionError
 from ophion.native.exceptions import NativeError, translated
 from ophion.native.store import Store, open_store

@@ -15,8 +15,8 @@ from ophion.chain.chain import Chain, checkpoint_key
 from ophion.chain.events import ChainBlock
 from ophion.chain.fork_choice import HeadChange
 from ophion.consensus.engine import Tip
-from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
 from ophion.consensus.header_rules import blob_base_fee
+from ophion.consensus.header_snapshots import CHECKPOINT_DISTANCE
 from ophion.errors import InvalidBlock, OphionError, SnapSyncError, UnknownParent
 from ophion.native.exceptions import translated
 from ophion.native.store import NewBlock

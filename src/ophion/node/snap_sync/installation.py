@@ -21,7 +21,7 @@ import uvloop
 from ophion.chain.chain import FIRST_STATE_KEY, Chain
 from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.chainspec.genesis import Genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import SnapSyncError
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store, open_store

@@ -21,7 +21,7 @@ from ophion.rpc.services.block_reference import header_at
 from ophion.rpc.services.context import RpcContext
 
 if TYPE_CHECKING:
-    from ophion.consensus.voting import LocalProposals
+    from ophion.consensus.validator_votes import LocalProposals
     from ophion.producer.bft_driver import BftDriver
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from ophion.chain.bad_blocks import BadBlocks
 from ophion.chain.fee_oracle import FeeOracle
 from ophion.chain.queries import Queries
-from ophion.consensus.voting import LocalProposals
+from ophion.consensus.validator_votes import LocalProposals
 from ophion.native.executor import LatestRead
 from ophion.permissions.permissions import Permissions
 from ophion.pool.pool import TxPool

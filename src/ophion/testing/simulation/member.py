@@ -11,7 +11,7 @@ from ophion.consensus.bft.events import TimerKind
 from ophion.consensus.bft.messages import Candidate
 from ophion.consensus.bft.state_machine import BftStateMachine
 from ophion.consensus.bft.validator_set import quorum_of
-from ophion.consensus.voting import LocalProposals, Tally
+from ophion.consensus.validator_votes import LocalProposals, Tally
 from ophion.primitives.types import Address, Hash32, Signature
 from ophion.testing.simulation.fake_crypto import Content, stand_in_seal_author
 

@@ -16,7 +16,7 @@ from random import Random
 
 from ophion.consensus.bft.events import MessageReceived
 from ophion.consensus.bft.messages import BftMessage, RoundChange
-from ophion.consensus.voting import Tally
+from ophion.consensus.validator_votes import Tally
 from ophion.primitives.types import ZERO_ADDRESS, ZERO_HASH, Address
 from ophion.testing.simulation.byzantine import Liar, LiarCoalition
 from ophion.testing.simulation.driver import Driver, NetworkSettings

@@ -16,7 +16,7 @@ from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.message_factory import KeyMessageFactory
 from ophion.consensus.bft.signatures import seal_author
 from ophion.consensus.engine import Finality, Tip, Vote
-from ophion.consensus.voting import LocalProposals
+from ophion.consensus.validator_votes import LocalProposals
 from ophion.errors import GenesisError, InvalidBlock, InvalidHeader, OphionError
 from ophion.native.crypto import keccak256
 from ophion.primitives import rlp

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ophion.chain.chain import Chain
 from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.consensus.engine import BlockPreferences
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CheckpointError, MissingStateError
 from ophion.native.crypto import PrivateKey
 from ophion.native.executor import genesis_state

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ophion.chain.chain import Chain
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store, open_store
 from ophion.peers.disconnect_reasons import DisconnectReason

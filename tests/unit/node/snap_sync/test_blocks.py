@@ -13,7 +13,7 @@ from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock
 from ophion.chain.import_core import ImportCore
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import InvalidBlock, UnknownParent
 from ophion.native.store import open_store
 from ophion.native.wire import Receipts, split_receipts

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import open_store
 from ophion.node.config import NodeConfig

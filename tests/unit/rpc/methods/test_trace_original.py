@@ -16,7 +16,7 @@ import pytest
 from ophion.chain.chain import Chain
 from ophion.chain.import_core import ImportCore
 from ophion.chainspec.genesis import Genesis, parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.native.store import open_store
 from ophion.node.config import NodeConfig
 from ophion.producer.block_script import BlockScript

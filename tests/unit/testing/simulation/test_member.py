@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ophion.consensus.engine import Vote
-from ophion.consensus.voting import Tally
+from ophion.consensus.validator_votes import Tally
 from ophion.testing.simulation.fake_crypto import Content, stand_in_address, stand_in_block, stand_in_seal
 from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 

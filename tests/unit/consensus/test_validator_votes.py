@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ophion.consensus.engine import Vote
-from ophion.consensus.voting import LocalProposals, Tally
+from ophion.consensus.validator_votes import LocalProposals, Tally
 from ophion.errors import DecodeError
 
 MEMBERS = {name: bytes((ord(name),)) * 20 for name in "ABCDEFG"}

@@ -1,4 +1,4 @@
-"""`HeaderFold` gives the same states from memory, from checkpoints and from headers alone."""
+"""`HeaderSnapshots` gives the same states from memory, from checkpoints and from headers alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from msgspec.structs import replace
 
-from ophion.consensus.header_fold import CHECKPOINT_DISTANCE, HeaderFold
+from ophion.consensus.header_snapshots import CHECKPOINT_DISTANCE, HeaderSnapshots
 from ophion.errors import DecodeError, UnknownParent
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Hash32
@@ -34,7 +34,7 @@ class Numbers:
         self.headers[hash] = header
         return header
 
-    def fold(self, begins: Callable[[int], bool] = lambda number: number == 0) -> HeaderFold[int]:
+    def snapshots(self, begins: Callable[[int], bool] = lambda number: number == 0) -> HeaderSnapshots[int]:
         def applied(state: int, header: HashedHeader) -> int:
             self.applied += 1
             return state + header.timestamp
@@ -45,7 +45,7 @@ class Numbers:
             except ValueError:
                 raise DecodeError("not a number", "state") from None
 
-        return HeaderFold(
+        return HeaderSnapshots(
             lambda header, chain: 0 if begins(header.number) else None,
             applied,
             lambda state: json.dumps(state).encode(),
@@ -74,30 +74,30 @@ class Numbers:
         return cursor
 
     def keep(self, number: int) -> None:
-        self.checkpoints[self.at(number).hash] = self.fold().checkpoint(self.at(number), self)
+        self.checkpoints[self.at(number).hash] = self.snapshots().checkpoint(self.at(number), self)
 
 
 def total(number: int) -> int:
     return number * (number + 1) // 2
 
 
-def test_a_state_is_folded_once_and_then_remembered() -> None:
+def test_a_state_is_computed_once_and_then_remembered() -> None:
     chain = Numbers(20)
-    fold = chain.fold()
-    assert fold.after(chain.head, chain) == total(20)
-    assert fold.after(chain.at(7), chain) == total(7)
+    snapshots = chain.snapshots()
+    assert snapshots.after(chain.head, chain) == total(20)
+    assert snapshots.after(chain.at(7), chain) == total(7)
     assert chain.applied == 20
 
 
-def test_after_a_restart_the_fold_begins_at_the_nearest_checkpoint() -> None:
+def test_after_a_restart_the_walk_begins_at_the_nearest_checkpoint() -> None:
     chain = Numbers(3 * CHECKPOINT_DISTANCE + 9)
     chain.keep(CHECKPOINT_DISTANCE)
     chain.keep(3 * CHECKPOINT_DISTANCE)
     chain.applied = 0
-    fold = chain.fold()
-    assert fold.after(chain.head, chain) == total(chain.head.number)
+    snapshots = chain.snapshots()
+    assert snapshots.after(chain.head, chain) == total(chain.head.number)
     assert chain.applied == 9
-    assert fold.after(chain.at(2 * CHECKPOINT_DISTANCE), chain) == total(2 * CHECKPOINT_DISTANCE)
+    assert snapshots.after(chain.at(2 * CHECKPOINT_DISTANCE), chain) == total(2 * CHECKPOINT_DISTANCE)
     assert chain.applied == 9 + CHECKPOINT_DISTANCE
 
 
@@ -107,37 +107,37 @@ def test_a_checkpoint_of_another_branch_is_not_met() -> None:
     rival = chain.at(2 * CHECKPOINT_DISTANCE - 3)
     for _ in range(5):
         rival = chain.add(rival, 1000)
-    assert chain.fold().after(rival, chain) == total(2 * CHECKPOINT_DISTANCE - 3) + 5000
+    assert chain.snapshots().after(rival, chain) == total(2 * CHECKPOINT_DISTANCE - 3) + 5000
     chain.head = rival
     chain.keep(2 * CHECKPOINT_DISTANCE)
     assert len(chain.checkpoints) == 2
-    assert chain.fold().after(rival, chain) == total(2 * CHECKPOINT_DISTANCE - 3) + 5000
+    assert chain.snapshots().after(rival, chain) == total(2 * CHECKPOINT_DISTANCE - 3) + 5000
 
 
-def test_a_checkpoint_that_cannot_be_read_is_folded_again() -> None:
+def test_a_checkpoint_that_cannot_be_read_is_computed_again() -> None:
     chain = Numbers(CHECKPOINT_DISTANCE + 1)
     chain.checkpoints[chain.at(CHECKPOINT_DISTANCE).hash] = b"of another version"
-    assert chain.fold().after(chain.head, chain) == total(CHECKPOINT_DISTANCE + 1)
+    assert chain.snapshots().after(chain.head, chain) == total(CHECKPOINT_DISTANCE + 1)
 
 
-def test_a_block_at_which_the_fold_begins_anew_does_so_though_it_has_a_checkpoint() -> None:
-    """`HeaderFold` restarts at a block with a transition even if the block has a checkpoint. The transition may have
-    been added to the genesis file after the checkpoint was stored.
+def test_snapshots_restart_at_a_block_with_a_transition_despite_its_checkpoint() -> None:
+    """`HeaderSnapshots` restarts at a block with a transition even if the block has a checkpoint. The transition may
+    have been added to the genesis file after the checkpoint was stored.
     """
     chain = Numbers(CHECKPOINT_DISTANCE)
     chain.keep(CHECKPOINT_DISTANCE)
-    assert chain.fold(lambda number: number in (0, CHECKPOINT_DISTANCE)).after(chain.head, chain) == 0
+    assert chain.snapshots(lambda number: number in (0, CHECKPOINT_DISTANCE)).after(chain.head, chain) == 0
 
 
 def test_memory_is_bounded() -> None:
     chain = Numbers(3000)
-    fold = chain.fold()
-    fold.after(chain.head, chain)
-    assert len(fold._known) == 1024
+    snapshots = chain.snapshots()
+    snapshots.after(chain.head, chain)
+    assert len(snapshots._known) == 1024
 
 
 def test_a_hole_in_the_chain_is_an_unknown_parent() -> None:
     chain = Numbers(5)
     orphan = HashedHeader(replace(chain.head.header, parent_hash=b"\1" * 32, number=6), b"\2" * 32)
     with pytest.raises(UnknownParent):
-        chain.fold().after(orphan, chain)
+        chain.snapshots().after(orphan, chain)

@@ -10,9 +10,9 @@ from ophion.chainspec.dev import dev_genesis
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.engine import BlockPreferences
+from ophion.consensus.engine_factory import engine_for
 from ophion.consensus.merge import MergeEngine
 from ophion.consensus.pow import PowEngine
-from ophion.consensus.registry import engine_for
 from ophion.errors import GenesisError, InvalidHeader
 from tests.unit.consensus.stories import FAR, MemoryChain, genesis
 

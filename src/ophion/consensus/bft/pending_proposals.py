@@ -1,4 +1,4 @@
-"""`ProposalOffers`: the proposals of one height that are being checked.
+"""`PendingProposals`: the proposals of one height that are being checked.
 
 The first justified proposal of a round pins the round to its digest (consensus.md 2.9). An IBFT 2.0 proposer signs a
 digest of the header, so copies with another body may arrive. One copy per sender is stored. If the body being checked
@@ -37,7 +37,7 @@ class OfferState(Enum):
     """Ignore the proposal because of its sender. Another peer may send a copy."""
 
 
-class ProposalOffers:
+class PendingProposals:
     """Proposals by round."""
 
     def __init__(self) -> None:

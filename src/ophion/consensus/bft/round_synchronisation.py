@@ -1,4 +1,4 @@
-"""`RoundGathering`: which rounds the other validators have reached, and whether a quorum is in the current round.
+"""`RoundSynchronisation`: which rounds the other validators have reached, and whether a quorum is in the current round.
 
 With rounds of equal length, validators could follow each other forever, one always slightly ahead. So at the cap the
 timeout of a round starts when a quorum has arrived. Until then the round change is repeated. Below the cap the doubling
@@ -8,12 +8,12 @@ received votes of a quorum in this round, so waiting never delays a proof.
 
 from __future__ import annotations
 
-from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address
 
 
-class RoundGathering:
+class RoundSynchronisation:
     """Rounds of the other validators at one height."""
 
     def __init__(self, validator_set: ValidatorSet, timing: RoundTiming) -> None:

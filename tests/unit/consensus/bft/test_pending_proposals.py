@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ophion.consensus.bft.messages import Proposal
-from ophion.consensus.bft.proposal_offers import Offer, OfferState, ProposalOffers
+from ophion.consensus.bft.pending_proposals import Offer, OfferState, PendingProposals
 from tests.unit.consensus.bft.puppets import QBFT, Stage
 
 
@@ -16,7 +16,7 @@ def _proposal(round_number: int = 0, body: bytes = b"") -> Proposal:
 
 
 def test_the_first_proposal_pins_its_round() -> None:
-    offers, proposal = ProposalOffers(), _proposal()
+    offers, proposal = PendingProposals(), _proposal()
     assert offers.state(proposal, b"a") is OfferState.WANTED
     assert offers.add(Offer(proposal, b"a", 1.0))
     assert offers.is_pinned(0)
@@ -28,7 +28,7 @@ def test_the_first_proposal_pins_its_round() -> None:
 
 
 def test_copies_are_checked_after_a_wrong_body_and_the_proposer_comes_first() -> None:
-    offers, proposal = ProposalOffers(), _proposal()
+    offers, proposal = PendingProposals(), _proposal()
     offers.add(Offer(proposal, b"a", 1.0))
     assert not offers.add(Offer(_proposal(body=b"x"), b"b", 2.0))
     assert not offers.add(Offer(_proposal(body=b"y"), proposal.author, 3.0))
@@ -49,7 +49,7 @@ def test_copies_are_checked_after_a_wrong_body_and_the_proposer_comes_first() ->
 
 
 def test_a_round_stays_pinned_after_its_check_until_a_later_round_begins() -> None:
-    offers, proposal = ProposalOffers(), _proposal()
+    offers, proposal = PendingProposals(), _proposal()
     offers.add(Offer(proposal, b"a", 1.0))
     assert offers.checked(0, proposal.block.digest) is not None
     offers.close(0)
@@ -62,7 +62,7 @@ def test_a_round_stays_pinned_after_its_check_until_a_later_round_begins() -> No
 
 
 def test_the_number_of_rounds_is_limited() -> None:
-    offers = ProposalOffers()
+    offers = PendingProposals()
     for number in range(8):
         assert offers.add(Offer(_proposal(number), b"a", 1.0))
     assert offers.state(_proposal(8), b"b") is OfferState.REFUSED

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from ophion.consensus.bft.extra_data import BftExtraData
-from ophion.consensus.bft.schedule import BftSchedule
+from ophion.consensus.bft.transitions import BftSchedule
 from ophion.consensus.engine import HeaderReader
-from ophion.consensus.header_fold import HeaderFold
-from ophion.consensus.voting import Tally
+from ophion.consensus.header_snapshots import HeaderSnapshots
+from ophion.consensus.validator_votes import Tally
 from ophion.errors import DecodeError, InvalidHeader
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import ADDRESS_LENGTH, Address
@@ -41,7 +41,7 @@ class ValidatorProvider:
         self.predecessor: MembersAfter | None = None
         """Returns the signers after a Clique block. Only a chain that began with Clique sets this function."""
         self._schedule = schedule
-        self._tallies = HeaderFold(self._fresh, self._applied, Tally.encode, Tally.decode)
+        self._tallies = HeaderSnapshots(self._fresh, self._applied, Tally.encode, Tally.decode)
         # cache the decoded extra data, because each header needs it several times: for its hash, its rules and its
         # seals
         self._extras: OrderedDict[tuple[int, bytes], BftExtraData] = OrderedDict()

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from ophion.chainspec.consensus_parameters import HeaderForm
+from ophion.consensus.bft_header_form import HeaderFormChoice, chosen_form
 from ophion.consensus.engine import BlockPreferences
-from ophion.consensus.header_form import HeaderFormChoice, chosen_form
 from ophion.errors import InvalidHeader
 from ophion.primitives.block import Header
 from tests.unit.consensus.bft.golden import K1

@@ -1,8 +1,8 @@
 """States that are computed header by header (signers, vote tallies), available after any block of any branch.
 
-Memory holds the states of the latest blocks. For another block, `HeaderFold` walks back to the nearest known state and
-applies the headers after it. Every few hundred blocks the chain stores the state on disk as a checkpoint, so that the
-walk after a restart is short. A checkpoint belongs to a block hash, which determines all earlier headers. So the
+Memory holds the states of the latest blocks. For another block, `HeaderSnapshots` walks back to the nearest known state
+and applies the headers after it. Every few hundred blocks the chain stores the state on disk as a checkpoint, so that
+the walk after a restart is short. A checkpoint belongs to a block hash, which determines all earlier headers. So the
 checkpoint stays valid after a reorganisation.
 """
 
@@ -31,7 +31,7 @@ Applied: TypeAlias = Callable[[S, HashedHeader], S]
 """Returns the state after a block, given the state before the block and its header."""
 
 
-class HeaderFold(Generic[S]):
+class HeaderSnapshots(Generic[S]):
     """Computes and caches the state after each block, by block hash."""
 
     def __init__(

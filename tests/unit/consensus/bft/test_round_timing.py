@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.consensus.bft.round_timing import RoundTiming
 
 
 def test_rounds_double_up_to_the_cap() -> None:

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
+from ophion.consensus.bft.validator_provider import decode_addresses
 from ophion.consensus.bft.validator_set import ValidatorSet
-from ophion.consensus.bft.validators import decode_addresses
 from ophion.consensus.engine import Vote
 from ophion.errors import DecodeError, InvalidHeader
 from ophion.native.crypto import PrivateKey

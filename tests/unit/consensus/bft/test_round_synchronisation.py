@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ophion.consensus.bft.round_gathering import RoundGathering
-from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.consensus.bft.round_synchronisation import RoundSynchronisation
+from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import ZERO_ADDRESS
 
@@ -11,13 +11,13 @@ MEMBERS = [bytes([n]) * 20 for n in range(1, 5)]
 
 
 def test_below_the_cap_the_timeout_runs_at_once() -> None:
-    gathering = RoundGathering(ValidatorSet.of(1, MEMBERS, ZERO_ADDRESS), RoundTiming(1.0, 2.0, 8.0))
+    gathering = RoundSynchronisation(ValidatorSet.of(1, MEMBERS, ZERO_ADDRESS), RoundTiming(1.0, 2.0, 8.0))
     gathering.start(1)
     assert gathering.is_complete
 
 
 def test_at_the_cap_a_quorum_completes_the_round_once() -> None:
-    gathering = RoundGathering(ValidatorSet.of(1, MEMBERS, ZERO_ADDRESS), RoundTiming(1.0, 2.0, 8.0))
+    gathering = RoundSynchronisation(ValidatorSet.of(1, MEMBERS, ZERO_ADDRESS), RoundTiming(1.0, 2.0, 8.0))
     gathering.start(2)
     assert not gathering.is_complete
     assert not gathering.note(MEMBERS[1], 2, 2)
