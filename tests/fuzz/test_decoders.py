@@ -34,8 +34,8 @@ from ophion.node.config import NodeConfig
 from ophion.node.node_key_file import load_key
 from ophion.pool.journal import Entry, Journal
 from ophion.primitives import rlp
-from ophion.primitives.block import Header
 from ophion.primitives.enode import Enode
+from ophion.primitives.header import Header
 from ophion.rpc.auth.credentials import CredentialsError, read_users
 from ophion.runtime.options import load, read_file, specs_of
 from tests.fuzz import samples

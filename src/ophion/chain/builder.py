@@ -18,7 +18,7 @@ from ophion.chain.chain import Chain
 from ophion.consensus.engine import BlockPreferences
 from ophion.native.executor import BlockEnv, Execution, OpenBlock, State, TakeResult, build_block, execute
 from ophion.native.transactions import Body, Transaction, Withdrawal
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address
 
 TOO_LONG: Final = "it runs longer than a block may take to build"

@@ -35,7 +35,7 @@ from ophion.native.exceptions import InvalidBody, MissingState, NativeError, Tim
 from ophion.native.executor import Execution, State, execute
 from ophion.native.store import NewBlock
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Hash32
 from ophion.runtime.clock import Clock
 

@@ -22,7 +22,7 @@ from ophion.chain.import_core import HeaderCheck, ImportCore, SenderCheck
 from ophion.errors import InvalidBlock, OphionError, UnknownParent
 from ophion.native.executor import Execution, State
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Hash32
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes

@@ -25,7 +25,7 @@ from ophion.chainspec.consensus_parameters import HeaderForm
 from ophion.chainspec.forks import Fork, Milestone
 from ophion.consensus.header_rules import check_tail
 from ophion.errors import InvalidHeader
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 
 _ALL: Final = (HeaderForm.FULL, HeaderForm.SHORT, HeaderForm.SHORT_BLOBS)
 """All forms, in order of preference."""

@@ -23,7 +23,7 @@ from ophion.errors import GenesisError, InvalidBlock, InvalidHeader
 from ophion.native.crypto import keccak256, recover_address, recover_addresses
 from ophion.native.exceptions import NativeError
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import (
     ADDRESS_LENGTH,
     EMPTY_TRIE_ROOT,

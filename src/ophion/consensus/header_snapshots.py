@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 from ophion.consensus.engine import HeaderReader
 from ophion.errors import DecodeError, UnknownParent
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Hash32
 
 S = TypeVar("S")

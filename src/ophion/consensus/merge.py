@@ -18,7 +18,7 @@ from ophion.consensus.engine import BlockPreferences, Engine, Finality, HeaderRe
 from ophion.consensus.header_template import unsealed_header
 from ophion.errors import GenesisError, InvalidBlock, InvalidHeader, UnknownParent
 from ophion.native.crypto import keccak256
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_NONCE, Address, Hash32, Signature
 
 FUTURE_LEAD_S: Final = 15

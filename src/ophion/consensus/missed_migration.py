@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 
 from ophion.consensus.engine import Engine, HeaderReader
 from ophion.errors import DecodeError, OphionError
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.types import Address
 
 

@@ -17,7 +17,7 @@ from ophion.data.schema import Column, Dataset
 from ophion.data.selection import Rows
 from ophion.errors import CommandError, StorageError
 from ophion.native.crypto import recover_addresses
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.hexcodec import data as hex_text
 from ophion.primitives.types import ZERO_ADDRESS, Address
 

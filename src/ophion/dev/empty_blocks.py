@@ -19,7 +19,7 @@ from ophion.native.crypto import keccak256
 from ophion.native.exceptions import translated
 from ophion.native.executor import append_empty
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Hash32
 
 _MAX_COMMIT_BLOCKS = 64

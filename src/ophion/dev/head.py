@@ -16,7 +16,7 @@ from ophion.errors import OphionError
 from ophion.native.exceptions import translated
 from ophion.native.executor import AccountOverride, edit_state
 from ophion.native.transactions import Transaction
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Hash32
 
 _EDIT_KEY = "edited head"

@@ -27,7 +27,7 @@ from ophion.native.executor import AccountOverride
 from ophion.native.transactions import Transaction
 from ophion.pool.events import DropReason
 from ophion.pool.pool import TxPool
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address, Hash32
 from ophion.producer.block_assembly import Assembler
 from ophion.wallet.unsigned import UnsignedTransaction

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ophion.chain.builder import BuiltBlock
 from ophion.native.executor import AccountOverride, BlockEnv, CallRequest, State
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
 
 

@@ -33,7 +33,7 @@ from ophion.permissions.permissions import Permissions
 from ophion.pool.admission import PoolHead
 from ophion.pool.journal import Journal
 from ophion.pool.pool import TxPool
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address
 from ophion.producer.block_assembly import Assembler, MinerSettings
 from ophion.producer.instant_sealer import InstantSealer

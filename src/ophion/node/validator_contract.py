@@ -10,7 +10,7 @@ from ophion.chain.chain import Chain
 from ophion.errors import DecodeError, InvalidHeader
 from ophion.native.exceptions import translated
 from ophion.native.executor import CallRequest, State, call
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import ZERO_ADDRESS, Address
 
 _GAS: Final = 50_000_000

@@ -19,8 +19,8 @@ from ophion.permissions.entry_codec import EntryCodec
 from ophion.permissions.list_requests import ACCOUNTS, NAMED_NODES, NODES
 from ophion.permissions.node_rules import Action, NodeRules, listener
 from ophion.permissions.options import DEFAULT_FILE, PermissionConfig
-from ophion.primitives.block import HashedHeader
 from ophion.primitives.enode import Enode
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
 from ophion.runtime.lanes import Lane, Lanes
 from ophion.runtime.supervisor import Service

@@ -23,7 +23,7 @@ from ophion.chain.queries import BlockView
 from ophion.enclave.interface import Enclave
 from ophion.native.privacy import PrivateBatch, PrivateLedger
 from ophion.native.tracing import TraceStream
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address, Hash32
 from ophion.privacy.backlog import MAX_WALK_GAS, Backlog, by_group, gas_of
 from ophion.privacy.backlog_executor import BacklogExecutor, executions

@@ -31,7 +31,7 @@ from ophion.consensus.validator_votes import LocalProposals
 from ophion.errors import DecodeError, InvalidBlock, UnknownParent
 from ophion.native.executor import State
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address
 from ophion.producer.block_assembly import Assembler
 from ophion.producer.executed_candidates import ExecutedCandidate, ExecutedCandidates

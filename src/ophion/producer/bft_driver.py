@@ -56,7 +56,7 @@ from ophion.consensus.bft.validator_set import quorum_of
 from ophion.consensus.bft_header_form import chosen_form
 from ophion.consensus.validator_votes import LocalProposals
 from ophion.errors import InvalidBlock
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
 from ophion.producer.bft_blocks import BftBlocks
 from ophion.producer.bft_inbox import BftInbox

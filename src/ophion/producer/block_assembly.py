@@ -26,7 +26,7 @@ from ophion.permissions.permissions import Permissions
 from ophion.pool.events import DropReason
 from ophion.pool.pool import TxPool
 from ophion.pool.queue import PooledTransaction
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS, Address, Hash32
 from ophion.producer.incremental_builder import HEADER_BYTES, BuildPlan, Filled, IncrementalBuilder, permitted
 from ophion.runtime.clock import Clock

@@ -30,7 +30,7 @@ from ophion.native.ethash import ethash_search
 from ophion.native.executor import State
 from ophion.native.transactions import Transaction, decode_transactions
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.hexcodec import HexError, parse_data_lenient, parse_number
 from ophion.primitives.types import ZERO_ADDRESS, Address
 from ophion.runtime.clock import Clock

@@ -29,7 +29,7 @@ from ophion.consensus.validator_votes import LocalProposals
 from ophion.errors import DecodeError, InvalidBlock, SignerUnavailable
 from ophion.native.executor import State
 from ophion.pool.events import Added, PoolEvent
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Hash32
 from ophion.producer.block_assembly import Assembler
 from ophion.producer.peer_height_guard import PeerHeightGuard

@@ -37,7 +37,7 @@ from ophion.permissions.permissions import Permissions
 from ophion.pool.events import Added, DropReason, PoolEvent
 from ophion.pool.pool import TxPool
 from ophion.pool.queue import PooledTransaction
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes

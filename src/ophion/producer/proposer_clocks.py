@@ -7,7 +7,7 @@ from typing import Final
 
 from ophion.consensus.bft.messages import Proposal
 from ophion.primitives import rlp
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.types import Address
 
 _MAX_CLOCKS: Final = 256

@@ -19,7 +19,7 @@ from ophion.consensus.clique_snapshot import Snapshot
 from ophion.consensus.engine import Vote
 from ophion.consensus.validator_votes import Tally
 from ophion.errors import DecodeError, InvalidHeader, ProofError
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address
 from ophion.proofs.trust import Trust
 from ophion.proofs.vote_headers import bft_eras, validator_overrides

@@ -12,7 +12,7 @@ from ophion.native.crypto import keccak256
 from ophion.native.exceptions import NativeError
 from ophion.native.transactions import Transaction, decode_transactions
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, Address, Hash32
 from ophion.proofs.bundle import AccountProof, ProofBundle, TransactionProof

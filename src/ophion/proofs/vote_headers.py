@@ -16,7 +16,7 @@ from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.transitions import Era
 from ophion.consensus.clique import CliqueEngine
 from ophion.errors import ProofError, StorageError
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS, Address
 
 MAX_VOTE_HEADERS: Final = 10_000

@@ -27,7 +27,7 @@ from ophion.native.executor import AccountOverride, BlockEnv, CallRequest, State
 from ophion.native.simulation import simulate_block
 from ophion.native.tracing import TracedBlock, TraceKind, trace_transaction
 from ophion.native.transactions import Transaction
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS
 from ophion.sdk.backend import AccountEdit, Block, CallResult, CallSpec, SentTransaction
 from ophion.sdk.errors import ChainError, Reverted, TransactionRefused

@@ -18,7 +18,7 @@ from ophion.dev.node import DevNode, Snapshot
 from ophion.native.executor import BlockEnv, State
 from ophion.native.store import NewBlock
 from ophion.native.transactions import Transaction
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 
 MAX_BLOCKS: Final = 64
 """Number of waiting blocks at which all waiting blocks are written."""

@@ -14,7 +14,7 @@ from ophion.node.build import Core, build_core
 from ophion.node.config import NodeConfig
 from ophion.permissions.permissions import Permissions
 from ophion.pool.events import Admitted, Origin
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Hash32
 from ophion.producer.options import MinerConfig
 from ophion.runtime.clock import ManualClock, SystemEntropy

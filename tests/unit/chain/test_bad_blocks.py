@@ -6,7 +6,7 @@ from ophion.chain.bad_blocks import BadBlocks
 from ophion.chainspec.dev import dev_genesis
 from ophion.errors import InvalidBlock, InvalidHeader
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 
 HEADER = dev_genesis().header(bytes(32))
 

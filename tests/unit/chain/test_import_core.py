@@ -15,7 +15,7 @@ from ophion.errors import InvalidBlock, InvalidHeader, UnknownParent
 from ophion.native.crypto import keccak256
 from ophion.native.transactions import Body, Withdrawal
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 from tests.unit.chain.workshop import MINER, Workshop, workshop
 

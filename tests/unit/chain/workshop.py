@@ -22,7 +22,7 @@ from ophion.consensus.engine_factory import engine_for
 from ophion.native.executor import Execution
 from ophion.native.store import open_store
 from ophion.native.transactions import decode_transactions
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Hash32
 from ophion.runtime.clock import ManualClock
 from ophion.testing.signing import DEV_KEYS, legacy_transaction

@@ -9,7 +9,7 @@ from ophion.chainspec.consensus_parameters import HeaderForm
 from ophion.consensus.bft_header_form import HeaderFormChoice, chosen_form
 from ophion.consensus.engine import BlockPreferences
 from ophion.errors import InvalidHeader
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from tests.unit.consensus.bft.golden import K1
 from tests.unit.consensus.bft.ledger import Ledger, genesis_of
 

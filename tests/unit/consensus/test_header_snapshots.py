@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ophion.consensus.header_snapshots import CHECKPOINT_DISTANCE, HeaderSnapshots
 from ophion.errors import DecodeError, UnknownParent
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Hash32
 from tests.unit.consensus.bft.golden import bft_header
 

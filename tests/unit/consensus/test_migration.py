@@ -17,7 +17,7 @@ from ophion.consensus.engine_factory import engine_for
 from ophion.consensus.migration import MigrationEngine, is_final_at
 from ophion.errors import GenesisError, InvalidHeader
 from ophion.native.crypto import PrivateKey
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.testing.bft_chain import KnownHeaders, first_header
 
 FIRST = 5

@@ -16,7 +16,7 @@ from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.cli.rlp import ExtraDataType, extra_data
 from ophion.native.crypto import PrivateKey
 from ophion.node.config import NodeConfig
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address, Hash32
 from ophion.producer.mining_control import Sealer
 from ophion.runtime.clock import ManualClock

@@ -32,7 +32,7 @@ from ophion.consensus.header_snapshots import CHECKPOINT_DISTANCE
 from ophion.errors import DecodeError, InvalidHeader
 from ophion.native.crypto import PrivateKey
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address
 from ophion.producer.bft_driver import BftDriver
 from ophion.producer.bft_tuning import BftTuning

@@ -12,7 +12,7 @@ from ophion.chain.events import ChainBlock
 from ophion.consensus.clique import ADD_NONCE, DROP_NONCE, CliqueEngine
 from ophion.consensus.header_snapshots import CHECKPOINT_DISTANCE
 from ophion.native.crypto import PrivateKey
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import ZERO_ADDRESS
 from ophion.producer.clique_sealer import CliqueSealer
 from ophion.runtime.clock import ManualClock

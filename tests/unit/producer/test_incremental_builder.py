@@ -14,7 +14,7 @@ from ophion.chain.builder import TOO_LONG, BuiltBlock
 from ophion.chainspec.dev import dev_genesis
 from ophion.native.executor import State
 from ophion.pool.events import Dropped, DropReason, PoolEvent
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Hash32
 from ophion.producer import incremental_builder
 from ophion.producer.interval_sealer import IntervalSealer

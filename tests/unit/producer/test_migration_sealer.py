@@ -15,7 +15,7 @@ import pytest
 
 from ophion.chain.events import ChainBlock
 from ophion.chainspec.genesis import Genesis, parse_genesis
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.runtime.clock import ManualClock
 from ophion.testing.core import TestCore
 from ophion.testing.virtual_loop import run_virtually

@@ -22,7 +22,7 @@ from ophion.consensus.engine_factory import engine_for
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import open_store
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.runtime.clock import SystemClock
 from ophion.testing.bft_chain import KEYS, START, KnownHeaders, bft_genesis_text, first_header
 from ophion.testing.clique_chain import clique_genesis_text

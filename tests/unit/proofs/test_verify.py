@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ophion.consensus.engine import Vote
 from ophion.errors import ProofError
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.types import EMPTY_CODE_HASH
 from ophion.proofs.builder import account_bundle
 from ophion.proofs.bundle import ProofBundle

@@ -35,7 +35,7 @@ from ophion.consensus.validator_votes import LocalProposals
 from ophion.errors import DecodeError, GenesisError, InvalidBlock, InvalidHeader
 from ophion.native.crypto import keccak256, recover_addresses
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_HASH, ZERO_NONCE, Address, Hash32, Signature
 
 DIFFICULTY: Final = 1

@@ -21,7 +21,7 @@ from ophion.native.crypto import keccak256
 from ophion.native.exceptions import NativeError
 from ophion.native.transactions import Body, decode_block
 from ophion.primitives import rlp
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.rlp import TooManyItems
 from ophion.primitives.types import HASH_LENGTH, SIGNATURE_LENGTH, Address, Hash32
 

@@ -16,7 +16,7 @@ from ophion.consensus.engine import HeaderReader
 from ophion.consensus.header_snapshots import HeaderSnapshots
 from ophion.consensus.validator_votes import Tally
 from ophion.errors import DecodeError, InvalidHeader
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ADDRESS_LENGTH, Address
 
 GET_VALIDATORS: Final = bytes.fromhex("b7ab4db5")

@@ -10,7 +10,7 @@ from ophion.dev.fork.cache import find_point, keep_point
 from ophion.dev.fork.settings import ForkSettings
 from ophion.dev.fork.source import ForkSource
 from ophion.errors import ForkSourceError
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import HASH_LENGTH
 from ophion.runtime.blocking_json_rpc import Failure
 

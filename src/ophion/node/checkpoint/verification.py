@@ -31,7 +31,7 @@ from ophion.native.exceptions import NativeError, translated
 from ophion.native.store import Store, open_store
 from ophion.node.checkpoint.header_chain import HASH_OPTION, OnProgress, StoredHeaders, verify_headers
 from ophion.node.checkpoint.removal import remove_rest
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.types import Hash32
 
 _MAX_FINDINGS: Final = 3

@@ -21,7 +21,7 @@ from ophion.errors import InvalidBlock, OphionError, SnapSyncError, UnknownParen
 from ophion.native.exceptions import translated
 from ophion.native.store import NewBlock
 from ophion.native.wire import Receipts
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Hash32
 
 HASH_OPTION = "--sync-checkpoint-hash"

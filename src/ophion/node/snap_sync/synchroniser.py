@@ -36,7 +36,7 @@ from ophion.peers.sync.download import Download
 from ophion.peers.sync.headers import DoesNotLink
 from ophion.peers.sync.sync_metrics import SyncFigures
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import EMPTY_TRIE_ROOT, Hash32
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes

@@ -47,7 +47,7 @@ from ophion.peers.eth.peers import EthPeers
 from ophion.peers.peer import Peer
 from ophion.peers.peer_lane import PeerLane
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32
 from ophion.runtime.clock import Clock
 

@@ -42,7 +42,7 @@ from ophion.peers.eth.response_validation import (
 from ophion.peers.eth.versions import NAME, EthVersion
 from ophion.peers.peer import Peer
 from ophion.peers.peer_lane import PeerLane
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_HASH, Hash32
 
 STATUS_S: Final = 5.0

@@ -33,7 +33,7 @@ from ophion.peers.peer import Peer
 from ophion.peers.peer_lane import PeerLane
 from ophion.peers.rlpx.capability import Capability
 from ophion.pool.pool import TxPool
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_HASH, Address
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes

@@ -10,7 +10,7 @@ from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.messages import GetHeaders
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.requests import RequestFailed
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 
 NEAR: Final = 12
 """Number of headers in the first request. Most reorganisations are shorter."""

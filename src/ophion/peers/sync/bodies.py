@@ -12,7 +12,7 @@ from ophion.chain.block import empty_body
 from ophion.chain.events import ChainBlock
 from ophion.native.transactions import Body
 from ophion.peers.eth.response_validation import SizedBody
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 
 MAX_BODIES: Final = 128
 """Number of bodies per request. All clients serve at least this many bodies."""

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from ophion.errors import OphionError
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Hash32
 
 STRETCH: Final = 192

@@ -35,7 +35,7 @@ from ophion.peers.sync.download import Download
 from ophion.peers.sync.headers import DoesNotLink
 from ophion.peers.sync.progress import ProgressLine, SyncProgress
 from ophion.peers.sync.sync_metrics import SyncFigures
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.topic import Topic

@@ -6,7 +6,7 @@ from ophion.chain.block import decode_block
 from ophion.errors import DecodeError
 from ophion.native.tracing import TraceKind, TraceStream, trace_block, trace_call, trace_transaction
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import BLOCK_NOT_FOUND, GENESIS_NOT_TRACEABLE, PARENT_NOT_FOUND, invalid_params
 from ophion.rpc.schema.registry import method

@@ -12,7 +12,7 @@ from typing import Final
 from ophion.chain.queries import SHORT_GAS
 from ophion.errors import StorageError
 from ophion.native.exceptions import translated
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.rpc.errors import BLOCK_NOT_FOUND, RANGE_TOO_LARGE, is_limit
 from ophion.rpc.services.block_reference import block_range, is_long
 from ophion.rpc.services.context import RpcContext

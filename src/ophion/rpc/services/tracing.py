@@ -16,7 +16,7 @@ from ophion.errors import InvalidBlock, MissingStateError, RpcError
 from ophion.native.exceptions import InvalidBody, MissingState
 from ophion.native.tracing import CallRefused, TimedOut, TracedBlock, TraceKind, TraceStream, trace_transaction
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Hash32
 from ophion.rpc.errors import SERVER_ERROR_CODE, TIMEOUT_EXPIRED, invalid_params
 from ophion.rpc.schema.wire_types import Wire, decode_boolean, spliced_result

@@ -23,7 +23,7 @@ from ophion.errors import ConfigError, OphionError
 from ophion.native.exceptions import NativeError
 from ophion.native.executor import console_reads
 from ophion.native.tracing import TracedBlock, TraceKind, TraceStream, trace_call, trace_transaction
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
 from ophion.runtime.lanes import Lanes
 

@@ -19,7 +19,7 @@ from ophion.consensus.engine import Vote
 from ophion.errors import DecodeError
 from ophion.native.crypto import keccak256
 from ophion.primitives import rlp
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from tests.unit.consensus.bft.golden import (
     COMMITTEE,
     GENESIS_EXTRA,

@@ -11,7 +11,7 @@ from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.consensus.engine import Vote
 from ophion.errors import DecodeError, InvalidHeader
 from ophion.native.crypto import PrivateKey
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
 from tests.unit.consensus.bft.ledger import KEYS, Ledger, genesis_of
 

@@ -18,7 +18,7 @@ from ophion.native.executor import genesis_state
 from ophion.native.store import NewBlock, open_store
 from ophion.native.transactions import Body
 from ophion.node.checkpoint.verification import Verified, verify
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.types import Hash32
 from tests.unit.node.checkpoint.backups import BLOCKS, backup_of
 from tests.unit.proofs.chains import genesis_text

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ophion.peers.sync.headers import STRETCH, DoesNotLink, HeaderPlan, Stretch
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.testing.bft_chain import sealed_blocks
 
 CHAIN = [header for header, _ in sealed_blocks("ibft2", 1, 1000)]

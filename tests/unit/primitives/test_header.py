@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.rlp import RlpError
 from ophion.primitives.types import EMPTY_OMMERS_HASH, EMPTY_TRIE_ROOT
 
