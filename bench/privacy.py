@@ -32,7 +32,7 @@ from ophion.native.privacy import sign_private_transaction
 from ophion.node.privacy import build_privacy
 from ophion.privacy.options import PrivacyConfig
 from ophion.runtime.clock import SystemEntropy
-from ophion.runtime.lanes import ThreadLanes
+from ophion.runtime.thread_pools import ThreadLanes
 from ophion.testing.core import DEV_CONFIG, open_core
 from ophion.testing.network import CHAIN_ID, TestNetwork
 from ophion.testing.private import ENCLAVE_SECRETS, PrivateClient, text

@@ -13,7 +13,7 @@ from ophion.chain.gas_price import FeeFloor, PriceSamples, PriceSampling
 from ophion.chain.queries import SHORT_GAS, Queries
 from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Hash32
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 _KEPT_REWARDS = 4096
 _KEPT_HISTORIES = 64

@@ -25,7 +25,7 @@ from ophion.native.transactions import Body
 from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Hash32
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from ophion.runtime.options import Options, misspelt_variables, option, specs_of
 
 if TYPE_CHECKING:
     from ophion.node.build import Core
-    from ophion.runtime.lanes import Lanes
+    from ophion.runtime.thread_pools import Lanes
     from ophion.sdk.execution_log.execution_log import ExecutionLog
 
 

@@ -46,7 +46,7 @@ from ophion.native.enclave import EnclaveKeyring, is_sound_enclave_key
 from ophion.native.exceptions import NativeError, translated
 from ophion.native.store import Store
 from ophion.runtime.clock import Clock, Entropy, SystemClock
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 log = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ from ophion.native.exceptions import NativeError
 from ophion.native.privacy import PrivateLedger
 from ophion.native.store import Store
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from ophion.rpc.services.context import RpcContext
 from ophion.rpc.transport.http.messages import JSON, Request, Response, media_type
 from ophion.rpc.transport.http.policy import Result
 from ophion.rpc.transport.replies import Pending
-from ophion.runtime.lanes import LaneFull
+from ophion.runtime.thread_pools import LaneFull
 
 logger = logging.getLogger(__name__)
 

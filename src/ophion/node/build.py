@@ -40,7 +40,7 @@ from ophion.producer.instant_sealer import InstantSealer
 from ophion.producer.mining_control import MiningControl, Sealer
 from ophion.producer.pow_miner import PowMiner, WorkPackages
 from ophion.runtime.clock import Clock, Entropy
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
     from ophion.consensus.bft.signatures import DigestSigner

@@ -33,8 +33,8 @@ from ophion.producer.block_assembly import Assembler, MinerSettings
 from ophion.producer.mining_control import MiningControl
 from ophion.producer.pow_miner import WorkPackages
 from ophion.runtime.clock import Clock, Entropy
-from ophion.runtime.lanes import Lanes
 from ophion.runtime.operator_files import content_of
+from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
     from ophion.dev.fork.fork import Fork

@@ -22,7 +22,7 @@ from ophion.privacy.private_executor import PrivateExecutor
 from ophion.privacy.service import Privacy
 from ophion.privacy.submission import Submission
 from ophion.runtime.clock import Entropy
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 ANOTHER_DATABASE: Final = (
     "Make another one of its blocks: `ophion blocks export`, then `ophion blocks import` with a new --data-path and"

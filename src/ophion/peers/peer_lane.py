@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from ophion.runtime.lanes import DeadlineExceeded, Lane
+from ophion.runtime.thread_pools import DeadlineExceeded, Lane
 
 T = TypeVar("T")
 Owner = TypeVar("Owner", bound=Hashable)

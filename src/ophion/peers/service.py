@@ -46,7 +46,7 @@ from ophion.permissions.node_rules import Action, NodeRules
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
 from ophion.runtime.clock import Clock, Entropy
-from ophion.runtime.host_names import HostNames
+from ophion.runtime.host_name_resolver import HostNames
 
 log = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from ophion.runtime.topic import Topic
 if TYPE_CHECKING:
     from ophion.permissions.allow_list import AllowList
     from ophion.permissions.node_contract import NodeContract
-    from ophion.runtime.host_names import HostNames
-    from ophion.runtime.reverse_names import ReverseNames
+    from ophion.runtime.host_name_resolver import HostNames
+    from ophion.runtime.reverse_dns import ReverseNames
 
 
 class Action(Enum):

@@ -22,8 +22,8 @@ from ophion.permissions.options import DEFAULT_FILE, PermissionConfig
 from ophion.primitives.enode import Enode
 from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
-from ophion.runtime.lanes import Lane, Lanes
 from ophion.runtime.supervisor import Service
+from ophion.runtime.thread_pools import Lane, Lanes
 
 if TYPE_CHECKING:
     from ophion.permissions.account_contract import AccountContract

@@ -19,7 +19,7 @@ from ophion.errors import PrivacyRefused
 from ophion.native.privacy import PrivateLedger, PrivateTransaction, encode_versioned
 from ophion.primitives.types import Address
 from ophion.privacy.payload_handover import PayloadHandover
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 PRECOMPILE: Final[Address] = (0x7D).to_bytes(20, "big")
 """Address that markers of flexible groups call."""

@@ -35,7 +35,7 @@ from ophion.privacy.payload_handover import PayloadHandover
 from ophion.privacy.payloads import MarkerPlace, Payload, Payloads
 from ophion.privacy.retries import MAX_REMEMBERED, Retries
 from ophion.runtime.clock import Clock, SystemClock
-from ophion.runtime.lanes import Lane, Lanes
+from ophion.runtime.thread_pools import Lane, Lanes
 from ophion.runtime.topic import Topic
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from ophion.privacy.flexible import FlexibleGroups
 from ophion.privacy.markers import Draft, MarkerRequest, Markers
 from ophion.privacy.options import DEFAULT_MAX_GAS
 from ophion.runtime.batching import Batches
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 UNDECODABLE: Final = "Unable to decode the private signed raw transaction"
 NO_ETHER: Final = "We cannot transfer ether in private transaction yet."

@@ -35,7 +35,7 @@ from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address
 from ophion.producer.block_assembly import Assembler
 from ophion.producer.executed_candidates import ExecutedCandidate, ExecutedCandidates
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 log = logging.getLogger(__name__)
 

@@ -69,7 +69,7 @@ from ophion.producer.shared_votes import ProcessVotes, SharedVotes
 from ophion.producer.validator_gossip import Gossip, NoPeers
 from ophion.producer.vote_caster import VoteCaster
 from ophion.producer.vote_store import VoteStore
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 log = logging.getLogger(__name__)
 

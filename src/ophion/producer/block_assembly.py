@@ -30,7 +30,7 @@ from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS, Address, Hash32
 from ophion.producer.incremental_builder import HEADER_BYTES, BuildPlan, Filled, IncrementalBuilder, permitted
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lane, Lanes
+from ophion.runtime.thread_pools import Lane, Lanes
 
 log = logging.getLogger(__name__)
 

@@ -40,7 +40,7 @@ from ophion.pool.queue import PooledTransaction
 from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 log = logging.getLogger(__name__)
 

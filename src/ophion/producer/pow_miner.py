@@ -21,7 +21,7 @@ from ophion.native.ethash import ethash_compute, ethash_search, ethash_seed
 from ophion.primitives.types import Hash32
 from ophion.producer.block_assembly import Assembler
 from ophion.runtime.clock import Entropy
-from ophion.runtime.lanes import Lane
+from ophion.runtime.thread_pools import Lane
 
 log = logging.getLogger(__name__)
 

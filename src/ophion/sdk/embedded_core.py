@@ -17,7 +17,7 @@ from ophion.chainspec.genesis import Genesis
 from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core, build_core
 from ophion.runtime.clock import SystemClock, SystemEntropy
-from ophion.runtime.lanes import InlineLanes
+from ophion.runtime.thread_pools import InlineLanes
 from ophion.sdk.chain_config import ChainConfig
 from ophion.sdk.database import close_database, open_database
 from ophion.sdk.loop_runner import LoopRunner

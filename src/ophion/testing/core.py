@@ -18,7 +18,7 @@ from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Hash32
 from ophion.producer.options import MinerConfig
 from ophion.runtime.clock import ManualClock, SystemEntropy
-from ophion.runtime.lanes import InlineLanes, Lanes
+from ophion.runtime.thread_pools import InlineLanes, Lanes
 from ophion.testing.signing import DEV_KEYS
 
 COINBASE = DEV_KEYS[0].address

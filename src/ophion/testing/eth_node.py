@@ -14,7 +14,7 @@ from ophion.node.config import NodeConfig
 from ophion.peers.eth.protocol import EthProtocol
 from ophion.peers.sync.synchroniser import Synchroniser
 from ophion.runtime.clock import ManualClock
-from ophion.runtime.lanes import InlineLanes, Lanes
+from ophion.runtime.thread_pools import InlineLanes, Lanes
 from ophion.testing.core import DEV_CONFIG, TestCore, open_core
 
 NETWORK_ID = 1337

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ophion.peers.peer_lane import PeerLane
-from ophion.runtime.lanes import DeadlineExceeded, InlineLane, ThreadLane
+from ophion.runtime.thread_pools import DeadlineExceeded, InlineLane, ThreadLane
 
 
 def run(scenario: Callable[[PeerLane[str], threading.Event, list[str]], Coroutine[Any, Any, None]]) -> list[str]:

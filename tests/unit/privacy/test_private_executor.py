@@ -21,7 +21,7 @@ from ophion.native.store import open_store
 from ophion.privacy import payloads as module
 from ophion.privacy import retries
 from ophion.runtime.clock import SystemEntropy
-from ophion.runtime.lanes import InlineLanes
+from ophion.runtime.thread_pools import InlineLanes
 from ophion.testing.core import open_core
 from ophion.testing.ports import free_ports
 from ophion.testing.private import ENCLAVE_SECRETS, set_number, text

@@ -15,7 +15,7 @@ from ophion.primitives.types import Address
 from ophion.producer.bft_driver import BftDriver
 from ophion.producer.shared_votes import VotesUnavailable
 from ophion.runtime.clock import ManualClock
-from ophion.runtime.lanes import InlineLanes
+from ophion.runtime.thread_pools import InlineLanes
 from ophion.testing.core import TestCore
 from ophion.testing.virtual_loop import run_virtually
 from tests.unit.producer.authority import KEYS, authority_genesis, connect, open_network

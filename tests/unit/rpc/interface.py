@@ -31,8 +31,8 @@ from ophion.rpc.services.subscriptions import Subscriptions
 from ophion.rpc.transport.replies import Answer, Pending
 from ophion.rpc.transport.streaming import StreamedAnswer, collected
 from ophion.runtime.clock import SystemClock, SystemEntropy
-from ophion.runtime.lanes import InlineLanes
 from ophion.runtime.supervisor import Service
+from ophion.runtime.thread_pools import InlineLanes
 from ophion.testing.core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS
 from ophion.wallet.keyring import Keyring

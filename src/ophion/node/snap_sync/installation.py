@@ -33,8 +33,8 @@ from ophion.node.snap_sync.network import build_snap_network
 from ophion.node.snap_sync.synchroniser import SnapSynchroniser
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.runtime.interrupts import stop_signals
-from ophion.runtime.lanes import ThreadLanes
 from ophion.runtime.supervisor import Supervisor
+from ophion.runtime.thread_pools import ThreadLanes
 
 log = logging.getLogger(__name__)
 

@@ -39,7 +39,7 @@ from ophion.primitives import rlp
 from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import EMPTY_TRIE_ROOT, Hash32
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 log = logging.getLogger(__name__)
 

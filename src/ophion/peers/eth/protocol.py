@@ -36,7 +36,7 @@ from ophion.pool.pool import TxPool
 from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_HASH, Address
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 log = logging.getLogger(__name__)
 

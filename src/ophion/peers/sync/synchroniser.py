@@ -37,7 +37,7 @@ from ophion.peers.sync.progress import ProgressLine, SyncProgress
 from ophion.peers.sync.sync_metrics import SyncFigures
 from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 from ophion.runtime.topic import Topic
 
 log = logging.getLogger(__name__)

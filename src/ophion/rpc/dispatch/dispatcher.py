@@ -67,7 +67,7 @@ from ophion.rpc.transport.replies import (
 )
 from ophion.rpc.transport.streaming import Streamed, StreamedAnswer
 from ophion.runtime.eager_coroutine import driven
-from ophion.runtime.lanes import LaneFull
+from ophion.runtime.thread_pools import LaneFull
 
 logger = logging.getLogger(__name__)
 

@@ -36,7 +36,7 @@ from ophion.rpc.transport.replies import BAD_REQUEST, OK
 from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.rpc.transport.websocket.policy import WebSocketLimits
 from ophion.rpc.transport.websocket.service import WebSocketService
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
     import ssl

@@ -29,8 +29,8 @@ from ophion.rpc.services.receipt_waits import ReceiptWaits
 from ophion.rpc.services.subscriptions import Subscriptions
 from ophion.rpc.services.trace_cache import TraceCache
 from ophion.rpc.transport.streaming import Streams
-from ophion.runtime.lanes import Lanes
 from ophion.runtime.metrics import Nested
+from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
     from ophion.dev.node import DevNode  # only development nodes load this module

@@ -27,7 +27,7 @@ from ophion.rpc.services.client_quotas import MEBIBYTE, ClientQuotas
 from ophion.rpc.services.log_query import query_of
 from ophion.rpc.services.private_logs import PrivateQuery, of_group
 from ophion.rpc.services.subscriptions import Subscriber, follow
-from ophion.runtime.lanes import Lane
+from ophion.runtime.thread_pools import Lane
 from ophion.runtime.topic import Topic
 
 if TYPE_CHECKING:

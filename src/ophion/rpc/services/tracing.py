@@ -24,7 +24,7 @@ from ophion.rpc.services.calls import refused
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.trace_cache import MAX_RECENT_BLOCKS, CachedSource, RecordedSource, TraceKey
 from ophion.rpc.transport.streaming import Source, Streamed, opened, whole_of
-from ophion.runtime.lanes import InlineLane
+from ophion.runtime.thread_pools import InlineLane
 
 _CACHE_LANE: Final = InlineLane("trace cache")
 TraceResult = Annotated[bytes | Streamed, spliced_result("trace", "trace in the requested format", {})]

@@ -25,7 +25,7 @@ from ophion.native.executor import console_reads
 from ophion.native.tracing import TracedBlock, TraceKind, TraceStream, trace_call, trace_transaction
 from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
     from ophion.sdk.execution_log.call_report import CallReport

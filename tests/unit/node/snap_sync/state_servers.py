@@ -26,7 +26,7 @@ from ophion.peers.snap.peer import SnapPeer, SnapPeers
 from ophion.peers.snap.protocol import SnapProtocol
 from ophion.peers.snap.request_handler import empty_response, read_response
 from ophion.runtime.clock import SystemClock
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 CODE = "0x600160005500"
 Lie = Callable[[Code, bytes, bytes], "bytes | None"]

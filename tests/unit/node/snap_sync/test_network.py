@@ -16,7 +16,7 @@ from ophion.node.snap_sync.network import build_snap_network
 from ophion.peers.options import PeerConfig
 from ophion.permissions.options import PermissionConfig
 from ophion.runtime.clock import SystemClock, SystemEntropy
-from ophion.runtime.lanes import InlineLanes
+from ophion.runtime.thread_pools import InlineLanes
 from ophion.testing.bft_chain import bft_genesis_text
 
 

@@ -8,7 +8,7 @@ from ophion.peers.peer import Peer
 from ophion.peers.peer_lane import PeerLane
 from ophion.peers.snap.protocol import SnapProtocol
 from ophion.runtime.clock import SystemClock
-from ophion.runtime.lanes import ThreadLanes
+from ophion.runtime.thread_pools import ThreadLanes
 from tests.unit.peers.snap.states import opened
 
 

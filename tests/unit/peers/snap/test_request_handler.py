@@ -24,7 +24,7 @@ from ophion.peers.snap.request_handler import MAX_RESPONSE_BYTES, MAX_WAITING, S
 from ophion.primitives import rlp
 from ophion.primitives.types import ZERO_HASH
 from ophion.runtime.clock import SystemClock
-from ophion.runtime.lanes import ThreadLanes
+from ophion.runtime.thread_pools import ThreadLanes
 from tests.unit.peers.snap.states import (
     ACCOUNTS,
     CODE,

@@ -14,7 +14,7 @@ from ophion.native.executor import AccountOverride
 from ophion.rpc.services.call_object import Call
 from ophion.rpc.services.calls import gas_for, run_call, run_estimate
 from ophion.rpc.services.context import RpcContext
-from ophion.runtime.lanes import InlineLanes
+from ophion.runtime.thread_pools import InlineLanes
 from tests.unit.rpc.contracts import CALLER, HEAVY
 from tests.unit.rpc.interface import Interface
 

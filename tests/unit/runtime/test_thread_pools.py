@@ -11,8 +11,8 @@ import pytest
 
 from ophion.native.executor import BlockEnv, CallRequest, ChainRules, call, genesis_state
 from ophion.native.store import open_store
-from ophion.runtime.lanes import DeadlineExceeded, InlineLanes, LaneFull, ThreadLane, ThreadLanes
 from ophion.runtime.slots import WAITS_FOR_SLOT
+from ophion.runtime.thread_pools import DeadlineExceeded, InlineLanes, LaneFull, ThreadLane, ThreadLanes
 
 
 def blocked() -> tuple[Callable[[], None], threading.Event]:

@@ -1,4 +1,4 @@
-"""Lanes: threads for blocking Rust calls, so that the event loop never blocks.
+"""Lanes: thread pools for blocking Rust calls, so that the event loop never blocks.
 
     write    one thread, first come first served: execute and commit. The database has one writer.
     build    one thread: build and check blocks on a snapshot, beside the writer.
@@ -19,8 +19,8 @@ which waits for them. `read`, `trace` and `parse` serve clients. When their queu
 a running Rust call has a deadline of its own. When a client disconnects, its job in `read` or `trace` is cancelled and
 stops at the next deadline check of the extension.
 
-`decoding` (decoding.py) is a thread of the extension that decodes transactions and recovers senders. `block_priority`
-(block_priority.py) is on while the loop must work on a block first.
+`decoding` (transaction_decoding.py) is a thread of the extension that decodes transactions and recovers senders.
+`block_priority` (block_priority.py) is on while the loop must work on a block first.
 
 `InlineLanes` runs everything in the calling thread, for tests.
 """
@@ -38,8 +38,8 @@ from ophion.errors import OphionError
 from ophion.native.cancellation import Cancellation
 from ophion.native.memory import note_heap
 from ophion.runtime.block_priority import BlockPriority
-from ophion.runtime.decoding import Decoding, InlineDecoding, ThreadDecoding
 from ophion.runtime.slots import WAITS_FOR_SLOT, Slots
+from ophion.runtime.transaction_decoding import Decoding, InlineDecoding, ThreadDecoding
 
 T = TypeVar("T")
 

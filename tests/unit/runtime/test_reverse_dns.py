@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ophion.runtime import reverse_names
+from ophion.runtime import reverse_dns
 from ophion.runtime.clock import ManualClock
-from ophion.runtime.reverse_names import LIFETIME_S, MAX_ADDRESSES, ReverseNames, hosts_file_reverse_lookup
+from ophion.runtime.reverse_dns import LIFETIME_S, MAX_ADDRESSES, ReverseNames, hosts_file_reverse_lookup
 from ophion.testing.wait_for import until
 
 
@@ -65,6 +65,6 @@ def test_a_name_must_resolve_to_its_address(monkeypatch: pytest.MonkeyPatch) -> 
     """The owner of an address chooses its reverse entry, so the name alone proves nothing."""
     found = {"true.nodes": ["10.0.0.1"], "bank.example": ["10.9.9.9"]}
     answer = ("True.Nodes.", ["bank.example", "no name!"], [])
-    monkeypatch.setattr(reverse_names.socket, "gethostbyaddr", lambda address: answer)
-    monkeypatch.setattr(reverse_names, "system_lookup", lambda name: found[name])
-    assert reverse_names.system_reverse_lookup("10.0.0.1") == ["true.nodes"]
+    monkeypatch.setattr(reverse_dns.socket, "gethostbyaddr", lambda address: answer)
+    monkeypatch.setattr(reverse_dns, "system_lookup", lambda name: found[name])
+    assert reverse_dns.system_reverse_lookup("10.0.0.1") == ["true.nodes"]

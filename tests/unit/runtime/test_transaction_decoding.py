@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from ophion.runtime.block_priority import BlockPriority
-from ophion.runtime.decoding import Decoding, InlineDecoding, ThreadDecoding
+from ophion.runtime.transaction_decoding import Decoding, InlineDecoding, ThreadDecoding
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 RAWS = [legacy_transaction(DEV_KEYS[0], nonce) for nonce in range(3)]

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ophion.primitives.enode import is_host_name, socket_ip
 from ophion.runtime.clock import Clock
-from ophion.runtime.host_names import Lookup, LookupThread, hosts_entries, system_lookup
+from ophion.runtime.host_name_resolver import Lookup, LookupThread, hosts_entries, system_lookup
 
 MAX_ADDRESSES: Final = 1024
 """Maximum number of addresses that are kept. Unknown peers choose the addresses."""

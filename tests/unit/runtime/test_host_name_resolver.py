@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ophion.primitives.enode import Enode
-from ophion.runtime import host_names
+from ophion.runtime import host_name_resolver
 from ophion.runtime.clock import SystemClock
-from ophion.runtime.host_names import HostNames, hosts_file_lookup
+from ophion.runtime.host_name_resolver import HostNames, hosts_file_lookup
 
 NODE = Enode.parse(f"enode://{'07' * 64}@Validator-1.nodes:30303", host_names=True)
 
@@ -53,7 +53,7 @@ def test_a_name_gets_its_address_in_a_thread() -> None:
 
 
 def test_a_failed_connection_asks_again_and_takes_the_next_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_names, "MIN_INTERVAL_S", 0.0)
+    monkeypatch.setattr(host_name_resolver, "MIN_INTERVAL_S", 0.0)
 
     async def run() -> None:
         answers = Answers("127.0.0.1", "127.0.0.2")
@@ -76,7 +76,7 @@ def test_a_failed_connection_asks_again_and_takes_the_next_address(monkeypatch: 
 def test_a_name_without_address_is_one_warning_and_tried_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(host_names, "REFRESH_INTERVAL_S", 0.001)
+    monkeypatch.setattr(host_name_resolver, "REFRESH_INTERVAL_S", 0.001)
 
     async def run() -> None:
         answers = Answers()

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ophion.runtime.inspections import INSPECTIONS
+from ophion.runtime.inspect_replacement import INSPECTIONS
 from ophion.testing.process import environment
 
 
