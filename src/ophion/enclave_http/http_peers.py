@@ -30,7 +30,7 @@ from ophion.errors import DecodeError
 from ophion.native.enclave import read_sealed
 from ophion.peers.priv import messages
 from ophion.peers.priv.messages import MAX_LABELS, ListRequest
-from ophion.peers.priv.pushes import Push, Pushes
+from ophion.peers.priv.payload_push import Push, Pushes
 from ophion.runtime.clock import Clock, Entropy
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core
 from ophion.node.config import NodeConfig
 from ophion.peers.discovery.discovery import ChainMark
-from ophion.peers.discovery.record import NAME as RECORD_NAME
+from ophion.peers.discovery.node_record import NAME as RECORD_NAME
 from ophion.peers.eth.fork_id import ForkId
 from ophion.peers.eth.protocol import EthProtocol
 from ophion.peers.options import NatMethod, PeerConfig, read_bootnode

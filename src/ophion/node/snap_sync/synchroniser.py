@@ -31,9 +31,9 @@ from ophion.peers.eth.messages import GetHeaders
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.requests import RequestFailed
 from ophion.peers.snap.peer import SnapPeer, SnapPeers
-from ophion.peers.sync.ancestor import common_ancestor
+from ophion.peers.sync.common_ancestor import common_ancestor
 from ophion.peers.sync.download import Download
-from ophion.peers.sync.headers import DoesNotLink
+from ophion.peers.sync.header_requests import DoesNotLink
 from ophion.peers.sync.sync_metrics import SyncFigures
 from ophion.primitives import rlp
 from ophion.primitives.header import HashedHeader

@@ -29,8 +29,8 @@ from ophion.peers.eth.request_handler import RequestHandler
 from ophion.peers.eth.response_reader import ResponseReader
 from ophion.peers.eth.transaction_gossip import TransactionGossip
 from ophion.peers.eth.versions import NAME, VERSIONS, EthVersion, offered
+from ophion.peers.fair_worker_queue import PeerLane
 from ophion.peers.peer import Peer
-from ophion.peers.peer_lane import PeerLane
 from ophion.peers.rlpx.capability import Capability
 from ophion.pool.pool import TxPool
 from ophion.primitives.header import HashedHeader, Header

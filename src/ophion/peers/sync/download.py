@@ -20,8 +20,8 @@ from ophion.peers.eth.messages import GetHeaders
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.requests import RequestFailed
 from ophion.peers.peer import FIRST_SCORE
-from ophion.peers.sync.bodies import BodyQueue, Slot
-from ophion.peers.sync.headers import STRETCH, DoesNotLink, HeaderPlan, Stretch
+from ophion.peers.sync.body_queue import BodyQueue, Slot
+from ophion.peers.sync.header_requests import STRETCH, DoesNotLink, HeaderPlan, Stretch
 from ophion.peers.sync.sync_metrics import SyncFigures
 from ophion.primitives.header import HashedHeader
 

@@ -17,8 +17,8 @@ from ophion.consensus.engine_factory import engine_for
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store, open_store
 from ophion.peers.disconnect_reasons import DisconnectReason
+from ophion.peers.fair_worker_queue import PeerLane
 from ophion.peers.peer import Peer
-from ophion.peers.peer_lane import PeerLane
 from ophion.peers.rlpx.capability import Capability, Shared
 from ophion.peers.rlpx.hello import Hello
 from ophion.peers.snap.messages import ANSWERS, Code, decode_request

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ophion.peers.sync.headers import STRETCH, DoesNotLink, HeaderPlan, Stretch
+from ophion.peers.sync.header_requests import STRETCH, DoesNotLink, HeaderPlan, Stretch
 from ophion.primitives.header import HashedHeader
 from ophion.testing.bft_chain import sealed_blocks
 

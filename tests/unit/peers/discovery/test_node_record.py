@@ -6,7 +6,7 @@ import pytest
 
 from ophion.native.crypto import PrivateKey
 from ophion.native.wire import WireError
-from ophion.peers.discovery.record import LocalRecord, Record
+from ophion.peers.discovery.node_record import LocalRecord, Record
 from ophion.primitives import rlp
 from ophion.runtime.clock import ManualClock
 from tests.data.wire.vectors import vector

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ophion.peers.discovery.buckets import BUCKET_SIZE, Buckets, place_of
+from ophion.peers.discovery.routing_table import BUCKET_SIZE, Buckets, place_of
 from ophion.primitives.enode import Enode
 
 OWN = bytes(64)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ophion.native.transactions import Body
 from ophion.peers.eth.response_validation import SizedBody
-from ophion.peers.sync.bodies import MAX_BODIES, REQUEST_BYTES, BodyQueue
+from ophion.peers.sync.body_queue import MAX_BODIES, REQUEST_BYTES, BodyQueue
 from ophion.primitives.header import HashedHeader
 from ophion.testing.bft_chain import sealed_blocks
 from ophion.testing.signing import DEV_KEYS, legacy_transaction

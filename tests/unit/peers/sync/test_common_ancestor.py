@@ -9,7 +9,7 @@ import pytest
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.messages import Code
 from ophion.peers.eth.peer import EthPeer
-from ophion.peers.sync.ancestor import common_ancestor
+from ophion.peers.sync.common_ancestor import common_ancestor
 from ophion.testing.bft_chain import START, sealed_blocks
 from ophion.testing.eth_node import EthNode
 from ophion.testing.links import Wire, connect

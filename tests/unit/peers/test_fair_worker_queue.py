@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ophion.peers.peer_lane import PeerLane
+from ophion.peers.fair_worker_queue import PeerLane
 from ophion.runtime.thread_pools import DeadlineExceeded, InlineLane, ThreadLane
 
 
