@@ -23,7 +23,7 @@ from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.encoding import read_key
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import MAX_KEYS, EnclaveAway
-from ophion.enclave.parcels import Kind, Label, LineLost, Listing, Parcel
+from ophion.enclave.payload_exchange import Kind, Label, LineLost, Listing, Parcel
 from ophion.enclave.remote.http import HttpClient
 from ophion.enclave_http.envelope import Envelope, open_answer, seal_request
 from ophion.errors import DecodeError

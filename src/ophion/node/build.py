@@ -44,7 +44,7 @@ from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
     from ophion.consensus.bft.signatures import DigestSigner
-    from ophion.dev.node import DevNode
+    from ophion.dev.cheat_codes import DevNode
     from ophion.producer.bft_driver import BftDriver
     from ophion.producer.etcd_votes import EtcdVotes
 

@@ -17,12 +17,12 @@ from ophion.chain.importer import Importer
 from ophion.chain.queries import Queries
 from ophion.chainspec.dev import MNEMONIC
 from ophion.chainspec.spec import ChainSpec
+from ophion.dev.cheat_codes import DevNode, Identity
 from ophion.dev.clock import DevClock
 from ophion.dev.engine import DevEngine
-from ophion.dev.head import restore_edit
-from ophion.dev.node import DevNode, Identity
+from ophion.dev.head_control import restore_edit
 from ophion.dev.sealer import DevSealer
-from ophion.dev.state_file import BadStateFile, dump, load, unpacked
+from ophion.dev.state_dump import BadStateFile, dump, load, unpacked
 from ophion.errors import ConfigError
 from ophion.node.core_config import CoreConfig
 from ophion.node.dev_options import DevOrder, DevPreset
@@ -37,7 +37,7 @@ from ophion.runtime.operator_files import content_of
 from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
-    from ophion.dev.fork.fork import Fork
+    from ophion.dev.fork.remote_state import Fork
 
 _SUGGESTED_TIP = 1_000_000_000
 _MAX_STATE_BYTES = 1024 * 1024 * 1024

@@ -16,7 +16,7 @@ from ophion.node.build import Core
 from ophion.node.config import NodeConfig
 from ophion.node.node_key_file import load_key
 from ophion.primitives.types import HASH_LENGTH, Address
-from ophion.privacy.flexible import PRECOMPILE, FlexibleGroups
+from ophion.privacy.flexible_groups import PRECOMPILE, FlexibleGroups
 from ophion.privacy.markers import Markers
 from ophion.privacy.private_executor import PrivateExecutor
 from ophion.privacy.service import Privacy

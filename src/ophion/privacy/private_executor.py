@@ -32,8 +32,8 @@ from ophion.privacy.late_payloads import LatePayloads
 from ophion.privacy.marker_settings import has_new_keys, store_keys, warn_of_missed_markers
 from ophion.privacy.options import DEFAULT_MAX_GAS
 from ophion.privacy.payload_handover import PayloadHandover
+from ophion.privacy.payload_retries import MAX_REMEMBERED, Retries
 from ophion.privacy.payloads import MarkerPlace, Payload, Payloads
-from ophion.privacy.retries import MAX_REMEMBERED, Retries
 from ophion.runtime.clock import Clock, SystemClock
 from ophion.runtime.thread_pools import Lane, Lanes
 from ophion.runtime.topic import Topic

@@ -24,7 +24,7 @@ from ophion.sdk.loop_runner import LoopRunner
 from ophion.sdk.uncommitted_blocks import UncommittedBlocks
 
 if TYPE_CHECKING:
-    from ophion.dev.node import DevNode
+    from ophion.dev.cheat_codes import DevNode
     from ophion.sdk.rpc_dispatch import RpcDispatch
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from ophion.enclave.parcels import Kind, Label, LineLost, Parcel
+from ophion.enclave.payload_exchange import Kind, Label, LineLost, Parcel
 from ophion.peers.priv.messages import MAX_PARCELS, Ack
 
 _WINDOW_BYTES: Final = 4 * 1024 * 1024

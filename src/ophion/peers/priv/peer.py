@@ -12,8 +12,8 @@ from typing import Final, TypeVar, cast
 from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import KEY_SIZE, MAX_KEYS
-from ophion.enclave.parcels import Kind, Label, LineLost, Listing, Parcel
 from ophion.enclave.payload_access import listed, served
+from ophion.enclave.payload_exchange import Kind, Label, LineLost, Listing, Parcel
 from ophion.enclave.payload_intake import UNKNOWN_GROUP
 from ophion.native.enclave import read_sealed
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved

@@ -1,6 +1,6 @@
 """Synchronisation: downloads and imports the blocks that this node lacks (networking.md 4).
 
-    synchroniser   chooses the target peer and runs one sync cycle after the other
+    synchroniser           chooses the target peer and runs one sync cycle after the other
       common_ancestor      finds the common ancestor with the target
       download             one cycle: header requests, body requests and imports run concurrently
         header_requests    plans the header requests and links the received headers into one chain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ophion.dev.node import DevNode
+from ophion.dev.cheat_codes import DevNode
 from ophion.errors import RpcError
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import BlockTag
@@ -14,7 +14,7 @@ from ophion.rpc.schema.registry import method
 from ophion.rpc.schema.schemas import ReceiptJson
 from ophion.rpc.schema.wire_types import AddressParam, BlockParam, Boolean, DataParam, HashParam, HashResult, TextParam
 from ophion.rpc.services.block_reference import view_at
-from ophion.rpc.services.cheat_codes import FlagParam, Json, Nothing, cheat_code, dev_of
+from ophion.rpc.services.cheat_code_params import FlagParam, Json, Nothing, cheat_code, dev_of
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.receipts import receipt_of
 from ophion.rpc.services.transaction_request import UnreadRequestParam, decode_transaction_request, filled

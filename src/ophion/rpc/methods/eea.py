@@ -8,7 +8,7 @@ from ophion.enclave.encoding import base64_text, group_object
 from ophion.enclave.group_ids import legacy_id
 from ophion.errors import EnclaveError, OphionError, RpcError
 from ophion.primitives.hexcodec import data
-from ophion.privacy.results import receipt_object, transaction_object
+from ophion.privacy.rpc_objects import receipt_object, transaction_object
 from ophion.rpc.errors import NO_PRECOMPILE, PRIVACY_OFF, RESPONSE_TOO_LARGE, as_rpc_error
 from ophion.rpc.schema.private_types import GroupIdParam, GroupRequestParam, KeyParam, KeysParam, SignedPrivateParam
 from ophion.rpc.schema.registry import method

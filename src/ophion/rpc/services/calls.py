@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from ophion.chain.queries import BlockView
 from ophion.chainspec.forks import Milestone
-from ophion.dev.observer import ObservedCall
+from ophion.dev.execution_observer import ObservedCall
 from ophion.errors import RpcError
 from ophion.native.executor import (
     AccountOverride,

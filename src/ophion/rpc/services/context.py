@@ -33,7 +33,7 @@ from ophion.runtime.metrics import Nested
 from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
-    from ophion.dev.node import DevNode  # only development nodes load this module
+    from ophion.dev.cheat_codes import DevNode  # only development nodes load this module
     from ophion.peers.eth.peers import EthPeers
     from ophion.peers.service import PeerService
     from ophion.privacy.service import Privacy  # only nodes with privacy load this module

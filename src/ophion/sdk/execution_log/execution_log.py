@@ -18,7 +18,7 @@ import orjson
 
 from ophion.chain.builder import BuiltBlock
 from ophion.chain.chain import Chain
-from ophion.dev.observer import ObservedCall
+from ophion.dev.execution_observer import ObservedCall
 from ophion.errors import ConfigError, OphionError
 from ophion.native.exceptions import NativeError
 from ophion.native.executor import console_reads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ophion.dev.fork.siblings import Siblings, creation
+from ophion.dev.fork.contract_prefetch import Siblings, creation
 
 CREATOR = bytes.fromhex("f39fd6e51aad88f6f4ce6ab8827279cfffb92266")
 

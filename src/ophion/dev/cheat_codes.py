@@ -20,8 +20,8 @@ from ophion.chain.queries import Queries
 from ophion.consensus.engine import BlockPreferences
 from ophion.dev.clock import ClockState, DevClock, TimestampTooLow
 from ophion.dev.engine import DevEngine, NextHeader
-from ophion.dev.head import HeadControl
-from ophion.dev.observer import ExecutionObserver
+from ophion.dev.execution_observer import ExecutionObserver
+from ophion.dev.head_control import HeadControl
 from ophion.dev.sealer import DevSealer
 from ophion.native.executor import AccountOverride
 from ophion.native.transactions import Transaction
@@ -33,7 +33,7 @@ from ophion.producer.block_assembly import Assembler
 from ophion.wallet.unsigned import UnsignedTransaction
 
 if TYPE_CHECKING:
-    from ophion.dev.fork.fork import Fork
+    from ophion.dev.fork.remote_state import Fork
 
 _BUILD_DEADLINE_S = 30.0
 

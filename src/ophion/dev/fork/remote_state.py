@@ -19,12 +19,12 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ophion.dev.fork import point as points
-from ophion.dev.fork.cache import ForkCache, keep_point
-from ophion.dev.fork.point import ForkPoint
+from ophion.dev.fork import fork_block
+from ophion.dev.fork.contract_prefetch import Siblings
+from ophion.dev.fork.fork_block import ForkPoint
+from ophion.dev.fork.response_cache import ForkCache, keep_point
 from ophion.dev.fork.settings import ForkSettings
-from ophion.dev.fork.siblings import Siblings
-from ophion.dev.fork.source import METHOD_NOT_FOUND_CODES, ForkSource
+from ophion.dev.fork.source_client import METHOD_NOT_FOUND_CODES, ForkSource
 from ophion.dev.fork.state_calls import Answers, StateCalls
 from ophion.errors import ForkSourceError
 from ophion.native.exceptions import NativeError
@@ -91,7 +91,7 @@ class Fork:
     def open(cls, settings: ForkSettings) -> Fork:
         """Find the forked block. Raises `ForkSourceError` when the source cannot be used."""
         source = ForkSource(settings)
-        return cls(settings, source, points.find(settings, source))
+        return cls(settings, source, fork_block.find(settings, source))
 
     def close(self) -> None:
         """Stop fetching."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ophion.dev.fork.fork import Fork
+from ophion.dev.fork.remote_state import Fork
 from ophion.dev.fork.settings import ForkSettings
 from ophion.errors import ForkSourceError
 from ophion.native.crypto import keccak256

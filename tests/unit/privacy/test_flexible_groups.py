@@ -14,7 +14,7 @@ from ophion.native.crypto import keccak256
 from ophion.native.privacy import decode_versioned, encode_versioned, private_contract_address
 from ophion.primitives import rlp
 from ophion.privacy import payload_handover
-from ophion.privacy.flexible import PRECOMPILE, PROXY
+from ophion.privacy.flexible_groups import PRECOMPILE, PROXY
 from ophion.runtime.principal import TENANT
 from ophion.testing.private import NUMBER_CONTRACT, add_members, remove_member, set_number, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction

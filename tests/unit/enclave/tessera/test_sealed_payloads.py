@@ -10,7 +10,7 @@ from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.tessera.groups import legacy_group
 from ophion.enclave.tessera.payloads import TesseraPayload
-from ophion.enclave.tessera.records import (
+from ophion.enclave.tessera.sealed_payloads import (
     ABSENT_BOX,
     boxes_of,
     group_in,

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from ophion.enclave.parcels import Kind, Line, LineLost, Parcel
+from ophion.enclave.payload_exchange import Kind, Line, LineLost, Parcel
 from ophion.enclave.payload_intake import BUDGET_EXCEEDED, Intake
 from ophion.enclave.store_writer import CURSORS, StoreWriter
 from ophion.native.store import Store

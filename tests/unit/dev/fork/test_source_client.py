@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ophion.dev.fork.settings import ForkSettings
-from ophion.dev.fork.source import ForkSource
+from ophion.dev.fork.source_client import ForkSource
 from ophion.errors import ForkSourceError
 
 

@@ -9,8 +9,8 @@ from itertools import pairwise
 import pytest
 
 from ophion.enclave.interface import EnclaveAway
-from ophion.privacy import retries as module
-from ophion.privacy.retries import AT_ONCE, GIVE_UP_S, LONGEST_PAUSE_S, Retries
+from ophion.privacy import payload_retries as module
+from ophion.privacy.payload_retries import AT_ONCE, GIVE_UP_S, LONGEST_PAUSE_S, Retries
 from ophion.runtime.clock import ManualClock
 from ophion.testing.virtual_loop import run_virtually
 

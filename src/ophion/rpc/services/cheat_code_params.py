@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
-from ophion.dev.node import DevNode
+from ophion.dev.cheat_codes import DevNode
 from ophion.rpc.errors import invalid_params
 from ophion.rpc.schema.method import Handler
 from ophion.rpc.schema.registry import group_of, method

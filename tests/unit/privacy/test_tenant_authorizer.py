@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from ophion.enclave.embedded import EnclaveSettings
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.interface import DeliveryMode
-from ophion.enclave.parcels import Kind, Label, Parcel
+from ophion.enclave.payload_exchange import Kind, Label, Parcel
 from ophion.native.privacy import private_contract_address
-from ophion.privacy.tenants import NO_KEY, NOT_A_MEMBER
+from ophion.privacy.tenant_authorizer import NO_KEY, NOT_A_MEMBER
 from ophion.rpc.methods import all_methods
 from ophion.rpc.schema.registry import WEBSOCKET
 from ophion.runtime.principal import TENANT

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from ophion.dev.node import DevNode
+from ophion.dev.cheat_codes import DevNode
 from ophion.errors import OphionError
 from ophion.native.executor import AccountOverride, State
 from ophion.native.fork import FORK_MARKER_SLOT

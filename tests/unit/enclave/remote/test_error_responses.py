@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ophion.enclave.error_codes import WORDS
-from ophion.enclave.remote.refusals import refusal
+from ophion.enclave.remote.error_responses import refusal
 
 KEY = "A1aVtMxLCUHmBVHXoZzzBgPbW/wj5axDpW9X8l91SGo="
 

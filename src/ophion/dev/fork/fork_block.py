@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from ophion.dev.fork.cache import find_point, keep_point
+from ophion.dev.fork.response_cache import find_point, keep_point
 from ophion.dev.fork.settings import ForkSettings
-from ophion.dev.fork.source import ForkSource
+from ophion.dev.fork.source_client import ForkSource
 from ophion.errors import ForkSourceError
 from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import HASH_LENGTH

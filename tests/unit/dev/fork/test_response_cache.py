@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ophion.dev.fork.cache import ForkCache, find_point, keep_point
+from ophion.dev.fork.response_cache import ForkCache, find_point, keep_point
 
 HASH = b"\x11" * 32
 

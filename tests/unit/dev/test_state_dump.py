@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from ophion.dev.state_file import BadStateFile, packed, unpacked
+from ophion.dev.state_dump import BadStateFile, packed, unpacked
 
 
 def test_what_is_packed_can_be_read() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from ophion.dev.node import DevNode
+from ophion.dev.cheat_codes import DevNode
 from ophion.native.executor import AccountOverride
 from ophion.node.config import NodeConfig
 from ophion.node.dev_genesis import preset_genesis
