@@ -12,8 +12,8 @@ from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.engine import Vote
 from ophion.data.arrow import arrow_schema
-from ophion.data.packages import require
-from ophion.data.schema import Column, Dataset
+from ophion.data.dataset_types import Column, Dataset
+from ophion.data.optional_packages import require
 from ophion.data.selection import Rows
 from ophion.errors import CommandError, StorageError
 from ophion.native.crypto import recover_addresses

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from ophion.data import rpc_rows
 from ophion.data.arrow import arrow_schema
-from ophion.data.packages import require
-from ophion.data.reader import BlockRef, Finality
+from ophion.data.dataset_types import Column, Dataset
+from ophion.data.optional_packages import require
 from ophion.data.rpc_rows import Row
-from ophion.data.schema import Column, Dataset
 from ophion.data.selection import Rows
+from ophion.data.table_reader import BlockRef, Finality
 from ophion.errors import CommandError
 from ophion.primitives.hexcodec import data as hex_text
 from ophion.runtime.blocking_json_rpc import JsonRpcClient

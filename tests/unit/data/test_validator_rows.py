@@ -14,7 +14,7 @@ from ophion.testing.bft_chain import KEYS
 from tests.unit.proofs.chains import genesis_text, imported
 
 pytest.importorskip("pyarrow", reason="the extra ophion[data] is not installed")
-from ophion.data.validators import validator_batch
+from ophion.data.validator_rows import validator_batch
 
 COLUMNS = columns_of(VALIDATORS, Format())
 NEW = KEYS[4].address

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ophion.data.schema import Column, Dataset
+from ophion.data.dataset_types import Column, Dataset
 from ophion.data.selection import Rows
 from ophion.native.tables import TableData
 

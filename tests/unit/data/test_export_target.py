@@ -9,7 +9,7 @@ from typing import IO
 
 import pytest
 
-from ophion.data.target import DirectoryTarget, RemoteTarget, open_target
+from ophion.data.export_target import DirectoryTarget, RemoteTarget, open_target
 from ophion.errors import CommandError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ophion.data.datasets import dataset_named
-from ophion.data.rpc import RpcReader
+from ophion.data.rpc_reader import RpcReader
 from ophion.data.selection import Rows
 from ophion.errors import CommandError
 from tests.unit.hostile_node import BLOCK, ESCAPE_LINE, ODD_ANSWERS, ODD_BODIES, HostileNode, hostile_node, odd_variants

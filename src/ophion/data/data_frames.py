@@ -8,15 +8,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ophion.data.arrow import arrow_schema
+from ophion.data.dataset_types import Dataset
 from ophion.data.datasets import dataset_named
-from ophion.data.packages import require
-from ophion.data.schema import Dataset
+from ophion.data.optional_packages import require
 from ophion.data.selection import NUMBER_FORMS, Format, Rows, columns_of
 from ophion.errors import CommandError
 from ophion.native.crypto import keccak256
 
 if TYPE_CHECKING:
-    from ophion.data.reader import TableReader
+    from ophion.data.table_reader import TableReader
 
 Text = str | bytes
 
@@ -28,12 +28,12 @@ def open_chain(source: str | Path, *, genesis: str | Path | None = None) -> Chai
     network.
     """
     if str(source).startswith(("http://", "https://")):
-        from ophion.data.rpc import RpcReader
+        from ophion.data.rpc_reader import RpcReader
 
         return ChainTables(RpcReader(str(source)))
     from ophion.chainspec.dev import DEFAULT_DEV_FORK, dev_genesis
     from ophion.chainspec.genesis import Genesis, parse_genesis
-    from ophion.data.database import DatabaseReader
+    from ophion.data.database_reader import DatabaseReader
 
     def load() -> Genesis:
         return dev_genesis(DEFAULT_DEV_FORK) if genesis is None else parse_genesis(Path(genesis).read_bytes())

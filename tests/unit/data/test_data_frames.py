@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.data.frames import event_topic
+from ophion.data.data_frames import event_topic
 from ophion.errors import CommandError
 from ophion.native.crypto import keccak256
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ophion.data.export import Export, ExportResult
-from ophion.data.reader import TableReader
+from ophion.data.table_reader import TableReader
 
 POLL_S: Final = 1.0
 

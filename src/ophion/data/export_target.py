@@ -12,7 +12,7 @@ from typing import IO, Any, Protocol
 
 from msgspec import Struct
 
-from ophion.data.packages import require
+from ophion.data.optional_packages import require
 from ophion.errors import CommandError
 
 TEMPORARY_PREFIX = ".unfinished-"

@@ -12,11 +12,11 @@ from ophion.abi.codec import Codec
 from ophion.abi.interface import EventType, Function
 from ophion.data.abi_files import AbiEntry
 from ophion.data.arrow import arrow_schema
+from ophion.data.dataset_types import Column, ColumnType, Dataset
 from ophion.data.datasets import LOGS, TRANSACTIONS
-from ophion.data.packages import require
-from ophion.data.reader import BlockRef, Finality, TableRead, TableReader
-from ophion.data.schema import Column, ColumnType, Dataset
+from ophion.data.optional_packages import require
 from ophion.data.selection import Rows
+from ophion.data.table_reader import BlockRef, Finality, TableRead, TableReader
 from ophion.errors import AbiError
 from ophion.primitives.hexcodec import data as hex_text
 

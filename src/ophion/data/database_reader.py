@@ -11,9 +11,9 @@ import orjson
 from ophion.chainspec.config_compatibility import RULES_KEY
 from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.data.arrow import arrow_schema, record_batch
-from ophion.data.reader import BlockRef, Finality, Table, TableRead
-from ophion.data.schema import Column, Dataset, Source
+from ophion.data.dataset_types import Column, Dataset, Source
 from ophion.data.selection import Rows
+from ophion.data.table_reader import BlockRef, Finality, Table, TableRead
 from ophion.errors import CommandError, StorageError
 from ophion.native.exceptions import translated
 from ophion.native.tables import ReplayStop, TableData, block_ranges, replay_tables, scan_table
@@ -101,7 +101,7 @@ class DatabaseReader:
             for (table,) in self._tables([(dataset, columns)], first, last, rows, hex):
                 yield record_batch(schema, table)
             return
-        from ophion.data.validators import validator_batch
+        from ophion.data.validator_rows import validator_batch
 
         for start, end in self.ranges(dataset, first, last):
             with translated():
