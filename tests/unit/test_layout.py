@@ -93,7 +93,7 @@ ELSEWHERE = {
     "migration/private/comparison.py": "tests/integration/test_migrate_private.py",
     "cli/migrate.py": "tests/integration/test_cli_migrate.py",
     "migration/freezer.py": "tests/unit/migration/test_geth.py",
-    "migration/sorted_tables/varints.py": "tests/unit/migration/sorted_tables/test_log_records.py",
+    "migration/leveldb/varints.py": "tests/unit/migration/leveldb/test_log_records.py",
     "migration/rocksdb_reader.py": "tests/unit/migration/test_besu.py",
     "cli/public_key.py": "tests/integration/test_cli_tools.py",
     "cli/option_loading.py": "tests/unit/cli/test_main.py",

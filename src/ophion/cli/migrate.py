@@ -21,9 +21,9 @@ from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CommandError, ConfigError, OphionError
 from ophion.migration.block_source import BlockSource
 from ophion.migration.chain_migration import ChainMigration, Migrated
+from ophion.migration.node_files import BESU_LAYOUT, GETH_LAYOUT, OldLayout, Takeover, take_over
 from ophion.migration.rlp_file import RlpFileSource
 from ophion.migration.rpc_source import RpcSource
-from ophion.migration.takeover import BESU_LAYOUT, GETH_LAYOUT, OldLayout, Takeover, take_over
 from ophion.native.exceptions import NativeError
 from ophion.node.datadir import DataConfig, DataDirectory
 from ophion.node.network import NetworkConfig, load_genesis

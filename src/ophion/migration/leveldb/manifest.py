@@ -8,8 +8,8 @@ from typing import Final
 from msgspec import Struct, field
 
 from ophion.errors import DecodeError
-from ophion.migration.sorted_tables.log_records import read_records
-from ophion.migration.sorted_tables.varints import FieldReader
+from ophion.migration.leveldb.log_records import read_records
+from ophion.migration.leveldb.varints import FieldReader
 
 _COMPARATOR, _LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE, _COMPACT_POINTER, _DELETED_FILE, _PREVIOUS_LOG = (
     1,

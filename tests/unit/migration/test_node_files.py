@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ophion.errors import ConfigError
-from ophion.migration.takeover import BESU_LAYOUT, GETH_LAYOUT, take_over
+from ophion.migration.node_files import BESU_LAYOUT, GETH_LAYOUT, take_over
 from ophion.node.node_key_file import load_key
 
 KEY = "8f2a55949038a9610f50fb23b5883af3b4ecb3c3bb792cbcefbd1542c692be63"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ophion.errors import DecodeError
-from ophion.migration.sorted_tables.log_records import read_batch, read_records
+from ophion.migration.leveldb.log_records import read_batch, read_records
 
 _BLOCK = 32768
 

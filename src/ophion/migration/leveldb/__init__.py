@@ -3,7 +3,7 @@
     varints       numbers and byte strings of the formats
     log_records   records of logs and manifests; write batches
     manifest      the live tables by level
-    table         one table: index, data blocks, lookup
+    sorted_table  one table: index, data blocks, lookup
     database      lookup through the logs and all levels
 
 A database is a log of recent writes and levels of immutable sorted tables. An upper level hides the levels below it.

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from ophion.errors import DecodeError
 from ophion.migration.block_source import optional_package
-from ophion.migration.sorted_tables.log_records import DELETIONS, SET, SET_WITH_DELETE
-from ophion.migration.sorted_tables.varints import FieldReader
+from ophion.migration.leveldb.log_records import DELETIONS, SET, SET_WITH_DELETE
+from ophion.migration.leveldb.varints import FieldReader
 
 _LEVELDB_MAGIC: Final = bytes.fromhex("57fb808b247547db")
 _ROCKSDB_MAGIC: Final = bytes.fromhex("f7cff485b741e288")

@@ -19,8 +19,8 @@ from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.tessera.groups import decode_group
 from ophion.enclave.tessera.payloads import TesseraPayload, decode_payload
 from ophion.errors import CommandError, DecodeError
-from ophion.migration.private.old_formats import decode_orion_row
-from ophion.migration.sorted_tables.database import SortedDatabase, is_sorted_database
+from ophion.migration.leveldb.database import SortedDatabase, is_sorted_database
+from ophion.migration.private.orion_formats import decode_orion_row
 
 T = TypeVar("T")
 Row = tuple[bytes, bytes]

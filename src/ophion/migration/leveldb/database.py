@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from ophion.errors import CommandError, DecodeError
-from ophion.migration.sorted_tables.log_records import read_batch, read_records
-from ophion.migration.sorted_tables.manifest import MARKER, TableFile, read_manifest
-from ophion.migration.sorted_tables.table import SortedTable
+from ophion.migration.leveldb.log_records import read_batch, read_records
+from ophion.migration.leveldb.manifest import MARKER, TableFile, read_manifest
+from ophion.migration.leveldb.sorted_table import SortedTable
 from ophion.migration.source_lock import SourceLock
 
 _SUFFIXES: Final = (".ldb", ".sst")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ophion.errors import CommandError
-from ophion.migration.sorted_tables.database import SortedDatabase, is_sorted_database
-from ophion.migration.sorted_tables.manifest import read_manifest
-from ophion.migration.sorted_tables.table import SortedTable
+from ophion.migration.leveldb.database import SortedDatabase, is_sorted_database
+from ophion.migration.leveldb.manifest import read_manifest
+from ophion.migration.leveldb.sorted_table import SortedTable
 
 _LEVELDB_MAGIC = bytes.fromhex("57fb808b247547db")
 _PEBBLE_MAGIC = bytes.fromhex("f09faab3f09faab3")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ophion.errors import DecodeError
-from ophion.migration.sorted_tables.varints import FieldReader
+from ophion.migration.leveldb.varints import FieldReader
 
 _BLOCK_BYTES: Final = 32768
 _HEADER_BYTES: Final = 7
