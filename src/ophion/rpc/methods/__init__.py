@@ -2,7 +2,7 @@
 
 client       web3_*, net_*, rpc_*              admin      admin_*
 eth_node     chain id, prices, sync status     eth_state  balances, code, storage, proofs
-eth_blocks   blocks, transactions, receipts    eth_tx     sending, calls, estimates
+eth_blocks   blocks, transactions, receipts    eth_transactions  sending, calls, estimates
 eth_filters  logs, filters, subscriptions      mining     miner_*, coinbase, external miners
 clique       clique_*, *_getSignerMetrics      txpool     txpool_*
 bft          ibft_*, qbft_*                    perm       perm_*
@@ -34,7 +34,7 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "client": ("net", "rpc", "web3"),
     "eth_state": ("eth",),
     "eth_blocks": ("debug", "eth"),
-    "eth_tx": ("eth", "parity"),
+    "eth_transactions": ("eth", "parity"),
     "eth_filters": ("eth",),
     "eth_accounts": ("eth", "personal"),
     "mining": ("eth", "miner"),

@@ -12,8 +12,8 @@ from ophion.rpc.errors import BLOCK_NOT_FOUND, GENESIS_NOT_TRACEABLE, PARENT_NOT
 from ophion.rpc.schema.registry import method
 from ophion.rpc.schema.wire_types import BlockNumberParam, BlockParam, DataParam, HashParam
 from ophion.rpc.services.block_reference import header_at, view_at
+from ophion.rpc.services.call_execution import gas_for
 from ophion.rpc.services.call_object import CallParam, decode_block_overrides, decode_state_overrides
-from ophion.rpc.services.calls import gas_for
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.tracing import (
     PLAIN,

@@ -26,8 +26,8 @@ from ophion.rpc.schema.wire_types import (
 )
 from ophion.rpc.services import private_logs
 from ophion.rpc.services.block_reference import view_at
+from ophion.rpc.services.call_execution import run_call
 from ophion.rpc.services.call_object import CallParam
-from ophion.rpc.services.calls import run_call
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.log_query import LogQueryParam
 from ophion.rpc.services.private_filters import PrivateFilters

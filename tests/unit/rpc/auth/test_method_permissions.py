@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ophion.errors import RpcError
-from ophion.rpc.auth.permissions import allows, permitted_table
+from ophion.rpc.auth.method_permissions import allows, permitted_table
 from ophion.rpc.schema.registry import HTTP, BoundMethod, MethodTable, Registry
 from tests.unit.rpc.wire import Context, block_number
 

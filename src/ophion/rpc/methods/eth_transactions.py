@@ -15,6 +15,7 @@ from ophion.rpc.schema.registry import Example, method
 from ophion.rpc.schema.schemas import PENDING_LIST, AccessListResult, ReceiptJson
 from ophion.rpc.schema.wire_types import BlockId, BlockParam, Data, DataParam, HashResult, IntegerParam, Quantity
 from ophion.rpc.services.block_reference import view_at
+from ophion.rpc.services.call_execution import INLINE_S, list_access, run_call, run_estimate
 from ophion.rpc.services.call_object import (
     BlockOverridesParam,
     Call,
@@ -23,7 +24,6 @@ from ophion.rpc.services.call_object import (
     StateOverridesParam,
     decode_call,
 )
-from ophion.rpc.services.calls import INLINE_S, list_access, run_call, run_estimate
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.pool_listing import listed
 from ophion.rpc.services.receipts import receipt_of

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from ophion.errors import RpcError
 from ophion.native.executor import AccountOverride
+from ophion.rpc.services.call_execution import gas_for, run_call, run_estimate
 from ophion.rpc.services.call_object import Call
-from ophion.rpc.services.calls import gas_for, run_call, run_estimate
 from ophion.rpc.services.context import RpcContext
 from ophion.runtime.thread_pools import InlineLanes
 from tests.unit.rpc.contracts import CALLER, HEAVY

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.rpc.dispatch.declined_methods import reason_declined
+from ophion.rpc.dispatch.unsupported_methods import reason_declined
 from ophion.rpc.methods import all_methods
 
 BESU = """
