@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ophion.chainspec.dev import MNEMONIC_ACCOUNTS
+from ophion.chainspec.dev_network import MNEMONIC_ACCOUNTS
 from ophion.rpc.schema.render import checksum_address
 from ophion.testing.process import NodeProcess
 

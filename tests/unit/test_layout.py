@@ -147,7 +147,7 @@ ELSEWHERE = {
     "producer/bft_blocks.py": "tests/unit/producer/test_bft_driver.py",
     "producer/bft_inbox.py": "tests/unit/producer/test_bft_driver.py",
     "producer/bft_tuning.py": "plain settings; tests/unit/producer/test_bft_driver.py uses them",
-    "producer/proposer_clocks.py": "tests/unit/producer/test_bft_driver.py",
+    "producer/clock_skew.py": "tests/unit/producer/test_bft_driver.py",
     "peers/subprotocol.py": "two protocols without code; what they promise is tested with connections",
     "peers/connection/listener.py": "tests/unit/peers/test_service.py",
     "peers/connection/pre_handshake.py": "tests/unit/peers/test_service.py",

@@ -15,8 +15,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from ophion.chain.block_builder import BuiltBlock
 from ophion.chain.block_environment import EnvOverrides, block_env
-from ophion.chain.builder import BuiltBlock
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
 from ophion.consensus.engine import BlockPreferences

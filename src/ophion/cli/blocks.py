@@ -8,8 +8,8 @@ from enum import Enum
 from pathlib import Path
 
 from ophion.chain import export_file
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
-from ophion.chain.import_core import ImportCore
 from ophion.chain.import_file import BlockFileImport, ImportProgress
 from ophion.chain.pruning import PruningRounds
 from ophion.cli.command import Command, CommandSession

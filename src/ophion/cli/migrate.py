@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
-from ophion.chain.import_core import ImportCore
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.migrate_private import PRIVATE
 from ophion.cli.node_client import read_token

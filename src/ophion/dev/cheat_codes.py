@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ophion.chain.block_builder import Builder, BuiltBlock
 from ophion.chain.block_environment import chain_rules
-from ophion.chain.builder import Builder, BuiltBlock
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
 from ophion.chain.fork_choice import HeadChange
-from ophion.chain.import_core import ImportCore
 from ophion.chain.importer import Importer
 from ophion.chain.queries import Queries
 from ophion.consensus.engine import BlockPreferences

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from ophion.chain.block_builder import Builder, BuiltBlock, completed
 from ophion.chain.block_environment import block_env
-from ophion.chain.builder import Builder, BuiltBlock, completed
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
 from ophion.chain.fork_choice import HeadChange
-from ophion.chain.import_core import ImportCore
 from ophion.consensus.engine import BlockPreferences, HeaderReader, Tip
 from ophion.dev.engine import DevEngine
 from ophion.native.crypto import keccak256

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ophion.chain.builder import BuiltBlock
+from ophion.chain.block_builder import BuiltBlock
 from ophion.native.executor import AccountOverride, BlockEnv, CallRequest, State
 from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address

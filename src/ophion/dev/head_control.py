@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ophion.chain.builder import Builder, BuiltBlock
+from ophion.chain.block_builder import Builder, BuiltBlock
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
 from ophion.chain.fork_choice import HeadChange
-from ophion.chain.import_core import ImportCore
 from ophion.chain.importer import Importer
 from ophion.consensus.engine import BlockPreferences, Tip
 from ophion.dev.empty_blocks import EmptyBlocks

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ophion.chain.builder import Builder
+from ophion.chain.block_builder import Builder
 from ophion.chain.chain import Chain
 from ophion.chain.fee_oracle import FeeOracle
 from ophion.chain.gas_price import FeeFloor, PriceSampling

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from ophion.chain.block_builder import Builder
 from ophion.chain.block_environment import chain_rules
-from ophion.chain.builder import Builder
 from ophion.chain.chain import Chain
 from ophion.chain.gas_price import FeeFloor
 from ophion.chain.importer import Importer
 from ophion.chain.queries import Queries
-from ophion.chainspec.dev import MNEMONIC
+from ophion.chainspec.dev_network import MNEMONIC
 from ophion.chainspec.spec import ChainSpec
 from ophion.dev.cheat_codes import DevNode, Identity
 from ophion.dev.clock import DevClock

@@ -63,8 +63,8 @@ from ophion.producer.bft_inbox import BftInbox
 from ophion.producer.bft_timers import BftTimers
 from ophion.producer.bft_tuning import BftTuning
 from ophion.producer.block_assembly import Assembler
+from ophion.producer.clock_skew import ProposerClocks
 from ophion.producer.peer_height_guard import PeerHeightGuard
-from ophion.producer.proposer_clocks import ProposerClocks
 from ophion.producer.shared_votes import ProcessVotes, SharedVotes
 from ophion.producer.validator_gossip import Gossip, NoPeers
 from ophion.producer.vote_caster import VoteCaster

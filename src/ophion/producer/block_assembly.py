@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ophion.chain.builder import Builder, BuiltBlock
+from ophion.chain.block_builder import Builder, BuiltBlock
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock
 from ophion.chain.gas_price import FeeFloor

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ophion.chain.builder import Builder
-from ophion.chain.import_core import ImportCore
+from ophion.chain.block_builder import Builder
+from ophion.chain.block_import import ImportCore
 from ophion.chain.import_file import ImportProgress
 from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.consensus.engine import BlockPreferences

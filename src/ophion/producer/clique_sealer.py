@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from ophion.chain.block import decode_block
-from ophion.chain.builder import BuiltBlock
+from ophion.chain.block_builder import BuiltBlock
 from ophion.chain.events import ChainEvent
 from ophion.chainspec.consensus_parameters import CliqueParameters
 from ophion.consensus.clique import CliqueEngine

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ophion.chain.builder import BuiltBlock
+from ophion.chain.block_builder import BuiltBlock
 from ophion.consensus.bft.messages import Candidate
 from ophion.consensus.bft.signed_parts import MAX_BLOCK_ITEMS
 from ophion.native.executor import Execution

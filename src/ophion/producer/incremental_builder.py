@@ -27,7 +27,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ophion.chain.ancestor_hashes import ancestor_hashes
-from ophion.chain.builder import TOO_LONG, Builder, BuiltBlock, DraftBlock
+from ophion.chain.block_builder import TOO_LONG, Builder, BuiltBlock, DraftBlock
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
 from ophion.chain.validation import MAX_BLOCK_SIZE

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ophion.chain.builder import BuiltBlock
+from ophion.chain.block_builder import BuiltBlock
 from ophion.consensus.pow import target
 from ophion.errors import InvalidBlock
 from ophion.native.ethash import ethash_compute, ethash_search, ethash_seed

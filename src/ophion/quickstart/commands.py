@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
+from ophion.chainspec.dev_network import ORIGINAL_ACCOUNTS
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS
 from ophion.quickstart.plan import Consensus, NetworkPlan, PlannedNode, Role
 from ophion.quickstart.ports import HOST, Layout

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from ophion.abi.addresses import checksum_address
 from ophion.abi.interface import decode_error
 from ophion.chain.ancestor_hashes import MAX_ANCESTORS, MAX_BYTES
+from ophion.chain.block_builder import Builder
 from ophion.chain.block_environment import EnvOverrides, block_env, chain_rules
-from ophion.chain.builder import Builder
 from ophion.chain.chain import Chain as StoredChain
 from ophion.consensus.engine import BlockPreferences
 from ophion.dev.engine import DevEngine

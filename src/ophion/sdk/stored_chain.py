@@ -10,7 +10,7 @@ from weakref import finalize
 
 from ophion.chain.block_environment import chain_rules
 from ophion.chain.chain import Chain as StoredChain
-from ophion.chainspec.dev import DEV_FORKS, MNEMONIC_ACCOUNTS, dev_genesis
+from ophion.chainspec.dev_network import DEV_FORKS, MNEMONIC_ACCOUNTS, dev_genesis
 from ophion.chainspec.genesis import Genesis
 from ophion.dev.engine import DevEngine
 from ophion.errors import GenesisError

@@ -12,8 +12,8 @@ from typing import Final
 from msgspec import Struct
 
 from ophion.chain.ancestor_hashes import MAX_BYTES, ancestor_hashes
+from ophion.chain.block_builder import Builder, BuiltBlock
 from ophion.chain.block_environment import EnvOverrides, block_env
-from ophion.chain.builder import Builder, BuiltBlock
 from ophion.dev.cheat_codes import DevNode, Snapshot
 from ophion.native.executor import BlockEnv, State
 from ophion.native.store import NewBlock

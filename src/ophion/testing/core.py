@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.chainspec.genesis import Genesis
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import open_store

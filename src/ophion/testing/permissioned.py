@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ophion.chainspec.dev import _document
+from ophion.chainspec.dev_network import _document
 from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.native.crypto import keccak256
 from ophion.permissions.contract_genesis import account_contracts, node_contracts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
-from ophion.chainspec.dev import DEV_CHAIN_ID, ORIGINAL_ACCOUNTS
+from ophion.chainspec.dev_network import DEV_CHAIN_ID, ORIGINAL_ACCOUNTS
 from ophion.native.crypto import PrivateKey, keccak256
 from ophion.primitives import rlp
 from ophion.primitives.types import WEI_PER_GWEI, Address, Hash32

@@ -12,8 +12,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from ophion.chain.block import decode_block
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
-from ophion.chain.import_core import ImportCore
 from ophion.chainspec.genesis import Genesis, GenesisAccount
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.engine_factory import engine_for

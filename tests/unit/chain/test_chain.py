@@ -10,7 +10,7 @@ import pytest
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock, ChainEvent, Extended, Reorged
 from ophion.chainspec.config_compatibility import RULES_KEY
-from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.engine_factory import engine_for
 from ophion.errors import GenesisError

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ophion.chain.fee_oracle import cumulative_gas, rewards_at
-from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.chainspec.genesis import parse_genesis
 from ophion.node.config import NodeConfig
 from ophion.node.interface_options import AccessConfig

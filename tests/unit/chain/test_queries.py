@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from ophion.chain.block_builder import BuiltBlock
 from ophion.chain.block_environment import EnvOverrides
-from ophion.chain.builder import BuiltBlock
 from ophion.chain.queries import UnknownBlock
 from ophion.chainspec.genesis import parse_genesis
 from ophion.native.executor import CallRequest, call

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.engine import BlockPreferences

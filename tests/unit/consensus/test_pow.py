@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.chainspec.forks import ForkSchedule, Milestone
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.engine import BlockPreferences, Tip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.node.config import NodeConfig
 from ophion.node.interface_options import HttpConfig, WebSocketConfig
 from ophion.node.security_options import HttpTlsConfig, WebSocketTlsConfig

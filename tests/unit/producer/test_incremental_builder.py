@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ophion.chain.builder import TOO_LONG, BuiltBlock
-from ophion.chainspec.dev import dev_genesis
+from ophion.chain.block_builder import TOO_LONG, BuiltBlock
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.native.executor import State
 from ophion.pool.events import Dropped, DropReason, PoolEvent
 from ophion.primitives.header import HashedHeader

@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
-from ophion.chain.import_core import ImportCore
 from ophion.chain.import_file import BlockFileImport
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.bft.engine import BftEngine

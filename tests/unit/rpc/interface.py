@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
-from ophion.chain.import_core import ImportCore
 from ophion.chain.import_file import BlockFileImport
 from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.chainspec.genesis import Genesis, parse_genesis

@@ -17,9 +17,9 @@ from typing import Final
 from ophion.chainspec.genesis import Genesis
 from ophion.errors import CheckpointError, StorageError
 from ophion.node.checkpoint.archive import PIECE_BYTES, extract_database
-from ophion.node.checkpoint.child import verify_in_child
 from ophion.node.checkpoint.download import SPARE_BYTES, Download
 from ophion.node.checkpoint.location import database_file, is_url, shown
+from ophion.node.checkpoint.verification_process import verify_in_child
 from ophion.node.database_install import install_database
 from ophion.node.datadir import DATA_FILE, DataDirectory, refuse_in_use
 from ophion.primitives.types import Hash32

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ophion.chain.builder import BuiltBlock
+from ophion.chain.block_builder import BuiltBlock
 from ophion.chain.chain import Chain
 from ophion.dev.execution_observer import ObservedCall
 from ophion.errors import ConfigError, OphionError

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ophion.chain.block import decode_block
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock
-from ophion.chain.import_core import ImportCore
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.engine_factory import engine_for
 from ophion.errors import InvalidBlock, UnknownParent

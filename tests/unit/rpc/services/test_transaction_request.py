@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.errors import RpcError
 from ophion.rpc.services.transaction_request import decode_transaction_request, filled
 from ophion.testing.signing import DEV_KEYS, legacy_transaction

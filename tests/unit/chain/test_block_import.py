@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ophion.chain.events import ChainBlock
-from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.engine import HeaderReader
 from ophion.errors import InvalidBlock, InvalidHeader, UnknownParent

@@ -8,7 +8,7 @@ import pytest
 from ophion.chainspec.genesis import Genesis
 from ophion.cli.arguments import read_arguments
 from ophion.cli.option_loading import read_sources
-from ophion.node.compat import COMPAT_TABLE, Compat
+from ophion.node.compatibility_profiles import COMPAT_TABLE, Compat
 from ophion.node.config import NodeConfig
 from ophion.node.dev_genesis import preset_genesis
 from ophion.node.network import load_genesis

@@ -11,7 +11,7 @@ import pytest
 
 from ophion.chain.block import decode_block
 from ophion.chain.events import ChainBlock
-from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.engine import BlockPreferences
 from ophion.testing.core import COINBASE, TestCore, open_core

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ophion.native.transactions import Transaction, decode_transactions
-from ophion.permissions.authorities import authorities
+from ophion.permissions.set_code_authorities import authorities
 from ophion.testing.signing import DEV_CHAIN_ID, DEV_KEYS, fee_transaction, set_code_transaction, signed_authorization
 
 A, B, C = DEV_KEYS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ophion.graphql.page import PAGE_PATH, page_file
+from ophion.graphql.query_editor import PAGE_PATH, page_file
 
 
 def text_of(path: bytes) -> str:

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from ophion.metrics.options import MetricsConfig
-from ophion.metrics.push import PushService
+from ophion.metrics.push_gateway import PushService
 from ophion.runtime.metrics import Category, MetricsRegistry
 
 
@@ -73,7 +73,7 @@ def test_what_goes_wrong_is_logged_and_nothing_else(
         await server.wait_closed()
         await push(port, None, monkeypatch)
 
-    with caplog.at_level(logging.WARNING, "ophion.metrics.push"):
+    with caplog.at_level(logging.WARNING, "ophion.metrics.push_gateway"):
         asyncio.run(main())
     assert "metrics push refused" in caplog.text
     assert "status=500" in caplog.text

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ophion.errors import CheckpointError
-from ophion.node.checkpoint.child import verify_in_child
+from ophion.node.checkpoint.verification_process import verify_in_child
 from tests.unit.node.checkpoint.backups import BLOCKS, backup_of
 
 

@@ -9,7 +9,7 @@ from eth_account import Account
 from msgspec.structs import replace
 
 from ophion.chain.chain import Chain
-from ophion.chainspec.dev import (
+from ophion.chainspec.dev_network import (
     DEV_ACCOUNTS,
     DEV_FORKS,
     MNEMONIC,
