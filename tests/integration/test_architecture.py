@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.node_process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.conftest import DATA, ROOT
 from tests.integration.command import ophion

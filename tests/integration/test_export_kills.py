@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ophion.data import open_chain
-from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.node_process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.integration.command import environment, ophion
 

@@ -14,7 +14,7 @@ from ophion.errors import CommandError
 from ophion.migration.rpc_source import RpcSource
 from ophion.runtime.blocking_json_rpc import JsonRpcClient
 from ophion.testing.besu_database import read_chain
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from tests.conftest import DATA
 from tests.integration.command import ophion
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.node_process import MINING, NodeProcess
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

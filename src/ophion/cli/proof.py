@@ -22,7 +22,7 @@ from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import Address, Hash32
 from ophion.proofs.builder import account_bundle, transaction_bundle
 from ophion.proofs.bundle import MAX_BUNDLE_BYTES, ProofBundle
-from ophion.proofs.trust import read_trust
+from ophion.proofs.trust_anchor import read_trust
 from ophion.proofs.verify import Proven, ProvenAccount, ProvenTransaction, verify_bundle
 from ophion.runtime.operator_files import content_of
 from ophion.runtime.options import Options, at_least, option

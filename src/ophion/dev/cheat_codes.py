@@ -30,7 +30,7 @@ from ophion.pool.pool import TxPool
 from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address, Hash32
 from ophion.producer.block_assembly import Assembler
-from ophion.wallet.unsigned import UnsignedTransaction
+from ophion.wallet.unsigned_transaction import UnsignedTransaction
 
 if TYPE_CHECKING:
     from ophion.dev.fork.remote_state import Fork

@@ -32,7 +32,7 @@ from ophion.primitives.types import ZERO_ADDRESS
 from ophion.sdk.backend import AccountEdit, Block, CallResult, CallSpec, SentTransaction
 from ophion.sdk.errors import ChainError, Reverted, TransactionRefused
 from ophion.sdk.uncommitted_blocks import UncommittedBlock
-from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
+from ophion.wallet.unsigned_transaction import LEGACY, UnsignedTransaction
 
 _DEADLINE_S = 30.0
 _PRIORITY_FEE = 1_000_000_000

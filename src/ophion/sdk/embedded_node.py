@@ -25,7 +25,7 @@ from ophion.primitives.types import BlockTag, Hash32
 from ophion.sdk.backend import AccountEdit, Block, CallResult, CallSpec, SentTransaction
 from ophion.sdk.embedded_core import EmbeddedCore
 from ophion.sdk.errors import ChainError, TransactionRefused
-from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
+from ophion.wallet.unsigned_transaction import LEGACY, UnsignedTransaction
 
 if TYPE_CHECKING:
     from ophion.sdk.branch import Branch

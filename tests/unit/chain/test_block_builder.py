@@ -14,7 +14,7 @@ from ophion.chain.events import ChainBlock
 from ophion.chainspec.dev_network import dev_genesis
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.engine import BlockPreferences
-from ophion.testing.core import COINBASE, TestCore, open_core
+from ophion.testing.node_core import COINBASE, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 
 A, B, C = DEV_KEYS

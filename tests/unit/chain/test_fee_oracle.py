@@ -16,7 +16,7 @@ from ophion.node.config import NodeConfig
 from ophion.node.interface_options import AccessConfig
 from ophion.primitives import rlp
 from ophion.producer.options import MinerConfig
-from ophion.testing.core import COINBASE, TestCore, open_core
+from ophion.testing.node_core import COINBASE, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 
 A, B, C = DEV_KEYS

@@ -16,7 +16,7 @@ from ophion.chainspec.genesis import parse_genesis
 from ophion.native.executor import CallRequest, call
 from ophion.primitives.types import BlockTag
 from ophion.runtime.thread_pools import LaneFull
-from ophion.testing.core import COINBASE, TestCore, open_core
+from ophion.testing.node_core import COINBASE, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 A, B, C = DEV_KEYS

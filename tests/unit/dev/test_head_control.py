@@ -13,7 +13,7 @@ from ophion.node.config import NodeConfig
 from ophion.node.dev_genesis import preset_genesis
 from ophion.node.dev_options import DevConfig, DevPreset
 from ophion.node.interface_options import CHEAT_CODES, HttpConfig
-from ophion.testing.core import DEV_CONFIG, TestCore, open_core
+from ophion.testing.node_core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS
 
 

@@ -14,7 +14,7 @@ from ophion.errors import StorageError
 from ophion.native.enclave import EnclaveKeyring
 from ophion.native.store import open_store
 from ophion.runtime.thread_pools import ThreadLanes
-from ophion.testing.private import ENCLAVE_SECRETS
+from ophion.testing.private_transactions import ENCLAVE_SECRETS
 from ophion.testing.wait_for import until
 
 

@@ -11,7 +11,7 @@ from ophion.node.security_options import HttpTlsConfig, WebSocketTlsConfig
 from ophion.node.services import Interface, build_interface
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.thread_pools import InlineLanes
-from ophion.testing.core import open_core
+from ophion.testing.node_core import open_core
 from ophion.testing.signing import DEV_KEYS
 from tests.unit.rpc.tls.test_certificates import identity, pem_file
 

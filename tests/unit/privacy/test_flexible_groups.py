@@ -16,7 +16,7 @@ from ophion.primitives import rlp
 from ophion.privacy import payload_handover
 from ophion.privacy.flexible_groups import PRECOMPILE, PROXY
 from ophion.runtime.principal import TENANT
-from ophion.testing.private import NUMBER_CONTRACT, add_members, remove_member, set_number, text
+from ophion.testing.private_transactions import NUMBER_CONTRACT, add_members, remove_member, set_number, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import until
 from tests.unit.rpc.private_interface import FOR, FROM, PRIVACY, THIRD, PrivateInterface, open_private

@@ -22,9 +22,9 @@ from ophion.privacy import payload_retries
 from ophion.privacy import payloads as module
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.thread_pools import InlineLanes
-from ophion.testing.core import open_core
+from ophion.testing.node_core import open_core
 from ophion.testing.ports import free_ports
-from ophion.testing.private import ENCLAVE_SECRETS, set_number, text
+from ophion.testing.private_transactions import ENCLAVE_SECRETS, set_number, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import until
 from tests.unit.rpc.private_interface import FOR, FROM, PRIVACY, PrivateInterface, open_private

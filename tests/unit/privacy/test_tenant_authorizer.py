@@ -23,7 +23,7 @@ from ophion.rpc.methods import all_methods
 from ophion.rpc.schema.registry import WEBSOCKET
 from ophion.runtime.principal import TENANT
 from ophion.testing.enclaves import Member
-from ophion.testing.private import add_members, remove_member, text
+from ophion.testing.private_transactions import add_members, remove_member, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import until
 from tests.unit.privacy.test_flexible import FLEXIBLE, LOCK, UNLOCK, Flexible

@@ -16,7 +16,7 @@ from ophion.producer.bft_driver import BftDriver
 from ophion.producer.shared_votes import VotesUnavailable
 from ophion.runtime.clock import ManualClock
 from ophion.runtime.thread_pools import InlineLanes
-from ophion.testing.core import TestCore
+from ophion.testing.node_core import TestCore
 from ophion.testing.virtual_loop import run_virtually
 from tests.unit.producer.authority import KEYS, authority_genesis, connect, open_network
 

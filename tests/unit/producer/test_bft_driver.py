@@ -37,7 +37,7 @@ from ophion.primitives.types import Address
 from ophion.producer.bft_driver import BftDriver
 from ophion.producer.bft_tuning import BftTuning
 from ophion.runtime.clock import ManualClock
-from ophion.testing.core import TestCore
+from ophion.testing.node_core import TestCore
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 from ophion.testing.virtual_loop import run_virtually
 from tests.unit.producer.authority import KEYS, Steps, authority_genesis, open_network, running

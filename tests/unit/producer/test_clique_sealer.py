@@ -16,7 +16,7 @@ from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import ZERO_ADDRESS
 from ophion.producer.clique_sealer import CliqueSealer
 from ophion.runtime.clock import ManualClock
-from ophion.testing.core import TestCore
+from ophion.testing.node_core import TestCore
 from ophion.testing.signing import DEV_KEYS, fee_transaction
 from ophion.testing.virtual_loop import run_virtually
 from tests.unit.producer.authority import KEYS, Steps, authority_genesis, connect, open_network, running, sealer_of

@@ -19,7 +19,7 @@ from ophion.primitives.types import Hash32
 from ophion.producer import incremental_builder
 from ophion.producer.interval_sealer import IntervalSealer
 from ophion.runtime.clock import ManualClock
-from ophion.testing.core import TestCore, open_core
+from ophion.testing.node_core import TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.virtual_loop import run_virtually
 

@@ -14,7 +14,7 @@ from ophion.native.ethash import ethash_compute, ethash_search, ethash_seed
 from ophion.producer.pow_miner import PowMiner, WorkPackages
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.thread_pools import InlineLane, ThreadLane
-from ophion.testing.core import TestCore, open_core
+from ophion.testing.node_core import TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 A, B, C = DEV_KEYS

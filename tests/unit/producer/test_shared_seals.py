@@ -18,7 +18,7 @@ from ophion.producer.clique_sealer import CliqueSealer
 from ophion.producer.shared_seals import MAX_SHARED_BLOCK_BYTES, Claim, SharedSeals
 from ophion.producer.shared_votes import VotesUnavailable
 from ophion.runtime.clock import ManualClock
-from ophion.testing.core import TestCore
+from ophion.testing.node_core import TestCore
 from ophion.testing.virtual_loop import run_virtually
 from tests.unit.producer.authority import KEYS, authority_genesis, connect, open_network, running
 

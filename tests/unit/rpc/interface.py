@@ -33,7 +33,7 @@ from ophion.rpc.transport.streaming import StreamedAnswer, collected
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.runtime.supervisor import Service
 from ophion.runtime.thread_pools import InlineLanes
-from ophion.testing.core import DEV_CONFIG, TestCore, open_core
+from ophion.testing.node_core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS
 from ophion.wallet.keyring import Keyring
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ophion.runtime.inspect_replacement import INSPECTIONS
-from ophion.testing.process import environment
+from ophion.testing.node_process import environment
 
 
 class Example:

@@ -27,8 +27,8 @@ from ophion.native.store import Store
 from ophion.primitives import rlp
 from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ADDRESS_LENGTH, SIGNATURE_LENGTH, Address, Hash32, Signature
-from ophion.proofs.seals import BftSeals
-from ophion.proofs.trust import Trust
+from ophion.proofs.header_verification import BftSeals
+from ophion.proofs.trust_anchor import Trust
 
 HASH_OPTION: Final = "--sync-checkpoint-hash"
 _BATCH: Final = 1024

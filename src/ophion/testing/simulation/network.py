@@ -25,8 +25,8 @@ from ophion.testing.simulation.fake_crypto import Content, has_other_body, stand
 from ophion.testing.simulation.fault_plan import Misconduct
 from ophion.testing.simulation.invariants import Checker
 from ophion.testing.simulation.links import Links
-from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 from ophion.testing.simulation.message_delivery import MessageDelivery
+from ophion.testing.simulation.simulated_node import FinalBlock, SimulatedMember
 from ophion.testing.simulation.sync import Syncing
 from ophion.testing.simulation.trace import Trace
 

@@ -11,9 +11,9 @@ from random import Random
 
 from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.fault_plan import LinkQuality
-from ophion.testing.simulation.member import SimulatedMember
 from ophion.testing.simulation.network import SimulatedNetwork
 from ophion.testing.simulation.seed_runs import RULES, SeedOptions
+from ophion.testing.simulation.simulated_node import SimulatedMember
 
 _SETTLING_S = 3.0
 

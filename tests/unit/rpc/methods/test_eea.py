@@ -15,7 +15,7 @@ from ophion.errors import PrivacyRefused
 from ophion.native.crypto import keccak256
 from ophion.native.privacy import decode_private_transaction
 from ophion.rpc.methods import all_methods
-from ophion.testing.private import NUMBER_CONTRACT, set_number, text
+from ophion.testing.private_transactions import NUMBER_CONTRACT, set_number, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.interface import GROUPS, Interface
 from tests.unit.rpc.private_interface import FOR, FROM, THIRD, PrivateInterface, open_private

@@ -14,7 +14,7 @@ from ophion.enclave.group_ids import legacy_id
 from ophion.native.privacy import private_contract_address
 from ophion.rpc.schema.registry import WEBSOCKET
 from ophion.runtime.principal import TENANT
-from ophion.testing.private import set_number, text
+from ophion.testing.private_transactions import set_number, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import until
 from tests.unit.rpc.interface import GROUPS

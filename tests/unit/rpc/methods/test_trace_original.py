@@ -21,7 +21,7 @@ from ophion.native.store import open_store
 from ophion.node.config import NodeConfig
 from ophion.producer.block_script import BlockScript
 from ophion.runtime.clock import SystemClock
-from ophion.testing.core import DEV_CONFIG
+from ophion.testing.node_core import DEV_CONFIG
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.interface import Interface, open_interface
 

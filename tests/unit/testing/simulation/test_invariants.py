@@ -18,7 +18,7 @@ from ophion.testing.simulation.fake_crypto import (
     stand_in_seal,
 )
 from ophion.testing.simulation.invariants import Checker
-from ophion.testing.simulation.member import FinalBlock, SimulatedMember
+from ophion.testing.simulation.simulated_node import FinalBlock, SimulatedMember
 
 RULES = Ibft2()
 HANDS = [FakeMessageFactory(stand_in_address(index), RULES) for index in range(4)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.quickstart.commands import node_options, shown
+from ophion.quickstart.command_lines import node_options, shown
 from ophion.quickstart.plan import Consensus, NetworkPlan
 from ophion.quickstart.ports import Layout, NodePorts
 from ophion.runtime.options import warnings_of

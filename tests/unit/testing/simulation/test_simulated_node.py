@@ -7,7 +7,7 @@ from dataclasses import replace
 from ophion.consensus.engine import Vote
 from ophion.consensus.validator_votes import Tally
 from ophion.testing.simulation.fake_crypto import Content, stand_in_address, stand_in_block, stand_in_seal
-from ophion.testing.simulation.member import FinalBlock, SimulatedMember
+from ophion.testing.simulation.simulated_node import FinalBlock, SimulatedMember
 
 ADDRESSES = tuple(stand_in_address(index) for index in range(4))
 TALLY = Tally.of(ADDRESSES)

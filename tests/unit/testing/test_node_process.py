@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.testing.process import MINING, NodeProcess, is_alive
+from ophion.testing.node_process import MINING, NodeProcess, is_alive
 from ophion.testing.wait_for import wait_for
 
 HALF_DEAD = """
@@ -46,7 +46,7 @@ def test_a_process_lives_as_long_as_one_of_its_threads() -> None:
 
 
 def test_a_node_that_does_not_start_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ophion.testing.process._START_LIMIT_S", 0.0)
+    monkeypatch.setattr("ophion.testing.node_process._START_LIMIT_S", 0.0)
     node = NodeProcess(tmp_path / "data", *MINING)
     with pytest.raises(AssertionError, match="did not start"):
         node.start()

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ophion.enclave.group_ids import legacy_id
 from ophion.native.crypto import PrivateKey
 from ophion.native.privacy import sign_private_transaction
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.wait_for import wait_for
 
 ENCLAVE_SECRETS: Final = tuple(

@@ -21,7 +21,7 @@ from ophion.consensus.validator_votes import Tally
 from ophion.errors import DecodeError, InvalidHeader, ProofError
 from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address
-from ophion.proofs.trust import Trust
+from ophion.proofs.trust_anchor import Trust
 from ophion.proofs.vote_headers import bft_eras, validator_overrides
 
 ADD_NONCE = b"\xff" * 8

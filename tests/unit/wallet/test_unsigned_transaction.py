@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ophion.native.crypto import PrivateKey
 from ophion.native.transactions import decode_transactions
 from ophion.testing.signing import signed_authorization
-from ophion.wallet.unsigned import (
+from ophion.wallet.unsigned_transaction import (
     ACCESS_LIST,
     BLOB,
     DYNAMIC_FEE,

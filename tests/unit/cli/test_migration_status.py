@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ophion.cli.known_migration import Knowledge, KnownMigration, known_migration, migration_lines
+from ophion.cli.migration_status import Knowledge, KnownMigration, known_migration, migration_lines
 from ophion.cli.node_client import RpcNode
 from ophion.errors import CommandError
 from ophion.runtime.blocking_json_rpc import NoAnswer

@@ -7,7 +7,7 @@ from eth_account import Account
 from eth_account.messages import encode_defunct
 
 from ophion.native.crypto import PrivateKey
-from ophion.wallet.messages import message_hash, sign_hash
+from ophion.wallet.personal_messages import message_hash, sign_hash
 
 
 @pytest.mark.parametrize("message", [b"", b"hello", bytes(range(256)), b"x" * 1000])
