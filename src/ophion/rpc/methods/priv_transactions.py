@@ -1,16 +1,18 @@
-"""eea_*, priv_*: private transactions, their receipts and nonces, and groups (privacy.md 10)."""
+"""eea_*, priv_*: sends private transactions; receipts and nonces (privacy.md 10).
+
+`priv_groups.py` has the privacy groups, `priv_state.py` private states and logs.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from ophion.enclave.encoding import base64_text, group_object
 from ophion.enclave.group_ids import legacy_id
-from ophion.errors import EnclaveError, OphionError, RpcError
+from ophion.errors import EnclaveError
 from ophion.primitives.hexcodec import data
 from ophion.privacy.rpc_objects import receipt_object, transaction_object
-from ophion.rpc.errors import NO_PRECOMPILE, PRIVACY_OFF, RESPONSE_TOO_LARGE, as_rpc_error
-from ophion.rpc.schema.private_types import GroupIdParam, GroupRequestParam, KeyParam, KeysParam, SignedPrivateParam
+from ophion.rpc.errors import NO_PRECOMPILE, PRIVACY_OFF, RESPONSE_TOO_LARGE
+from ophion.rpc.schema.private_types import GroupIdParam, KeyParam, KeysParam, SignedPrivateParam
 from ophion.rpc.schema.registry import method
 from ophion.rpc.schema.wire_types import (
     AddressParam,
@@ -19,22 +21,12 @@ from ophion.rpc.schema.wire_types import (
     HashParam,
     HashResult,
     Quantity,
-    Text,
-    TextParam,
-    Wire,
-    encode_json,
     object_result,
 )
 from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.private_access import enclave_error, private
 from ophion.rpc.services.private_logs import MAX_LOGS
 
-if TYPE_CHECKING:
-    from ophion.privacy.service import Privacy  # only nodes with private transactions import this module
-
-_CREATE = "Error creating privacy group"
-_DELETE = "Error deleting privacy group"
-_FIND = "Error finding privacy group"
-_ONCHAIN = "ONCHAIN"
 _NONCE = "Unable to determine nonce for account in group."
 
 PrivateReceiptJson = Annotated[
@@ -43,23 +35,10 @@ PrivateReceiptJson = Annotated[
 PrivateTransactionJson = Annotated[
     dict[str, Any], object_result("private transaction", "a private transaction", {"type": "object"})
 ]
-GroupsJson = Annotated[list[dict[str, Any]], Wire("groups", "privacy groups", {"type": "array"}, encode=encode_json)]
 ExplanationJson = Annotated[
     dict[str, Any], object_result("explanation", "state of a private transaction", {"type": "object"})
 ]
 StatusJson = Annotated[dict[str, Any], object_result("status", "status of private transactions", {"type": "object"})]
-
-
-def private(ctx: RpcContext) -> Privacy:
-    """Return the private transactions component of this node."""
-    assert ctx.privacy is not None, "methods that need it are bound to an error without it"
-    return ctx.privacy
-
-
-def _rpc_error(error: OphionError, otherwise: str) -> RpcError:
-    """Return an RPC error with the enclave's error code, or with the message `otherwise` if the error has no code."""
-    known = as_rpc_error(error) if isinstance(error, EnclaveError) and error.code else None
-    return known if known is not None else RpcError(PRIVACY_OFF.code, otherwise, error.message)
 
 
 @method("eea_sendRawTransaction", needs={"privacy"}, exact_count=True, without=PRIVACY_OFF)
@@ -115,7 +94,7 @@ async def get_transaction_count(ctx: RpcContext, address: AddressParam, group: G
     try:
         return await private(ctx).nonce(group, address)
     except EnclaveError as error:
-        raise _rpc_error(error, _NONCE) from error
+        raise enclave_error(error, _NONCE) from error
 
 
 @method("eea_getTransactionCount", needs={"privacy"}, exact_count=True, without=PRIVACY_OFF)
@@ -128,60 +107,13 @@ async def get_eea_transaction_count(
     try:
         return await privacy.nonce(legacy_id(members), address, members)
     except EnclaveError as error:
-        raise _rpc_error(error, _NONCE) from error
+        raise enclave_error(error, _NONCE) from error
 
 
 @method("priv_getPrivacyPrecompileAddress", needs={"privacy"}, without=NO_PRECOMPILE)
 def get_privacy_precompile_address(ctx: RpcContext) -> AddressResult:
     """Return the address to which markers are sent."""
     return private(ctx).precompile
-
-
-# --- groups --------------------------------------------------------------------------------------
-
-
-@method("priv_createPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
-async def create_privacy_group(
-    ctx: RpcContext, group: GroupRequestParam, name: TextParam = "", description: TextParam = ""
-) -> Text:
-    """Create a group and send it to its members, which must include this node. Returns the group's id."""
-    wanted = (group.name if group.name is not None else name, group.description or description)
-    try:
-        return base64_text((await private(ctx).create_group(group.addresses, *wanted)).id)
-    except EnclaveError as error:
-        raise _rpc_error(error, _CREATE) from error
-
-
-@method("priv_deletePrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
-async def delete_privacy_group(ctx: RpcContext, group: GroupIdParam) -> Text:
-    """Mark a group as deleted on all its members; its state stays. Returns the group's id."""
-    try:
-        return base64_text(await private(ctx).delete_group(group))
-    except EnclaveError as error:
-        raise _rpc_error(error, _DELETE) from error
-
-
-@method("priv_findPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
-async def find_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
-    """Return the groups that have exactly these members."""
-    try:
-        return [group_object(group) for group in await private(ctx).find_groups(addresses)]
-    except EnclaveError as error:
-        raise _rpc_error(error, _FIND) from error
-
-
-@method("privx_findFlexiblePrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
-async def find_flexible_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
-    """Return the flexible groups that have exactly these members (`--privacy-flexible-groups-enabled`)."""
-    return [group_object(group) for group in await private(ctx).find_flexible_groups(addresses)]
-
-
-@method("privx_findOnchainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
-@method("privx_findOnChainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
-async def find_onchain_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
-    """Return the result of `priv_findFlexiblePrivacyGroup` with the type ONCHAIN, the older name of FLEXIBLE."""
-    groups = await private(ctx).find_flexible_groups(addresses)
-    return [group_object(group) | {"type": _ONCHAIN} for group in groups]
 
 
 # --- diagnosis -----------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ from typing import Annotated, Any, cast
 from ophion.chain.queries import BlockView
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import BLOCK_NOT_FOUND, PRIVACY_OFF, invalid_params
-from ophion.rpc.methods.eea import private
 from ophion.rpc.schema.private_types import GroupIdParam
 from ophion.rpc.schema.registry import WEBSOCKET, Caller, client_of, method
 from ophion.rpc.schema.wire_types import (
@@ -30,6 +29,7 @@ from ophion.rpc.services.call_execution import run_call
 from ophion.rpc.services.call_object import CallParam
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.log_query import LogQueryParam
+from ophion.rpc.services.private_access import private
 from ophion.rpc.services.private_filters import PrivateFilters
 from ophion.rpc.services.private_logs import PrivateSearchParam, of_group
 from ophion.rpc.services.private_subscriptions import PrivateSubscriptions

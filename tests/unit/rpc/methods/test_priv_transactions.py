@@ -1,4 +1,4 @@
-"""Tests eea_* and priv_*: sending, receipts, nonces and groups, with every error of privacy.md 3 and 11."""
+"""Tests eea_* and priv_*: sending, receipts and nonces, with every error of privacy.md 3 and 11."""
 
 from __future__ import annotations
 
@@ -242,34 +242,6 @@ def test_distribution_alone_gives_the_key_for_a_marker_of_ones_own(private: Priv
     marker = private.ask("eth_sendRawTransaction", "0x" + raw.hex())
     private.seal()
     assert private.ask("priv_getTransactionReceipt", marker)["contractAddress"] == CONTRACT
-
-
-def test_groups_are_made_found_used_and_deleted(private: PrivateInterface) -> None:
-    members = [text(FROM), text(FOR)]
-    id = private.ask("priv_createPrivacyGroup", {"addresses": members, "name": "both", "description": "of us"})
-    again = private.ask("priv_createPrivacyGroup", members, "both", "again")
-    assert id != again
-    found = private.ask("priv_findPrivacyGroup", members)
-    shown = {"privacyGroupId": id, "name": "both", "description": "of us", "type": "PANTHEON", "members": members}
-    assert shown in found
-    assert {group["privacyGroupId"] for group in found} == {id, again}
-    assert private.ask("priv_findPrivacyGroup", members[:1]) == []
-
-    marker = private.send(privacy_group_id=b64decode(id))
-    receipt = private.ask("priv_getTransactionReceipt", marker)
-    assert (receipt["status"], receipt["privacyGroupId"]) == ("0x1", id)
-    assert "privateFor" not in receipt
-    assert private.ask("priv_getPrivateTransaction", marker)["privacyGroupId"] == id
-    assert private.ask("priv_deletePrivacyGroup", id) == id
-    assert private.error("eea_sendRawTransaction", private.signed(nonce=1, privacy_group_id=b64decode(id))) == (
-        -50100,
-        "Offchain Privacy group does not exist.",
-    )
-    assert private.ask("priv_getTransactionCount", SENDER, id) == "0x1", "its state stays"
-    assert private.error("priv_deletePrivacyGroup", id) == (-50200, "PrivacyGroupNotFound")
-    assert private.error("priv_createPrivacyGroup", [text(THIRD)]) == (-50200, "CreatePrivacyGroupShouldIncludeSelf")
-    assert private.error("priv_createPrivacyGroup", "nobody")[0] == -32602
-    assert private.ask("privx_findFlexiblePrivacyGroup", members) == []
 
 
 def test_a_marker_that_points_nowhere(private: PrivateInterface) -> None:

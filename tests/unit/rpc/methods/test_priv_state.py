@@ -268,7 +268,7 @@ def test_more_logs_than_an_answer_holds_are_refused(private: PrivateInterface, m
     private.send(LOGGER)
     filter_id = private.ask("priv_newFilter", text(GROUP), {})
     markers = [private.send(bytes.fromhex(word(nonce)[2:]), nonce=nonce, to=CONTRACT) for nonce in (1, 2)]
-    for place in ("ophion.rpc.services.private_logs.MAX_LOGS", "ophion.rpc.methods.eea.MAX_LOGS"):
+    for place in ("ophion.rpc.services.private_logs.MAX_LOGS", "ophion.rpc.methods.priv_transactions.MAX_LOGS"):
         monkeypatch.setattr(place, 0)
     assert private.error("priv_getLogs", text(GROUP), {})[0] == -32005
     assert private.error("priv_getFilterChanges", text(GROUP), filter_id)[0] == -32005
