@@ -2,6 +2,8 @@
 
 The author of a block is recovered from its seal. The coinbase is the address on which the author votes. Headers are
 checked in order, because rules 8 to 11 need the signers after the parent.
+
+The delay of an out-of-turn signer (geth calls it "wiggle") is no rule: `producer/clique_sealer.py` chooses it.
 """
 
 from __future__ import annotations

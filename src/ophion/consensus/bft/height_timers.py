@@ -1,4 +1,8 @@
-"""`HeightTimers`: the block timer and the round timer of one height."""
+"""`HeightTimers`: the block period timer and the round timer of one height, as effects.
+
+`RoundTiming.block_due` (round_timing.py) computes when the block period ends and the proposer starts. The clock runs in
+`producer/bft_timers.py`.
+"""
 
 from __future__ import annotations
 

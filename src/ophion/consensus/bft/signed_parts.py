@@ -7,13 +7,13 @@ covers the received bytes and other clients may encode a payload differently (co
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ophion.consensus.bft.client_profiles import Profile
-from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
+from ophion.consensus.bft.extra_data import BftExtraData, ExtraDataCodec, ExtraForm
 from ophion.consensus.bft.messages import Candidate, Commit, MessageKind, Prepare, RawMessage
 from ophion.consensus.bft.signatures import DigestSigner, message_author
 from ophion.errors import DecodeError
@@ -34,23 +34,15 @@ MAX_BLOCK_ITEMS: Final = 4
 _PLACE: Final = "consensus message"
 
 
-class ExtraCodec(Protocol):
-    """Encodes and decodes the extra data of a protocol."""
-
-    def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes: ...
-    def decode_extra(self, data: bytes) -> BftExtraData:
-        """Decode extra data in its full form. Raises `DecodeError` for the forms without seals or round."""
-
-
 # --- headers and blocks -------------------------------------------------------------------------
 
 
-def header_digest(codec: ExtraCodec, header: Header, extra: BftExtraData, form: ExtraForm) -> Hash32:
+def header_digest(codec: ExtraDataCodec, header: Header, extra: BftExtraData, form: ExtraForm) -> Hash32:
     """Return the Keccak hash of a header whose extra data has one of the three forms."""
     return keccak256(rlp.list_of(header.encoded_fields(codec.encode_extra(extra, form))))
 
 
-def candidate_of(codec: ExtraCodec, block: bytes) -> Candidate:
+def candidate_of(codec: ExtraDataCodec, block: bytes) -> Candidate:
     """Decode a block in a message. Only the header of the block is decoded."""
     parts = rlp.split_list(block, MAX_BLOCK_ITEMS)
     if len(parts) < 3:
@@ -94,7 +86,7 @@ def check_roots(header: Header, body: Body) -> None:
         raise WrongBody("the body of the block is another one")
 
 
-def candidate_in_round(codec: ExtraCodec, block: Candidate, round_number: int) -> Candidate:
+def candidate_in_round(codec: ExtraDataCodec, block: Candidate, round_number: int) -> Candidate:
     """Return the same block with another round in its extra data and without seals."""
     parts = rlp.split_list(block.encoded, MAX_BLOCK_ITEMS)
     header = Header.decode(parts[0])
