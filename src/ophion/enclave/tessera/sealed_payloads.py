@@ -1,4 +1,4 @@
-"""Payloads of Tessera as sealed records of Ophion (native/enclave/src/record.rs), and back.
+"""Payloads of Tessera as sealed records of Ophion (native/enclave/src/sealed_payload.rs), and back.
 
 Tessera gives a recipient its own box only. A record names all members of the group, so the boxes of the other members
 are absent: 48 zero bytes, which open with no key.
