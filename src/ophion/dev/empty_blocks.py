@@ -1,7 +1,8 @@
 """`EmptyBlocks`: adds many empty blocks to a development chain, much faster than by building each block.
 
 The first blocks are executed one by one. Once prices and limits are constant, Rust executes and chains the other blocks
-(native/execution/src/block/empty_blocks.rs). tests/unit/dev/test_empty_blocks.py compares the result with single blocks.
+(native/execution/src/block/empty_blocks.rs). tests/unit/dev/test_empty_blocks.py compares the result with single
+blocks.
 """
 
 from __future__ import annotations
