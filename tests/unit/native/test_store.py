@@ -11,8 +11,8 @@ import pytest
 
 from ophion.errors import StorageError
 from ophion.native.crypto import keccak256
-from ophion.native.executor import execute
 from ophion.native.exceptions import MissingState, NativeError
+from ophion.native.executor import execute
 from ophion.native.store import open_store
 from ophion.native.tries import verify_proof
 from ophion.primitives import rlp
