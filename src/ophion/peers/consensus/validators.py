@@ -91,6 +91,11 @@ class Validators:
         """Number of validators of the current height."""
         return len(self._driver.validators)
 
+    @property
+    def period_s(self) -> float:
+        """Block period of the current height in seconds."""
+        return self._driver.period_s
+
     def came(self, peer: Peer, variant: str, capability: str) -> None:
         """Add a connected peer."""
         self._connections.setdefault((variant, peer.validator_address), []).append(_ValidatorPeer(peer, capability))

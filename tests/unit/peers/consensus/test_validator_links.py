@@ -169,7 +169,7 @@ def _reports(party: Party) -> int:
 
 
 def test_connections_of_unknown_peers_cause_no_reports(tmp_path: Path) -> None:
-    """Otherwise unknown peers that reconnect use up the rate limit of reports, and validators relay everything again."""
+    """Otherwise one unknown peer uses up the rate limit of reports, and validators relay everything again."""
 
     async def story(parties: list[Party]) -> None:
         first, second, unknown = parties
