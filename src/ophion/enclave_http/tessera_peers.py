@@ -14,6 +14,7 @@ import socket
 import ssl
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from hashlib import sha512
 from typing import Final
 from urllib.parse import urlsplit
@@ -55,6 +56,8 @@ _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 60.0
 _LOOK_S: Final = 10.0
 """Seconds between two requests for keys. Tessera forgets this node when a request to it fails."""
+_REFRESH_S: Final = 5.0
+"""Minimum seconds between two requests for keys that callers cause. Two Ophion nodes would cause them in a loop."""
 _MAX_FAILURES: Final = 8
 """Failed attempts after which a found URL is dropped, until a configured enclave names it again."""
 _TIMEOUT_S: Final = 20.0
@@ -115,7 +118,8 @@ class TesseraLine:
             answer = await self._ask("GET", PARTYINFO)
             if answer.status not in _STORED:
                 raise LineLost(f"GET {PARTYINFO} gives status {answer.status}")
-            info = PartyInfo.decode_json(bytes(answer.body))
+            body = bytes(answer.body)
+            info = await self._enclave.lanes.peers.run(partial(PartyInfo.decode_json, body))
         except (HttpError, DecodeError) as error:
             raise LineLost(str(error)) from None
         for key in info.keys_of(info.url)[:MAX_KEYS]:
@@ -217,6 +221,8 @@ class TesseraPeers:
         self._enclave = enclave
         self._entropy = entropy
         self._wakes: dict[str, asyncio.Event] = {}
+        self._refreshed: dict[str, float] = {}
+        """By URL: the time of the last request for keys that a caller caused."""
         self._lines: dict[str, tuple[TesseraLine, frozenset[str]]] = {}
         """Connections by URL, with the addresses of the URL."""
         self._tasks: asyncio.TaskGroup | None = None
@@ -230,9 +236,13 @@ class TesseraPeers:
             ready()
 
     def refresh(self, url: str) -> None:
-        """Look at an enclave at once, because it has just called. An unknown URL changes nothing."""
-        wake = self._wakes.get(url)
-        if wake is not None:
+        """Look at an enclave soon, because it may have just called. An unknown URL changes nothing.
+
+        Any caller can name the URL, so this happens at most once in `_REFRESH_S` seconds.
+        """
+        wake, now = self._wakes.get(url), asyncio.get_running_loop().time()
+        if wake is not None and now - self._refreshed.get(url, -_REFRESH_S) >= _REFRESH_S:
+            self._refreshed[url] = now
             wake.set()
 
     def keys_at(self, address: str) -> frozenset[bytes]:
@@ -283,6 +293,7 @@ class TesseraPeers:
             await _wait(wake, pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
         del self._wakes[url]
+        self._refreshed.pop(url, None)
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
