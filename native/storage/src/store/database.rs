@@ -105,7 +105,7 @@ impl Database {
     /// that is killed while it reads, such as an SQL query above its time limit, keeps freed pages from being reused.
     fn finish(&self, txn: RwTxn<'_>) -> Result<()> {
         txn.commit()?;
-        if self.commits.fetch_add(1, Ordering::Relaxed) % COMMITS_PER_READER_CHECK == 0 {
+        if self.commits.fetch_add(1, Ordering::Relaxed).is_multiple_of(COMMITS_PER_READER_CHECK) {
             // the data is committed, so a failure here must not fail the write
             let _ = self.env.clear_stale_readers();
         }
