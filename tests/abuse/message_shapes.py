@@ -97,7 +97,7 @@ def other_messages(max_bytes: int = MAX_MESSAGE, root: bytes = bytes(32)) -> Ite
     yield Message("vid/2 links: all", b"vid", 2, 1, rlp.encode([os.urandom(20) for _ in range(MAX_LINKS)]))
     for snap_code, size in snap.MAX_BYTES.items():
         yield from _shaped(b"snap", 1, int(snap_code), snap_code.label, min(max_bytes, size))
-    for request_code, payload in _snap_requests(root):
+    for request_code, payload in snap_requests(root):
         yield Message(f"snap/1 {request_code.label}: largest", b"snap", 1, int(request_code), payload)
     for priv_code, size in priv.MAX_BYTES.items():
         yield from _shaped(b"priv", 1, int(priv_code), priv_code.name.lower(), min(max_bytes, size))
@@ -112,15 +112,16 @@ def _shaped(protocol: bytes, version: int, code: int, label: str, size: int) -> 
         yield Message(f"{protocol.decode()}/{version} {label}: {name}", protocol, version, code, payload)
 
 
-def _snap_requests(root: bytes) -> Iterator[tuple[snap.Code, bytes]]:
+def snap_requests(root: bytes) -> Iterator[tuple[snap.Code, bytes]]:
     """Yield correct requests with as many items as their size limits permit."""
     size, end = 1 << 40, b"\xff" * 32
     hashes = [os.urandom(32) for _ in range(3800)]
     yield snap.Code.GET_ACCOUNT_RANGE, rlp.encode([1, root, bytes(32), end, size])
     yield snap.Code.GET_STORAGE_RANGES, rlp.encode([2, root, hashes, b"", b"", size])
     yield snap.Code.GET_BYTE_CODES, rlp.encode([3, hashes, size])
-    yield snap.Code.GET_TRIE_NODES, rlp.encode([4, root, [[one] for one in hashes[:2000]], size])
-    yield snap.Code.GET_TRIE_NODES, rlp.encode([5, root, [hashes[:3800]], size])
+    paths = [b"\0" + one for one in hashes]
+    yield snap.Code.GET_TRIE_NODES, rlp.encode([4, root, [[path] for path in paths[:2000]], size])
+    yield snap.Code.GET_TRIE_NODES, rlp.encode([5, root, [[hashes[0], *paths]], size])
 
 
 def _orphan(transactions: bytes) -> bytes:
