@@ -280,6 +280,8 @@ def private_node(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
         "--privacy-enabled",
         "--privacy-enclave-host=127.0.0.1",
         "--privacy-enclave-port=0",
+        "--privacy-enclave-tessera-url=http://127.0.0.1:9001",
+        "--privacy-enclave-tessera-peers=http://127.0.0.1:9",
     )
     with NodeProcess(folder / "private", *asking, *options) as node:
         target = replace(target_of(node, scale), enclave=Place(HOST, node.ports["enclave-peers"]))
