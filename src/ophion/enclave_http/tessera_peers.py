@@ -70,9 +70,18 @@ class TesseraLine:
     is_fallback = True
 
     def __init__(
-        self, client: HttpClient, enclave: EmbeddedEnclave, entropy: Entropy, own_url: str, on_lost: Callable[[], None]
+        self,
+        client: HttpClient,
+        enclave: EmbeddedEnclave,
+        entropy: Entropy,
+        own_url: str,
+        on_lost: Callable[[], None],
+        may_hold: Callable[[bytes], bool] = lambda key: True,
     ) -> None:
-        """Create a connection. `own_url` is the URL of this node that Tessera is told."""
+        """Create a connection. `own_url` is the URL of this node that Tessera is told.
+
+        `may_hold` returns whether this URL may have a key, because another URL may come first.
+        """
         self.name = client.url
         self.identity = sha512(client.url.encode()).digest()
         self.keys: frozenset[bytes] = frozenset()
@@ -82,6 +91,7 @@ class TesseraLine:
         self._entropy = entropy
         self._own_url = own_url
         self._on_lost = on_lost
+        self._may_hold = may_hold
         self._pushes: dict[asyncio.Future[str | None], asyncio.Task[None]] = {}
 
     # --- Line ------------------------------------------------------------------------------------
@@ -123,12 +133,19 @@ class TesseraLine:
         except (HttpError, DecodeError) as error:
             raise LineLost(str(error)) from None
         for key in info.keys_of(info.url)[:MAX_KEYS]:
-            if key not in self.keys and key not in own and await self._is_proven(key):
+            if key in own or not self._may_hold(key):
+                continue
+            if key in self.keys or await self._is_proven(key):
                 self.keys |= {key}
                 self._enclave.directory.came(self, key)
         if not self.keys:
             raise LineLost("the URL proves no key of another enclave")
         return info
+
+    def lose(self) -> None:
+        """End this connection soon, because a request failed or another URL has its key."""
+        self.is_lost = True
+        self._on_lost()
 
     def close(self) -> None:
         """Fail the pushes that are pending on this connection."""
@@ -157,7 +174,7 @@ class TesseraLine:
             outcome = await (self._deliver_group if parcel.label.kind is Kind.GROUP else self._deliver_payload)(parcel)
         except (HttpError, DecodeError) as error:
             log.debug("push to Tessera failed url=%s reason=%s", self.name, error)
-            self._lose()
+            self.lose()
             _fail(push)
             return
         if not push.done():
@@ -198,10 +215,6 @@ class TesseraLine:
     async def _ask(self, method: str, path: str, body: bytes = b"") -> HttpReply:
         return await self._client.request(method, path, body, _HEADERS)
 
-    def _lose(self) -> None:
-        self.is_lost = True
-        self._on_lost()
-
     def _settled(self, push: asyncio.Future[str | None]) -> None:
         task = self._pushes.pop(push, None)
         if task is not None:
@@ -225,6 +238,8 @@ class TesseraPeers:
         """By URL: the time of the last request for keys that a caller caused."""
         self._lines: dict[str, tuple[TesseraLine, frozenset[str]]] = {}
         """Connections by URL, with the addresses of the URL."""
+        self._held: frozenset[bytes] = frozenset()
+        """Keys that configured URLs have proven. A found URL may prove them too, by asking their owner."""
         self._tasks: asyncio.TaskGroup | None = None
 
     async def run(self, ready: Callable[[], None]) -> None:
@@ -261,13 +276,25 @@ class TesseraPeers:
                 return
             self._add(url)
 
+    def _may_hold(self, is_configured: bool, key: bytes) -> bool:
+        return is_configured or key not in self._held
+
+    def _hold(self, keys: frozenset[bytes]) -> None:
+        """Reserve the keys of a configured URL. Found URLs that have one of them connect again without it."""
+        if not keys.issubset(self._held):
+            self._held |= keys
+            for url, (line, _) in self._lines.items():
+                if url not in self._configured and not line.keys.isdisjoint(keys):
+                    line.lose()
+
     async def _keep(self, url: str) -> None:
         pause, failures, was_there, wake = _FIRST_PAUSE_S, 0, None, self._wakes[url]
         is_configured = url in self._configured
         tls = ssl.create_default_context() if url.startswith("https:") else None
         while is_configured or failures < _MAX_FAILURES:
             client = HttpClient(url, tls, timeout_s=_TIMEOUT_S, max_reply_bytes=MAX_INFO_BYTES)
-            line = TesseraLine(client, self._enclave, self._entropy, self.own_url, wake.set)
+            may_hold = partial(self._may_hold, is_configured)
+            line = TesseraLine(client, self._enclave, self._entropy, self.own_url, wake.set, may_hold)
             problem = "a request failed"
             try:
                 while not line.is_lost:
@@ -275,6 +302,7 @@ class TesseraPeers:
                     info = await line.introduce()
                     self._lines[url] = (line, await _addresses(url))
                     if is_configured:
+                        self._hold(line.keys)
                         self._find_more(info)
                     if was_there is not True:
                         log.info("Tessera online url=%s keys=%d", url, len(line.keys))

@@ -310,3 +310,28 @@ def _count_looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(TesseraLine, "introduce", counted)
     return looks
+
+
+def test_a_found_url_does_not_share_the_key_of_a_configured_one(tmp_path: Path) -> None:
+    """A found enclave can pass the question for a key on to its owner, and would acknowledge payloads in its place."""
+    alice, bob = Member(tmp_path / "a", 1), Member(tmp_path / "b", 2)
+
+    def names() -> set[str]:
+        return {getattr(line, "name", "") for line in alice.enclave.directory.lines(bob.key)}
+
+    async def story() -> None:
+        port, other, offline = free_ports(3)
+        async with at_work(alice, bob), running(bob, other):
+            async with running(alice, port, other) as peers:
+                await until(lambda: names() == {f"http://127.0.0.1:{other}/"})
+                peers._add(f"http://localhost:{other}/")
+                await asyncio.sleep(0.3)
+                assert names() == {f"http://127.0.0.1:{other}/"}
+            async with running(alice, port, offline) as peers:
+                peers._add(f"http://localhost:{other}/")
+                await until(lambda: names() == {f"http://localhost:{other}/"})
+                peers._configured |= {f"http://127.0.0.1:{other}/"}
+                peers._add(f"http://127.0.0.1:{other}/")
+                await until(lambda: names() == {f"http://127.0.0.1:{other}/"})
+
+    asyncio.run(story())
