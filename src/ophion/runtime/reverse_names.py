@@ -21,7 +21,8 @@ from ophion.runtime.clock import Clock
 from ophion.runtime.host_names import Lookup, LookupThread, hosts_entries, system_lookup
 
 MAX_ADDRESSES: Final = 1024
-"""Maximum number of addresses that are kept. Unknown peers choose the addresses, so those without a name leave first.
+"""Maximum number of addresses that are kept. Unknown peers choose the addresses, so addresses without a name are
+evicted first.
 """
 MAX_LOOKUPS: Final = 16
 """Maximum number of concurrent lookups. Each lookup has a thread."""
@@ -94,7 +95,7 @@ class ReverseNames:
                 return
             found = self._addresses[address]
             is_busy = self._networks[found.network] > 0 or self._networks.total() >= MAX_UNKNOWN_LOOKUPS
-            # the address may have left and come back during its lookup
+            # the address may have been evicted and added again during its lookup
             if address in self._running or (not found.names and is_busy):
                 continue
             del self._waiting[address]
