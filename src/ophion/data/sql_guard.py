@@ -15,7 +15,7 @@ from ophion.errors import CommandError
 
 MAX_QUERY_CHARS: Final = 64 * 1024
 _TABLE_FUNCTIONS: Final = frozenset({"generate_series", "range", "unnest"})
-_REFUSED_FUNCTIONS: Final = frozenset({"current_setting", "getenv", "getvariable", "write_log"})
+_REFUSED_FUNCTIONS: Final = frozenset({"current_setting", "getenv", "getvariable", "sleep_ms", "write_log"})
 _CTE_NAME: Final = re.compile(r"(?!duckdb_|pg_|pragma_|sqlite_|information_schema)[a-z_]\w*", re.IGNORECASE)
 _KNOWN_TABLES: Final = frozenset(
     {"BASE_TABLE", "COLUMN_DATA", "CTE", "EMPTY", "EMPTY_FROM", "EXPRESSION_LIST", "JOIN", "PIVOT", "SUBQUERY"}
@@ -30,7 +30,10 @@ def check_query(connection: Any, text: str, datasets: Collection[str]) -> None:
     if "\0" in text:
         raise CommandError("A query must not contain a zero byte.")
     (serialized,) = connection.execute("select json_serialize_sql(?)", [text]).fetchone()
-    parsed = json.loads(serialized)
+    try:
+        parsed = json.loads(serialized)
+    except RecursionError:
+        raise CommandError("The query nests too deeply.") from None
     if parsed.get("error"):
         kind, message = parsed.get("error_type"), parsed.get("error_message", "")
         if kind == "not implemented":
@@ -74,7 +77,7 @@ def _check_node(node: dict[str, Any], allowed: Collection[str]) -> None:
         name = node["function"]["function_name"].lower()
         if name not in _TABLE_FUNCTIONS:
             raise CommandError(f"The table function {name} is not allowed here.")
-    elif kind in _TABLE_KINDS and kind not in _KNOWN_TABLES:
+    elif isinstance(kind, str) and kind in _TABLE_KINDS and kind not in _KNOWN_TABLES:
         raise CommandError("Only SELECT is allowed here.")
     elif node.get("class") == "FUNCTION" and str(node.get("function_name", "")).lower() in _REFUSED_FUNCTIONS:
         raise CommandError(f"The function {node['function_name']} is not allowed here.")
