@@ -253,6 +253,9 @@ class Bounds:
         `max_total_fee` the maximum fee for all gas. Transactions of type 3 and above are never plain.
         """
 
+def recover_bodies(bodies: Sequence[Body], /) -> None:
+    """Compute transaction hashes and senders of bodies, all together. `Body.recover` reports invalid signatures."""
+
 def journal_lines(transactions: Sequence[Transaction], arrived_ms: int, /) -> bytes:
     """Return the lines that the pool's journal stores for these transactions."""
 
