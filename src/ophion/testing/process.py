@@ -66,6 +66,7 @@ class RpcFailure(Exception):
         super().__init__(f"{error['code']} {error['message']}")
         self.code: int = error["code"]
         self.message: str = error["message"]
+        self.data: str | None = error.get("data")
 
 
 class NodeProcess:
