@@ -58,4 +58,4 @@ pub use private::{GroupState, GroupStates, Marker, PrivateReceipt, PrivateStatus
 pub use pruning::Pruning;
 pub use records::{decode_header, split_body};
 pub use snapshot::Snapshot;
-pub use state_download::{AccountBatch, Named, StorageProgress, account_of, following};
+pub use state_download::{AccountBatch, Named, account_of, following};
