@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ophion.runtime import reverse_dns
 from ophion.runtime.clock import ManualClock
 from ophion.runtime.reverse_dns import LIFETIME_S, MAX_ADDRESSES, ReverseNames, hosts_file_reverse_lookup
 from ophion.testing.wait_for import until
