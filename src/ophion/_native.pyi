@@ -549,7 +549,8 @@ def append_empty(
     total_difficulty: int,
     /,
 ) -> bytes:
-    """Execute `count` empty blocks on the head and commit them in one transaction.
+    """Execute up to `count` empty blocks on the head and commit them in one transaction. Returns hash and state root of
+    each block. The run ends before a block whose requests (EIP-7685) differ from those of `first`.
 
     `env` and `first` belong to the first block; `first` is its header, complete except for the state root. Later blocks
     follow after `step` seconds. Their mix hash is the hash of the parent's hash and `randomness`; with None, all blocks
