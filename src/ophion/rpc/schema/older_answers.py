@@ -9,22 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from enum import Enum
 from typing import Any, Final
 
 import orjson
 
+from ophion.rpc.schema.answer_fields import AnswerFields
 from ophion.rpc.schema.method_table import BoundMethod, MethodTable
-
-
-class AnswerFields(Enum):
-    """Values of `--rpc-answer-fields`."""
-
-    CURRENT = "current"
-    BESU = "besu"
-    GETH = "geth"
-    GOQUORUM = "goquorum"
-
 
 _BLOCK_TIMESTAMP: Final = re.compile(rb',"blockTimestamp":(?:"0x[0-9a-f]+"|null)')
 """A member that is never the first one. A string cannot hold this text, because its quotes would be escaped."""

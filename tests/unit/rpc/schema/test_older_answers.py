@@ -7,8 +7,9 @@ from typing import Any
 import orjson
 import pytest
 
+from ophion.rpc.schema.answer_fields import AnswerFields
 from ophion.rpc.schema.method_table import BoundMethod, MethodTable
-from ophion.rpc.schema.older_answers import AnswerFields, older_answers
+from ophion.rpc.schema.older_answers import older_answers
 
 LOG = {"address": "0x01", "blockTimestamp": "0x5", "data": '","blockTimestamp":"0x5"'}
 LEGACY = {"hash": "0x1", "blockTimestamp": "0x5", "chainId": "0x7", "type": "0x0"}
