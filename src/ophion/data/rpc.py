@@ -137,12 +137,12 @@ class RpcReader:
             query["address"] = [hex_text(one) for one in rows.addresses]
         if rows.topics:
             query["topics"] = [None if any is None else [hex_text(one) for one in any] for any in rows.topics]
-        times: dict[str, int] = {}
+        times: dict[str, int | None] = {}
         for log in self._ask("eth_getLogs", query):
             number = log["blockNumber"]
             if number not in times:
                 given = log.get("blockTimestamp") or self._block(int(number, 16))["timestamp"]
-                times[number] = int(given, 16)
+                times[number] = rpc_rows.narrow(given)
             row = make(log, times[number], self.chain_id)
             if row is not None:
                 yield row
