@@ -35,7 +35,9 @@ DATASETS = (
 )  # fmt: skip
 KEYS = ("block_number", "transaction_index", "log_index", "transfer_index", "create_index", "trace_address", "address",
         "slot", "action_type", "action_from", "action_reward_type")  # fmt: skip
-OPHION = [sys.executable, "-m", "ophion"]
+OPHION = [str(Path(sys.executable).with_name("ophion"))]
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+"""The environment of both tools. With that variable, Python would compile every module of a checkout at each start."""
 NODE = ("--rpc-http-api=ETH,NET,WEB3,TRACE,DEBUG", "--rpc-max-trace-filter-range=100000")
 
 CRYO = """
@@ -62,7 +64,7 @@ def run(*command: Any, may_crash_at_exit: bool = False) -> Ran:
     """Run a command and wait for it."""
     began = time.perf_counter()
     with tempfile.TemporaryFile() as out:
-        process = subprocess.Popen([str(one) for one in command], stdout=out, stderr=out)
+        process = subprocess.Popen([str(one) for one in command], stdout=out, stderr=out, env=ENVIRONMENT)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         seconds = time.perf_counter() - began

@@ -153,7 +153,8 @@ def disk_bytes(place: Path) -> int:
 
 def memory_mb(pid: int) -> float:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return round(next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024, 1)
+    # a process that has just ended has no such line
+    return round(next((int(line.split()[1]) for line in lines if line.startswith("RssAnon")), 0) / 1024, 1)
 
 
 def microseconds(node: NodeProcess, method: str, params: Callable[[], list[Any]], count: int = MEASURED) -> float:

@@ -71,7 +71,7 @@ def measure(reader: DatabaseReader, last: int, names: tuple[str, ...], rounds: i
 
     def executed(wanted: list[tuple[str, list[str]]]) -> tuple[float, Any]:
         return timed(
-            rounds, lambda: replay_tables(blocks, wanted, Rows().filter(), reader.chain_id, False, ReplayStop())
+            rounds, lambda: replay_tables(blocks, wanted, Rows().filter(), reader.chain_id, False, ReplayStop(), 2**40)
         )
 
     without, _ = executed([(dataset.name, []) for dataset, _ in tables])

@@ -1673,9 +1673,12 @@ def replay_tables(
     chain_id: int,
     hex: bool,
     stop: ReplayStop,
+    max_bytes: int,
     /,
-) -> list[TableData]:
-    """Return the rows of re-executed blocks. Each block executes once for all datasets, given by name and columns."""
+) -> tuple[int, list[TableData]]:
+    """Return the number of executed blocks and their rows. Each block executes once for all datasets, given by name and
+    columns. The execution stops after the block that makes the tables larger than `max_bytes`.
+    """
 
 # --- public test vectors ------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -180,6 +181,7 @@ def test_bad_input_is_one_clear_error_and_leaves_no_file(node: NodeProcess, tmp_
     to = tmp_path / "tables"
     common = ("export", "parquet", f"--data-path={node.data_path}", f"--to={to}")
     ophion(*common, "--datasets=blokcs").failed("There is no dataset 'blokcs'. Known datasets: blocks,")
+    ophion(*common, "--datasets=").failed("--datasets names no dataset")
     ophion(*common, "--datasets=blocks", "--address=" + "11" * 20).failed("The dataset blocks has no filter --address")
     ophion(*common, "--start-block=5000").failed("There is no block 5000 to export")
     ophion(*common, "--address=0x12").failed("expected an address of 20 bytes")
@@ -193,10 +195,28 @@ def test_bad_input_is_one_clear_error_and_leaves_no_file(node: NodeProcess, tmp_
     ophion(*common, "--datasets=logs").failed("_manifest.json is damaged")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def without_rights() -> tuple[str, ...]:
+    """Return a prefix that takes the right to ignore permissions away from root."""
+    if os.geteuid() != 0:
+        return ()
+    if shutil.which("setpriv") is None:
+        pytest.skip("root may write everywhere, and setpriv is not installed")
+    rights = "-dac_override,-dac_read_search"
+    return ("setpriv", f"--bounding-set={rights}", f"--inh-caps={rights}")
+
+
 def test_a_directory_without_permission_is_refused(node: NodeProcess, tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    ophion("export", "parquet", f"--data-path={node.data_path}", f"--to={tmp_path / 'a'}").failed("Unable to write")
+    to = tmp_path / "tables"
+    to.mkdir()
+    command = ("export", "parquet", f"--data-path={node.data_path}", f"--to={to}", "--datasets=logs")
+    to.chmod(0o500)
+    ophion(*command, prefix=without_rights()).failed("Unable to write", "Permission denied")
+    assert list(to.iterdir()) == []
+    to.chmod(0o700)
+    ophion(*command, prefix=without_rights()).succeeded()
+    (file,) = to.rglob("*.parquet")
+    file.chmod(0)
+    ophion(*command, prefix=without_rights()).failed(str(file), "Permission denied")
 
 
 def test_events_and_calls_are_decoded_by_abi(node: NodeProcess, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ pub fn replay(
     for (at, (author, value)) in block.rewards.iter().enumerate() {
         filler.reward(*author, *value, at > 0);
     }
-    Ok(())
+    tables.iter().try_for_each(|(_, table)| table.check_fit(block.env.number))
 }
 
 /// Fills the tables with the transactions of one block.

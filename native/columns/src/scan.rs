@@ -29,6 +29,7 @@ pub fn scan(
             _ if is_of_logs => logs::append(table, dataset, snapshot, &hash, filter, chain_id)?,
             _ => return Err(Error::Storage("the dataset needs execution".into())),
         }
+        table.check_fit(number)?;
         Ok(table.size() >= max_bytes)
     };
     match listed {
@@ -55,20 +56,25 @@ fn canonical(snapshot: &Snapshot, number: u64) -> Result<B256> {
     found.ok_or_else(|| Error::Storage(format!("block {number} is not part of the chain")))
 }
 
-/// Split blocks into ranges of at most `max_transactions` transactions; a larger block is a range of its own. Returns
-/// the last block of each range.
+/// Maximum size of the transactions in a range of several blocks.
+const MAX_RANGE_BYTES: usize = 4 << 20;
+
+/// Split blocks into ranges of at most `max_transactions` transactions and `MAX_RANGE_BYTES`, because the rows of several
+/// ranges are in memory at a time. A larger block is a range of its own. Returns the last block of each range.
 pub fn range_ends(snapshot: &Snapshot, first: u64, last: u64, max_transactions: usize) -> Result<Vec<u64>> {
-    let (mut ends, mut count) = (Vec::new(), 0);
+    let (mut ends, mut count, mut bytes) = (Vec::new(), 0, 0);
     for number in first..=last {
         let hash = canonical(snapshot, number)?;
-        let (transactions, _) =
+        let (transactions, size) =
             snapshot.body_size(&hash)?.ok_or_else(|| Error::damaged(format!("block {hash} has no body")))?;
         // Count an empty block like one transaction, because both cost about the same.
-        if number > first && count + transactions + 1 > max_transactions {
+        let is_full = count + transactions + 1 > max_transactions || bytes + size > MAX_RANGE_BYTES;
+        if number > first && is_full {
             ends.push(number - 1);
-            count = 0;
+            (count, bytes) = (0, 0);
         }
         count += transactions + 1;
+        bytes += size;
     }
     if first <= last {
         ends.push(last);

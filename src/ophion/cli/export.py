@@ -148,6 +148,8 @@ def _run(options: ExportOptions, session: CommandSession, file_format: FileForma
         raise ConfigError(
             f"--end-block ({options.end_block}) must be greater than --start-block ({options.start_block})"
         )
+    if not options.datasets:
+        raise ConfigError("--datasets names no dataset")
     with closing(_reader(options, session)) as stored:
         names = tuple(name for name in options.datasets if name not in DECODED)
         plain = datasets_named(names) if names else ()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ophion.abi.interface import EventType, Function
 from ophion.errors import AbiError, CommandError
 
 AbiEntry: TypeAlias = EventType | Function
+
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_$][\w$]{,199}", re.ASCII)
 
 
 def load_abis(folder: Path, kinds: Collection[str] = ("event", "function")) -> list[AbiEntry]:
@@ -55,4 +58,6 @@ def _entry(item: Any, kinds: Collection[str]) -> AbiEntry | None:
     kind = item.get("type", "function")
     if kind not in kinds or item.get("anonymous"):
         return None
+    if not _IDENTIFIER.fullmatch(item["name"]):  # the name becomes part of a path
+        raise ValueError(f"{item['name']!r} is not a name")
     return (EventType if kind == "event" else Function)(item, has_raw_addresses=True)

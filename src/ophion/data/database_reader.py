@@ -128,9 +128,13 @@ class DatabaseReader:
         if dataset.source is Source.EXECUTED:
             for start, end in self.ranges(dataset, first, last):
                 blocks = self.chain(dataset.name).traced_blocks(start, end)
-                with translated():
-                    tables = replay_tables(blocks, named, selected, self.chain_id, hex, self._stop)
-                yield tables
+                while blocks:
+                    with translated():
+                        done, tables = replay_tables(
+                            blocks, named, selected, self.chain_id, hex, self._stop, MAX_BATCH_BYTES
+                        )
+                    del blocks[:done]
+                    yield tables
             return
         ((name, names),) = named
         while first <= last:

@@ -22,7 +22,7 @@ def _wide(name: str, doc: str) -> Iterator[Column]:
 
 _NUMBER = Column("block_number", _U32, "Number of the block.", repeats=True)
 _BLOCK_HASH = Column("block_hash", _HASH, "Hash of the block.", repeats=True)
-_TIME = Column("timestamp", _U32, "Time of the block, in seconds since 1970.", repeats=True)
+_TIME = Column("timestamp", _U32, "Time of the block, in seconds since 1970; null above 32 bits.", repeats=True)
 _TX_INDEX = Column("transaction_index", _U32, "Position of the transaction in the block.")
 _TX_HASH = Column("transaction_hash", _HASH, "Hash of the transaction.")
 _LOG_INDEX = Column("log_index", _U32, "Position of the log in the block.")
@@ -45,7 +45,7 @@ BLOCKS: Final = Dataset(
         Column("gas_limit", _U64, "Gas that the transactions may use.", repeats=True),
         Column("extra_data", _BINARY, "Extra data of the header, with the seals of a proof-of-authority network."),
         Column("logs_bloom", ColumnType.BLOOM, "Bloom filter of the logs."),
-        Column("timestamp", _U32, "Time of the block, in seconds since 1970."),
+        Column("timestamp", _U32, "Time of the block, in seconds since 1970; null above 32 bits."),
         *_wide("total_difficulty", "Difficulty of the chain up to the block"),
         Column("size", _U32, "Bytes of the block in RLP."),
         Column("n_transactions", _U32, "Number of transactions."),
@@ -139,13 +139,13 @@ TRACES: Final = Dataset(
         Column("action_from", _ADDRESS, "Caller; author of a reward.", repeats=True),
         Column("action_to", _ADDRESS, "Callee; heir of a self-destruct.", repeats=True),
         Column("action_value", _TEXT, "Wei, as decimal digits.", repeats=True),
-        Column("action_gas", _U32, "Gas of the call."),
+        Column("action_gas", _U32, "Gas of the call; null above 32 bits."),
         Column("action_input", _BINARY, "Input of a call."),
         Column("action_call_type", _TEXT, "call, call_code, delegate_call or static_call.", repeats=True),
         Column("action_init", _BINARY, "Init code of a creation."),
         Column("action_reward_type", _TEXT, "reward or uncle.", repeats=True),
         Column("action_type", _TEXT, "call, create, suicide or reward.", repeats=True),
-        Column("result_gas_used", _U32, "Gas used; null with an error."),
+        Column("result_gas_used", _U32, "Gas used; null with an error, and above 32 bits."),
         Column("result_output", _BINARY, "Output of a call."),
         Column("result_code", _BINARY, "Code of a new contract."),
         Column("result_address", _ADDRESS, "Address of a new contract."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +14,10 @@ from ophion.errors import CommandError
 
 MANIFEST_NAME: Final = "_manifest.json"
 """Name of the manifest file. Query engines skip names that begin with an underscore."""
+
+
+_NAME: Final = re.compile(r"[\w$]+", re.ASCII)
+_PATH: Final = re.compile(r"[\w$]+/from=\d+/part-\d+-\d+\.[a-z]+", re.ASCII)
 
 
 class FileEntry(Struct, frozen=True):
@@ -69,6 +74,13 @@ class Manifest(Struct):
             found = msgspec.json.decode(content, type=cls)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise CommandError(f"{place} is damaged: {error}. Move it away or choose another --to.") from error
+        for name, entry in found.datasets.items():
+            for file in entry.files:
+                # an export deletes listed files that are not intact
+                if not (_NAME.fullmatch(name) and _PATH.fullmatch(file.path) and file.path.startswith(f"{name}/")):
+                    raise CommandError(
+                        f"{place} is damaged: it lists the file {file.path!r}. Move it away or choose another --to."
+                    )
         if (found.chain_id, found.genesis) != (chain_id, genesis):
             raise CommandError(
                 f"{place} belongs to another chain (chain id {found.chain_id}, genesis {found.genesis}); this one has"

@@ -131,18 +131,20 @@ class RpcReader:
             self._markers = str(self._ask("priv_getPrivacyPrecompileAddress")).lower()
         return self._markers
 
-    def _logs(self, make: Callable[[Any, int, int], Row | None], first: int, last: int, rows: Rows) -> Iterator[Row]:
+    def _logs(
+        self, make: Callable[[Any, int | None, int], Row | None], first: int, last: int, rows: Rows
+    ) -> Iterator[Row]:
         query: dict[str, Any] = {"fromBlock": hex_number(first), "toBlock": hex_number(last)}
         if rows.addresses:
             query["address"] = [hex_text(one) for one in rows.addresses]
         if rows.topics:
             query["topics"] = [None if any is None else [hex_text(one) for one in any] for any in rows.topics]
-        times: dict[str, int] = {}
+        times: dict[str, int | None] = {}
         for log in self._ask("eth_getLogs", query):
             number = log["blockNumber"]
             if number not in times:
                 given = log.get("blockTimestamp") or self._block(int(number, 16))["timestamp"]
-                times[number] = int(given, 16)
+                times[number] = rpc_rows.narrow(given)
             row = make(log, times[number], self.chain_id)
             if row is not None:
                 yield row
@@ -164,7 +166,7 @@ def _shown(value: Any, hex: bool) -> Any:
     return hex_text(value) if hex and isinstance(value, bytes) else value
 
 
-_LOG_ROWS: Final[dict[str, Callable[[Any, int, int], Row | None]]] = {
+_LOG_ROWS: Final[dict[str, Callable[[Any, int | None, int], Row | None]]] = {
     "logs": rpc_rows.log_row,
     "erc20_transfers": rpc_rows.erc20_row,
     "erc721_transfers": rpc_rows.erc721_row,

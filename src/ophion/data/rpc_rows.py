@@ -32,6 +32,12 @@ def _price(text: str | None) -> int | None:
     return None if found is None or found >= 2**64 else found
 
 
+def narrow(text: str | None) -> int | None:
+    """Return a number for a column of 32 bits; None if the number is larger."""
+    found = _maybe_number(text)
+    return None if found is None or found >= 2**32 else found
+
+
 def _data(text: str | None) -> bytes | None:
     return None if text is None else bytes.fromhex(text[2:])
 
@@ -59,7 +65,7 @@ def block_row(block: Json, chain_id: int) -> Row:
         "gas_limit": _number(block["gasLimit"]),
         "extra_data": _data(block["extraData"]),
         "logs_bloom": _data(block["logsBloom"]),
-        "timestamp": _number(block["timestamp"]),
+        "timestamp": narrow(block["timestamp"]),
         **_wide("total_difficulty", _number(block.get("totalDifficulty"))),
         "size": _number(block.get("size")),
         "n_transactions": len(block["transactions"]),
@@ -105,7 +111,7 @@ def transaction_rows(
             "n_input_nonzero_bytes": len(input) - zeros,
             "n_rlp_bytes": size,
             "block_hash": _data(tx["blockHash"]),
-            "timestamp": _number(block["timestamp"]),
+            "timestamp": narrow(block["timestamp"]),
             "chain_id": chain_id,
         }
 
@@ -117,7 +123,7 @@ def private_transaction_row(block: Json, receipt: Json, transaction: Json | None
     return {
         "block_number": _number(block["number"]),
         "block_hash": _data(block["hash"]),
-        "timestamp": _number(block["timestamp"]),
+        "timestamp": narrow(block["timestamp"]),
         "transaction_index": _number(receipt["transactionIndex"]),
         "transaction_hash": _data(receipt["transactionHash"]),
         "private_hash": _data(private.get("hash")),
@@ -141,7 +147,7 @@ def private_transaction_row(block: Json, receipt: Json, transaction: Json | None
     }
 
 
-def log_row(log: Json, timestamp: int, chain_id: int) -> Row:
+def log_row(log: Json, timestamp: int | None, chain_id: int) -> Row:
     """Return the row of a log."""
     topics = [_data(topic) for topic in log["topics"]]
     data = _data(log["data"]) or b""
@@ -155,7 +161,7 @@ def log_row(log: Json, timestamp: int, chain_id: int) -> Row:
     }
 
 
-def _log_place(log: Json, timestamp: int) -> Row:
+def _log_place(log: Json, timestamp: int | None) -> Row:
     return {
         "block_number": _number(log["blockNumber"]),
         "block_hash": _data(log["blockHash"]),
@@ -166,7 +172,7 @@ def _log_place(log: Json, timestamp: int) -> Row:
     }
 
 
-def erc20_row(log: Json, timestamp: int, chain_id: int) -> Row | None:
+def erc20_row(log: Json, timestamp: int | None, chain_id: int) -> Row | None:
     """Return the row of an ERC-20 transfer, or None for other logs."""
     topics, data = [_data(topic) or b"" for topic in log["topics"]], _data(log["data"]) or b""
     if len(topics) != 3 or topics[0] != TRANSFER or len(data) != 32:
@@ -174,7 +180,7 @@ def erc20_row(log: Json, timestamp: int, chain_id: int) -> Row | None:
     return _transfer(log, topics, _wide("value", int.from_bytes(data, "big")), timestamp, chain_id)
 
 
-def erc721_row(log: Json, timestamp: int, chain_id: int) -> Row | None:
+def erc721_row(log: Json, timestamp: int | None, chain_id: int) -> Row | None:
     """Return the row of an ERC-721 transfer, or None for other logs."""
     topics = [_data(topic) or b"" for topic in log["topics"]]
     if len(topics) != 4 or topics[0] != TRANSFER or log["data"] != "0x":
@@ -182,7 +188,7 @@ def erc721_row(log: Json, timestamp: int, chain_id: int) -> Row | None:
     return _transfer(log, topics, _wide("token_id", int.from_bytes(topics[3], "big")), timestamp, chain_id)
 
 
-def _transfer(log: Json, topics: list[bytes], value: Row, timestamp: int, chain_id: int) -> Row:
+def _transfer(log: Json, topics: list[bytes], value: Row, timestamp: int | None, chain_id: int) -> Row:
     return {
         **_log_place(log, timestamp),
         "erc20": _data(log["address"]),
@@ -215,13 +221,13 @@ def trace_rows(traces: Iterable[Json], rows: Rows, chain_id: int) -> Iterator[Ro
             "action_from": sender,
             "action_to": recipient,
             "action_value": str(value),
-            "action_gas": _maybe_number(action.get("gas")),
+            "action_gas": narrow(action.get("gas")),
             "action_input": _data(action.get("input")),
             "action_call_type": None if call_type is None else _CALL_TYPES.get(call_type, call_type),
             "action_init": _data(action.get("init")),
             "action_reward_type": reward,
             "action_type": kind,
-            "result_gas_used": _maybe_number(result.get("gasUsed")),
+            "result_gas_used": narrow(result.get("gasUsed")),
             "result_output": _data(result.get("output")),
             "result_code": _data(result.get("code")),
             "result_address": _data(result.get("address")),

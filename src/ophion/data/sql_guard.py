@@ -68,7 +68,7 @@ def _cte_names(nodes: Collection[dict[str, Any]]) -> Iterator[str]:
 
 
 def _check_node(node: dict[str, Any], allowed: Collection[str]) -> None:
-    kind = node.get("type")
+    kind = str(node.get("type"))  # the type of a value is an object
     if kind == "BASE_TABLE":
         name = node["table_name"]
         if node.get("schema_name") or node.get("catalog_name") or name.lower() not in {one.lower() for one in allowed}:

@@ -39,6 +39,7 @@ _MAX_SAFE_INTEGER: Final = 2**53 - 1
 """Largest integer that JavaScript represents exactly. Larger integers are sent as text."""
 _ROWS_PER_FETCH: Final = 1024
 _SEALED: Final = (
+    "set timezone = 'UTC'",
     "set temp_directory = ''",
     "set enable_external_access = false",
     "set allow_community_extensions = false",
@@ -69,7 +70,7 @@ class SqlServer:
         began = time.monotonic()
         try:
             check_query(self._connection, text, [dataset.name for dataset in TABLES])
-            result = self._connection.execute(text)
+            result = self._executed(text)
             columns = [{"name": name, "type": str(kind)} for name, kind, *_ in result.description]
             rows, is_truncated = self._rows(result)
         except (self._duckdb.OutOfMemoryException, MemoryError):
@@ -80,6 +81,21 @@ class SqlServer:
             return {"error": str(error)}
         elapsed = round(1000 * (time.monotonic() - began), 1)
         return {"columns": columns, "rows": rows, "truncated": is_truncated, "elapsedMs": elapsed}
+
+    def _executed(self, text: str) -> Any:
+        """Execute a query. Times with a time zone become text, because DuckDB needs the package pytz to convert them to
+        Python objects.
+        """
+        result = self._connection.execute(text)
+        is_zoned = ["WITH TIME ZONE" in str(kind) for _, kind, *_ in result.description]
+        if not any(is_zoned):
+            return result
+        shown = (f"#{at}::varchar" if zoned else f"#{at}" for at, zoned in enumerate(is_zoned, 1))
+        names = (name.replace('"', '""') for name, *_ in result.description)
+        columns = ", ".join(f'{value} as "{name}"' for value, name in zip(shown, names, strict=True))
+        canonical = "select json_deserialize_sql(json_serialize_sql(?))"  # without comments and semicolon
+        (query,) = self._connection.execute(canonical, [text]).fetchone()
+        return self._connection.execute(f"select {columns} from ({query})")
 
     def _rows(self, result: Any) -> tuple[list[list[Any]], bool]:
         rows: list[list[Any]] = []

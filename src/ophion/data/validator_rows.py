@@ -91,7 +91,7 @@ def _rows(block: _Sealed, rows: Rows, chain_id: int) -> Iterator[dict[str, Any]]
         yield {
             "block_number": block.header.number,
             "block_hash": block.header.hash,
-            "timestamp": block.header.timestamp,
+            "timestamp": block.header.timestamp if block.header.timestamp < 2**32 else None,
             "round": block.round,
             "address": address,
             "is_proposer": is_proposer,

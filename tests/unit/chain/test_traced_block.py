@@ -18,7 +18,8 @@ def rows(shop: Workshop, header: HashedHeader) -> tuple[int, int]:
     block = traced_block_of(shop.chain, header)
     assert block is not None
     wanted = [("traces", ["action_from"]), ("nonce_diffs", ["from_value"])]
-    traces, nonces = replay_tables([block], wanted, RowFilter(), 2018, False, ReplayStop())
+    done, (traces, nonces) = replay_tables([block, block], wanted, RowFilter(), 2018, False, ReplayStop(), 1)
+    assert done == 1
     return traces.rows, nonces.rows
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -279,3 +281,12 @@ def test_help_needs_no_wide_terminal(capsys: pytest.CaptureFixture[str], monkeyp
     assert code == 0
     assert "(default: 0x0000000000000000000000000000000000008888)" in " ".join(out.split())
     assert "b'" not in out
+
+
+def test_a_command_starts_without_event_loop_and_methods_of_a_node() -> None:
+    """Half of the start of a short command would be spent on these imports."""
+    start = "import sys; from ophion.cli.main import main; main(['export', 'parquet', '--help']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", start], capture_output=True, text=True, check=True, timeout=60)
+    imported = set(done.stdout.splitlines()[-1].split())
+    assert "ophion.data.export" in imported
+    assert not {"asyncio", "_ssl", "ophion.chain.queries", "ophion.rpc.schema.method_table"} & imported

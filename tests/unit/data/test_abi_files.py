@@ -53,6 +53,19 @@ def test_other_files_are_refused_by_name(tmp_path: Path, content: object) -> Non
         one(tmp_path, content)
 
 
+@pytest.mark.parametrize("kind", ["event", "function"])
+@pytest.mark.parametrize("name", ["../../../A", "/etc/A", "a b", "", "A\n", "..", "x" * 201])
+def test_a_name_that_is_no_identifier_is_refused(tmp_path: Path, kind: str, name: str) -> None:
+    """The name becomes part of a path. An ABI of a third party must not choose a place outside of the export."""
+    with pytest.raises(CommandError, match="abi.json is not an ABI: .* is not a name"):
+        one(tmp_path, [{"type": kind, "name": name, "inputs": []}])
+
+
+@pytest.mark.parametrize("name", ["_", "$a1", "Transfer_2"])
+def test_every_identifier_is_a_name(tmp_path: Path, name: str) -> None:
+    assert [found.name for found in one(tmp_path, [{"type": "event", "name": name, "inputs": []}])] == [name]
+
+
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="There is no ABI file"):
         load_abis(tmp_path)

@@ -12,7 +12,7 @@ from ophion.errors import CommandError
 
 
 def entry(first: int, last: int) -> FileEntry:
-    return FileEntry(f"part-{first}", first, last, "", 0, 0, "")
+    return FileEntry(f"logs/from=00000000/part-{first:08d}-{last:08d}.parquet", first, last, "", 0, 0, "")
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,26 @@ def entry(first: int, last: int) -> FileEntry:
 )
 def test_missing_ranges_are_the_gaps_between_files(files: list[tuple[int, int]], gaps: list[tuple[int, int]]) -> None:
     assert DatasetEntry({}, [entry(*one) for one in files]).missing(0, 9) == gaps
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../logs/from=00000000/part-00000000-00000009.parquet",
+        "/etc/passwd",
+        "logs/from=00000000/../../../victim",
+        "blocks/from=00000000/part-00000000-00000009.parquet",
+        "logs/from=0/part-0-9.parquet/../../../victim",
+    ],
+)
+def test_a_manifest_names_no_files_of_others(tmp_path: Path, path: str) -> None:
+    """An export deletes listed files that are not intact. Whoever can change the manifest must not choose them."""
+    target = DirectoryTarget(tmp_path)
+    manifest = Manifest.load(target, 1337, "ab")
+    manifest.dataset("logs", {}).files.append(FileEntry(path, 0, 9, "", 0, 0, ""))
+    manifest.save(target)
+    with pytest.raises(CommandError, match="is damaged: it lists the file"):
+        Manifest.load(target, 1337, "ab")
 
 
 def test_a_manifest_is_read_again_and_belongs_to_one_chain(tmp_path: Path) -> None:

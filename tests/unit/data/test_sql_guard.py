@@ -33,6 +33,8 @@ def connection() -> Any:
         "from blocks select block_number",
         "select sum(gas_used) over (partition by block_number) from transactions qualify row_number() over () < 3;",
         "values (1), (2)",
+        "select * from blocks tablesample 10%",
+        "select * from blocks using sample 3 rows",
         "select 1 union all select 2 except select 3",
         "select * from blocks tablesample 10%",
         "select * from blocks using sample 3",

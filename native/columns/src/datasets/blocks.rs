@@ -50,7 +50,7 @@ pub fn append(table: &mut Table, snapshot: &Snapshot, hash: &B256, chain_id: u64
     row.u64(header.gas_limit);
     row.bytes(&header.extra_data);
     row.bytes(header.logs_bloom);
-    row.u32(header.timestamp as u32);
+    row.narrow(header.timestamp);
     row.wide(total);
     row.u32((alloy_rlp::length_of_length(content) + content) as u32);
     row.u32(transactions as u32);

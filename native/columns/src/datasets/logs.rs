@@ -68,7 +68,7 @@ pub fn append(
     let missing = || Error::damaged(format!("block {hash} is incomplete"));
     let record = snapshot.receipts_record(hash)?.ok_or_else(missing)?;
     // The header and the transaction hashes are read only when the first log of the block is selected.
-    let mut block: Option<(u32, u32, Vec<B256>)> = None;
+    let mut block: Option<(u32, u64, Vec<B256>)> = None;
     let mut failure = None;
     visit_logs(record, |log| {
         let is_kind = match dataset {
@@ -96,7 +96,7 @@ pub fn append(
         let mut row = table.row();
         row.u32(*number);
         row.bytes(hash);
-        row.u32(*timestamp);
+        row.narrow(*timestamp);
         row.u32(log.transaction as u32);
         row.u32(log.index as u32);
         row.bytes(transaction);
@@ -123,10 +123,10 @@ fn parties(row: &mut Row<'_>, log: &StoredLog<'_>, value: U256) {
 }
 
 /// Return number, timestamp and transaction hashes of a block.
-fn place(snapshot: &Snapshot, hash: &B256) -> Result<(u32, u32, Vec<B256>)> {
+fn place(snapshot: &Snapshot, hash: &B256) -> Result<(u32, u64, Vec<B256>)> {
     let missing = || Error::damaged(format!("block {hash} is incomplete"));
     let (number, _, rlp) = snapshot.header(hash)?.ok_or_else(missing)?;
     let (known, _) = snapshot.stored_body(hash)?.ok_or_else(missing)?;
     let hashes = known.into_iter().map(|known| known.hash).collect();
-    Ok((number as u32, decode_header(rlp)?.timestamp as u32, hashes))
+    Ok((number as u32, decode_header(rlp)?.timestamp, hashes))
 }

@@ -136,13 +136,13 @@ impl TracedRows<'_> {
             row.bytes(from);
             row.address(to);
             row.with(|column| column.bytes(value.to_string().as_bytes()));
-            row.maybe_u32((kind != "suicide").then_some(entry.gas as u32));
+            row.maybe_u32(u32::try_from(entry.gas).ok().filter(|_| kind != "suicide"));
             row.maybe_bytes(input);
             row.maybe_bytes(entry.call_type().map(call_type));
             row.maybe_bytes(init);
             row.maybe_bytes(None::<&str>);
             row.bytes(kind);
-            row.maybe_u32(outcome.map(|outcome| outcome.gas_used as u32));
+            row.maybe_u32(outcome.and_then(|outcome| u32::try_from(outcome.gas_used).ok()));
             row.maybe_bytes(outcome.and_then(|outcome| outcome.output.as_ref()));
             row.maybe_bytes(outcome.and_then(|outcome| outcome.code.as_ref()));
             row.address(created(entry));

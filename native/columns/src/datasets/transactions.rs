@@ -99,7 +99,7 @@ pub fn append(table: &mut Table, snapshot: &Snapshot, hash: &B256, filter: &Filt
         row.u32((input.len() - zeros) as u32);
         row.u32(tx.raw.len() as u32);
         row.bytes(hash);
-        row.u32(header.timestamp as u32);
+        row.narrow(header.timestamp);
         row.u64(chain_id);
         row.end();
     }

@@ -49,6 +49,9 @@ impl Kind {
 /// First number that a decimal of 38 digits cannot hold.
 const DECIMAL_END: u128 = 10u128.pow(38);
 
+/// Maximum size of all byte strings or texts of one column. It keeps offsets below 2^31, even as hexadecimal text.
+const MAX_VALUES_BYTES: usize = 1 << 29;
+
 /// A column that grows by one value per row. A column that the caller did not request stays empty.
 pub struct Column {
     pub kind: Kind,
@@ -60,13 +63,15 @@ pub struct Column {
     /// One bit per row; empty while no value is null.
     pub validity: Vec<u8>,
     pub nulls: usize,
+    /// Whether a value was left out because of `MAX_VALUES_BYTES`. Such a column is not for use.
+    pub is_full: bool,
     rows: usize,
 }
 
 impl Column {
     pub fn new(kind: Kind, is_wanted: bool) -> Self {
         let offsets = if is_wanted && kind.has_offsets() { vec![0] } else { Vec::new() };
-        Column { kind, is_wanted, values: Vec::new(), offsets, validity: Vec::new(), nulls: 0, rows: 0 }
+        Column { kind, is_wanted, values: Vec::new(), offsets, validity: Vec::new(), nulls: 0, is_full: false, rows: 0 }
     }
 
     pub fn u32(&mut self, value: u32) {
@@ -123,7 +128,11 @@ impl Column {
 
     #[inline]
     fn put(&mut self, bytes: &[u8]) {
-        self.values.extend_from_slice(bytes);
+        if self.values.len() + bytes.len() > MAX_VALUES_BYTES {
+            self.is_full = true;
+        } else {
+            self.values.extend_from_slice(bytes);
+        }
         self.finish_value(true);
     }
 
@@ -246,6 +255,18 @@ mod tests {
         column.bytes(&[9]);
         let text = column.into_hex();
         assert_eq!((text.values.as_slice(), text.offsets.as_slice()), (&b"0x0x09"[..], &[0, 2, 6][..]));
+    }
+
+    #[test]
+    fn a_column_has_an_upper_limit() {
+        let mut column = Column::new(Kind::Binary, true);
+        let value = vec![1; MAX_VALUES_BYTES / 2];
+        (0..2).for_each(|_| column.bytes(&value));
+        assert!(!column.is_full);
+        (0..4).for_each(|_| column.bytes(&value));
+        assert!(column.is_full);
+        assert_eq!((column.rows(), column.values.len()), (6, MAX_VALUES_BYTES));
+        assert_eq!(column.value(5), b"");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The columns of one dataset, filled row by row.
 
 use alloy_primitives::{Address, B256, U256};
+use ophion_primitives::errors::{Error, Result};
 
 use crate::tables::column::{Column, Kind};
 
@@ -39,6 +40,14 @@ impl Table {
         Row { columns: self.columns.iter_mut() }
     }
 
+    /// Return an error if the rows of a block do not fit into the table.
+    pub fn check_fit(&self, number: u64) -> Result<()> {
+        if self.columns.iter().any(|column| column.is_full) {
+            return Err(Error::Storage(format!("the rows of block {number} have more than 512 MiB in one column")));
+        }
+        Ok(())
+    }
+
     pub fn size(&self) -> usize {
         self.columns.iter().map(Column::size).sum()
     }
@@ -72,6 +81,11 @@ impl Row<'_> {
             Some(value) => column.bool(value),
             None => column.null(),
         });
+    }
+
+    /// Append a number to a column of 32 bits; null if the number is larger.
+    pub fn narrow(&mut self, value: u64) {
+        self.maybe_u32(u32::try_from(value).ok());
     }
 
     pub fn maybe_u32(&mut self, value: Option<u32>) {
@@ -126,6 +140,20 @@ impl Row<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_above_32_bits_is_null() {
+        let mut table = Table::new(&[("timestamp", Kind::U32)], &["timestamp".into()]);
+        for value in [u64::from(u32::MAX), 1 << 32] {
+            let mut row = table.row();
+            row.narrow(value);
+            row.end();
+        }
+        assert_eq!(
+            (table.columns[0].values.as_slice(), table.columns[0].nulls),
+            (&[255, 255, 255, 255, 0, 0, 0, 0][..], 1)
+        );
+    }
 
     #[test]
     fn only_wanted_columns_are_filled() {

@@ -247,7 +247,8 @@ fn block_ranges(
 }
 
 #[pyfunction]
-#[pyo3(signature = (blocks, datasets, filter, chain_id, hex, stop, /))]
+#[pyo3(signature = (blocks, datasets, filter, chain_id, hex, stop, max_bytes, /))]
+#[allow(clippy::too_many_arguments)]
 fn replay_tables(
     py: Python<'_>,
     blocks: Vec<Py<TracedBlock>>,
@@ -256,7 +257,8 @@ fn replay_tables(
     chain_id: u64,
     hex: bool,
     stop: &Bound<'_, ReplayStop>,
-) -> Answer<Vec<TableData>> {
+    max_bytes: usize,
+) -> Answer<(usize, Vec<TableData>)> {
     let blocks: Vec<_> = blocks.iter().map(|block| block.get().block.clone()).collect();
     let empty = |(name, columns): &(String, Vec<String>)| {
         dataset_of(name).map(|dataset| (dataset, Table::new(&dataset.specs(), columns)))
@@ -264,10 +266,16 @@ fn replay_tables(
     let mut tables = datasets.iter().map(empty).collect::<PyResult<Vec<_>>>()?;
     let (filter, flag) = (&filter.get().filter, &stop.get().flag);
     Ok(py.detach(|| {
+        let mut done = 0;
         for block in &blocks {
             replay(&mut tables, block, filter, chain_id, flag)?;
+            done += 1;
+            if tables.iter().map(|(_, table)| table.size()).sum::<usize>() >= max_bytes {
+                break;
+            }
         }
-        Ok::<_, ophion_primitives::errors::Error>(tables.into_iter().map(|(_, table)| finished(table, hex)).collect())
+        let rows = tables.into_iter().map(|(_, table)| finished(table, hex)).collect();
+        Ok::<_, ophion_primitives::errors::Error>((done, rows))
     })?)
 }
 
