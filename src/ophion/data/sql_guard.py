@@ -77,7 +77,7 @@ def _check_node(node: dict[str, Any], allowed: Collection[str]) -> None:
         name = node["function"]["function_name"].lower()
         if name not in _TABLE_FUNCTIONS:
             raise CommandError(f"The table function {name} is not allowed here.")
-    elif isinstance(kind, str) and kind in _TABLE_KINDS and kind not in _KNOWN_TABLES:
+    elif kind in _TABLE_KINDS and kind not in _KNOWN_TABLES:
         raise CommandError("Only SELECT is allowed here.")
     elif node.get("class") == "FUNCTION" and str(node.get("function_name", "")).lower() in _REFUSED_FUNCTIONS:
         raise CommandError(f"The function {node['function_name']} is not allowed here.")

@@ -36,7 +36,6 @@ def connection() -> Any:
         "select * from blocks tablesample 10%",
         "select * from blocks using sample 3 rows",
         "select 1 union all select 2 except select 3",
-        "select * from blocks tablesample 10%",
         "select * from blocks using sample 3",
     ],
 )
