@@ -24,7 +24,7 @@ from ophion.enclave.remote.http import HttpClient, HttpError
 from ophion.enclave.tessera.fields import encode_field, encode_fields, encode_number
 from ophion.enclave.tessera.party_info import PartyInfo
 from ophion.enclave.tessera.payloads import encode_payload
-from ophion.enclave.tessera.records import payload_for
+from ophion.enclave.tessera.sealed_payloads import payload_for
 from ophion.enclave_http.envelope import Envelope, open_answer, seal_request
 from ophion.native.crypto import PrivateKey
 from ophion.native.enclave import EnclaveKeyring
@@ -33,11 +33,11 @@ from ophion.peers.priv import messages
 from ophion.primitives import rlp
 from ophion.privacy.options import DEFAULT_MAX_GAS
 from ophion.runtime.clock import SystemEntropy
-from ophion.testing.private import ENCLAVE_KEYS, NUMBER_CONTRACT, text
+from ophion.testing.private_transactions import ENCLAVE_KEYS, NUMBER_CONTRACT, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.abuse.target import Target, Unanswered, call, expect, post
 from tests.abuse.target import ask as answered
-from tests.unit.privacy.test_tenants import REQUESTS, UNKNOWN, About
+from tests.unit.privacy.test_tenant_authorizer import REQUESTS, UNKNOWN, About
 
 ACCOUNT = "0x" + DEV_KEYS[0].address.hex()
 NO_SIGNER: Any = None

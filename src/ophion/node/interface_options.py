@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, ClassVar
 
 from ophion.rpc.dispatch.error_wording import ErrorWording
-from ophion.rpc.schema.older_answers import AnswerFields
+from ophion.rpc.schema.answer_fields import AnswerFields
 from ophion.rpc.transport.options import ListenerConfig, listening_port
 from ophion.runtime.options import Options, at_least, between, option
 from ophion.runtime.options.values import read_int

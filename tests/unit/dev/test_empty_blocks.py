@@ -11,8 +11,8 @@ from ophion.chain.events import ChainEvent
 from ophion.dev import empty_blocks
 from ophion.node.dev_genesis import preset_genesis
 from ophion.node.dev_options import DevPreset
-from ophion.testing.core import TestCore, open_core
-from tests.unit.dev.test_head import config_of, dev_of
+from ophion.testing.node_core import TestCore, open_core
+from tests.unit.dev.test_head_control import config_of, dev_of
 
 COUNT = 300
 """Number of blocks: enough for the base fee to reach its minimum, and for several runs after that."""

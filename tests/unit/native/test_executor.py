@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from ophion.native.exceptions import InvalidBody, NativeError, TimedOut
 from ophion.native.executor import (
     AccountOverride,
     BlockEnv,
+    CallCostCache,
     CallRequest,
     ChainRules,
     LatestBlock,
     OpenBlock,
-    CallCostCache,
     call,
     call_each,
     create_access_list,
@@ -25,10 +26,9 @@ from ophion.native.executor import (
     execute,
     genesis_state,
 )
-from ophion.native.exceptions import InvalidBody, NativeError, TimedOut
 from ophion.native.store import open_store
 from ophion.native.transactions import Body, decode_transactions
-from ophion.testing.process import environment
+from ophion.testing.node_process import environment
 from tests.conftest import ROOT
 from tests.unit.native.worlds import ADDRESSES, CHAIN_ID, KEYS, World, decoded, signed
 

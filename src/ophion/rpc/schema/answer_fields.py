@@ -1,0 +1,12 @@
+"""The values of `--rpc-answer-fields`. The module is small, because every start of a node imports it."""
+
+from enum import Enum
+
+
+class AnswerFields(Enum):
+    """Values of `--rpc-answer-fields`."""
+
+    CURRENT = "current"
+    BESU = "besu"
+    GETH = "geth"
+    GOQUORUM = "goquorum"
