@@ -37,7 +37,7 @@ from ophion.testing.private_transactions import ENCLAVE_KEYS, NUMBER_CONTRACT, t
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.abuse.target import Target, Unanswered, call, expect, post
 from tests.abuse.target import ask as answered
-from tests.unit.privacy.test_tenants import REQUESTS, UNKNOWN, About
+from tests.unit.privacy.test_tenant_authorizer import REQUESTS, UNKNOWN, About
 
 ACCOUNT = "0x" + DEV_KEYS[0].address.hex()
 NO_SIGNER: Any = None

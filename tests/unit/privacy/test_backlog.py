@@ -17,7 +17,7 @@ from ophion.privacy.submission import GAS_TOO_HIGH
 from ophion.runtime.clock import ManualClock
 from ophion.testing.private_transactions import text
 from ophion.testing.wait_for import until
-from tests.unit.rpc.methods.test_priv import SHOWN, deploying
+from tests.unit.rpc.methods.test_priv_state import SHOWN, deploying
 from tests.unit.rpc.private_interface import FOR, FROM, PRIVACY, THIRD, open_private
 
 LOOP = deploying("5b600056")

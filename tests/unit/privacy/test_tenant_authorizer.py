@@ -26,10 +26,10 @@ from ophion.testing.enclaves import Member
 from ophion.testing.private_transactions import add_members, remove_member, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import until
-from tests.unit.privacy.test_flexible import FLEXIBLE, LOCK, UNLOCK, Flexible
-from tests.unit.privacy.test_flexible import GROUP as FLEXIBLE_GROUP
+from tests.unit.privacy.test_flexible_groups import FLEXIBLE, LOCK, UNLOCK, Flexible
+from tests.unit.privacy.test_flexible_groups import GROUP as FLEXIBLE_GROUP
 from tests.unit.rpc.interface import GROUPS
-from tests.unit.rpc.methods.test_priv import LOGGER, Listening, word
+from tests.unit.rpc.methods.test_priv_state import LOGGER, Listening, word
 from tests.unit.rpc.private_interface import FOR, FROM, PRIVACY, THIRD, PrivateInterface, open_private
 
 ACCOUNT = "0x" + DEV_KEYS[0].address.hex()
