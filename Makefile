@@ -34,7 +34,7 @@ test-rust: ## Run the tests of the Rust crates
 	@cargo test -q $(CARGO_FLAGS)
 
 test-python: build ## Run the Python tests
-	@$(BIN)/python -m pytest -q -n auto --dist loadfile
+	@$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
 
 interop: build ## Run the suites of go-ethereum's devp2p tool (DEVP2P=…, DEVP2P_1135=…) and the tests with geth (GETH=…), GoQuorum (GOQUORUM=…), Besu (BESU=…, BESU_SNAP=…) and Tessera (TESSERA=…)
 	@$(BIN)/python -m pytest -q -rs tests/interop tests/integration/test_poa_geth.py

@@ -23,8 +23,8 @@ from ophion.consensus.bft.events import (
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.state_machine import BftStateMachine
-from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.primitives.types import ZERO_ADDRESS, ZERO_HASH
 from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, stand_in_address, stand_in_block
 

@@ -27,7 +27,7 @@ from typing import Any
 
 from ophion import Chain, Reverted
 from ophion.abi.artifact import Artifact
-from ophion.chainspec.dev import MNEMONIC_ACCOUNTS
+from ophion.chainspec.dev_network import MNEMONIC_ACCOUNTS
 from ophion.testing.ports import free_ports
 
 TOKEN = Path(__file__).parents[1] / "tests" / "data" / "contracts" / "Token.json"

@@ -23,7 +23,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from ophion.testing.busy_chain import make_chain
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 
 _LIMIT_S = 3600.0
 

@@ -22,7 +22,7 @@ from ophion.native.crypto import PrivateKey, keccak256
 from ophion.node.config import NodeConfig
 from ophion.primitives import rlp
 from ophion.runtime.clock import ManualClock
-from ophion.testing.core import TestCore, open_core
+from ophion.testing.node_core import TestCore, open_core
 from ophion.testing.signing import legacy_transaction
 from ophion.testing.virtual_loop import run_virtually
 

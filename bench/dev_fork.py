@@ -23,7 +23,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 
 FIRST = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
 QUIET = ("--rpc-ws-port=0", "--graphql-http-enabled=false", "--page-http-enabled=false", "--logging=WARN")

@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 
 FIRST = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
 OTHER = "0x00000000000000000000000000000000000000d0"

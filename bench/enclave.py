@@ -16,7 +16,7 @@ from pathlib import Path
 
 import uvloop
 
-from ophion.runtime.lanes import ThreadLanes
+from ophion.runtime.thread_pools import ThreadLanes
 from ophion.testing.enclaves import Member, at_work, met, part
 
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import pyarrow.dataset as arrow_dataset
 import pyarrow.parquet as parquet
 
-from ophion.testing.process import NodeProcess, processor_s
+from ophion.testing.node_process import NodeProcess, processor_s
 
 DATASETS = (
     "blocks", "transactions", "logs", "erc20_transfers", "traces", "native_transfers", "contracts",

@@ -21,8 +21,8 @@ import time
 from pathlib import Path
 
 from ophion.gateway.backends import Kind, Place, Site, SiteNode
+from ophion.testing.node_process import COMMAND, NodeProcess, environment, processor_s
 from ophion.testing.ports import free_ports
-from ophion.testing.process import COMMAND, NodeProcess, environment, processor_s
 
 REQUESTS = {
     "eth_blockNumber": '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}',

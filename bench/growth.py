@@ -29,9 +29,9 @@ from typing import Any, Final
 
 from ophion.native.crypto import PrivateKey
 from ophion.node.datadir import DataDirectory
-from ophion.runtime.lanes import ThreadLanes
-from ophion.testing.core import TestCore, open_core
-from ophion.testing.process import MINING, NodeProcess
+from ophion.runtime.thread_pools import ThreadLanes
+from ophion.testing.node_core import TestCore, open_core
+from ophion.testing.node_process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 GAS_PRICE: Final = 10**10

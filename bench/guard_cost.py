@@ -43,7 +43,7 @@ from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy
 from ophion.rpc.transport.origins import OriginList
 from ophion.runtime.clock import SystemClock
 from ophion.runtime.metrics import MetricsRegistry
-from ophion.testing.process import COMMAND, NodeProcess, environment
+from ophion.testing.node_process import COMMAND, NodeProcess, environment
 
 CONNECTIONS = 32
 HEAD = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{}Content-Length: {}\r\n\r\n"

@@ -30,8 +30,8 @@ from ophion.permissions.contract_genesis import NODE_INGRESS, node_contracts
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
 from ophion.testing.network import network_genesis
+from ophion.testing.node_process import NodeProcess, processor_s
 from ophion.testing.ports import free_ports
-from ophion.testing.process import NodeProcess, processor_s
 from ophion.testing.signing import DEV_KEYS
 
 HELLO = 0

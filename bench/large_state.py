@@ -18,7 +18,7 @@ from pathlib import Path
 from lateness import OPTIONS, measure
 
 from ophion.testing.network import CHAIN_ID, TestNetwork
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 ACCOUNTS_A_CALL = 1_000

@@ -28,7 +28,7 @@ from websockets.asyncio.client import connect
 
 from ophion.native.crypto import PrivateKey
 from ophion.testing.network import CHAIN_ID, TestNetwork
-from ophion.testing.process import NodeProcess, processor_s
+from ophion.testing.node_process import NodeProcess, processor_s
 from ophion.testing.signing import DEV_CHAIN_ID, legacy_transaction
 
 SENDERS = 64

@@ -32,10 +32,10 @@ from ophion.permissions.node_rules import Action
 from ophion.permissions.options import PermissionConfig
 from ophion.pool.options import PoolConfig
 from ophion.primitives.enode import Enode
-from ophion.testing.core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.network import CHAIN_ID, network_genesis
-from ophion.testing.permissioned import permissioned_genesis
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_core import DEV_CONFIG, TestCore, open_core
+from ophion.testing.node_process import NodeProcess
+from ophion.testing.permissioned_network import permissioned_genesis
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 COUNT = 3000

@@ -27,7 +27,7 @@ from typing import Any
 import uvloop
 
 from ophion.cli.rlp import ExtraDataType, extra_data
-from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.node_process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 ENGINES = ("dev", "clique", "ibft2", "qbft")

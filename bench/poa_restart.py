@@ -20,10 +20,10 @@ from pathlib import Path
 from poa_blocks import authority_genesis
 
 from ophion.chainspec.genesis import Genesis, parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.node.config import NodeConfig
 from ophion.runtime.clock import ManualClock
-from ophion.testing.core import open_core
+from ophion.testing.node_core import open_core
 from ophion.testing.virtual_loop import run_virtually
 
 

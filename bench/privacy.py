@@ -32,10 +32,10 @@ from ophion.native.privacy import sign_private_transaction
 from ophion.node.privacy import build_privacy
 from ophion.privacy.options import PrivacyConfig
 from ophion.runtime.clock import SystemEntropy
-from ophion.runtime.lanes import ThreadLanes
-from ophion.testing.core import DEV_CONFIG, open_core
+from ophion.runtime.thread_pools import ThreadLanes
 from ophion.testing.network import CHAIN_ID, TestNetwork
-from ophion.testing.private import ENCLAVE_SECRETS, PrivateClient, text
+from ophion.testing.node_core import DEV_CONFIG, open_core
+from ophion.testing.private_transactions import ENCLAVE_SECRETS, PrivateClient, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import wait_for
 

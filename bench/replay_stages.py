@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ophion.chainspec.genesis import parse_genesis
-from ophion.data.database import DatabaseReader
+from ophion.data.database_reader import DatabaseReader
 from ophion.data.datasets import datasets_named
 from ophion.data.parquet import ParquetFile, write_parquet
 from ophion.data.selection import Format, Rows, columns_of

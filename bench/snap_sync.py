@@ -20,7 +20,7 @@ from pathlib import Path
 from checkpoint_sync import ophion, time_to_head
 
 from ophion.testing.busy_chain import make_chain
-from ophion.testing.process import COMMAND, NodeProcess, environment
+from ophion.testing.node_process import COMMAND, NodeProcess, environment
 
 _PEERS = ("--p2p-port=0", "--discovery-enabled=false")
 

@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
+from ophion.chainspec.dev_network import ORIGINAL_ACCOUNTS
 from ophion.native.crypto import keccak256
 
 OPHION = str(Path(sys.executable).with_name("ophion"))

@@ -31,7 +31,7 @@ from websockets.asyncio.client import connect
 
 from ophion.native.crypto import PrivateKey
 from ophion.testing.network import CHAIN_ID, TestNetwork
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 SENDERS = 64

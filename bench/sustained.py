@@ -34,10 +34,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from ophion.chainspec.dev import DEV_CHAIN_ID
+from ophion.chainspec.dev_network import DEV_CHAIN_ID
 from ophion.native.crypto import PrivateKey, keccak256
 from ophion.primitives import rlp
-from ophion.testing.process import COMMAND, RpcFailure, environment, processor_s
+from ophion.testing.node_process import COMMAND, RpcFailure, environment, processor_s
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 SENDERS: Final = 64

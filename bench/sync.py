@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ophion.testing.bft_chain import bft_genesis_text, sealed_blocks
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 
 ROOT = Path(__file__).resolve().parent.parent
 CLIQUE = ROOT.parent / "shared" / "bench" / "clique-30k"

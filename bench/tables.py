@@ -28,7 +28,7 @@ from ophion.data import open_chain
 from ophion.data.sql import connect
 from ophion.native.crypto import keccak256
 from ophion.node.datadir import DataDirectory
-from ophion.testing.core import TestCore, open_core
+from ophion.testing.node_core import TestCore, open_core
 
 ACCOUNTS: Final = 1000
 BLOCK: Final = 250

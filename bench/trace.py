@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, fee_transaction
 
 STEPS_PER_ROUND = 7

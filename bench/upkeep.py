@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 from ophion.native.crypto import keccak256
-from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.node_process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 OPHION = str(Path(sys.executable).with_name("ophion"))

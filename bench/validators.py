@@ -20,7 +20,7 @@ from pathlib import Path
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
 from ophion.testing.network import TestNetwork
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 
 CONSENSUS = ("IBF", "istanbul")
 """Names of the sub-protocols of consensus."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ophion.cli.arguments import Basics
 from ophion.cli.command import Command, Family
-from ophion.cli.commands import FAMILIES, commands_of
+from ophion.cli.command_table import FAMILIES, commands_of
 from ophion.cli.help import usage
 from ophion.node.config import NodeConfig
 from ophion.rpc.methods import all_methods

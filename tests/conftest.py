@@ -6,6 +6,7 @@ Public test data is in `../shared`, outside of the repository. `shared_path` fin
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -33,6 +34,22 @@ def pytest_runtest_setup() -> None:
     process.
     """
     sys.setrecursionlimit(RECURSION_LIMIT)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Return the number of workers for `-n auto`: two for each processor, because tests with real nodes mostly wait for
+    blocks.
+    """
+    return 2 * (os.cpu_count() or 1)
+
+
+WITH_PROCESSES = ("faults", "integration", "interop", "browser", "clients", "abuse", "fuzz")
+"""Folders of tests that start processes."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put tests with processes first, so that they wait for blocks while other workers compute."""
+    items.sort(key=lambda item: not any(folder in item.path.parts for folder in WITH_PROCESSES))
 
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -4,7 +4,7 @@ import sys
 
 from ophion.errors import ExtensionError
 from ophion.runtime.garbage_collection import while_starting
-from ophion.runtime.inspections import INSPECTIONS
+from ophion.runtime.inspect_replacement import INSPECTIONS
 from ophion.runtime.interrupts import end_at_once
 from ophion.runtime.lazy_imports import left_out, load_later
 

@@ -28,7 +28,7 @@ from ophion.peers.priv import messages
 from ophion.primitives import rlp
 from ophion.privacy.options import DEFAULT_MAX_GAS
 from ophion.runtime.clock import SystemEntropy
-from ophion.testing.private import ENCLAVE_KEYS, NUMBER_CONTRACT, text
+from ophion.testing.private_transactions import ENCLAVE_KEYS, NUMBER_CONTRACT, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.abuse.target import Target, Unanswered, call, expect, post
 from tests.abuse.target import ask as answered

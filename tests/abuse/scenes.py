@@ -22,9 +22,9 @@ from ophion.gateway.backends import ServiceKind, Site, SiteNode
 from ophion.primitives.enode import Enode
 from ophion.runtime.clock import SystemEntropy
 from ophion.testing.network import TestNetwork
+from ophion.testing.node_process import COMMAND, MINING, NodeProcess, environment
 from ophion.testing.ports import free_ports
-from ophion.testing.private import ENCLAVE_SECRETS
-from ophion.testing.process import COMMAND, MINING, NodeProcess, environment
+from ophion.testing.private_transactions import ENCLAVE_SECRETS
 from tests.abuse.attacks_tokens import PASSWORD, USER, token
 from tests.abuse.metered_node import Meter, meter_file, metered_command
 from tests.abuse.target import Place, Target

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from ophion.primitives.enode import Enode
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from tests.abuse import hostile_peers, peer_target
 from tests.abuse.target import Place
 from tests.conftest import ROOT

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from ophion.testing.process import processor_s
+from ophion.testing.node_process import processor_s
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 NO_CHROMIUM = "there is no Chromium here (Debian package chromium)"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from tests.browser.chromium import Browser
 
 eth_abi = pytest.importorskip("eth_abi")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ophion.native.crypto import keccak256
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.browser.chromium import Browser
 from tests.browser.test_hostile_data import HAS_MARKUP, MARKUP

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.node_process import MINING, NodeProcess
 from tests.browser.chromium import Browser
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ophion.gateway.backends import Place, ServiceKind, Site, SiteNode
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.web.service import PageFiles
 from tests.browser.chromium import Browser

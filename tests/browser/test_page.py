@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.browser.axe import axe_source
 from tests.browser.chromium import Browser

@@ -14,8 +14,8 @@ import pytest
 
 from ophion.gateway.backends import Place, ServiceKind, Site, SiteNode
 from ophion.testing.network import TestNetwork
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.ports import free_ports
-from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.web.service import PageFiles
 from tests.browser.chromium import Browser

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.browser.chromium import Browser
 

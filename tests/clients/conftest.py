@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ophion.rpc.schema.render import checksum_address
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from tests.clients.contracts import KEY, SENDER, checksummed, contract_on, data_of, deployed, sent, which_event
 
 DEV = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ophion.chainspec.dev import MNEMONIC_ACCOUNTS
+from ophion.chainspec.dev_network import MNEMONIC_ACCOUNTS
 from ophion.rpc.schema.render import checksum_address
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 
 SENDER = MNEMONIC_ACCOUNTS[0].address
 KEY = MNEMONIC_ACCOUNTS[0].private_key

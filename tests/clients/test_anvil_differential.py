@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.ports import free_ports
-from ophion.testing.process import NodeProcess
 from tests.clients.dev_scripts import SCRIPTS, Node
 
 ANVIL = os.environ.get("ANVIL")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from tests.clients.test_javascript import SCRIPTS, said_of
 
 HARDHAT = os.environ.get("HARDHAT_PACKAGES")

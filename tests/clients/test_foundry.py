@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from tests.conftest import ROOT
 from tests.integration.test_node_examples import javascript
 

@@ -20,7 +20,7 @@ import ckzg
 import eth_account
 import pytest
 
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from tests.clients.geth_dev import CHAIN_ID, IS_THERE, GethDev, has_prague
 from tests.conftest import ROOT
 from tests.integration.test_node_examples import javascript

@@ -20,7 +20,7 @@ import pytest
 from ophion.errors import ProofError
 from ophion.node.config import NodeConfig
 from ophion.proofs.bundle import ProofBundle
-from ophion.proofs.trust import read_trust
+from ophion.proofs.trust_anchor import read_trust
 from ophion.proofs.verify import verify_bundle
 from tests.conftest import DATA, ROOT
 from tests.integration.test_node_examples import javascript

@@ -11,7 +11,7 @@ import pytest
 from ophion.errors import ProofError
 from ophion.node.config import NodeConfig
 from ophion.proofs.bundle import ProofBundle
-from ophion.proofs.trust import read_trust
+from ophion.proofs.trust_anchor import read_trust
 from ophion.proofs.verify import verify_bundle
 from tests.conftest import DATA, SHARED
 from tests.unit.proofs.standalone import verify

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ophion.consensus.bft.extra_data import ExtraForm
 from ophion.consensus.bft.messages import BftMessage, Candidate, Commit, Prepare, Proposal, RawMessage, RoundChange
 from ophion.primitives import rlp
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.types import Address
 from ophion.producer.bft_driver import BftDriver
 from ophion.producer.validator_gossip import Gossip

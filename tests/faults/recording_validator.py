@@ -15,7 +15,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
-from ophion.chain.builder import BuiltBlock
+from ophion.chain.block_builder import BuiltBlock
 from ophion.consensus.bft.messages import BftMessage, Proposal, RoundChange
 from ophion.primitives.types import Address
 from ophion.producer.bft_driver import BftDriver

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ophion.testing.network import TestNetwork
-from ophion.testing.process import RpcFailure
+from ophion.testing.node_process import RpcFailure
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.faults.lying_validator import LiveStrategy, lying_command
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from tests.abuse.target import Place, Target, allow_many_sockets
 from tests.abuse.watch import Watcher
 from tests.fuzz import http_bytes, json_bodies, loop_turns, websocket_frames

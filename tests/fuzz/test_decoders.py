@@ -22,7 +22,7 @@ from ophion.consensus.bft.message_factory import BftProtocol
 from ophion.consensus.bft.messages import RawMessage
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.clique import CliqueEngine
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import ConfigError, DecodeError, GenesisError, KeyFileError
 from ophion.native import transactions as native
 from ophion.native import vectors
@@ -34,8 +34,8 @@ from ophion.node.config import NodeConfig
 from ophion.node.node_key_file import load_key
 from ophion.pool.journal import Entry, Journal
 from ophion.primitives import rlp
-from ophion.primitives.block import Header
 from ophion.primitives.enode import Enode
+from ophion.primitives.header import Header
 from ophion.rpc.auth.credentials import CredentialsError, read_users
 from ophion.runtime.options import load, read_file, specs_of
 from tests.fuzz import samples

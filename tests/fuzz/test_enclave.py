@@ -17,12 +17,12 @@ from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import GroupType
 from ophion.enclave.keyfile import read_pair, read_public
-from ophion.enclave.parcels import Kind, Label, Listing, Parcel
-from ophion.enclave.remote.refusals import refusal
+from ophion.enclave.payload_exchange import Kind, Label, Listing, Parcel
+from ophion.enclave.remote.error_responses import refusal
 from ophion.enclave.tessera.groups import decode_group, encode_group
 from ophion.enclave.tessera.party_info import PartyInfo
 from ophion.enclave.tessera.payloads import decode_payload, encode_payload
-from ophion.enclave.tessera.records import boxes_of, group_in, member_record, opened, payload_for
+from ophion.enclave.tessera.sealed_payloads import boxes_of, group_in, member_record, opened, payload_for
 from ophion.enclave_http.envelope import Envelope, open_request, seal_request
 from ophion.enclave_http.request_bodies import BadRequestBody, Form
 from ophion.errors import DecodeError, KeyFileError

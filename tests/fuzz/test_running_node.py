@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from tests.fuzz import running_node
 
 SECONDS = 4.0

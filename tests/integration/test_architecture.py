@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.node_process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.conftest import DATA, ROOT
 from tests.integration.command import ophion
@@ -95,7 +95,7 @@ def test_a_transaction_and_calls_follow_the_documented_flow(tmp_path: Path, monk
         assert node.stop() == 0
     recorded = recorded_flows(flows_file)
     (sent,) = (flow for flow in recorded if ("rpc/dispatch/dispatcher.py", "_send") in flow)
-    quick, later = (flow for flow in recorded if ("rpc/methods/eth_tx.py", "eth_call") in flow)
+    quick, later = (flow for flow in recorded if ("rpc/methods/eth_transactions.py", "eth_call") in flow)
     assert missing(TRANSACTION, sent) == []
     without_handler = [flow for flow in recorded if ("rpc/schema/compiler.py", "invoke") not in flow]
     assert any(missing(USUAL_CALL, flow) == [] for flow in without_handler)

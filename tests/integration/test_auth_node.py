@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from websockets.sync.client import connect
 
-from ophion.testing.process import COMMAND, NodeProcess, environment
+from ophion.testing.node_process import COMMAND, NodeProcess, environment
 from tests.integration.command import ophion
 from tests.unit.rpc.tls.test_certificates import identity, pem_file
 

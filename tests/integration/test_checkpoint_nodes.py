@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ophion.testing.busy_chain import make_chain
-from ophion.testing.process import COMMAND, NodeProcess, environment
+from ophion.testing.node_process import COMMAND, NodeProcess, environment
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion
 from tests.unit.node.checkpoint.file_server import FileServer, serving

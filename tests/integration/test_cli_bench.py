@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from tests.integration.command import ophion
 
 QUICK = ("--step-seconds=1", "--search-seconds=60", "--max-rate=20")

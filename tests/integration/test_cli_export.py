@@ -14,7 +14,7 @@ import pytest
 from ophion.data import open_chain
 from ophion.data.datasets import ALL
 from ophion.native.crypto import keccak256
-from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.node_process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.integration.command import OPHION, environment, ophion
 

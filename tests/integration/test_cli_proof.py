@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ophion.testing.bft_chain import bft_genesis_text, sealed_blocks
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from tests.integration.command import ophion
 
 BLOCKS = 12

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from ophion.node.datadir import DataDirectory
-from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.node_process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.integration.command import OPHION, environment, ophion
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ophion.testing.network import TestNetwork
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.integration.command import ophion
 

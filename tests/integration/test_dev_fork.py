@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from tests.clients.dev_scripts import FIRST, OTHER, Node
 from tests.integration.test_dev_node import QUIET, dev, refusal
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ophion.native.crypto import keccak256
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.wait_for import wait_for
 from tests.clients.dev_scripts import CODE, FIRST, OTHER, SECOND, WHALE, Node, going_back, snapshot_and_revert
 from tests.integration.command import OPHION, environment

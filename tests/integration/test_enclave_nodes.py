@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ophion.testing.network import TestNetwork
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.wait_for import wait_for
 
 PLANTED = b"planted-47-planted-contract-code-and-arguments"

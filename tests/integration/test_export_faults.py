@@ -13,7 +13,7 @@ import pytest
 
 from ophion.chainspec.config_compatibility import RULES_KEY
 from ophion.native.store import open_store
-from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.node_process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import OPHION, environment, ophion

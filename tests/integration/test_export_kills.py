@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ophion.data import open_chain
-from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.node_process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.integration.command import environment, ophion
 
@@ -31,12 +31,12 @@ FOLLOW = """
 import os, random, signal, sys, time
 from pathlib import Path
 
-from ophion.data.database import DatabaseReader
+from ophion.data.database_reader import DatabaseReader
 from ophion.data.datasets import datasets_named
 from ophion.data.export import Export, ExportPlan
-from ophion.data.follow import Follower
-from ophion.data.packages import require
-from ophion.data.target import open_target
+from ophion.data.continuous_export import Follower
+from ophion.data.optional_packages import require
+from ophion.data.export_target import open_target
 
 data, to, kills, blocks = sys.argv[1:]
 require("pyarrow.parquet")

@@ -10,8 +10,8 @@ import pytest
 from ophion.data import open_chain
 from ophion.enclave.group_ids import legacy_id
 from ophion.testing.network import CHAIN_ID, TestNetwork
-from ophion.testing.private import NUMBER_CONTRACT, PrivateClient, set_number, text
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
+from ophion.testing.private_transactions import NUMBER_CONTRACT, PrivateClient, set_number, text
 from ophion.testing.signing import DEV_KEYS
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion

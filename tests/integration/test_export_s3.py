@@ -7,7 +7,7 @@ from typing import IO, Any
 
 import pytest
 
-from ophion.data.target import RemoteTarget, open_target
+from ophion.data.export_target import RemoteTarget, open_target
 from ophion.errors import CommandError
 
 moto_server = pytest.importorskip("moto.server", reason="moto is not installed")

@@ -21,8 +21,8 @@ from web3.providers.persistent import WebSocketProvider
 
 from ophion.gateway import upstream as upstream_module
 from ophion.runtime.memory_budget import Budget
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.ports import free_ports
-from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import wait_for
 from tests.integration.gateway_stage import Gateway, Upstream, call, request_of, site

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.node_process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 OPTIONS = (

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.ports import free_ports
-from ophion.testing.process import NodeProcess
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion
 

@@ -8,7 +8,7 @@ import threading
 import urllib.request
 from pathlib import Path
 
-from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.node_process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 

@@ -11,9 +11,9 @@ from ophion.enclave.keyfile import KeyPair, write_pair
 from ophion.enclave.store_writer import PAYLOADS
 from ophion.node.datadir import DataDirectory
 from ophion.runtime.clock import SystemEntropy
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.old_enclaves import tessera_payload, write_tessera_database
-from ophion.testing.private import NUMBER_CONTRACT, PrivateClient, set_number
-from ophion.testing.process import NodeProcess
+from ophion.testing.private_transactions import NUMBER_CONTRACT, PrivateClient, set_number
 from ophion.testing.signing import DEV_KEYS
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion

@@ -9,12 +9,12 @@ import pytest
 
 from ophion.chainspec.genesis import parse_genesis
 from ophion.cli.main import main
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CommandError
 from ophion.migration.rpc_source import RpcSource
 from ophion.runtime.blocking_json_rpc import JsonRpcClient
 from ophion.testing.besu_database import read_chain
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from tests.conftest import DATA
 from tests.integration.command import ophion
 

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from ophion.quickstart.lock_file import holder
-from ophion.testing.process import COMMAND
+from ophion.testing.node_process import COMMAND
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import environment

@@ -13,7 +13,7 @@ import threading
 import time
 from pathlib import Path
 
-from ophion.testing.process import COMMAND, MINING, NodeProcess, environment
+from ophion.testing.node_process import COMMAND, MINING, NodeProcess, environment
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 ROUNDS = int(os.environ.get("OPHION_CRASH_ROUNDS", "3"))

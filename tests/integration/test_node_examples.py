@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.node_process import MINING, NodeProcess
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -90,9 +90,10 @@ def test_a_javascript_client_deploys_and_uses_a_contract(tmp_path: Path, script:
 
 def test_a_viem_test_client_controls_a_development_chain(tmp_path: Path) -> None:
     folder = javascript("javascript-client")
-    with NodeProcess(tmp_path / "data", "--preset=anvil", command=("dev",)) as node:
+    options = ("--preset=anvil", "--rpc-ws-port=0", "--graphql-http-port=0", "--page-http-port=0")
+    with NodeProcess(tmp_path / "data", *options, command=("dev",)) as node:
         shown = run(["node", "cheat-codes.mjs", url(node)], folder)
-    assert "mined 1000 blocks, 12000 seconds" in shown
+    assert "mined 1000 blocks, 12 seconds apart" in shown
     assert "impersonated transaction: success" in shown
     assert "back at block 0 of 0, balance 0" in shown
 

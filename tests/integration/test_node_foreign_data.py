@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.testing.process import MINING
+from ophion.testing.node_process import MINING
 from tests.integration.command import ophion
 
 BESU_KEY = "0x8f2a55949038a9610f50fb23b5883af3b4ecb3c3bb792cbcefbd1542c692be63"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.testing.process import COMMAND, MINING, NodeProcess, RpcFailure, environment
+from ophion.testing.node_process import COMMAND, MINING, NodeProcess, RpcFailure, environment
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 from ophion.testing.wait_for import wait_for
 

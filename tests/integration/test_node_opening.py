@@ -8,8 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from ophion.testing.node_process import COMMAND, NodeProcess, environment
 from ophion.testing.ports import free_ports
-from ophion.testing.process import COMMAND, NodeProcess, environment
 
 SERVICES = ("--rpc-http-enabled", "--rpc-ws-enabled", "--graphql-http-enabled", "--metrics-enabled")
 PORTS = ("--rpc-http-port", "--rpc-ws-port", "--graphql-http-port", "--metrics-port")

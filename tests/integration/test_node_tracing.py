@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.wait_for import wait_for
 
 CONTRACT = "0x" + "c1" * 20

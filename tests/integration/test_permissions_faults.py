@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ophion.testing import process
-from ophion.testing.process import NodeProcess, RpcFailure
+from ophion.testing import node_process
+from ophion.testing.node_process import NodeProcess, RpcFailure
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.integration.test_robust_disk import own_file_systems
 
@@ -50,7 +50,7 @@ class Ruled(NodeProcess):
             f"--permissions-accounts-config-file={self._rules}",
         )
         mounted = f"mount -t tmpfs -o size=12k none {disk} && cp {folder}/rules.toml {disk}"
-        self._launcher = (*own_file_systems(mounted), *process.COMMAND)
+        self._launcher = (*own_file_systems(mounted), *node_process.COMMAND)
 
     @property
     def rules(self) -> Path:

@@ -11,8 +11,8 @@ import pytest
 from ophion.native.crypto import PrivateKey
 from ophion.permissions.audit import NAME as AUDIT
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, NODE_INGRESS
+from ophion.testing.node_process import NodeProcess, RpcFailure
 from ophion.testing.ports import free_ports
-from ophion.testing.process import NodeProcess, RpcFailure
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import Finished, ophion

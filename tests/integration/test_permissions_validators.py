@@ -12,8 +12,8 @@ import pytest
 from ophion.permissions.contract_genesis import NODE_INGRESS, node_contracts
 from ophion.primitives.enode import Enode
 from ophion.testing import network as networks
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.ports import free_ports
-from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion

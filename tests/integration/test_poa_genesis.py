@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ophion.cli.rlp import ExtraDataType, extra_data
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from tests.conftest import ROOT
 from tests.integration.command import Finished, ophion
 

@@ -14,7 +14,7 @@ import pytest
 
 from ophion.native.crypto import PrivateKey
 from ophion.node.node_key_file import load_key
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, fee_transaction
 from ophion.testing.wait_for import wait_for
 from tests.conftest import ROOT

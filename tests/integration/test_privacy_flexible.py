@@ -7,9 +7,9 @@ from typing import Any
 
 from ophion.native.privacy import PrivateLedger, private_contract_address
 from ophion.native.store import open_store
-from ophion.privacy.flexible import PROXY
+from ophion.privacy.flexible_groups import PROXY
 from ophion.testing.network import CHAIN_ID, TestNetwork
-from ophion.testing.private import (
+from ophion.testing.private_transactions import (
     GET,
     NUMBER_CONTRACT,
     PrivateClient,

@@ -19,8 +19,8 @@ from ophion.peers.priv import messages
 from ophion.primitives import rlp
 from ophion.runtime.clock import SystemEntropy
 from ophion.testing.network import CHAIN_ID, TestNetwork
-from ophion.testing.private import GAS, GET, NUMBER_CONTRACT, PrivateClient, set_number, text
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
+from ophion.testing.private_transactions import GAS, GET, NUMBER_CONTRACT, PrivateClient, set_number, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import wait_for
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from ophion.enclave.group_ids import legacy_id
 from ophion.native.crypto import PrivateKey
 from ophion.testing.network import CHAIN_ID, TestNetwork
-from ophion.testing.private import GET, NUMBER_CONTRACT, PrivateClient, set_number, text
+from ophion.testing.private_transactions import GET, NUMBER_CONTRACT, PrivateClient, set_number, text
 from ophion.testing.signing import DEV_KEYS
 from ophion.testing.wait_for import wait_for
 

@@ -24,8 +24,8 @@ from ophion.native.privacy import PrivateLedger
 from ophion.native.store import open_store
 from ophion.rpc.methods import all_methods
 from ophion.testing.network import CHAIN_ID, TestNetwork
-from ophion.testing.private import NUMBER_CONTRACT, PrivateClient, text
-from ophion.testing.process import NodeProcess, RpcFailure
+from ophion.testing.node_process import NodeProcess, RpcFailure
+from ophion.testing.private_transactions import NUMBER_CONTRACT, PrivateClient, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import wait_for
 

@@ -31,7 +31,7 @@ from web3.middleware import ExtraDataToPOAMiddleware
 from ophion.native.crypto import PrivateKey
 from ophion.quickstart.lock_file import Running, holder
 from ophion.quickstart.plan import PROXY
-from ophion.testing.process import COMMAND, is_alive
+from ophion.testing.node_process import COMMAND, is_alive
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import wait_for
 from tests.conftest import ROOT

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import DecodeError, GenesisError
 from ophion.native import vectors
 from ophion.native.exceptions import NativeError

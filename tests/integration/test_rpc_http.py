@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.node_process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 BLOCK_NUMBER = b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'

@@ -28,8 +28,8 @@ import pytest
 
 from ophion.testing.bft_chain import bft_genesis_text, sealed_blocks
 from ophion.testing.network import TestNetwork, member_key
+from ophion.testing.node_process import MINING, NodeProcess
 from ophion.testing.ports import free_ports
-from ophion.testing.process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion

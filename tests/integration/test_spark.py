@@ -16,7 +16,7 @@ import pytest
 
 from ophion.data import open_chain
 from ophion.errors import CommandError
-from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.node_process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.conftest import ROOT
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ophion.testing.process import MINING, NodeProcess, RpcFailure
+from ophion.testing.node_process import MINING, NodeProcess, RpcFailure
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ophion.data import open_chain
-from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.node_process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 pytest.importorskip("duckdb", reason="the extra ophion[data] is not installed")

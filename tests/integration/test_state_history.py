@@ -16,8 +16,8 @@ import pytest
 from ophion.chain.pruning import PruningRounds
 from ophion.native.privacy import PrivateLedger
 from ophion.node.datadir import DataDirectory
-from ophion.testing.private import NUMBER_CONTRACT, PrivateClient
-from ophion.testing.process import MINING, NodeProcess, RpcFailure
+from ophion.testing.node_process import MINING, NodeProcess, RpcFailure
+from ophion.testing.private_transactions import NUMBER_CONTRACT, PrivateClient
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import wait_for
 from tests.conftest import shared_path

@@ -16,8 +16,8 @@ import pytest
 
 from ophion.testing.busy_chain import FIRST_ACCOUNT, PAYER, STORER, make_chain
 from ophion.testing.clique_chain import CHAIN_ID, SIGNER, clique_genesis_text, signed_blocks
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.ports import free_ports
-from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ophion.testing.bft_chain import bft_genesis_text, sealed_blocks
-from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.node_process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion

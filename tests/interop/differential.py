@@ -9,7 +9,7 @@ from typing import Any
 
 from ophion.native.crypto import PrivateKey
 from ophion.testing.clique_chain import FORKS, SIGNER, clique_genesis_text
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 from tests.integration.command import ophion
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ophion.testing.network import CHAIN_ID, TestNetwork
-from ophion.testing.process import RpcFailure
+from ophion.testing.node_process import RpcFailure
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion

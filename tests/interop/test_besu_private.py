@@ -14,9 +14,9 @@ import pytest
 
 from ophion.enclave.group_ids import legacy_id
 from ophion.testing.network import CHAIN_ID, TestNetwork
+from ophion.testing.node_process import RpcFailure
 from ophion.testing.ports import free_ports
-from ophion.testing.private import ENCLAVE_KEYS, GET, NUMBER_CONTRACT, PrivateClient, set_number, text
-from ophion.testing.process import RpcFailure
+from ophion.testing.private_transactions import ENCLAVE_KEYS, GET, NUMBER_CONTRACT, PrivateClient, set_number, text
 from ophion.testing.signing import DEV_KEYS
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from ophion.testing.busy_chain import FIRST_ACCOUNT, PAYER, STORER, make_chain
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.ports import free_ports
-from ophion.testing.process import NodeProcess
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from tests.integration.command import ophion
 from tests.interop.devp2p import passed, run, suite_data, tool
 

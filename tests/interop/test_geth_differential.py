@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from ophion.native.crypto import PrivateKey
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.ports import free_ports
-from ophion.testing.process import NodeProcess
 from ophion.testing.signing import legacy_transaction
 from ophion.testing.wait_for import wait_for
 

@@ -15,8 +15,8 @@ import pytest
 from ophion.errors import CommandError
 from ophion.runtime.blocking_json_rpc import JsonRpcClient
 from ophion.testing.besu_database import read_chain, snapshot
+from ophion.testing.node_process import NodeProcess
 from ophion.testing.ports import free_ports
-from ophion.testing.process import NodeProcess
 from ophion.testing.wait_for import wait_for
 from tests.conftest import DATA
 from tests.integration.command import ophion

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ophion.testing.network import CHAIN_ID, TestNetwork
-from ophion.testing.process import COMMAND
+from ophion.testing.node_process import COMMAND
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.integration.command import ophion
 

@@ -21,8 +21,9 @@ import pytest
 
 from ophion.enclave.group_ids import legacy_id
 from ophion.testing.network import CHAIN_ID, TestNetwork
+from ophion.testing.node_process import COMMAND, RpcFailure, environment
 from ophion.testing.ports import free_ports
-from ophion.testing.private import (
+from ophion.testing.private_transactions import (
     ENCLAVE_KEYS,
     ENCLAVE_SECRETS,
     GET,
@@ -31,7 +32,6 @@ from ophion.testing.private import (
     set_number,
     text,
 )
-from ophion.testing.process import COMMAND, RpcFailure, environment
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import wait_for
 

@@ -17,7 +17,7 @@ from ophion.enclave.keyfile import KeyPair, write_pair
 from ophion.runtime.clock import SystemEntropy
 from ophion.testing.network import TestNetwork
 from ophion.testing.ports import free_ports
-from ophion.testing.private import ENCLAVE_SECRETS, text
+from ophion.testing.private_transactions import ENCLAVE_SECRETS, text
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion
 from tests.interop.test_tessera import LIMIT_S, Story, Tessera

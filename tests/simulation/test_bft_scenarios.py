@@ -11,8 +11,8 @@ from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.messages import Commit, RoundChange
 from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.status import Phase, status_of
-from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.fault_plan import LinkQuality, Misconduct
 from ophion.testing.simulation.message_delivery import Letter

@@ -11,7 +11,7 @@ import pytest
 
 from ophion.consensus.clique import IN_TURN, OUT_OF_TURN, CliqueEngine
 from ophion.consensus.engine import Vote
-from ophion.consensus.voting import Tally
+from ophion.consensus.validator_votes import Tally
 from ophion.testing.simulation.clique import SimulatedCliqueNetwork
 from tests.unit.consensus.stories import FAR, CliqueStory, address_of
 

@@ -13,8 +13,8 @@ from ophion.consensus.bft.height import Height
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_change import Certificate, RoundChanges
-from ophion.consensus.bft.round_gathering import RoundGathering
-from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.consensus.bft.round_synchronisation import RoundSynchronisation
+from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.fault_plan import Misconduct
@@ -26,7 +26,7 @@ SHORT = [("ibft2", 4, 120), ("qbft", 4, 120), ("ibft2", 7, 60), ("qbft", 7, 60),
 
 REGRESSIONS = [("ibft2", 4, 28), ("ibft2", 4, 788), ("ibft2", 7, 282), ("ibft2", 7, 594)]
 """Seeds that broke a rule in the past: after timeouts had reached their cap, one validator stayed a round ahead of the
-others for ever. See `RoundGathering`.
+others for ever. See `RoundSynchronisation`.
 """
 
 
@@ -108,7 +108,7 @@ def test_a_machine_that_believes_every_proposal_is_found_out(monkeypatch: pytest
 
 
 def test_a_machine_that_chases_the_others_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RoundGathering, "start", lambda _gathering, _round: None)
+    monkeypatch.setattr(RoundSynchronisation, "start", lambda _gathering, _round: None)
     # repeated messages at a reconnection would bring late validators together, so disable them
     monkeypatch.setattr(Height, "on_connected", lambda _height, _peer: None)
     options = SeedOptions("ibft2", 4, passes_over=False)

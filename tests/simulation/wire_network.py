@@ -31,7 +31,7 @@ from ophion.consensus.engine import BlockPreferences
 from ophion.errors import InvalidHeader
 from ophion.native.crypto import PrivateKey
 from ophion.primitives import rlp
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from tests.unit.consensus.bft.ledger import Ledger
 
 HOP_S = 0.01

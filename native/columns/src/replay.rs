@@ -7,9 +7,9 @@ use alloy_primitives::{Address, Bytes, U256};
 use ophion_execution::evm::database::ExecDb;
 use ophion_primitives::errors::Result;
 use ophion_tracing::flat::entries::Entry;
+use ophion_tracing::jobs::block_observer::{BlockObserver, Parts, visit};
 use ophion_tracing::jobs::streams::TracedBlock;
-use ophion_tracing::jobs::visits::{Parts, Visitor, visit};
-use ophion_tracing::parity::diff::{AccountDiff, code_of};
+use ophion_tracing::parity::state_diff::{AccountDiff, code_of};
 use ophion_tracing::replay::block::{Place, Ran};
 
 use crate::datasets::Dataset;
@@ -66,7 +66,7 @@ impl Filler<'_> {
     }
 }
 
-impl Visitor for Filler<'_> {
+impl BlockObserver for Filler<'_> {
     fn entries(&mut self, ran: &Ran, entries: &[Entry]) {
         let (place, rows) = (place_of(ran), &mut self.rows);
         for (dataset, table) in self.tables.iter_mut() {

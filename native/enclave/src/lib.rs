@@ -1,24 +1,24 @@
 //! Computations of the enclave. Crates provide the ciphers; the record format is Ophion's own.
 //!
-//! | file              | content                                                          |
-//! |-------------------|------------------------------------------------------------------|
-//! | record.rs         | format of a sealed payload, and its key                          |
-//! | keyring.rs        | seals payloads for their participants and opens them             |
-//! | payload_claims.rs | checks that a transaction belongs to the sender and group of its record |
-//! | groups.rs         | ids of groups                                                    |
-//! | public_keys.rs    | validates public keys                                            |
-//! | password.rs       | encrypts private keys with a password                            |
+//! | file                  | content                                                                 |
+//! |-----------------------|-------------------------------------------------------------------------|
+//! | sealed_payload.rs     | format of a sealed payload, and its key                                 |
+//! | payload_encryption.rs | seals payloads for their participants and opens them                    |
+//! | payload_claims.rs     | checks that a transaction belongs to the sender and group of its record |
+//! | group_ids.rs          | ids of groups                                                           |
+//! | public_keys.rs        | validates public keys                                                   |
+//! | password.rs           | encrypts private keys with a password                                   |
 
-mod groups;
-mod keyring;
+mod group_ids;
 mod password;
 mod payload_claims;
+mod payload_encryption;
 mod public_keys;
-mod record;
+mod sealed_payload;
 
-pub use groups::group_id;
-pub use keyring::{Keyring, RANDOMNESS, public_of};
+pub use group_ids::group_id;
 pub use password::{Costs, lock, unlock};
 pub use payload_claims::{agrees, gas_limit, payload_gas_limit};
+pub use payload_encryption::{Keyring, RANDOMNESS, public_of};
 pub use public_keys::is_sound;
-pub use record::{Key, MAX_BOXES, Sealed, SealedBox, key_of};
+pub use sealed_payload::{Key, MAX_BOXES, Sealed, SealedBox, key_of};

@@ -6,7 +6,7 @@ use crypto_secretbox::{KeyInit, XSalsa20Poly1305};
 use ophion_primitives::errors::{Error, Result};
 use zeroize::Zeroizing;
 
-use crate::record::{Key, NONCE};
+use crate::sealed_payload::{Key, NONCE};
 
 /// Cost parameters of argon2id.
 #[derive(Clone, Copy)]

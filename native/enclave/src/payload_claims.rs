@@ -8,8 +8,8 @@ use alloy_rlp::Header;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::groups::group_id;
-use crate::record::{Key, Sealed};
+use crate::group_ids::group_id;
+use crate::sealed_payload::{Key, Sealed};
 
 /// First byte of a private transaction with EIP-1559 fees.
 const DYNAMIC_FEE_TYPE: u8 = 0x02;

@@ -2,7 +2,7 @@
 
 use curve25519_dalek::MontgomeryPoint;
 
-use crate::record::Key;
+use crate::sealed_payload::Key;
 
 /// Return whether a public key is canonical and not of low order. With a point of low order, the shared secret is zero
 /// for every private key, so any key could open the box. A second encoding would let one member appear under two keys.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.20;
 
-/// The members of a flexible group. Nodes read its slots: see native/privacy/src/flexible.rs.
+/// The members of a flexible group. Nodes read its slots: see native/privacy/src/flexible_groups.rs.
 contract GroupManagement {
     address private constant PROXY = 0x000000000000000000000000000000000000007c;
     uint256 private constant MOST_MEMBERS = 256;

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use alloy_primitives::map::AddressSet;
 use alloy_primitives::{Address, B256, Log};
+use ophion_execution::evm::block_environment::BlockEnv;
 use ophion_execution::evm::context::EvmContext;
 use ophion_execution::evm::database::ExecDb;
-use ophion_execution::evm::env::BlockEnv;
 use ophion_primitives::errors::Result;
 use ophion_primitives::json::raw;
 use ophion_storage::state::StateData;
@@ -18,10 +18,10 @@ use revm::context::TxEnv;
 use revm::inspector::Inspector;
 use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, Interpreter};
 
-use crate::flexible;
-use crate::group::contract_address;
-use crate::run::{Placing, private_cfg, private_db, private_tx_env};
+use crate::contract_addresses::contract_address;
+use crate::flexible_groups;
 use crate::transaction::Unsigned;
+use crate::transaction_execution::{Placing, private_cfg, private_db, private_tx_env};
 
 /// Return the trace entries of a private transaction, run on the state of its group before the transaction. With
 /// `founds`, the transaction creates a flexible group.
@@ -43,7 +43,7 @@ pub fn trace_flat(
         let mut is_first = true;
         let mut db = private_db(state.open()?, &env, &sender)?;
         if founds {
-            flexible::found(&mut db)?;
+            flexible_groups::found(&mut db)?;
         }
         let address = fields.to.is_none().then(|| contract_address(&sender, fields.nonce, &group));
         let inner = FlatList::tracer(sink, &mut selection, &mut is_first);

@@ -6,11 +6,11 @@
 //! or opposite points in a sum, a result that is not on the curve. Signatures are public, so the code need not run in
 //! constant time.
 //!
-//! | path                        | processor                     | eight signatures | test against libsecp256k1     |
-//! |-----------------------------|-------------------------------|------------------|-------------------------------|
-//! | `ifma`                      | AVX-512 with IFMA             | 87 µs            | `recover.rs`, as `ifma::…`    |
-//! | `doubles`                   | AVX-512 without IFMA          | 148 µs           | `recover.rs`, as `doubles::…` |
-//! | none: every result is None  | all others                    | 400 µs           | `primitives/src/signers.rs`   |
+//! | path                       | processor            | eight signatures | test against libsecp256k1     |
+//! |----------------------------|----------------------|------------------|-------------------------------|
+//! | `ifma`                     | AVX-512 with IFMA    | 87 µs            | `recover.rs`, as `ifma::…`    |
+//! | `doubles`                  | AVX-512 without IFMA | 148 µs           | `recover.rs`, as `doubles::…` |
+//! | none: every result is None | all others           | 400 µs           | `primitives/src/signers.rs`   |
 //!
 //! `field.rs`, `point.rs` and `recover.rs` are compiled once for each multiplier.
 

@@ -4,9 +4,9 @@ use alloy_primitives::{B256, keccak256};
 use alloy_rlp::Encodable;
 use secp256k1::{PublicKey, SecretKey};
 
+use crate::frames::Session;
 use crate::keys::{self, NodeId};
 use crate::mac::RunningMac;
-use crate::session::Session;
 use crate::{Error, Result, ecies, rlp};
 
 /// Maximum value in bytes of the size prefix of a message. A larger message is refused before it is read.

@@ -15,7 +15,7 @@ from ophion.primitives.hexcodec import data
 from ophion.primitives.types import Address
 from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.json_rpc_client import JsonRpcConnection
-from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
+from ophion.wallet.unsigned_transaction import LEGACY, UnsignedTransaction
 
 TRANSFER_GAS: Final = 21_000
 _SENDERS: Final = 128

@@ -7,7 +7,7 @@ Every block passes through these files:
        importer.py             │  in a node: runs the core in the write lane, publishes after the commit
        import_file.py          │  in a command: a whole file, decoded ahead, committed in batches
                                v
-    import_core.py   known? parent known? ── engine.verify, engine.verify_ommers        (ophion.consensus)
+    block_import.py  known? parent known? ── engine.verify, engine.verify_ommers        (ophion.consensus)
                      validation.py: body against header
                      execute in Rust on the parent's state, committed or not
                      validation.py: results against header

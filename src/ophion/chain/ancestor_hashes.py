@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ophion.native.store import Store
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import HASH_LENGTH, Hash32
 
 MAX_ANCESTORS: Final = 256

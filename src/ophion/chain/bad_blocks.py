@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ophion.errors import InvalidBlock
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Hash32
 
 _MAX_BAD_BLOCKS: Final = 128

@@ -9,7 +9,7 @@ from ophion.native import transactions
 from ophion.native.exceptions import NativeError
 from ophion.native.transactions import Body
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.rlp import RlpError
 from ophion.primitives.types import EMPTY_OMMERS_HASH, EMPTY_TRIE_ROOT
 

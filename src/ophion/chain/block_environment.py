@@ -13,7 +13,7 @@ from ophion.chainspec.forks import BlobParameters
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.header_rules import blob_base_fee
 from ophion.native.executor import BlockEnv, ChainRules
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.types import Address, Hash32
 
 

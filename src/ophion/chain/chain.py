@@ -22,7 +22,7 @@ from ophion.native.exceptions import MissingState, as_ophion_error, translated
 from ophion.native.executor import Execution, genesis_state
 from ophion.native.store import NewBlock, State, Store
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Hash32
 from ophion.runtime.topic import Topic
 

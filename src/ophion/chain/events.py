@@ -11,7 +11,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 
 
 class ChainBlock(Struct, frozen=True):

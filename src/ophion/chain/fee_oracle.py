@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from ophion.chain.gas_price import FeeFloor, PriceSamples, PriceSampling
 from ophion.chain.queries import SHORT_GAS, Queries
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Hash32
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 _KEPT_REWARDS = 4096
 _KEPT_HISTORIES = 64

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from ophion.consensus.engine import HeaderReader, Tip
 from ophion.errors import UnknownParent
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 
 
 class HeadChange(Struct, frozen=True):

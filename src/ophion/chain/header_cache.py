@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from ophion.native.store import Store
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Hash32
 
 _MAX_HEADERS: Final = 1024

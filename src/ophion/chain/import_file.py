@@ -20,8 +20,8 @@ from msgspec import Struct
 
 from ophion.chain.block import decode_block, peek_header
 from ophion.chain.block_file import file_size, split_blocks
+from ophion.chain.block_import import Batch, ImportCore
 from ophion.chain.events import ChainBlock
-from ophion.chain.import_core import Batch, ImportCore
 from ophion.errors import CommandError, DecodeError, OphionError
 from ophion.native.exceptions import InvalidBody, translated
 from ophion.primitives import rlp

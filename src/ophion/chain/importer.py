@@ -15,17 +15,17 @@ from typing import TypeVar
 from msgspec import Struct
 
 from ophion.chain.bad_blocks import BadBlocks
+from ophion.chain.block_import import HeaderCheck, ImportCore, SenderCheck
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock
 from ophion.chain.fork_choice import HeadChange
-from ophion.chain.import_core import HeaderCheck, ImportCore, SenderCheck
 from ophion.errors import InvalidBlock, OphionError, UnknownParent
 from ophion.native.executor import Execution, State
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Hash32
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 T = TypeVar("T")
 

@@ -21,10 +21,10 @@ from ophion.chain.chain import Chain
 from ophion.errors import StorageError
 from ophion.native.exceptions import MissingState, NativeError
 from ophion.native.store import Pruning, Store
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.types import Hash32
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 from ophion.runtime.topic import WhenFull
 
 log = logging.getLogger(__name__)

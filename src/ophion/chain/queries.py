@@ -15,8 +15,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from ophion.chain.block_builder import BuiltBlock
 from ophion.chain.block_environment import EnvOverrides, block_env
-from ophion.chain.builder import BuiltBlock
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
 from ophion.consensus.engine import BlockPreferences
@@ -25,7 +25,7 @@ from ophion.consensus.migration import is_final_at
 from ophion.errors import OphionError
 from ophion.native.executor import BlockEnv, LatestBlock, State
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS, Address, BlockRef, BlockTag, Hash32
 from ophion.runtime.clock import Clock
 

@@ -11,7 +11,7 @@ from ophion.chain.block_environment import block_env
 from ophion.chain.chain import Chain
 from ophion.native.tracing import TracedBlock
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 
 
 def traced_block_of(chain: Chain, header: HashedHeader, body: Body | None = None) -> TracedBlock | None:

@@ -12,7 +12,7 @@ from ophion.chainspec.forks import Fork, Milestone
 from ophion.errors import InvalidBlock
 from ophion.native.executor import Execution
 from ophion.native.transactions import Body
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 
 MAX_BLOCK_SIZE: Final = 8 * 2**20
 """Maximum RLP size of a block from Osaka on (EIP-7934: 10 MiB less a margin of 2 MiB)."""

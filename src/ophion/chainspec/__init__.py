@@ -6,7 +6,7 @@
     spec                  `ChainSpec`: all rules of a network in one frozen value
     genesis               `Genesis`: the specification, the first header and the first accounts
     config_compatibility  rules that must stay the same when a database is opened again
-    dev                   the built-in development network and the names of refused networks
+    dev_network           the built-in development network and the names of refused networks
 
 This package holds rules of the network (forks, periods, limits); settings of one node are options. It reads no files:
 callers pass text.

@@ -17,7 +17,7 @@ from ophion.chainspec.consensus_parameters import BftParameters, CliqueParameter
 from ophion.chainspec.forks import Milestone
 from ophion.chainspec.spec import BLOCK_FORKS, TIME_FORKS, ChainSpec
 from ophion.errors import GenesisError
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.types import Address
 
 RULES_KEY: Final = "rules"

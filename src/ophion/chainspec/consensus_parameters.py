@@ -87,7 +87,7 @@ class ValidatorSelection(Enum):
 
 
 class HeaderForm(Enum):
-    """The header fields after the base fee in BFT headers from Shanghai on; see `consensus.header_form`."""
+    """The header fields after the base fee in BFT headers from Shanghai on; see `consensus.bft_header_form`."""
 
     FULL = "full"
     """Headers have all fields of the forks."""

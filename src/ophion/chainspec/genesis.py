@@ -17,7 +17,7 @@ from ophion.chainspec.genesis_fields import Folded, Members, as_number, parse_ad
 from ophion.chainspec.goquorum import is_goquorum, rewrite_goquorum
 from ophion.chainspec.spec import ChainSpec, read_spec
 from ophion.errors import GenesisError
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.hexcodec import HexError, parse_data_lenient, strip_prefix
 from ophion.primitives.types import (
     EMPTY_BLOOM,

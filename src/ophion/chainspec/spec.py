@@ -23,7 +23,7 @@ from ophion.chainspec.consensus_parameters import (
 from ophion.chainspec.forks import DEFAULT_BLOB_SCHEDULE, BlobParameters, Fork, ForkSchedule, Milestone
 from ophion.chainspec.genesis_fields import Folded, Members
 from ophion.errors import GenesisError
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.types import WEI_PER_GWEI, Address
 
 DEFAULT_BASE_FEE: Final = WEI_PER_GWEI

@@ -4,7 +4,7 @@
     arguments       splits argv into command, its options and global options
     option_loading  combines flags, environment and file, with names and values of Besu
     command         Command, Family, CommandSession
-    commands        the table of all commands
+    command_table   the table of all commands
     help            usage and help texts
     input_output    input and results: a file, the standard streams, a terminal
     node_client     JSON-RPC client of the commands; untrusted_text escapes text from a node

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ophion.cli.command import Command, Family
-from ophion.cli.commands import FAMILIES, commands_of
+from ophion.cli.command_table import FAMILIES, commands_of
 from ophion.errors import ConfigError
 from ophion.runtime.options import Given, Options, OptionSource, OptionSpec, option, read_flag, specs_of
 

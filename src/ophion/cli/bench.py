@@ -16,7 +16,7 @@ from ophion.bench.report import Subject, as_html, as_json, summary
 from ophion.bench.search import Found, Search
 from ophion.bench.sender_accounts import Senders
 from ophion.bench.verdict import kept_up, percentile
-from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
+from ophion.chainspec.dev_network import ORIGINAL_ACCOUNTS
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.node_client import read_token
 from ophion.cli.url_option import read_url

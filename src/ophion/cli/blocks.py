@@ -8,13 +8,13 @@ from enum import Enum
 from pathlib import Path
 
 from ophion.chain import export_file
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
-from ophion.chain.import_core import ImportCore
 from ophion.chain.import_file import BlockFileImport, ImportProgress
 from ophion.chain.pruning import PruningRounds
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.progress import Progress
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CommandError, ConfigError, OphionError
 from ophion.native.exceptions import NativeError, translated
 from ophion.node.datadir import DataConfig, DataDirectory

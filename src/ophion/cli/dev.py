@@ -17,7 +17,7 @@ from ophion.runtime.options import Options, misspelt_variables, option, specs_of
 
 if TYPE_CHECKING:
     from ophion.node.build import Core
-    from ophion.runtime.lanes import Lanes
+    from ophion.runtime.thread_pools import Lanes
     from ophion.sdk.execution_log.execution_log import ExecutionLog
 
 
@@ -148,7 +148,7 @@ def start(options: DevOptions, session: CommandSession) -> int:
 
 
 def _attach_execution_log(config: NodeConfig, core: Core, lanes: Lanes) -> ExecutionLog | None:
-    # lazy import: the modules of the node load while its database opens
+    # lazy import: the module loads while the database opens, so it does not delay the start
     from ophion.sdk.execution_log.attach import attach_execution_log
 
     return attach_execution_log(config, core, lanes)

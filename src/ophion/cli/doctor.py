@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.consensus_status import ReportedConsensus, read_consensus_status
-from ophion.cli.known_migration import NOT_REPORTED, KnownMigration, known_migration, migration_lines
+from ophion.cli.migration_status import NOT_REPORTED, KnownMigration, known_migration, migration_lines
 from ophion.cli.node_client import RpcNode, read_token
 from ophion.cli.untrusted_text import escape_untrusted
 from ophion.cli.url_option import read_url

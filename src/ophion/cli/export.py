@@ -14,13 +14,13 @@ from pathlib import Path
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.progress import Progress
 from ophion.cli.url_option import read_url
+from ophion.data.dataset_types import Dataset
 from ophion.data.datasets import DECODED, datasets_named
 from ophion.data.export import DEFAULT_BLOCKS_PER_FILE, Export, ExportPlan, ExportResult
-from ophion.data.packages import require
-from ophion.data.reader import TableReader
-from ophion.data.schema import Dataset
+from ophion.data.export_target import open_target
+from ophion.data.optional_packages import require
 from ophion.data.selection import NUMBER_FORMS, Format, Rows
-from ophion.data.target import open_target
+from ophion.data.table_reader import TableReader
 from ophion.data.writers import FileFormat
 from ophion.errors import CommandError, ConfigError
 from ophion.node.datadir import DataConfig
@@ -133,10 +133,10 @@ class ExportOptions(Options):
 
 def _reader(options: ExportOptions, session: CommandSession) -> TableReader:
     if options.rpc is not None:
-        from ophion.data.rpc import RpcReader
+        from ophion.data.rpc_reader import RpcReader
 
         return RpcReader(options.rpc)
-    from ophion.data.database import DatabaseReader
+    from ophion.data.database_reader import DatabaseReader
 
     network = session.part(NetworkConfig)
     return DatabaseReader(session.part(DataConfig).data_path, lambda: load_genesis(network))
@@ -171,7 +171,7 @@ def _decoding(options: ExportOptions, reader: TableReader) -> tuple[TableReader,
     if options.abi is None:
         raise ConfigError("The datasets events and calls need contract ABIs: --abi=DIRECTORY")
     from ophion.data.abi_files import load_abis
-    from ophion.data.decoded import DecodingReader
+    from ophion.data.decoded_datasets import DecodingReader
 
     entries = load_abis(options.abi, kinds)
     if not entries:
@@ -223,7 +223,7 @@ def _export(options: ExportOptions, file_format: FileFormat, reader: TableReader
 
 def _follow(options: ExportOptions, reader: TableReader, plan: ExportPlan) -> int:
     """Export final blocks until SIGINT or SIGTERM."""
-    from ophion.data.follow import Follower
+    from ophion.data.continuous_export import Follower
 
     with suppress(OSError):
         os.nice(_NICENESS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ophion.cli.arguments import Basics
 from ophion.cli.command import Command, Family
-from ophion.cli.commands import FAMILIES, commands_of
+from ophion.cli.command_table import FAMILIES, commands_of
 from ophion.runtime.options import OptionSpec, specs_of
 from ophion.runtime.options.render import help_sections
 

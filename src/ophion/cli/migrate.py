@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
-from ophion.chain.import_core import ImportCore
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.migrate_private import PRIVATE
 from ophion.cli.node_client import read_token
@@ -17,13 +17,13 @@ from ophion.cli.progress import Progress
 from ophion.cli.untrusted_text import escape_untrusted
 from ophion.cli.url_option import read_url
 from ophion.consensus.engine import Engine
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CommandError, ConfigError, OphionError
 from ophion.migration.block_source import BlockSource
 from ophion.migration.chain_migration import ChainMigration, Migrated
+from ophion.migration.node_files import BESU_LAYOUT, GETH_LAYOUT, OldLayout, Takeover, take_over
 from ophion.migration.rlp_file import RlpFileSource
 from ophion.migration.rpc_source import RpcSource
-from ophion.migration.takeover import BESU_LAYOUT, GETH_LAYOUT, OldLayout, Takeover, take_over
 from ophion.native.exceptions import NativeError
 from ophion.node.datadir import DataConfig, DataDirectory
 from ophion.node.network import NetworkConfig, load_genesis

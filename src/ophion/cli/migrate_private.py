@@ -15,7 +15,7 @@ from ophion.enclave.key_loading import DEFAULT_KEY_FILE, open_keys
 from ophion.enclave.options import EnclaveConfig
 from ophion.errors import CommandError, ConfigError
 from ophion.migration.private.comparison import PrivateComparison
-from ophion.migration.private.old_enclaves import read_orion, read_tessera
+from ophion.migration.private.enclave_databases import read_orion, read_tessera
 from ophion.migration.private.payload_import import PayloadImport
 from ophion.native.enclave import EnclaveKeyring
 from ophion.native.exceptions import translated

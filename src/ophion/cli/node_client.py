@@ -16,7 +16,7 @@ from ophion.primitives.hexcodec import data as hex_text
 from ophion.primitives.types import Address
 from ophion.runtime.blocking_json_rpc import Failure, JsonRpcClient
 from ophion.runtime.options import Options, option
-from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
+from ophion.wallet.unsigned_transaction import LEGACY, UnsignedTransaction
 
 _TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.2

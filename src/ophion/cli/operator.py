@@ -17,7 +17,7 @@ from ophion.cli.plan_migration import PLAN_COMMAND
 from ophion.cli.replaced_commands import OPERATOR_COMMANDS
 from ophion.cli.rlp import ExtraDataType, extra_data
 from ophion.cli.rolling_upgrade import ROLLING_UPGRADE_COMMAND
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CommandError, DecodeError, OphionError
 from ophion.native.crypto import PrivateKey, address_of
 from ophion.node.node_key_file import new_key, write_text

@@ -10,7 +10,7 @@ from ophion.cli.arguments import Arguments, Basics
 from ophion.cli.command import CommandSession
 from ophion.errors import ConfigError
 from ophion.node.besu.values import adapt_values
-from ophion.node.compat import compat_settings
+from ophion.node.compatibility_profiles import compat_settings
 from ophion.runtime.options import (
     Given,
     Loaded,

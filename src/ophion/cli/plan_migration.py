@@ -20,7 +20,7 @@ from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.chainspec.spec import ChainSpec
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.input_output import parse_json, read_input
-from ophion.cli.known_migration import KnownMigration, known_migration, migration_lines
+from ophion.cli.migration_status import KnownMigration, known_migration, migration_lines
 from ophion.cli.node_client import RpcNode, read_token
 from ophion.cli.untrusted_text import escape_untrusted
 from ophion.cli.url_option import read_url

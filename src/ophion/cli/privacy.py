@@ -14,7 +14,7 @@ from ophion.enclave import encoding
 from ophion.enclave.encoding import base64_text
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.interface import KEY_SIZE
-from ophion.enclave.purge import purge_unmarked
+from ophion.enclave.purge_unreferenced import purge_unmarked
 from ophion.enclave.store_writer import CURSORS, PAYLOADS, damaged_payloads
 from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey

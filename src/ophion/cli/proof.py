@@ -13,7 +13,7 @@ from ophion.chain.chain import Chain
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.node_client import RpcNode
 from ophion.cli.url_option import read_url
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CommandError, ConfigError, GenesisError, OphionError, ProofError
 from ophion.native.exceptions import translated
 from ophion.node.datadir import DataConfig, DataDirectory
@@ -22,7 +22,7 @@ from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import Address, Hash32
 from ophion.proofs.builder import account_bundle, transaction_bundle
 from ophion.proofs.bundle import MAX_BUNDLE_BYTES, ProofBundle
-from ophion.proofs.trust import read_trust
+from ophion.proofs.trust_anchor import read_trust
 from ophion.proofs.verify import Proven, ProvenAccount, ProvenTransaction, verify_bundle
 from ophion.runtime.operator_files import content_of
 from ophion.runtime.options import Options, at_least, option

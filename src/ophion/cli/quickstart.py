@@ -16,8 +16,8 @@ from ophion.cli.quickstart_options import LogOptions, PlaceOptions, ProxyOptions
 from ophion.errors import CommandError, ConfigError
 from ophion.gateway.backends import ServiceKind, Site
 from ophion.quickstart import report
-from ophion.quickstart.commands import node_options, program, proxy_options, shown
-from ophion.quickstart.control import send_command
+from ophion.quickstart.command_lines import node_options, program, proxy_options, shown
+from ophion.quickstart.control_socket import send_command
 from ophion.quickstart.lock_file import Lock, holder
 from ophion.quickstart.monitoring import commands as tool_commands
 from ophion.quickstart.monitoring import installed

@@ -8,7 +8,7 @@ from enum import Enum
 
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.progress import Progress
-from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.errors import ConfigError
 from ophion.runtime.options import Options, at_least, between, option, problems_of
 from ophion.testing.simulation.seed_runs import SeedOptions, SeedOutcome, SeedSummary, run_many, run_seed

@@ -9,8 +9,8 @@ from typing import Any
 
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.url_option import read_url
-from ophion.data.frames import ChainTables
-from ophion.data.packages import require
+from ophion.data.data_frames import ChainTables
+from ophion.data.optional_packages import require
 from ophion.data.sql import connect, run_queries
 from ophion.errors import CommandError, ConfigError
 from ophion.node.datadir import DataConfig
@@ -69,10 +69,10 @@ def sql(options: SqlOptions, session: CommandSession) -> int:
 
 def _chain(options: SqlOptions, session: CommandSession) -> ChainTables:
     if options.rpc is not None:
-        from ophion.data.rpc import RpcReader
+        from ophion.data.rpc_reader import RpcReader
 
         return ChainTables(RpcReader(options.rpc))
-    from ophion.data.database import DatabaseReader
+    from ophion.data.database_reader import DatabaseReader
 
     network = session.part(NetworkConfig)
     return ChainTables(DatabaseReader(session.part(DataConfig).data_path, lambda: load_genesis(network)))

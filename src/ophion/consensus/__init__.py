@@ -4,7 +4,7 @@ All code in this package is pure: no clock, no I/O, no threads, no keys. Time is
 `HeaderReader`, and the producer signs.
 
     engine            `Engine` and `HeaderReader`: the interface between rules and chain
-    registry          creates the engine of a chain specification
+    engine_factory    creates the engine of a chain specification
     header_rules      rules all engines share, as plain functions that raise `InvalidHeader`
     difficulty        the difficulty formulas of proof of work
     pow               ethash

@@ -2,6 +2,8 @@
 
 The author of a block is recovered from its seal. The coinbase is the address on which the author votes. Headers are
 checked in order, because rules 8 to 11 need the signers after the parent.
+
+The delay of an out-of-turn signer (geth calls it "wiggle") is no rule: `producer/clique_sealer.py` chooses it.
 """
 
 from __future__ import annotations
@@ -17,13 +19,13 @@ from ophion.chainspec.spec import ChainSpec
 from ophion.consensus import header_rules as rules
 from ophion.consensus.clique_snapshot import Snapshot
 from ophion.consensus.engine import BlockPreferences, Finality, HeaderReader, Tip, Vote
-from ophion.consensus.header_fold import HeaderFold
+from ophion.consensus.header_snapshots import HeaderSnapshots
 from ophion.consensus.header_template import unsealed_header
 from ophion.errors import GenesisError, InvalidBlock, InvalidHeader
 from ophion.native.crypto import keccak256, recover_address, recover_addresses
 from ophion.native.exceptions import NativeError
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import (
     ADDRESS_LENGTH,
     EMPTY_TRIE_ROOT,
@@ -55,7 +57,7 @@ class CliqueEngine:
     def __init__(self, spec: ChainSpec) -> None:
         self._spec = spec
         self._parameters = spec.clique if spec.clique is not None else CliqueParameters()
-        self._snapshots = HeaderFold(self._fresh_snapshot, self._applied, Snapshot.encode, Snapshot.decode)
+        self._snapshots = HeaderSnapshots(self._fresh_snapshot, self._applied, Snapshot.encode, Snapshot.decode)
         # cache the authors, because recovering an author costs more than all other rules, and each block needs it
         # several times
         self._authors: OrderedDict[Hash32, Address] = OrderedDict()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ophion.chainspec.forks import Fork, Milestone
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.types import EMPTY_OMMERS_HASH
 
 MIN_DIFFICULTY: Final = 131_072

@@ -13,7 +13,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from ophion.chainspec.consensus_parameters import HeaderForm
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32, Signature
 
 

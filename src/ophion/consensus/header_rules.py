@@ -12,7 +12,7 @@ from typing import Final
 from ophion.chainspec.forks import BlobParameters, Fork, Milestone
 from ophion.chainspec.spec import ChainSpec
 from ophion.errors import InvalidHeader
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import EMPTY_OMMERS_HASH
 
 MIN_GAS_LIMIT: Final = 5000

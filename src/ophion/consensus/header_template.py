@@ -6,7 +6,7 @@ from ophion.chainspec.forks import Milestone
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus import header_rules as rules
 from ophion.consensus.engine import BlockPreferences
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import (
     EMPTY_BLOOM,
     EMPTY_OMMERS_HASH,

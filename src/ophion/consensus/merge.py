@@ -18,7 +18,7 @@ from ophion.consensus.engine import BlockPreferences, Engine, Finality, HeaderRe
 from ophion.consensus.header_template import unsealed_header
 from ophion.errors import GenesisError, InvalidBlock, InvalidHeader, UnknownParent
 from ophion.native.crypto import keccak256
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_NONCE, Address, Hash32, Signature
 
 FUTURE_LEAD_S: Final = 15
@@ -99,7 +99,7 @@ class MergeEngine:
         return self._before.prefers(tip, head, chain)
 
     def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
-        """Return a header to build. After the merge, the header needs no seal."""
+        """Return the draft header of a new block. After the merge, a header needs no seal."""
         if not self._follows_merge(parent, chain):
             return self._before.prepare(parent, preferences, chain)
         timestamp = max(preferences.timestamp, parent.timestamp + 1)

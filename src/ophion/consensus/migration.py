@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ophion.consensus.engine import BlockPreferences, Engine, Finality, HeaderReader, Tip
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32, Signature
 
 if TYPE_CHECKING:

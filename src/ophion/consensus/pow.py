@@ -21,7 +21,7 @@ from ophion.errors import GenesisError, InvalidBlock, InvalidHeader
 from ophion.native.crypto import keccak256
 from ophion.native.ethash import ethash_compute
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import EMPTY_OMMERS_HASH, WEI_PER_ETHER, Address, Hash32, Signature
 
 FUTURE_LEAD_S: Final = 15

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ophion.data.packages import require
-from ophion.data.schema import Column, ColumnType, Dataset
+from ophion.data.dataset_types import Column, ColumnType, Dataset
+from ophion.data.optional_packages import require
 from ophion.native.tables import TableData
 
 _BYTES = {ColumnType.ADDRESS: 20, ColumnType.HASH: 32, ColumnType.BLOOM: 256}

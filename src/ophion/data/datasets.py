@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ophion.data.schema import Column, ColumnType, Dataset, Source
+from ophion.data.dataset_types import Column, ColumnType, Dataset, Source
 from ophion.errors import CommandError
 
 _U32, _U64, _HASH, _ADDRESS = ColumnType.U32, ColumnType.U64, ColumnType.HASH, ColumnType.ADDRESS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ophion.chain.chain import Chain
 from ophion.chain.traced_block import traced_block_of
 from ophion.chainspec.genesis import Genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CommandError, GenesisError, MissingStateError, StorageError
 from ophion.native.store import Store
 from ophion.native.tracing import TracedBlock

@@ -11,12 +11,12 @@ from typing import IO, Any, Final, TypeVar
 from msgspec import Struct
 
 from ophion.data.arrow import arrow_schema
+from ophion.data.dataset_types import Column, Dataset, Source
+from ophion.data.export_target import Target, Written
 from ophion.data.manifest import DatasetEntry, FileEntry, Manifest
 from ophion.data.parquet import ParquetFile, write_parquet
-from ophion.data.reader import TableRead, TableReader
-from ophion.data.schema import Column, Dataset, Source
 from ophion.data.selection import Format, Rows, columns_of
-from ophion.data.target import Target, Written
+from ophion.data.table_reader import TableRead, TableReader
 from ophion.data.writers import WRITERS, FileFormat
 from ophion.errors import CommandError
 from ophion.runtime.clock import Clock, SystemClock

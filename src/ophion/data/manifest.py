@@ -8,8 +8,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
-from ophion.data.schema import SCHEMA_VERSION
-from ophion.data.target import Target
+from ophion.data.dataset_types import SCHEMA_VERSION
+from ophion.data.export_target import Target
 from ophion.errors import CommandError
 
 MANIFEST_NAME: Final = "_manifest.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import IO, Final
 
-from ophion.data.schema import Column, Dataset
+from ophion.data.dataset_types import Column, Dataset
 from ophion.native.exceptions import translated
 from ophion.native.tables import ParquetEncoder, TableData
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ophion.data.schema import Column, Dataset
+from ophion.data.dataset_types import Column, Dataset
 from ophion.errors import CommandError
 from ophion.native.tables import RowFilter
 

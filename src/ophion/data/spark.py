@@ -20,10 +20,10 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from ophion.data.arrow import arrow_schema
+from ophion.data.data_frames import ChainTables, open_chain
+from ophion.data.dataset_types import Dataset
 from ophion.data.datasets import dataset_named
-from ophion.data.frames import ChainTables, open_chain
-from ophion.data.packages import require
-from ophion.data.schema import Dataset
+from ophion.data.optional_packages import require
 from ophion.data.selection import NUMBER_FORMS, Format, Rows, columns_of
 from ophion.errors import CommandError
 

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from ophion.data.data_frames import ChainTables
+from ophion.data.dataset_types import Dataset
 from ophion.data.datasets import ALL
-from ophion.data.frames import ChainTables
-from ophion.data.packages import require
+from ophion.data.optional_packages import require
 from ophion.data.read_ahead import read_ahead
-from ophion.data.schema import Dataset
 from ophion.data.selection import NUMBER_FORMS, Format, Rows, columns_of
 from ophion.errors import CommandError
 

@@ -19,10 +19,10 @@ from typing import Any, Final
 
 import orjson
 
+from ophion.data.data_frames import ChainTables
+from ophion.data.dataset_types import Source
 from ophion.data.datasets import ALL
-from ophion.data.frames import ChainTables
-from ophion.data.packages import require
-from ophion.data.schema import Source
+from ophion.data.optional_packages import require
 from ophion.data.sql import connect
 from ophion.data.sql_guard import check_query
 from ophion.errors import CommandError, OphionError

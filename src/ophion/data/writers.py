@@ -8,9 +8,9 @@ from typing import IO, Any, Final
 
 import orjson
 
-from ophion.data.packages import require
+from ophion.data.dataset_types import Column
+from ophion.data.optional_packages import require
 from ophion.data.parquet import MAX_GROUP_BYTES, MAX_GROUP_ROWS
-from ophion.data.schema import Column
 
 
 class FileFormat(Enum):

@@ -1,25 +1,26 @@
 """`EmptyBlocks`: adds many empty blocks to a development chain, much faster than by building each block.
 
 The first blocks are executed one by one. Once prices and limits are constant, Rust executes and chains the other blocks
-(native/execution/src/block/empty_run.rs). tests/unit/dev/test_empty_blocks.py compares the result with single blocks.
+(native/execution/src/block/empty_blocks.rs). tests/unit/dev/test_empty_blocks.py compares the result with single
+blocks.
 """
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
+from ophion.chain.block_builder import Builder, BuiltBlock, completed
 from ophion.chain.block_environment import block_env
-from ophion.chain.builder import Builder, BuiltBlock, completed
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
 from ophion.chain.fork_choice import HeadChange
-from ophion.chain.import_core import ImportCore
 from ophion.consensus.engine import BlockPreferences, HeaderReader, Tip
 from ophion.dev.engine import DevEngine
 from ophion.native.crypto import keccak256
 from ophion.native.exceptions import translated
 from ophion.native.executor import append_empty
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Hash32
 
 _MAX_COMMIT_BLOCKS = 64

@@ -10,7 +10,7 @@ from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.engine import BlockPreferences, HeaderReader, Tip
 from ophion.consensus.pow import PowEngine
 from ophion.native.crypto import keccak256
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32
 
 

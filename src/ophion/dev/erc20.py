@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ophion.dev.node import DevNode
+from ophion.dev.cheat_codes import DevNode
 from ophion.errors import OphionError
 from ophion.native.executor import AccountOverride, CallRequest, call, create_access_list
 from ophion.primitives.types import ZERO_ADDRESS, Address

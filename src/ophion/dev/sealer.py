@@ -10,7 +10,7 @@ from ophion.native.exceptions import NativeError, SourceFailed
 from ophion.pool.queue import PooledTransaction
 from ophion.producer.block_assembly import Assembler
 from ophion.producer.instant_sealer import InstantSealer
-from ophion.runtime.lanes import Lane
+from ophion.runtime.thread_pools import Lane
 
 log = logging.getLogger(__name__)
 

@@ -2,15 +2,18 @@
 
     interface        what the rest of the node knows of an enclave: `Enclave`, `Group`, `Received`
     embedded         `EmbeddedEnclave`: the enclave in this process
-      payload_intake   validates and stores payloads from other enclaves   store_writer  many writers, one commit
-      payload_quota    limits payloads without a marker on the chain       purge         deletes them in a stopped node
-      delivery         pushes payloads to their recipients                 outbox        payloads for absent recipients
-      peer_directory   connected enclaves by proven key                    parcels       units of delivery, connections
-      groups           known groups                                        group_ids, group_record
-      payload_access   what other enclaves may read                        catch_up      fetches missed payloads
+      payload_intake      validates and stores payloads from other enclaves; store_writer: many writers, one commit
+      payload_quota       limits payloads without a marker on the chain
+      purge_unreferenced  deletes such payloads in a stopped node
+      delivery            pushes payloads to their recipients; outbox: payloads for absent recipients
+      payload_exchange    the records that enclaves exchange, and the interface of a connection
+      missed_payloads     fetches payloads that this enclave has missed
+      peer_directory      connected enclaves by proven key
+      privacy_groups      known groups; group_ids, group_record
+      payload_access      what other enclaves may read
     remote           client of an enclave in another process
-    keyfile          private and public keys on disk                       key_loading   keys that the options name
-    encoding         keys, ids and groups as text                          error_codes   codes of `EnclaveError`
+    keyfile          private and public keys on disk                       key_loading  keys that the options name
+    encoding         keys, ids and groups as text                          error_codes  codes of `EnclaveError`
     options          command line options
 
 Connections to other enclaves are in `peers.priv`; `enclave_http` serves the embedded enclave to tools.

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from ophion.enclave.encoding import base64_text, printable
 from ophion.enclave.interface import DeliveryMode
 from ophion.enclave.outbox import Outbox
-from ophion.enclave.parcels import Kind, Label, LineLost, Parcel
+from ophion.enclave.payload_exchange import Kind, Label, LineLost, Parcel
 from ophion.enclave.peer_directory import Directory
 from ophion.enclave.store_writer import Change, StoreWriter
 from ophion.errors import EnclaveError

@@ -20,12 +20,10 @@ from weakref import WeakSet
 
 from msgspec import Struct
 
-from ophion.enclave.catch_up import CatchUp
 from ophion.enclave.delivery import Delivery
 from ophion.enclave.encoding import base64_text
 from ophion.enclave.group_ids import SEED_SIZE, legacy_id
 from ophion.enclave.group_record import MAX_NAME_BYTES, GroupRecord
-from ophion.enclave.groups import NOT_ACCEPTED, GroupRegistry
 from ophion.enclave.interface import (
     KEY_SIZE,
     MAX_MEMBERS,
@@ -36,17 +34,19 @@ from ophion.enclave.interface import (
     GroupType,
     Received,
 )
+from ophion.enclave.missed_payloads import CatchUp
 from ophion.enclave.outbox import Outbox
-from ophion.enclave.parcels import Kind, Label, Line, LineLost, Parcel
+from ophion.enclave.payload_exchange import Kind, Label, Line, LineLost, Parcel
 from ophion.enclave.payload_intake import Intake, group_id_of
 from ophion.enclave.peer_directory import Directory
+from ophion.enclave.privacy_groups import NOT_ACCEPTED, GroupRegistry
 from ophion.enclave.store_writer import ARRIVALS, PAYLOADS, StoreWriter, number_of, numbered
 from ophion.errors import EnclaveError
 from ophion.native.enclave import EnclaveKeyring, is_sound_enclave_key
 from ophion.native.exceptions import NativeError, translated
 from ophion.native.store import Store
 from ophion.runtime.clock import Clock, Entropy, SystemClock
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.group_record import GroupRecord
-from ophion.enclave.parcels import Kind, Label, Listing, Parcel
-from ophion.enclave.tessera.records import with_box
+from ophion.enclave.payload_exchange import Kind, Label, Listing, Parcel
+from ophion.enclave.tessera.sealed_payloads import with_box
 from ophion.native.enclave import read_sealed
 
 ANSWER_BYTES: Final = 1024 * 1024

@@ -16,20 +16,20 @@ from typing import Final
 from msgspec.structs import replace
 
 from ophion.enclave.group_record import GroupRecord
-from ophion.enclave.groups import NOT_ACCEPTED, GroupRegistry
 from ophion.enclave.interface import MAX_MEMBERS, MAX_TEXT_BYTES
-from ophion.enclave.parcels import Kind, Label, Parcel
+from ophion.enclave.payload_exchange import Kind, Label, Parcel
 from ophion.enclave.payload_quota import Expired, PayloadQuota
-from ophion.enclave.purge import deleted_rows
+from ophion.enclave.privacy_groups import NOT_ACCEPTED, GroupRegistry
+from ophion.enclave.purge_unreferenced import deleted_rows
 from ophion.enclave.store_writer import ARRIVALS, PAYLOADS, Change, StoreWriter, number_of, numbered
-from ophion.enclave.tessera.records import is_same_payload, with_box
+from ophion.enclave.tessera.sealed_payloads import is_same_payload, with_box
 from ophion.errors import DecodeError
 from ophion.native.enclave import MAX_SEALED_BOXES, EnclaveKeyring, SealedRecord, is_sound_enclave_key, read_sealed
 from ophion.native.exceptions import NativeError
 from ophion.native.privacy import PrivateLedger
 from ophion.native.store import Store
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ophion.enclave.parcels import Line
+from ophion.enclave.payload_exchange import Line
 
 MAX_LINES: Final = 8
 """Maximum number of connections per key. Several nodes may hold the same key, for example a standby node."""

@@ -15,7 +15,7 @@ from ophion.errors import StorageError
 from ophion.native.enclave import read_sealed
 from ophion.native.exceptions import NativeError, translated
 from ophion.native.store import Store
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@
     peer_application   for enclaves of nodes that are no peers (privacy.md 5.1), on its own port
     http_peers         client of such enclaves: one connection per URL
     envelope           encrypted messages between two enclave keys
-    open_requests      pending requests of either port
+    pending_requests   pending requests of either port
     rate_limits        rate limits of the senders on the port for enclaves
     tessera_requests   requests of enclaves of Tessera, on the same port
     tessera_peers      client of enclaves of Tessera

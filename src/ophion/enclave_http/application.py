@@ -12,8 +12,8 @@ import orjson
 from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.encoding import base64_text, group_object
 from ophion.enclave.interface import MAX_TEXT_BYTES, GroupType
-from ophion.enclave.parcels import Kind, Label
-from ophion.enclave_http.open_requests import OpenRequests
+from ophion.enclave.payload_exchange import Kind, Label
+from ophion.enclave_http.pending_requests import OpenRequests
 from ophion.enclave_http.request_bodies import BadRequestBody, Form, header_keys
 from ophion.errors import EnclaveError, OphionError
 from ophion.native.enclave import read_sealed

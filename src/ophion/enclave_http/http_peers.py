@@ -23,14 +23,14 @@ from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.encoding import read_key
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import MAX_KEYS, EnclaveAway
-from ophion.enclave.parcels import Kind, Label, LineLost, Listing, Parcel
+from ophion.enclave.payload_exchange import Kind, Label, LineLost, Listing, Parcel
 from ophion.enclave.remote.http import HttpClient
 from ophion.enclave_http.envelope import Envelope, open_answer, seal_request
 from ophion.errors import DecodeError
 from ophion.native.enclave import read_sealed
 from ophion.peers.priv import messages
 from ophion.peers.priv.messages import MAX_LABELS, ListRequest
-from ophion.peers.priv.pushes import Push, Pushes
+from ophion.peers.priv.payload_push import Push, Pushes
 from ophion.runtime.clock import Clock, Entropy
 
 log = logging.getLogger(__name__)

@@ -18,12 +18,12 @@ from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.encoding import base64_text
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import KEY_SIZE
-from ophion.enclave.parcels import Kind, Label, LineLost, Parcel
 from ophion.enclave.payload_access import listed, served
+from ophion.enclave.payload_exchange import Kind, Label, LineLost, Parcel
 from ophion.enclave.payload_intake import MAX_RECORD_BYTES, UNKNOWN_GROUP
 from ophion.enclave_http.envelope import Envelope, open_request, seal_answer
 from ophion.enclave_http.http_peers import FETCH, LIST, PARTYINFO, PATHS
-from ophion.enclave_http.open_requests import OpenRequests
+from ophion.enclave_http.pending_requests import OpenRequests
 from ophion.enclave_http.rate_limits import MEMBER_BYTES, REQUEST_BYTES, SenderRates
 from ophion.enclave_http.tessera_peers import TesseraPeers
 from ophion.enclave_http.tessera_requests import TesseraRequests

@@ -22,11 +22,11 @@ from uuid import UUID
 from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import KEY_SIZE, MAX_KEYS
-from ophion.enclave.parcels import Kind, Label, LineLost, Listing, Parcel
+from ophion.enclave.payload_exchange import Kind, Label, LineLost, Listing, Parcel
 from ophion.enclave.tessera.groups import encode_group
 from ophion.enclave.tessera.party_info import MAX_INFO_BYTES, PartyInfo, normal_url
 from ophion.enclave.tessera.payloads import encode_payload
-from ophion.enclave.tessera.records import boxes_of, payload_for
+from ophion.enclave.tessera.sealed_payloads import boxes_of, payload_for
 from ophion.errors import DecodeError
 from ophion.native.enclave import read_sealed
 from ophion.native.exceptions import NativeError

@@ -20,12 +20,12 @@ from ophion import __version__
 from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.encoding import base64_text
 from ophion.enclave.group_record import GroupRecord
-from ophion.enclave.parcels import Kind, Label, Parcel
+from ophion.enclave.payload_exchange import Kind, Label, Parcel
 from ophion.enclave.payload_intake import BUDGET_EXCEEDED, TOO_MANY_GROUPS
 from ophion.enclave.tessera.groups import decode_group
 from ophion.enclave.tessera.party_info import PartyInfo
 from ophion.enclave.tessera.payloads import TesseraPayload, decode_payload
-from ophion.enclave.tessera.records import group_in, member_record, opened
+from ophion.enclave.tessera.sealed_payloads import group_in, member_record, opened
 from ophion.enclave_http.rate_limits import MEMBER_BYTES, REQUEST_BYTES, UNKNOWN_SENDERS, SenderRates
 from ophion.enclave_http.tessera_peers import API_VERSIONS, PARTYINFO, PUSH, PUSH_GROUP, VALIDATE, TesseraPeers
 from ophion.errors import DecodeError, OphionError

@@ -14,10 +14,10 @@ from ophion.gateway.upstream import MAX_UPSTREAM_CONNECTIONS
 from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.runtime import logs
 from ophion.runtime.garbage_collection import settle_down
-from ophion.runtime.lanes import ThreadLane
 from ophion.runtime.memory import Trimming
 from ophion.runtime.open_files import allow_open_files
 from ophion.runtime.supervisor import Supervisor
+from ophion.runtime.thread_pools import ThreadLane
 
 
 def run_gateway(site: Site, host: str, port: int) -> int:

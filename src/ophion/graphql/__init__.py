@@ -10,5 +10,5 @@ node_requests    calls, estimates and sent transactions, with the rules of JSON-
 limits           limits of requests, as options
 response_buffer  memory limit for long responses
 service          the service, run by the supervisor
-page             the query editor for browsers
+query_editor     the query editor for browsers
 """

@@ -15,7 +15,7 @@ import orjson
 
 from ophion.graphql.limits import GraphqlLimits
 from ophion.graphql.node_requests import replies_to
-from ophion.graphql.page import PAGE_PATH, page_file
+from ophion.graphql.query_editor import PAGE_PATH, page_file
 from ophion.graphql.response_buffer import ResponseBuffer
 from ophion.native.graphql import GraphqlEngine, GraphqlQuery, GraphqlRound, GraphqlText
 from ophion.rpc.errors import STOPS, as_rpc_error, let_go
@@ -23,7 +23,7 @@ from ophion.rpc.services.context import RpcContext
 from ophion.rpc.transport.http.messages import JSON, Request, Response, media_type
 from ophion.rpc.transport.http.policy import Result
 from ophion.rpc.transport.replies import Pending
-from ophion.runtime.lanes import LaneFull
+from ophion.runtime.thread_pools import LaneFull
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from ophion.errors import MissingStateError, RpcError
 from ophion.native.executor import BlockEnv, CallOutcome, State, call
 from ophion.native.graphql import GraphqlAsk, GraphqlReply
 from ophion.rpc.errors import REVERTED_CODE, as_rpc_error, invalid_params
+from ophion.rpc.services.call_execution import failure_of, gas_for, run_estimate
 from ophion.rpc.services.call_object import Call
-from ophion.rpc.services.calls import failure_of, gas_for, run_estimate
 from ophion.rpc.services.context import RpcContext
 
 _MAX_FEE_BITS = 128

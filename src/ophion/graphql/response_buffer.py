@@ -14,7 +14,7 @@ from collections import deque
 from typing import Final
 
 from ophion.native.graphql import GraphqlText
-from ophion.runtime.lanes import LaneFull
+from ophion.runtime.thread_pools import LaneFull
 
 _MAX_WAITING: Final = 1024
 

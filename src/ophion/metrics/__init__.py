@@ -9,6 +9,6 @@ process         metrics of the operating system and the interpreter
 requests        method tables that count and time requests
 node_metrics    all metrics of one node
 server          `GET /metrics`
-push            pushes to a gateway at intervals
+push_gateway    pushes to a gateway at intervals
 dashboard.json  a dashboard for Grafana
 """

@@ -22,8 +22,8 @@ from ophion.primitives.types import Hash32
 from ophion.rpc.services.filters import Filters
 from ophion.rpc.services.subscriptions import Subscriptions
 from ophion.rpc.transport.listener import Listener
-from ophion.runtime.lanes import Lane, Lanes
 from ophion.runtime.metrics import Category, MetricsRegistry
+from ophion.runtime.thread_pools import Lane, Lanes
 
 if TYPE_CHECKING:
     # lazy import: only nodes with peers need these metrics

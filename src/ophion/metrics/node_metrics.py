@@ -34,8 +34,8 @@ from ophion.rpc.services.filters import Filters
 from ophion.rpc.services.subscriptions import Subscriptions
 from ophion.rpc.transport.listener import Listener
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lanes
 from ophion.runtime.metrics import MetricsRegistry, Nested
+from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
     from ophion.peers.eth.protocol import EthProtocol

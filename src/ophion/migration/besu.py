@@ -17,7 +17,7 @@ from typing import Final
 from ophion.errors import CommandError
 from ophion.migration.block_source import SourceHead, join_block, missing_block
 from ophion.migration.rocksdb_reader import RocksDatabase
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.types import Hash32
 
 _BLOCKCHAIN: Final = "\x01"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from ophion.chain.import_core import ImportCore
+from ophion.chain.block_import import ImportCore
 from ophion.chain.import_file import BlockFileImport, ImportProgress
 from ophion.errors import CommandError
 from ophion.migration.block_source import BlockSource, SourceHead

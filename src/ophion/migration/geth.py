@@ -15,7 +15,7 @@ from typing import Final
 from ophion.errors import CommandError
 from ophion.migration.block_source import SourceHead, join_block, missing_block
 from ophion.migration.freezer import FreezerTable
-from ophion.migration.sorted_tables.database import SortedDatabase, is_sorted_database
+from ophion.migration.leveldb.database import SortedDatabase, is_sorted_database
 from ophion.node.foreign_data import find_foreign_data
 from ophion.primitives.types import Hash32
 

@@ -11,7 +11,7 @@ from ophion.chain.block_file import split_blocks
 from ophion.consensus.engine import Engine
 from ophion.errors import CommandError, DecodeError
 from ophion.migration.block_source import SourceHead
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Hash32
 
 

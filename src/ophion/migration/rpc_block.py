@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ophion.errors import DecodeError
 from ophion.primitives import rlp
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.rlp import Encodable
 
 Json = dict[str, Any]

@@ -1,6 +1,6 @@
 """Runners for the public state and transaction tests. Each runner takes the bytes of one file.
 
-An outcome is (case, fork and indexes, passed or None when skipped, detail).
+An outcome has four fields: the case; its fork and indexes; whether it passed, or None if it was skipped; the detail.
 """
 
 from ophion._native import state_test, transaction_test

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ophion import __version__
-from ophion.chainspec.dev import MNEMONIC, MNEMONIC_ACCOUNTS, DevAccount
+from ophion.chainspec.dev_network import MNEMONIC, MNEMONIC_ACCOUNTS, DevAccount
 from ophion.primitives.types import WEI_PER_ETHER
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ophion.chain.builder import Builder
+from ophion.chain.block_builder import Builder
 from ophion.chain.chain import Chain
 from ophion.chain.fee_oracle import FeeOracle
 from ophion.chain.gas_price import FeeFloor, PriceSampling
@@ -22,9 +22,9 @@ from ophion.chainspec.forks import Fork, Milestone
 from ophion.chainspec.genesis import Genesis
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.engine import Engine
+from ophion.consensus.engine_factory import engine_for
 from ophion.consensus.migration import MigrationEngine
-from ophion.consensus.registry import engine_for
-from ophion.consensus.voting import LocalProposals
+from ophion.consensus.validator_votes import LocalProposals
 from ophion.errors import ConfigError
 from ophion.native.store import Store
 from ophion.node.core_config import CoreConfig
@@ -33,18 +33,18 @@ from ophion.permissions.permissions import Permissions
 from ophion.pool.admission import PoolHead
 from ophion.pool.journal import Journal
 from ophion.pool.pool import TxPool
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address
 from ophion.producer.block_assembly import Assembler, MinerSettings
 from ophion.producer.instant_sealer import InstantSealer
 from ophion.producer.mining_control import MiningControl, Sealer
 from ophion.producer.pow_miner import PowMiner, WorkPackages
 from ophion.runtime.clock import Clock, Entropy
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
     from ophion.consensus.bft.signatures import DigestSigner
-    from ophion.dev.node import DevNode
+    from ophion.dev.cheat_codes import DevNode
     from ophion.producer.bft_driver import BftDriver
     from ophion.producer.etcd_votes import EtcdVotes
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from msgspec import field
 
-from ophion.chainspec.dev import DevAccount
+from ophion.chainspec.dev_network import DevAccount
 from ophion.enclave.options import EnclaveConfig
 from ophion.gateway.options import PageConfig
 from ophion.graphql.limits import GraphqlLimits
 from ophion.metrics.options import MetricsConfig
-from ophion.node.compat import Compat, read_compat
+from ophion.node.compatibility_profiles import Compat, read_compat
 from ophion.node.datadir import DataConfig
 from ophion.node.dev_options import DevConfig
 from ophion.node.interface_options import (

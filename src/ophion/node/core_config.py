@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from ophion.chainspec.dev import DevAccount
+    from ophion.chainspec.dev_network import DevAccount
     from ophion.node.dev_options import DevConfig
     from ophion.node.interface_options import AccessConfig
     from ophion.node.network import NetworkConfig

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from ophion.chain.block_builder import Builder
 from ophion.chain.block_environment import chain_rules
-from ophion.chain.builder import Builder
 from ophion.chain.chain import Chain
 from ophion.chain.gas_price import FeeFloor
 from ophion.chain.importer import Importer
 from ophion.chain.queries import Queries
-from ophion.chainspec.dev import MNEMONIC
+from ophion.chainspec.dev_network import MNEMONIC
 from ophion.chainspec.spec import ChainSpec
+from ophion.dev.cheat_codes import DevNode, Identity
 from ophion.dev.clock import DevClock
 from ophion.dev.engine import DevEngine
-from ophion.dev.head import restore_edit
-from ophion.dev.node import DevNode, Identity
+from ophion.dev.head_control import restore_edit
 from ophion.dev.sealer import DevSealer
-from ophion.dev.state_file import BadStateFile, dump, load, unpacked
+from ophion.dev.state_dump import BadStateFile, dump, load, unpacked
 from ophion.errors import ConfigError
 from ophion.node.core_config import CoreConfig
 from ophion.node.dev_options import DevOrder, DevPreset
@@ -33,11 +33,11 @@ from ophion.producer.block_assembly import Assembler, MinerSettings
 from ophion.producer.mining_control import MiningControl
 from ophion.producer.pow_miner import WorkPackages
 from ophion.runtime.clock import Clock, Entropy
-from ophion.runtime.lanes import Lanes
 from ophion.runtime.operator_files import content_of
+from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
-    from ophion.dev.fork.fork import Fork
+    from ophion.dev.fork.remote_state import Fork
 
 _SUGGESTED_TIP = 1_000_000_000
 _MAX_STATE_BYTES = 1024 * 1024 * 1024

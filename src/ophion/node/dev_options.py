@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 
 from ophion import __version__
-from ophion.chainspec.dev import MNEMONIC, MNEMONIC_ACCOUNTS, DevAccount
+from ophion.chainspec.dev_network import MNEMONIC, MNEMONIC_ACCOUNTS, DevAccount
 from ophion.dev.fork.settings import DEFAULT_BACKOFF_S, DEFAULT_RETRIES, DEFAULT_TIMEOUT_S, ForkSettings
 from ophion.runtime.options import Options, at_least, between, option
 

@@ -17,8 +17,8 @@ from ophion.native.store import Store
 from ophion.node.config import NodeConfig
 from ophion.rpc.tls.certificates import TlsSettings, client_context
 from ophion.runtime.clock import Entropy
-from ophion.runtime.lanes import Lanes
 from ophion.runtime.operator_files import content_of
+from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
     from ophion.enclave.interface import Enclave

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from ophion.chainspec.genesis import Genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import ConfigError, OphionError
 from ophion.native.crypto import PrivateKey
 from ophion.native.exceptions import NativeError

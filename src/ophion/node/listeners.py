@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ophion.gateway.service import GatewayService
     from ophion.metrics.node_metrics import NodeMetrics
     from ophion.metrics.otlp import OtlpService, OtlpSettings
-    from ophion.metrics.push import PushService
+    from ophion.metrics.push_gateway import PushService
     from ophion.metrics.requests import RequestMetrics
     from ophion.primitives.types import Address
     from ophion.rpc.auth.auth_setup import AuthSetup
@@ -182,7 +182,7 @@ def metrics_port(config: NodeConfig, metrics: NodeMetrics, shared: SharedResourc
 
 def metrics_push(config: NodeConfig, metrics: NodeMetrics) -> PushService:
     """Build the service that pushes metrics to a push gateway."""
-    from ophion.metrics.push import PushService
+    from ophion.metrics.push_gateway import PushService
 
     metrics.declare()
     return PushService(metrics.registry, config.metrics)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from ophion.chainspec.dev import (
+from ophion.chainspec.dev_network import (
     DEFAULT_DEV_FORK,
     DEV_FORKS,
     DEV_NETWORK,

@@ -28,8 +28,8 @@ from ophion.permissions.permissions import Permissions
 from ophion.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
 from ophion.runtime.garbage_collection import settle_down
 from ophion.runtime.interrupts import stop_signals
-from ophion.runtime.lanes import Lanes, ThreadLanes
 from ophion.runtime.supervisor import Service, Supervisor
+from ophion.runtime.thread_pools import Lanes, ThreadLanes
 
 if TYPE_CHECKING:
     from ophion.chain.pruning import StatePruner

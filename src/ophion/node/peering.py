@@ -18,7 +18,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core
 from ophion.node.config import NodeConfig
 from ophion.peers.discovery.discovery import ChainMark
-from ophion.peers.discovery.record import NAME as RECORD_NAME
+from ophion.peers.discovery.node_record import NAME as RECORD_NAME
 from ophion.peers.eth.fork_id import ForkId
 from ophion.peers.eth.protocol import EthProtocol
 from ophion.peers.options import NatMethod, PeerConfig, read_bootnode
@@ -37,16 +37,16 @@ from ophion.primitives.enode import Enode, is_host_name
 from ophion.primitives.rlp import RlpError
 from ophion.primitives.types import Address
 from ophion.runtime.clock import Clock, Entropy
-from ophion.runtime.lanes import Lanes
 from ophion.runtime.supervisor import Service
+from ophion.runtime.thread_pools import Lanes
 from ophion.version import client_version
 
 if TYPE_CHECKING:
     from ophion.consensus.bft.signatures import DigestSigner
     from ophion.enclave.interface import Enclave
     from ophion.peers.consensus.validators import Validators
-    from ophion.runtime.host_names import HostNames, Lookup
-    from ophion.runtime.reverse_names import ReverseNames
+    from ophion.runtime.host_name_resolver import HostNames, Lookup
+    from ophion.runtime.reverse_dns import ReverseNames
 
 
 class PeerNetwork(Struct, frozen=True):
@@ -193,7 +193,7 @@ def build_peers(
 
 def _host_names(config: PeerConfig, clock: Clock) -> HostNames:
     # lazy import: most nodes have no host names to resolve
-    from ophion.runtime.host_names import HostNames
+    from ophion.runtime.host_name_resolver import HostNames
 
     names = HostNames(clock, _lookup(config), is_updated=config.dns_update_enabled)
     if is_host_name(config.host):
@@ -205,14 +205,14 @@ def _reverse_names(config: PeerConfig, clock: Clock, rules: NodeRules) -> Revers
     """Return the names of addresses, if a contract may list names (interface version 2)."""
     if rules.contract is None or rules.contract.version == 1:
         return None
-    from ophion.runtime.reverse_names import ReverseNames, hosts_file_reverse_lookup, system_reverse_lookup
+    from ophion.runtime.reverse_dns import ReverseNames, hosts_file_reverse_lookup, system_reverse_lookup
 
     chosen = config.dns_hosts_file
     return ReverseNames(clock, system_reverse_lookup if chosen is None else hosts_file_reverse_lookup(chosen))
 
 
 def _lookup(config: PeerConfig) -> Lookup:
-    from ophion.runtime.host_names import hosts_file_lookup, system_lookup
+    from ophion.runtime.host_name_resolver import hosts_file_lookup, system_lookup
 
     chosen = config.dns_hosts_file
     return system_lookup if chosen is None else hosts_file_lookup(chosen)

@@ -16,13 +16,13 @@ from ophion.node.build import Core
 from ophion.node.config import NodeConfig
 from ophion.node.node_key_file import load_key
 from ophion.primitives.types import HASH_LENGTH, Address
-from ophion.privacy.flexible import PRECOMPILE, FlexibleGroups
+from ophion.privacy.flexible_groups import PRECOMPILE, FlexibleGroups
 from ophion.privacy.markers import Markers
 from ophion.privacy.private_executor import PrivateExecutor
 from ophion.privacy.service import Privacy
 from ophion.privacy.submission import Submission
 from ophion.runtime.clock import Entropy
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 ANOTHER_DATABASE: Final = (
     "Make another one of its blocks: `ophion blocks export`, then `ophion blocks import` with a new --data-path and"

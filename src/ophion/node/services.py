@@ -46,11 +46,11 @@ from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.rpc.transport.streaming import Streams
 from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.fair_scheduler import FairScheduler
-from ophion.runtime.lanes import Lanes
 from ophion.runtime.memory import Trimming
 from ophion.runtime.memory_budget import Budget
 from ophion.runtime.open_files import allow_open_files
 from ophion.runtime.supervisor import Service
+from ophion.runtime.thread_pools import Lanes
 from ophion.version import client_version
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from ophion.chain.chain import Chain
 from ophion.errors import DecodeError, InvalidHeader
 from ophion.native.exceptions import translated
 from ophion.native.executor import CallRequest, State, call
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import ZERO_ADDRESS, Address
 
 _GAS: Final = 50_000_000
@@ -26,7 +26,7 @@ def read_contracts(chain: Chain, state_after: Callable[[HashedHeader], State]) -
         return
     # lazy import: networks without BFT start faster
     from ophion.consensus.bft.engine import BftEngine
-    from ophion.consensus.bft.validators import GET_VALIDATORS, decode_addresses
+    from ophion.consensus.bft.validator_provider import GET_VALIDATORS, decode_addresses
     from ophion.consensus.migration import MigrationEngine
 
     engine = chain.engine.bft if isinstance(chain.engine, MigrationEngine) else chain.engine

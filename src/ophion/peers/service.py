@@ -24,7 +24,7 @@ from ophion.peers.dial_outcome import outcome_of
 from ophion.peers.dialer import Dialer
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.discovery.discovery import ChainMark, Discovery, DiscoveryContext
-from ophion.peers.discovery.record import LocalRecord
+from ophion.peers.discovery.node_record import LocalRecord
 from ophion.peers.discovery.udp import UdpSocket
 from ophion.peers.inbound import InboundConnections
 from ophion.peers.node_access import NodeAccess
@@ -46,7 +46,7 @@ from ophion.permissions.node_rules import Action, NodeRules
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
 from ophion.runtime.clock import Clock, Entropy
-from ophion.runtime.host_names import HostNames
+from ophion.runtime.host_name_resolver import HostNames
 
 log = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ from ophion.chain.chain import Chain
 from ophion.errors import InvalidBlock
 from ophion.native.executor import State
 from ophion.native.transactions import Body, Transaction
-from ophion.permissions.authorities import authorities
 from ophion.permissions.contract_abi import read_yes_or_no, sending_question, transaction_question
 from ophion.permissions.contract_calls import ContractCalls, Refusal
 from ophion.permissions.decision_counts import DecisionCounts
-from ophion.primitives.block import HashedHeader
+from ophion.permissions.set_code_authorities import authorities
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
 
 log = logging.getLogger(__name__)

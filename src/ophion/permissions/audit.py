@@ -19,8 +19,8 @@ from ophion.chain.events import ChainBlock, ChainEvent, Reorged
 from ophion.permissions.allow_list import AllowList, ListChanged
 from ophion.permissions.contract_changes import ContractChanges
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lane
 from ophion.runtime.principal import SUBJECT
+from ophion.runtime.thread_pools import Lane
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from ophion.chain.chain import Chain
 from ophion.native.exceptions import NativeError
 from ophion.native.executor import CallOutcome, CallRequest, State, call_each
 from ophion.permissions.contract_abi import MalformedAnswer
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.revert_reason import revert_reason
 from ophion.primitives.types import ZERO_ADDRESS, Address, Hash32
 

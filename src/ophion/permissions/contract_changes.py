@@ -15,7 +15,7 @@ from ophion.chain.events import ChainBlock
 from ophion.native.crypto import keccak256
 from ophion.permissions.contract_abi import ADMIN, RULES, named_url, read_named_node, read_packed_node
 from ophion.permissions.contract_calls import answer_of
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
 
 

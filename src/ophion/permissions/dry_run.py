@@ -15,8 +15,8 @@ from ophion.errors import RulesError
 from ophion.native.executor import State
 from ophion.permissions.node_rules import Action, Listener, listener
 from ophion.permissions.permissions import Permissions
-from ophion.primitives.block import HashedHeader
 from ophion.primitives.enode import Enode
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
 
 

@@ -17,8 +17,8 @@ from ophion.native.exceptions import MissingState
 from ophion.native.executor import State
 from ophion.permissions.node_rules import listener
 from ophion.permissions.permissions import Permissions
-from ophion.primitives.block import HashedHeader
 from ophion.primitives.enode import Enode
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
 
 _REACH: Final = 256

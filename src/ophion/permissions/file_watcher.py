@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ophion.errors import RulesError
 from ophion.permissions.allow_list import AllowList
-from ophion.runtime.lanes import Lane
+from ophion.runtime.thread_pools import Lane
 
 log = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from ophion.native.executor import State
 from ophion.permissions.contract_abi import connection_question, node_question, read_connection, read_yes_or_no
 from ophion.permissions.contract_calls import ContractCalls, Refusal
 from ophion.permissions.decision_counts import DecisionCounts
-from ophion.primitives.block import HashedHeader
 from ophion.primitives.enode import Enode
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address, Hash32
 
 log = logging.getLogger(__name__)

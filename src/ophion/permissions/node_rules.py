@@ -17,8 +17,8 @@ from ophion.runtime.topic import Topic
 if TYPE_CHECKING:
     from ophion.permissions.allow_list import AllowList
     from ophion.permissions.node_contract import NodeContract
-    from ophion.runtime.host_names import HostNames
-    from ophion.runtime.reverse_names import ReverseNames
+    from ophion.runtime.host_name_resolver import HostNames
+    from ophion.runtime.reverse_dns import ReverseNames
 
 
 class Action(Enum):
@@ -73,9 +73,10 @@ class NodeRules:
             listed.changed.listen(lambda change: self._on_change(listed))
 
     def use_host_names(self, host_names: HostNames, reverse: ReverseNames | None = None) -> None:
-        """Compare nodes by the addresses of their host names; a new address applies at once.
+        """Resolve the host names of listed nodes before nodes are compared.
 
-        `reverse` finds the names of other addresses, for contracts that list names.
+        If a host name gets a new address, the rules use the new address at once. For contracts that list host names,
+        `reverse` finds the host name of an address.
         """
         self._host_names = host_names
         if self.contract is not None and reverse is not None:

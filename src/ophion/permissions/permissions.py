@@ -7,23 +7,23 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ophion.chain.block_import import SenderCheck
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
-from ophion.chain.import_core import SenderCheck
 from ophion.errors import ConfigError, RulesError
 from ophion.native.executor import State
 from ophion.native.transactions import Transaction
-from ophion.permissions.authorities import authorities
 from ophion.permissions.decision_counts import DecisionCounts
 from ophion.permissions.entry_codec import EntryCodec
 from ophion.permissions.list_requests import ACCOUNTS, NAMED_NODES, NODES
 from ophion.permissions.node_rules import Action, NodeRules, listener
 from ophion.permissions.options import DEFAULT_FILE, PermissionConfig
-from ophion.primitives.block import HashedHeader
+from ophion.permissions.set_code_authorities import authorities
 from ophion.primitives.enode import Enode
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
-from ophion.runtime.lanes import Lane, Lanes
 from ophion.runtime.supervisor import Service
+from ophion.runtime.thread_pools import Lane, Lanes
 
 if TYPE_CHECKING:
     from ophion.permissions.account_contract import AccountContract

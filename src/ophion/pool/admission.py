@@ -16,7 +16,7 @@ from ophion.chain.gas_price import FeeFloor
 from ophion.errors import PoolRejected
 from ophion.native.executor import State
 from ophion.native.transactions import Bounds, Transaction
-from ophion.permissions.authorities import SET_CODE_TYPE, authorities
+from ophion.permissions.set_code_authorities import SET_CODE_TYPE, authorities
 from ophion.primitives.types import Address
 
 TRANSACTION_GAS_CAP = 2**24

@@ -15,7 +15,7 @@ from ophion.errors import PoolRejected
 from ophion.native.transactions import Transaction
 from ophion.pool.events import Admission, hash_or_raise
 from ophion.primitives.types import Hash32
-from ophion.runtime.decoding import Decoded, Decoding
+from ophion.runtime.transaction_decoding import Decoded, Decoding
 
 A = TypeVar("A")
 Result = TypeVar("Result", contravariant=True)

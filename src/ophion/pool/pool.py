@@ -23,9 +23,9 @@ from ophion.pool.options import PoolConfig
 from ophion.pool.queue import PooledTransaction, Queue
 from ophion.primitives.types import Address, Hash32
 from ophion.runtime.clock import Clock
-from ophion.runtime.decoding import Decoded
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 from ophion.runtime.topic import Topic
+from ophion.runtime.transaction_decoding import Decoded
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ No module does input or output, reads a clock, or imports another package, excep
     types      type aliases (`Address`, `Hash32`), block references, well-known constants
     hexcodec   hexadecimal text: DATA, QUANTITY and lenient number parsing
     rlp        RLP for headers, messages and tools; Rust decodes transactions
-    block      `Header` and `HashedHeader`
+    header     `Header` and `HashedHeader`
     enode      enode URLs
 
 A `Header` has no hash, because the hash depends on the consensus engine: proof-of-authority hashes omit the seals. When

@@ -14,10 +14,10 @@ that arrives after its marker is executed at the marker's position, followed by 
     marker_settings   options and keys with which markers were read, and what happens when they change
     backlog           groups that need more execution time; backlog_executor runs them
     payloads          reads payloads of markers from the enclave
-    retries           asks a remote enclave again for missing payloads
-    flexible          groups whose member list is in a contract
+    payload_retries   asks a remote enclave again for missing payloads
+    flexible_groups   groups whose member list is in a contract
     payload_handover  sends earlier transactions of such a group to a new member
-    results           receipts, logs and transactions as JSON
+    rpc_objects       receipts, logs and transactions as JSON
     service           `Privacy`: the entry point of the interface
-    tenants           authorisation when several tenants share a node
+    tenant_authorizer  authorisation when several tenants share a node
 """

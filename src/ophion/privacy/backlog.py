@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from ophion.enclave.encoding import base64_text
 from ophion.native.privacy import PrivateBatch, private_gas_limit
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.privacy.payloads import Payload
 from ophion.runtime.clock import Clock
 

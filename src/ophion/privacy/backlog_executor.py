@@ -11,7 +11,7 @@ from ophion.privacy.backlog import ESTABLISHED_BLOCKS, Backlog, BehindGroup
 from ophion.privacy.execution_events import Executed
 from ophion.privacy.payloads import MarkerPlace, Payload
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
     from ophion.privacy.private_executor import PrivateExecutor

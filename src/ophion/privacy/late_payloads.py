@@ -10,7 +10,7 @@ from ophion.chain.chain import Chain
 from ophion.native.privacy import PrivateBatch
 from ophion.privacy.execution_events import Executed
 from ophion.privacy.payloads import MarkerPlace
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
     from ophion.privacy.private_executor import PrivateExecutor

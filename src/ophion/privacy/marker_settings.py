@@ -11,7 +11,7 @@ from ophion.enclave.encoding import base64_text
 from ophion.enclave.interface import KEY_SIZE
 from ophion.native.store import Store
 from ophion.primitives.types import Address
-from ophion.runtime.lanes import Lane
+from ophion.runtime.thread_pools import Lane
 
 log = logging.getLogger(__name__)
 

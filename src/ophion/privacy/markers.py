@@ -20,7 +20,7 @@ from ophion.pool.pool import TxPool
 from ophion.primitives.types import Address, Hash32
 from ophion.runtime.batching import Batches
 from ophion.runtime.clock import Entropy
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 _SECRET_BYTES: Final = 32
 

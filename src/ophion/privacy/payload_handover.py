@@ -22,7 +22,7 @@ from ophion.native.store import Store
 from ophion.primitives import rlp
 from ophion.primitives.types import EMPTY_TRIE_ROOT, Hash32
 from ophion.privacy.payloads import HANDED, MarkerPlace, Payloads
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 _CHUNK_BYTES: Final = MAX_PAYLOAD_BYTES // 2
 _ALL_BLOCKS: Final = 1 << 62

@@ -23,7 +23,7 @@ from ophion.chain.queries import BlockView
 from ophion.enclave.interface import Enclave
 from ophion.native.privacy import PrivateBatch, PrivateLedger
 from ophion.native.tracing import TraceStream
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address, Hash32
 from ophion.privacy.backlog import MAX_WALK_GAS, Backlog, by_group, gas_of
 from ophion.privacy.backlog_executor import BacklogExecutor, executions
@@ -32,10 +32,10 @@ from ophion.privacy.late_payloads import LatePayloads
 from ophion.privacy.marker_settings import has_new_keys, store_keys, warn_of_missed_markers
 from ophion.privacy.options import DEFAULT_MAX_GAS
 from ophion.privacy.payload_handover import PayloadHandover
+from ophion.privacy.payload_retries import MAX_REMEMBERED, Retries
 from ophion.privacy.payloads import MarkerPlace, Payload, Payloads
-from ophion.privacy.retries import MAX_REMEMBERED, Retries
 from ophion.runtime.clock import Clock, SystemClock
-from ophion.runtime.lanes import Lane, Lanes
+from ophion.runtime.thread_pools import Lane, Lanes
 from ophion.runtime.topic import Topic
 
 log = logging.getLogger(__name__)

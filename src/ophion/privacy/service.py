@@ -15,11 +15,11 @@ from ophion.pool.pool import TxPool
 from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.revert_reason import revert_reason
 from ophion.primitives.types import Address, Hash32
-from ophion.privacy.flexible import FlexibleGroups
+from ophion.privacy.flexible_groups import FlexibleGroups
 from ophion.privacy.payloads import MarkerPlace
 from ophion.privacy.private_executor import PrivateExecutor
 from ophion.privacy.submission import Submission
-from ophion.privacy.tenants import TenantAuthorizer
+from ophion.privacy.tenant_authorizer import TenantAuthorizer
 
 FOLLOW_LIMIT_S: Final = 5.0
 """Seconds for which a request waits for private states to reach the head."""

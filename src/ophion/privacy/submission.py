@@ -16,11 +16,11 @@ from ophion.errors import PoolRejected, PrivacyRefused
 from ophion.native.exceptions import NativeError
 from ophion.native.privacy import PrivateTransaction, decode_private_transaction, decode_private_transactions
 from ophion.primitives.types import Address, Hash32
-from ophion.privacy.flexible import FlexibleGroups
+from ophion.privacy.flexible_groups import FlexibleGroups
 from ophion.privacy.markers import Draft, MarkerRequest, Markers
 from ophion.privacy.options import DEFAULT_MAX_GAS
 from ophion.runtime.batching import Batches
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 UNDECODABLE: Final = "Unable to decode the private signed raw transaction"
 NO_ETHER: Final = "We cannot transfer ether in private transaction yet."

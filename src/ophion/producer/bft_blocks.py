@@ -23,19 +23,19 @@ from ophion.consensus.bft.events import (
     ProposalChecked,
     TaskFailed,
 )
-from ophion.consensus.bft.message_encoding import MAX_BLOCK_ITEMS, WrongBody, check_roots
 from ophion.consensus.bft.messages import Candidate
+from ophion.consensus.bft.round_timing import RoundTiming
+from ophion.consensus.bft.signed_parts import MAX_BLOCK_ITEMS, WrongBody, check_roots
 from ophion.consensus.bft.state_machine import BftStateMachine
-from ophion.consensus.bft.timeouts import RoundTiming
-from ophion.consensus.voting import LocalProposals
+from ophion.consensus.validator_votes import LocalProposals
 from ophion.errors import DecodeError, InvalidBlock, UnknownParent
 from ophion.native.executor import State
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address
 from ophion.producer.block_assembly import Assembler
 from ophion.producer.executed_candidates import ExecutedCandidate, ExecutedCandidates
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 log = logging.getLogger(__name__)
 

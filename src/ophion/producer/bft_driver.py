@@ -53,23 +53,23 @@ from ophion.consensus.bft.signatures import DigestSigner
 from ophion.consensus.bft.state_machine import BftStateMachine
 from ophion.consensus.bft.status import BftStatus, member_views, status_of
 from ophion.consensus.bft.validator_set import quorum_of
-from ophion.consensus.header_form import chosen_form
-from ophion.consensus.voting import LocalProposals
+from ophion.consensus.bft_header_form import chosen_form
+from ophion.consensus.validator_votes import LocalProposals
 from ophion.errors import InvalidBlock
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
 from ophion.producer.bft_blocks import BftBlocks
 from ophion.producer.bft_inbox import BftInbox
 from ophion.producer.bft_timers import BftTimers
 from ophion.producer.bft_tuning import BftTuning
 from ophion.producer.block_assembly import Assembler
+from ophion.producer.clock_skew import ProposerClocks
 from ophion.producer.peer_height_guard import PeerHeightGuard
-from ophion.producer.proposer_clocks import ProposerClocks
 from ophion.producer.shared_votes import ProcessVotes, SharedVotes
 from ophion.producer.validator_gossip import Gossip, NoPeers
 from ophion.producer.vote_caster import VoteCaster
 from ophion.producer.vote_store import VoteStore
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from ophion.errors import DecodeError
 from ophion.native.crypto import keccak256
 from ophion.primitives.types import Address, Hash32
 from ophion.producer.message_intake import MessageIntake
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 _UNKNOWN_SHARE: Final = 4
 """Divisor: messages of peers that are not validators may fill at most a quarter of the queue."""

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from ophion.consensus.bft.client_profiles import ProfileChoice
 from ophion.consensus.bft.engine import DEFAULT_MAX_TIMEOUT_S
-from ophion.consensus.header_form import HeaderFormChoice
+from ophion.consensus.bft_header_form import HeaderFormChoice
 
 
 class BftTuning(Struct, frozen=True):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ophion.chain.builder import Builder, BuiltBlock
+from ophion.chain.block_builder import Builder, BuiltBlock
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock
 from ophion.chain.gas_price import FeeFloor
@@ -26,11 +26,11 @@ from ophion.permissions.permissions import Permissions
 from ophion.pool.events import DropReason
 from ophion.pool.pool import TxPool
 from ophion.pool.queue import PooledTransaction
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS, Address, Hash32
 from ophion.producer.incremental_builder import HEADER_BYTES, BuildPlan, Filled, IncrementalBuilder, permitted
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lane, Lanes
+from ophion.runtime.thread_pools import Lane, Lanes
 
 log = logging.getLogger(__name__)
 

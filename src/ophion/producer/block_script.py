@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ophion.chain.builder import Builder
-from ophion.chain.import_core import ImportCore
+from ophion.chain.block_builder import Builder
+from ophion.chain.block_import import ImportCore
 from ophion.chain.import_file import ImportProgress
 from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.consensus.engine import BlockPreferences
@@ -30,7 +30,7 @@ from ophion.native.ethash import ethash_search
 from ophion.native.executor import State
 from ophion.native.transactions import Transaction, decode_transactions
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.hexcodec import HexError, parse_data_lenient, parse_number
 from ophion.primitives.types import ZERO_ADDRESS, Address
 from ophion.runtime.clock import Clock

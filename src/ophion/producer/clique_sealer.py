@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from ophion.chain.block import decode_block
-from ophion.chain.builder import BuiltBlock
+from ophion.chain.block_builder import BuiltBlock
 from ophion.chain.events import ChainEvent
 from ophion.chainspec.consensus_parameters import CliqueParameters
 from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.clique_snapshot import Snapshot
 from ophion.consensus.engine import BlockPreferences, Vote
-from ophion.consensus.voting import LocalProposals
+from ophion.consensus.validator_votes import LocalProposals
 from ophion.errors import DecodeError, InvalidBlock, SignerUnavailable
 from ophion.native.executor import State
 from ophion.pool.events import Added, PoolEvent
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Hash32
 from ophion.producer.block_assembly import Assembler
 from ophion.producer.peer_height_guard import PeerHeightGuard

@@ -6,9 +6,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from ophion.chain.builder import BuiltBlock
-from ophion.consensus.bft.message_encoding import MAX_BLOCK_ITEMS
+from ophion.chain.block_builder import BuiltBlock
 from ophion.consensus.bft.messages import Candidate
+from ophion.consensus.bft.signed_parts import MAX_BLOCK_ITEMS
 from ophion.native.executor import Execution
 from ophion.native.transactions import Body
 from ophion.primitives import rlp

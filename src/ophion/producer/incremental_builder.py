@@ -27,7 +27,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ophion.chain.ancestor_hashes import ancestor_hashes
-from ophion.chain.builder import TOO_LONG, Builder, BuiltBlock, DraftBlock
+from ophion.chain.block_builder import TOO_LONG, Builder, BuiltBlock, DraftBlock
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
 from ophion.chain.validation import MAX_BLOCK_SIZE
@@ -37,10 +37,10 @@ from ophion.permissions.permissions import Permissions
 from ophion.pool.events import Added, DropReason, PoolEvent
 from ophion.pool.pool import TxPool
 from ophion.pool.queue import PooledTransaction
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from ophion.native.executor import State
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.producer.block_assembly import Assembler
 
 _BUILD_SHARE = 0.75

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ophion.consensus.bft.client_profiles import ProfileChoice
-from ophion.consensus.header_form import HeaderFormChoice
+from ophion.consensus.bft_header_form import HeaderFormChoice
 from ophion.errors import ConfigError
 from ophion.primitives.types import Address
 from ophion.producer.vote_store_address import VoteStoreAddress, read_vote_store

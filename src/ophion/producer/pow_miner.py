@@ -14,14 +14,14 @@ from collections import OrderedDict
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ophion.chain.builder import BuiltBlock
+from ophion.chain.block_builder import BuiltBlock
 from ophion.consensus.pow import target
 from ophion.errors import InvalidBlock
 from ophion.native.ethash import ethash_compute, ethash_search, ethash_seed
 from ophion.primitives.types import Hash32
 from ophion.producer.block_assembly import Assembler
 from ophion.runtime.clock import Entropy
-from ophion.runtime.lanes import Lane
+from ophion.runtime.thread_pools import Lane
 
 log = logging.getLogger(__name__)
 

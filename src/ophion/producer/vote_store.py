@@ -13,7 +13,7 @@ from ophion.errors import DecodeError, StorageError
 from ophion.native.exceptions import translated
 from ophion.native.store import Store
 from ophion.primitives.types import Address
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 MEMORY_KEY: Final = "bft-memory"
 """Database key of the votes.

@@ -11,7 +11,7 @@ from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.engine import Engine
 from ophion.errors import ProofError, StorageError
 from ophion.native.exceptions import translated
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import EMPTY_TRIE_ROOT, Address, Hash32
 from ophion.proofs.bundle import AccountProof, ProofBundle, SlotProof, TransactionProof
 from ophion.proofs.merkle import ordered_proof

@@ -12,13 +12,13 @@ from ophion.native.crypto import keccak256
 from ophion.native.exceptions import NativeError
 from ophion.native.transactions import Transaction, decode_transactions
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, Address, Hash32
 from ophion.proofs.bundle import AccountProof, ProofBundle, TransactionProof
+from ophion.proofs.header_verification import SealVerifier, decode_header, seal_verifier
 from ophion.proofs.merkle import index_key, proven_value
-from ophion.proofs.seals import SealVerifier, decode_header, seal_verifier
-from ophion.proofs.trust import Trust
+from ophion.proofs.trust_anchor import Trust
 
 _MAX_RECEIPT_ITEMS: Final = 1_000_000
 _LEGACY_LIST: Final = 0xC0

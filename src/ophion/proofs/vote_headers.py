@@ -13,10 +13,10 @@ from typing import Final, Protocol
 from ophion.chain.chain import Chain
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.bft.engine import BftEngine
-from ophion.consensus.bft.schedule import Era
+from ophion.consensus.bft.transitions import Era
 from ophion.consensus.clique import CliqueEngine
 from ophion.errors import ProofError, StorageError
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS, Address
 
 MAX_VOTE_HEADERS: Final = 10_000

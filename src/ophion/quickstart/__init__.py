@@ -12,12 +12,12 @@ plan            nodes and settings of a network, stored in `network.json`
 genesis         the genesis file
 ports           the ports of all services: defaults, or free ports where the defaults are in use
 workdir         the directory: files created once, files written at every start, removal
-commands        command lines of the processes
+command_lines   command lines of the processes
 monitoring      configuration of Prometheus and Grafana
 lock_file       the running supervisor and its processes
 child_process   one process
 supervisor      all processes, from start to stop
-control         commands from other terminals to a supervisor
+control_socket  commands from other terminals to a supervisor
 node_status     block numbers of the nodes
 report          texts for the terminal
 """

@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any, Final
 
 from ophion.chainspec.consensus_parameters import BFT_MIX_HASH
-from ophion.chainspec.dev import CREATE2_DEPLOYER, DEV_ACCOUNTS, ORIGINAL_ACCOUNTS
+from ophion.chainspec.dev_network import CREATE2_DEPLOYER, DEV_ACCOUNTS, ORIGINAL_ACCOUNTS
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft

@@ -7,7 +7,7 @@ from pathlib import Path
 from socket import create_connection
 from typing import Final
 
-from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
+from ophion.chainspec.dev_network import ORIGINAL_ACCOUNTS
 from ophion.gateway.backends import Place, ServiceKind, Site
 from ophion.quickstart.monitoring import FOLDER, installed
 from ophion.quickstart.plan import NetworkPlan

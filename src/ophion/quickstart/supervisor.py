@@ -17,8 +17,8 @@ from typing import Final
 from ophion.errors import CommandError
 from ophion.gateway.backends import ServiceKind
 from ophion.quickstart.child_process import Child
-from ophion.quickstart.commands import node_options, program, proxy_options
-from ophion.quickstart.control import listen
+from ophion.quickstart.command_lines import node_options, program, proxy_options
+from ophion.quickstart.control_socket import listen
 from ophion.quickstart.lock_file import Lock, Running
 from ophion.quickstart.node_status import heights
 from ophion.quickstart.plan import PROXY, Consensus

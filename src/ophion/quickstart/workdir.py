@@ -29,7 +29,7 @@ from ophion.gateway.backends import Place, Site, SiteNode
 from ophion.native.crypto import PrivateKey
 from ophion.node.node_key_file import load_key, new_key, write_text
 from ophion.permissions.options import DEFAULT_FILE
-from ophion.quickstart.commands import MARKER_KEY
+from ophion.quickstart.command_lines import MARKER_KEY
 from ophion.quickstart.genesis import genesis_document
 from ophion.quickstart.lock_file import NAME as LOCK
 from ophion.quickstart.lock_file import holder

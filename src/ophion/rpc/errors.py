@@ -28,7 +28,7 @@ from ophion.errors import (
 )
 from ophion.native import exceptions
 from ophion.primitives.revert_reason import revert_reason
-from ophion.runtime.lanes import DeadlineExceeded, LaneFull
+from ophion.runtime.thread_pools import DeadlineExceeded, LaneFull
 
 NULL: Final = b"null"
 """Id in the response to a request whose id is missing or unreadable."""

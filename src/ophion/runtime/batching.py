@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from ophion.runtime.lanes import Lane, LaneFull
+from ophion.runtime.thread_pools import Lane, LaneFull
 
 A = TypeVar("A")
 B = TypeVar("B")

@@ -136,7 +136,7 @@ class Durations:
         """Record a sampled duration, weighted by the events that were skipped."""
         self._add(seconds, self._share - self.untimed + 1)
         self._last = seconds
-        # time every event after a long event, because the cost of reading the clock does not matter for long events
+        # after a long event, measure every event: reading the clock costs little compared with a long event
         self._share = self.untimed = _UNTIMED if seconds <= BUCKETS[0] else 0
 
     @property

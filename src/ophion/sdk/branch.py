@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from ophion.abi.addresses import checksum_address
 from ophion.abi.interface import decode_error
 from ophion.chain.ancestor_hashes import MAX_ANCESTORS, MAX_BYTES
+from ophion.chain.block_builder import Builder
 from ophion.chain.block_environment import EnvOverrides, block_env, chain_rules
-from ophion.chain.builder import Builder
 from ophion.chain.chain import Chain as StoredChain
 from ophion.consensus.engine import BlockPreferences
 from ophion.dev.engine import DevEngine
@@ -27,12 +27,12 @@ from ophion.native.executor import AccountOverride, BlockEnv, CallRequest, State
 from ophion.native.simulation import simulate_block
 from ophion.native.tracing import TracedBlock, TraceKind, trace_transaction
 from ophion.native.transactions import Transaction
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS
 from ophion.sdk.backend import AccountEdit, Block, CallResult, CallSpec, SentTransaction
 from ophion.sdk.errors import ChainError, Reverted, TransactionRefused
 from ophion.sdk.uncommitted_blocks import UncommittedBlock
-from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
+from ophion.wallet.unsigned_transaction import LEGACY, UnsignedTransaction
 
 _DEADLINE_S = 30.0
 _PRIORITY_FEE = 1_000_000_000

@@ -16,7 +16,7 @@ from ophion.primitives.types import ZERO_ADDRESS
 from ophion.producer.options import ConsensusConfig, MinerConfig
 
 if TYPE_CHECKING:
-    from ophion.chainspec.dev import DevAccount
+    from ophion.chainspec.dev_network import DevAccount
     from ophion.node.config import NodeConfig
     from ophion.node.security_module import SecurityModuleConfig
 

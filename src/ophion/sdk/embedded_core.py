@@ -17,14 +17,14 @@ from ophion.chainspec.genesis import Genesis
 from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core, build_core
 from ophion.runtime.clock import SystemClock, SystemEntropy
-from ophion.runtime.lanes import InlineLanes
+from ophion.runtime.thread_pools import InlineLanes
 from ophion.sdk.chain_config import ChainConfig
 from ophion.sdk.database import close_database, open_database
 from ophion.sdk.loop_runner import LoopRunner
 from ophion.sdk.uncommitted_blocks import UncommittedBlocks
 
 if TYPE_CHECKING:
-    from ophion.dev.node import DevNode
+    from ophion.dev.cheat_codes import DevNode
     from ophion.sdk.rpc_dispatch import RpcDispatch
 
 T = TypeVar("T")

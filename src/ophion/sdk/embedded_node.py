@@ -20,12 +20,12 @@ from ophion.native.crypto import PrivateKey, keccak256
 from ophion.native.executor import AccountOverride, BlockEnv, CallRequest, State, call, estimate_gas
 from ophion.native.transactions import Transaction
 from ophion.primitives import rlp
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.types import BlockTag, Hash32
 from ophion.sdk.backend import AccountEdit, Block, CallResult, CallSpec, SentTransaction
 from ophion.sdk.embedded_core import EmbeddedCore
 from ophion.sdk.errors import ChainError, TransactionRefused
-from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
+from ophion.wallet.unsigned_transaction import LEGACY, UnsignedTransaction
 
 if TYPE_CHECKING:
     from ophion.sdk.branch import Branch

@@ -28,7 +28,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.primitives.types import ZERO_ADDRESS
 from ophion.sdk.chain import Chain
 from ophion.sdk.eth_tester_objects import as_block, as_log, as_receipt, as_transaction, wire_request
-from ophion.wallet.unsigned import ACCESS_LIST, DYNAMIC_FEE, LEGACY, UnsignedTransaction
+from ophion.wallet.unsigned_transaction import ACCESS_LIST, DYNAMIC_FEE, LEGACY, UnsignedTransaction
 
 CHAIN_ID = 131_277_322_940_537
 """Chain id of eth-tester."""

@@ -10,7 +10,7 @@ from weakref import finalize
 
 from ophion.chain.block_environment import chain_rules
 from ophion.chain.chain import Chain as StoredChain
-from ophion.chainspec.dev import DEV_FORKS, MNEMONIC_ACCOUNTS, dev_genesis
+from ophion.chainspec.dev_network import DEV_FORKS, MNEMONIC_ACCOUNTS, dev_genesis
 from ophion.chainspec.genesis import Genesis
 from ophion.dev.engine import DevEngine
 from ophion.errors import GenesisError
@@ -19,7 +19,7 @@ from ophion.node.datadir import DataDirectory
 from ophion.node.dev_genesis import preset_genesis
 from ophion.node.dev_options import DevConfig, DevPreset
 from ophion.node.network import NetworkConfig
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.sdk.branch import Branch
 from ophion.sdk.chain_config import ChainConfig
 from ophion.sdk.embedded_chain import own_genesis

@@ -12,13 +12,13 @@ from typing import Final
 from msgspec import Struct
 
 from ophion.chain.ancestor_hashes import MAX_BYTES, ancestor_hashes
+from ophion.chain.block_builder import Builder, BuiltBlock
 from ophion.chain.block_environment import EnvOverrides, block_env
-from ophion.chain.builder import Builder, BuiltBlock
-from ophion.dev.node import DevNode, Snapshot
+from ophion.dev.cheat_codes import DevNode, Snapshot
 from ophion.native.executor import BlockEnv, State
 from ophion.native.store import NewBlock
 from ophion.native.transactions import Transaction
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 
 MAX_BLOCKS: Final = 64
 """Number of waiting blocks at which all waiting blocks are written."""

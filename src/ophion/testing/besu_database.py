@@ -11,9 +11,9 @@ from typing import Any
 from ophion.chain.block import peek_header
 from ophion.chain.block_file import split_blocks
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 
 BLOCKCHAIN, VARIABLES = "\x01", "\x0b"
 FOREST = ("default", BLOCKCHAIN, "\x02", "\x03", "\x04", "\x05", VARIABLES, "\x0c")

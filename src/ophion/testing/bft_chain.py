@@ -25,7 +25,7 @@ from ophion.consensus.engine import BlockPreferences, Engine
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import open_store
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Hash32
 
 CHAIN_ID: Final = 2018

@@ -11,13 +11,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ophion.chain.builder import Builder
+from ophion.chain.block_builder import Builder
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
-from ophion.chain.import_core import ImportCore
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.bft.validator_set import quorum_of
 from ophion.consensus.engine import BlockPreferences
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import open_store
 from ophion.native.transactions import Transaction, decode_transactions

@@ -13,7 +13,7 @@ from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.engine import BlockPreferences
 from ophion.native.crypto import PrivateKey
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.testing.bft_chain import KnownHeaders, first_header
 from ophion.testing.signing import DEV_KEYS
 

@@ -14,7 +14,7 @@ from ophion.native.enclave import EnclaveKeyring
 from ophion.native.store import Store, open_store
 from ophion.peers.priv.protocol import PrivProtocol
 from ophion.runtime.clock import Clock, SystemClock, SystemEntropy
-from ophion.runtime.lanes import InlineLanes, Lanes
+from ophion.runtime.thread_pools import InlineLanes, Lanes
 from ophion.testing.memory_connection import Host, MemoryConnection
 from ophion.testing.wait_for import until
 

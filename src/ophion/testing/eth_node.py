@@ -1,4 +1,4 @@
-"""A node with the eth protocol and sync, but without sockets: `testing/core.py` with two more services."""
+"""A node with the eth protocol and sync, but without sockets: `testing/node_core.py` with two more services."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ophion.node.config import NodeConfig
 from ophion.peers.eth.protocol import EthProtocol
 from ophion.peers.sync.synchroniser import Synchroniser
 from ophion.runtime.clock import ManualClock
-from ophion.runtime.lanes import InlineLanes, Lanes
-from ophion.testing.core import DEV_CONFIG, TestCore, open_core
+from ophion.runtime.thread_pools import InlineLanes, Lanes
+from ophion.testing.node_core import DEV_CONFIG, TestCore, open_core
 
 NETWORK_ID = 1337
 

@@ -23,8 +23,8 @@ from ophion.consensus.bft.qbft import Qbft
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.types import Address
 from ophion.testing.decrypting_relay import DecryptingRelay
+from ophion.testing.node_process import COMMAND, NodeProcess, processor_s
 from ophion.testing.ports import free_ports
-from ophion.testing.process import COMMAND, NodeProcess, processor_s
 from ophion.testing.relay import Relay
 from ophion.testing.signing import DEV_KEYS
 

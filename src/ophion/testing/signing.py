@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
-from ophion.chainspec.dev import DEV_CHAIN_ID, ORIGINAL_ACCOUNTS
+from ophion.chainspec.dev_network import DEV_CHAIN_ID, ORIGINAL_ACCOUNTS
 from ophion.native.crypto import PrivateKey, keccak256
 from ophion.primitives import rlp
 from ophion.primitives.types import WEI_PER_GWEI, Address, Hash32
-from ophion.wallet.unsigned import BLOB, DYNAMIC_FEE, LEGACY, SET_CODE, Authorization, UnsignedTransaction
+from ophion.wallet.unsigned_transaction import BLOB, DYNAMIC_FEE, LEGACY, SET_CODE, Authorization, UnsignedTransaction
 
 DEV_KEYS = tuple(PrivateKey(account.private_key) for account in ORIGINAL_ACCOUNTS)
 """Public test keys of the first three accounts of the development network."""

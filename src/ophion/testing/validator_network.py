@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.errors import OphionError
 from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.fault_plan import LinkQuality

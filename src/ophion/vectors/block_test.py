@@ -12,11 +12,11 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from ophion.chain.block import decode_block
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
-from ophion.chain.import_core import ImportCore
 from ophion.chainspec.genesis import Genesis, GenesisAccount
 from ophion.chainspec.spec import ChainSpec
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import DecodeError, InvalidBlock, OphionError, UnknownParent
 from ophion.native.exceptions import NativeError
 from ophion.native.executor import State, genesis_state

@@ -9,7 +9,7 @@ from typing import Any
 
 from ophion.chain.chain import Chain
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import OphionError
 from ophion.native.store import open_store
 from ophion.vectors.outcome import Outcome, outcomes

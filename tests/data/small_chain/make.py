@@ -15,9 +15,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from ophion.chain.builder import Builder
+from ophion.chain.block_builder import Builder
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
-from ophion.chain.import_core import ImportCore
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.engine import BlockPreferences, Vote

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ophion.chain.ancestor_hashes import MAX_ANCESTORS, MAX_BYTES, ancestor_hashes
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from tests.unit.chain.workshop import Workshop, workshop
 
 

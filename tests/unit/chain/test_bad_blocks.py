@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ophion.chain.bad_blocks import BadBlocks
-from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.errors import InvalidBlock, InvalidHeader
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 
 HEADER = dev_genesis().header(bytes(32))
 

@@ -8,9 +8,9 @@ import pytest
 
 from ophion.chain.block_producers import BlockProducers
 from ophion.chain.chain import Chain
-from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.chainspec.genesis import Genesis, parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import InvalidBlock
 from ophion.native.store import open_store
 from ophion.primitives.types import ZERO_ADDRESS

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from ophion.chain.fee_oracle import cumulative_gas, rewards_at
-from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.chainspec.genesis import parse_genesis
 from ophion.node.config import NodeConfig
 from ophion.node.interface_options import AccessConfig
 from ophion.primitives import rlp
 from ophion.producer.options import MinerConfig
-from ophion.testing.core import COINBASE, TestCore, open_core
+from ophion.testing.node_core import COINBASE, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 
 A, B, C = DEV_KEYS

@@ -20,7 +20,7 @@ from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.consensus.clique import CliqueEngine
 from ophion.pool.events import Admitted, Origin
 from ophion.primitives.types import WEI_PER_GWEI
-from ophion.testing.core import TestCore, open_core
+from ophion.testing.node_core import TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 
 A, B, C = DEV_KEYS

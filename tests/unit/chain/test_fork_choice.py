@@ -8,7 +8,7 @@ from ophion.chain.fork_choice import head_change
 from ophion.consensus.engine import BlockPreferences, Tip
 from ophion.consensus.pow import PowEngine
 from ophion.errors import UnknownParent
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from tests.unit.consensus.stories import MemoryChain, genesis
 
 

@@ -11,7 +11,7 @@ import pytest
 from ophion.chain.events import ChainEvent
 from ophion.chain.importer import Importer, Outcome
 from ophion.errors import InvalidBlock, UnknownParent
-from ophion.runtime.lanes import InlineLanes, ThreadLanes
+from ophion.runtime.thread_pools import InlineLanes, ThreadLanes
 from ophion.testing.wait_for import until
 from tests.unit.chain.workshop import Workshop, workshop
 

@@ -17,8 +17,8 @@ from ophion.native.crypto import keccak256
 from ophion.native.exceptions import MissingState
 from ophion.native.store import Store, open_store
 from ophion.runtime.clock import SystemClock
-from ophion.runtime.lanes import ThreadLanes
-from ophion.testing.core import open_core
+from ophion.runtime.thread_pools import ThreadLanes
+from ophion.testing.node_core import open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import until
 from tests.unit.native.worlds import ADDRESSES, KEYS, Built, World, signed

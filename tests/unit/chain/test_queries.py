@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from ophion.chain.block_builder import BuiltBlock
 from ophion.chain.block_environment import EnvOverrides
-from ophion.chain.builder import BuiltBlock
 from ophion.chain.queries import UnknownBlock
 from ophion.chainspec.genesis import parse_genesis
 from ophion.native.executor import CallRequest, call
 from ophion.primitives.types import BlockTag
-from ophion.runtime.lanes import LaneFull
-from ophion.testing.core import COINBASE, TestCore, open_core
+from ophion.runtime.thread_pools import LaneFull
+from ophion.testing.node_core import COINBASE, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 A, B, C = DEV_KEYS

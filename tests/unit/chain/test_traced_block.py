@@ -9,7 +9,7 @@ import pytest
 from ophion.chain.traced_block import traced_block_of
 from ophion.errors import MissingStateError
 from ophion.native.tables import ReplayStop, RowFilter, replay_tables
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from tests.unit.chain.workshop import Workshop, workshop
 
 

@@ -1,4 +1,4 @@
-"""Checks body and results against the header. test_import_core.py tests the other rules."""
+"""Checks body and results against the header. test_block_import.py tests the other rules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ophion.chain import validation
-from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.errors import InvalidBlock
 from ophion.native.transactions import Body
 from ophion.testing.signing import DEV_KEYS, legacy_transaction

@@ -11,18 +11,18 @@ from typing import Any
 from msgspec.structs import replace
 
 from ophion.chain.block import encode_block
-from ophion.chain.builder import Builder
+from ophion.chain.block_builder import Builder
+from ophion.chain.block_import import ImportCore, Staged
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock
-from ophion.chain.import_core import ImportCore, Staged
-from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.chainspec.genesis import Genesis
 from ophion.consensus.engine import BlockPreferences
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.native.executor import Execution
 from ophion.native.store import open_store
 from ophion.native.transactions import decode_transactions
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Hash32
 from ophion.runtime.clock import ManualClock
 from ophion.testing.signing import DEV_KEYS, legacy_transaction

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.chainspec.forks import Milestone
 from ophion.chainspec.system_contracts import SYSTEM_CONTRACTS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ophion.cli import main as cli
-from ophion.cli.commands import FAMILIES, commands_of
+from ophion.cli.command_table import FAMILIES, commands_of
 from ophion.cli.main import main
 from ophion.errors import StorageError
 from ophion.runtime.options import specs_of

@@ -12,7 +12,7 @@ from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.engine import BlockPreferences, Engine, Vote
 from ophion.native.crypto import PrivateKey, keccak256
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32
 
 FAR = 2**62

@@ -13,7 +13,7 @@ from ophion.consensus.clique import ADD_NONCE, CliqueEngine
 from ophion.consensus.clique_snapshot import Snapshot
 from ophion.consensus.engine import BlockPreferences, Tip, Vote
 from ophion.errors import GenesisError, InvalidBlock, InvalidHeader, OphionError
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import EMPTY_BLOOM, EMPTY_OMMERS_HASH, EMPTY_TRIE_ROOT
 from tests.unit.consensus.stories import FAR, CliqueStory, MemoryChain, address_of, genesis
 

@@ -7,7 +7,7 @@ import pytest
 from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.clique_snapshot import Snapshot
 from ophion.consensus.engine import Vote
-from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
+from ophion.consensus.header_snapshots import CHECKPOINT_DISTANCE
 from ophion.errors import DecodeError, InvalidHeader, UnknownParent
 from tests.unit.consensus.stories import CliqueStory, address_of
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ophion.consensus.engine import Engine, Finality
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from tests.unit.consensus.stories import genesis
 
 CONFIGS: list[dict[str, Any]] = [

@@ -13,7 +13,7 @@ from ophion.chainspec.forks import BlobParameters, Fork, ForkSchedule, Milestone
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus import header_rules as rules
 from ophion.errors import InvalidHeader
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import EMPTY_TRIE_ROOT
 from tests.unit.consensus.stories import genesis
 

@@ -7,7 +7,7 @@ import pytest
 from ophion.consensus import header_rules as rules
 from ophion.consensus.engine import BlockPreferences
 from ophion.consensus.header_template import unsealed_header
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from tests.unit.consensus.stories import genesis
 
 CONFIGS = [

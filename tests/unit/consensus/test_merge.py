@@ -12,7 +12,7 @@ from ophion.consensus.engine import BlockPreferences, Tip
 from ophion.consensus.merge import MergeEngine
 from ophion.consensus.pow import PowEngine
 from ophion.errors import GenesisError, InvalidBlock, InvalidHeader, UnknownParent
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from tests.unit.consensus.stories import FAR, MemoryChain, genesis
 
 WORK = 131_072

@@ -13,11 +13,11 @@ from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.engine import BlockPreferences, Finality, Tip, Vote
+from ophion.consensus.engine_factory import engine_for
 from ophion.consensus.migration import MigrationEngine, is_final_at
-from ophion.consensus.registry import engine_for
 from ophion.errors import GenesisError, InvalidHeader
 from ophion.native.crypto import PrivateKey
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.testing.bft_chain import KnownHeaders, first_header
 
 FIRST = 5

@@ -7,8 +7,8 @@ import json
 from msgspec.structs import replace
 
 from ophion.chainspec.genesis import parse_genesis
+from ophion.consensus.engine_factory import engine_for
 from ophion.consensus.missed_migration import missed_migration, unknown_rules
-from ophion.consensus.registry import engine_for
 from ophion.testing.bft_chain import KnownHeaders, bft_genesis_text, first_header
 from tests.unit.consensus.test_migration import ADDRESSES, FIRST, Story, genesis_of
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.chainspec.forks import ForkSchedule, Milestone
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.engine import BlockPreferences, Tip
@@ -16,7 +16,7 @@ from ophion.consensus.pow import PowEngine, block_reward, target
 from ophion.errors import GenesisError, InvalidBlock, InvalidHeader
 from ophion.native.ethash import ethash_compute
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import WEI_PER_ETHER
 from tests.conftest import DATA
 from tests.unit.consensus.stories import FAR, MemoryChain, genesis

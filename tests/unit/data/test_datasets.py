@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ophion.data.dataset_types import Source
 from ophion.data.datasets import ALL, GROUPS, dataset_named, datasets_named
-from ophion.data.schema import Source
 from ophion.errors import CommandError
 from ophion.native.tables import table_columns
 

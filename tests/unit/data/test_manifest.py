@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ophion.data.export_target import DirectoryTarget
 from ophion.data.manifest import MANIFEST_NAME, DatasetEntry, FileEntry, Manifest
-from ophion.data.target import DirectoryTarget
 from ophion.errors import CommandError
 
 

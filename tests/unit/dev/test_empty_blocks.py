@@ -11,7 +11,7 @@ from ophion.chain.events import ChainEvent
 from ophion.dev import empty_blocks
 from ophion.node.dev_genesis import preset_genesis
 from ophion.node.dev_options import DevPreset
-from ophion.testing.core import TestCore, open_core
+from ophion.testing.node_core import TestCore, open_core
 from tests.unit.dev.test_head import config_of, dev_of
 
 COUNT = 300

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.chainspec.dev import MNEMONIC, MNEMONIC_ACCOUNTS
+from ophion.chainspec.dev_network import MNEMONIC, MNEMONIC_ACCOUNTS
 from ophion.dev.mnemonic import MnemonicError, derived_keys
 from ophion.native.crypto import PrivateKey
 

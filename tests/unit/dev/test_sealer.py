@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ophion.dev.sealer import DevSealer
 from ophion.node.interface_options import CHEAT_CODES, HttpConfig
 from ophion.node.storage_options import StorageConfig
-from ophion.testing.core import DEV_CONFIG, TestCore, open_core
+from ophion.testing.node_core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import until
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ophion.enclave.interface import DeliveryMode
-from ophion.runtime.lanes import ThreadLanes
+from ophion.runtime.thread_pools import ThreadLanes
 from ophion.testing.enclaves import Member, at_work, met, part
 from ophion.testing.wait_for import until
 

@@ -10,8 +10,8 @@ import pytest
 
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.interface import MAX_PAYLOAD_BYTES, DeliveryMode, GroupType, Received
-from ophion.enclave.parcels import Kind, Label, Listing, Parcel
 from ophion.enclave.payload_access import served
+from ophion.enclave.payload_exchange import Kind, Label, Listing, Parcel
 from ophion.errors import EnclaveError
 from ophion.testing.enclaves import Member, at_work
 from ophion.testing.wait_for import until

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from ophion.enclave import groups as group_limits
 from ophion.enclave import payload_quota
+from ophion.enclave import privacy_groups as group_limits
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import MAX_PAYLOAD_BYTES, GroupType
-from ophion.enclave.parcels import Kind, Label, Parcel
+from ophion.enclave.payload_exchange import Kind, Label, Parcel
 from ophion.enclave.payload_intake import TOO_MANY_GROUPS
 from ophion.native.enclave import EnclaveKeyring
 from ophion.primitives import rlp

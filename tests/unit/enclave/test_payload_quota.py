@@ -13,11 +13,11 @@ import pytest
 from ophion.enclave import payload_quota
 from ophion.enclave.embedded import EnclaveSettings
 from ophion.enclave.group_record import GroupRecord
-from ophion.enclave.groups import NOT_ACCEPTED
 from ophion.enclave.interface import DeliveryMode, GroupType
-from ophion.enclave.parcels import Kind, Label, Parcel
+from ophion.enclave.payload_exchange import Kind, Label, Parcel
 from ophion.enclave.payload_intake import BUDGET_EXCEEDED, TOO_MANY_GROUPS
-from ophion.enclave.purge import purge_unmarked
+from ophion.enclave.privacy_groups import NOT_ACCEPTED
+from ophion.enclave.purge_unreferenced import purge_unmarked
 from ophion.native.enclave import EnclaveKeyring
 from ophion.runtime.clock import ManualClock
 from ophion.testing.enclaves import Member

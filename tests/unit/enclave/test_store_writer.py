@@ -13,8 +13,8 @@ from ophion.enclave.store_writer import PAYLOADS, StoreWriter, damaged_payloads
 from ophion.errors import StorageError
 from ophion.native.enclave import EnclaveKeyring
 from ophion.native.store import open_store
-from ophion.runtime.lanes import ThreadLanes
-from ophion.testing.private import ENCLAVE_SECRETS
+from ophion.runtime.thread_pools import ThreadLanes
+from ophion.testing.private_transactions import ENCLAVE_SECRETS
 from ophion.testing.wait_for import until
 
 

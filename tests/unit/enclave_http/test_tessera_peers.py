@@ -11,9 +11,9 @@ import pytest
 
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.interface import DeliveryMode
-from ophion.enclave.parcels import Kind, Label, LineLost, Parcel
+from ophion.enclave.payload_exchange import Kind, Label, LineLost, Parcel
 from ophion.enclave.tessera.party_info import PartyInfo
-from ophion.enclave.tessera.records import has_absent_boxes
+from ophion.enclave.tessera.sealed_payloads import has_absent_boxes
 from ophion.enclave_http import tessera_peers
 from ophion.enclave_http.peer_application import peer_service
 from ophion.enclave_http.tessera_peers import TesseraLine, TesseraPeers

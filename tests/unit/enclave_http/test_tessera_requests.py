@@ -17,7 +17,7 @@ from ophion.enclave.interface import GroupType
 from ophion.enclave.tessera.groups import encode_group
 from ophion.enclave.tessera.party_info import PartyInfo
 from ophion.enclave.tessera.payloads import encode_payload
-from ophion.enclave.tessera.records import payload_for
+from ophion.enclave.tessera.sealed_payloads import payload_for
 from ophion.enclave_http import rate_limits
 from ophion.enclave_http.peer_application import peer_service
 from ophion.enclave_http.tessera_peers import TesseraPeers

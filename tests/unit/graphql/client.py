@@ -17,7 +17,7 @@ from ophion.graphql.service import graphql_engine
 from ophion.node.config import NodeConfig
 from ophion.rpc.transport.http.messages import Request, Response
 from ophion.rpc.transport.replies import Pending
-from ophion.testing.core import DEV_CONFIG
+from ophion.testing.node_core import DEV_CONFIG
 from tests.conftest import DATA
 from tests.unit.rpc.interface import Interface, import_chain, open_interface
 

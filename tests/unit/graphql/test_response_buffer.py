@@ -12,7 +12,7 @@ import pytest
 from ophion.graphql.limits import GraphqlLimits
 from ophion.graphql.response_buffer import ResponseBuffer
 from ophion.native.graphql import GraphqlText
-from ophion.runtime.lanes import LaneFull
+from ophion.runtime.thread_pools import LaneFull
 from tests.unit.graphql.client import JSON_TYPE, Client, original_chain
 
 LONG = "{blocks(from:0){" + " ".join(f"b{at}:logsBloom" for at in range(100)) + "}}"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
-from ophion.chain.import_core import ImportCore
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CommandError
 from ophion.migration.block_source import SourceHead, missing_block
 from ophion.migration.chain_migration import ChainMigration, Migrated

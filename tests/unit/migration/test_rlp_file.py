@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CommandError, DecodeError
 from ophion.migration.rlp_file import RlpFileSource
 from ophion.testing.besu_database import read_chain

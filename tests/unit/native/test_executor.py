@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from ophion.native.exceptions import InvalidBody, NativeError, TimedOut
 from ophion.native.executor import (
     AccountOverride,
     BlockEnv,
+    CallCostCache,
     CallRequest,
     ChainRules,
     LatestBlock,
     OpenBlock,
-    CallCostCache,
     call,
     call_each,
     create_access_list,
@@ -25,10 +26,9 @@ from ophion.native.executor import (
     execute,
     genesis_state,
 )
-from ophion.native.exceptions import InvalidBody, NativeError, TimedOut
 from ophion.native.store import open_store
 from ophion.native.transactions import Body, decode_transactions
-from ophion.testing.process import environment
+from ophion.testing.node_process import environment
 from tests.conftest import ROOT
 from tests.unit.native.worlds import ADDRESSES, CHAIN_ID, KEYS, World, decoded, signed
 
@@ -316,7 +316,9 @@ def test_sums_beyond_all_money_are_invalid_and_no_panic(world: World) -> None:
     assert create_access_list(state, env, most, [], 1.0)[1].reason.startswith("balance:")
 
 
-@pytest.mark.parametrize("members", [{"gas_price": 2**128 - 1}, {"max_fee_per_blob_gas": 2**128 - 1}], ids=["gas", "blobs"])
+@pytest.mark.parametrize(
+    "members", [{"gas_price": 2**128 - 1}, {"max_fee_per_blob_gas": 2**128 - 1}], ids=["gas", "blobs"]
+)
 def test_fees_beyond_all_money_are_refused_wherever_a_call_is_run(world: World, members: dict[str, int]) -> None:
     """Fees above any possible balance are refused even if the balance is not checked, because the EVM multiplies fees
     in 128 bits.
@@ -330,7 +332,11 @@ def test_fees_beyond_all_money_are_refused_wherever_a_call_is_run(world: World, 
 
 def test_undecodable_transactions_say_what_is_wrong() -> None:
     good = signed(KEYS[0], 0, ADDRESSES[1])
-    assert decode_transactions([b"", good[:-1], b"\xc0"]) == ["there are no bytes", "input too short", "input too short"]
+    assert decode_transactions([b"", good[:-1], b"\xc0"]) == [
+        "there are no bytes",
+        "input too short",
+        "input too short",
+    ]
 
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["alone", "behind another"])

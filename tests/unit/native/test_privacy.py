@@ -18,7 +18,7 @@ from ophion.native.privacy import (
 )
 from ophion.native.transactions import decode_transactions
 from ophion.primitives import rlp
-from ophion.testing.private import ENCLAVE_KEYS, NUMBER_CONTRACT
+from ophion.testing.private_transactions import ENCLAVE_KEYS, NUMBER_CONTRACT
 from ophion.testing.signing import DEV_KEYS
 
 PUBLISHED_KEY = bytes.fromhex("853d7f0010fd86d0d7811c1f9d968ea89a24484a8127b4a483ddf5d2cfec766d")

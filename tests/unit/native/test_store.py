@@ -11,8 +11,8 @@ import pytest
 
 from ophion.errors import StorageError
 from ophion.native.crypto import keccak256
-from ophion.native.executor import execute
 from ophion.native.exceptions import MissingState, NativeError
+from ophion.native.executor import execute
 from ophion.native.store import open_store
 from ophion.native.tries import verify_proof
 from ophion.primitives import rlp
@@ -173,8 +173,8 @@ def test_transactions_are_found_through_reorganisations_and_restarts(tmp_path: P
 
 @pytest.mark.parametrize("as_changes", [False, True])
 def test_cached_nodes_give_the_proven_values_through_reorganisations(tmp_path: Path, as_changes: bool) -> None:
-    """Reads cache trie nodes near the root, and proofs do not. Each kept state is read after each change of the
-    chain.
+    """State reads use a cache of the trie nodes near the root, and proofs do not use it. After each change of the
+    chain, the test reads every kept state.
     """
     dice, world = Random(7), World(tmp_path / "db")
     if as_changes:

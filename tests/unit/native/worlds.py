@@ -10,7 +10,7 @@ from ophion.native.executor import BlockEnv, ChainRules, Execution, OpenBlock, S
 from ophion.native.store import NewBlock, Store, open_store
 from ophion.native.transactions import Body, Transaction, decode_transactions
 from ophion.primitives import rlp
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 
 CHAIN_ID = 99
 KEYS = [number.to_bytes(32, "big") for number in range(1, 6)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from ophion.chainspec.dev import DEV_ACCOUNTS, ORIGINAL_ACCOUNTS
+from ophion.chainspec.dev_network import DEV_ACCOUNTS, ORIGINAL_ACCOUNTS
 from ophion.node.banner import Summary, banner
 
 SUMMARY = Summary(

@@ -19,7 +19,7 @@ from ophion.producer.interval_sealer import IntervalSealer
 from ophion.producer.mining_control import ProductionUnavailable
 from ophion.producer.options import MinerConfig
 from ophion.producer.pow_miner import PowMiner
-from ophion.testing.core import COINBASE, open_core
+from ophion.testing.node_core import COINBASE, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.producer.authority import authority_genesis
 

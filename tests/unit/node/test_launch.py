@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from tests.unit.rpc.tls.test_certificates import identity, pem_file
 
 TELLING = (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.chainspec.dev import DEV_CHAIN_ID
+from ophion.chainspec.dev_network import DEV_CHAIN_ID
 from ophion.errors import ConfigError, GenesisError
 from ophion.node.network import NetworkConfig, load_genesis
 from ophion.runtime.operator_files import MAX_BYTES

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ophion.node.port_check import PortsTaken, check_ports
-from ophion.testing.process import COMMAND, NodeProcess, environment
+from ophion.testing.node_process import COMMAND, NodeProcess, environment
 from tests.unit.node.command_line import loaded
 
 FLAGS = {

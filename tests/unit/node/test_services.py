@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.node.config import NodeConfig
 from ophion.node.interface_options import HttpConfig, WebSocketConfig
 from ophion.node.security_options import HttpTlsConfig, WebSocketTlsConfig
 from ophion.node.services import Interface, build_interface
 from ophion.runtime.clock import SystemEntropy
-from ophion.runtime.lanes import InlineLanes
-from ophion.testing.core import open_core
+from ophion.runtime.thread_pools import InlineLanes
+from ophion.testing.node_core import open_core
 from ophion.testing.signing import DEV_KEYS
 from tests.unit.rpc.tls.test_certificates import identity, pem_file
 

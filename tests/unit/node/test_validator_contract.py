@@ -11,7 +11,7 @@ from ophion.consensus.bft.engine import BftEngine
 from ophion.errors import InvalidHeader
 from ophion.node.config import NodeConfig
 from ophion.node.validator_contract import read_contracts
-from ophion.testing.core import open_core
+from ophion.testing.node_core import open_core
 from tests.unit.producer.authority import KEYS, authority_genesis
 
 CONTRACT = "cc" * 20

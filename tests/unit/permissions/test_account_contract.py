@@ -21,8 +21,8 @@ from ophion.node.config import NodeConfig
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, ACCOUNT_RULES, RULES
 from ophion.permissions.options import PermissionConfig
 from ophion.primitives import rlp
-from ophion.testing.core import DEV_CONFIG, TestCore, open_core
-from ophion.testing.permissioned import calldata, permissioned_genesis
+from ophion.testing.node_core import DEV_CONFIG, TestCore, open_core
+from ophion.testing.permissioned_network import calldata, permissioned_genesis
 from ophion.testing.signing import (
     DEV_KEYS,
     fee_transaction,

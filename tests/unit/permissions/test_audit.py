@@ -17,10 +17,10 @@ from ophion.permissions.contract_changes import ContractChanges
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, ACCOUNT_RULES
 from ophion.permissions.options import PermissionConfig
 from ophion.runtime.clock import ManualClock
-from ophion.runtime.lanes import InlineLane
 from ophion.runtime.principal import SUBJECT
-from ophion.testing.core import DEV_CONFIG, TestCore, open_core
-from ophion.testing.permissioned import calldata, permissioned_genesis
+from ophion.runtime.thread_pools import InlineLane
+from ophion.testing.node_core import DEV_CONFIG, TestCore, open_core
+from ophion.testing.permissioned_network import calldata, permissioned_genesis
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 ADMIN, LISTED, OTHER = DEV_KEYS

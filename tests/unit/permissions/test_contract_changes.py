@@ -16,8 +16,8 @@ from ophion.permissions.contract_changes import ContractChanges, in_bloom
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, ADMINISTRATION, NODE_INGRESS, NODE_RULES
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
-from ophion.testing.core import DEV_CONFIG, TestCore, open_core
-from ophion.testing.permissioned import calldata, permissioned_genesis
+from ophion.testing.node_core import DEV_CONFIG, TestCore, open_core
+from ophion.testing.permissioned_network import calldata, permissioned_genesis
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 ADMIN, OTHER = DEV_KEYS[:2]

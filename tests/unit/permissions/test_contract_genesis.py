@@ -26,8 +26,8 @@ from ophion.permissions.contract_genesis import (
 )
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
-from ophion.testing.core import TestCore, open_core
-from ophion.testing.permissioned import calldata
+from ophion.testing.node_core import TestCore, open_core
+from ophion.testing.permissioned_network import calldata
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.conftest import ROOT
 

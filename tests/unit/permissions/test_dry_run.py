@@ -19,8 +19,8 @@ from ophion.permissions.options import PermissionConfig
 from ophion.permissions.permissions import Permissions
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
-from ophion.testing.core import DEV_CONFIG, TestCore, open_core
-from ophion.testing.permissioned import calldata, permissioned_genesis
+from ophion.testing.node_core import DEV_CONFIG, TestCore, open_core
+from ophion.testing.permissioned_network import calldata, permissioned_genesis
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 ADMIN = DEV_KEYS[0]

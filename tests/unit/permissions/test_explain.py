@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS
 from ophion.permissions.explain import Sending, explain_sending
 from ophion.permissions.options import PermissionConfig
-from ophion.testing.core import DEV_CONFIG, TestCore, open_core
-from ophion.testing.permissioned import permissioned_genesis
+from ophion.testing.node_core import DEV_CONFIG, TestCore, open_core
+from ophion.testing.permissioned_network import permissioned_genesis
 from ophion.testing.signing import DEV_KEYS
 
 ADMIN, OTHER = DEV_KEYS[0], DEV_KEYS[2]

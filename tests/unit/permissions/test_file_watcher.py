@@ -15,7 +15,7 @@ from ophion.permissions.allow_list_file import RulesFile
 from ophion.permissions.file_watcher import RulesWatch
 from ophion.permissions.list_requests import ACCOUNTS
 from ophion.permissions.permissions import Permissions
-from ophion.runtime.lanes import InlineLane, InlineLanes
+from ophion.runtime.thread_pools import InlineLane, InlineLanes
 
 A, B = (bytes([number]) * 20 for number in (1, 2))
 

@@ -13,7 +13,7 @@ from ophion.permissions.list_requests import NAMED_NODES, NODES
 from ophion.permissions.node_rules import Action, NodeRules
 from ophion.primitives.enode import Enode
 from ophion.runtime.clock import SystemClock
-from ophion.runtime.host_names import HostNames
+from ophion.runtime.host_name_resolver import HostNames
 
 OWN, A, B = (Enode(bytes([number]) * 64, "127.0.0.1", 30300 + number, 30300 + number) for number in (1, 2, 3))
 

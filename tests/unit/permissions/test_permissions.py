@@ -12,7 +12,7 @@ from ophion.errors import ConfigError, RulesError
 from ophion.permissions.options import PermissionConfig
 from ophion.permissions.permissions import RELOAD_FAILED, Permissions
 from ophion.primitives.enode import Enode
-from ophion.runtime.lanes import InlineLane
+from ophion.runtime.thread_pools import InlineLane
 
 A, B = bytes([1]) * 20, bytes([2]) * 20
 

@@ -8,7 +8,7 @@ import pytest
 
 from ophion.native.transactions import decode_transactions
 from ophion.pool.intake import Arrival, Awaited, Intake
-from ophion.runtime.decoding import Decoded, InlineDecoding, ThreadDecoding
+from ophion.runtime.transaction_decoding import Decoded, InlineDecoding, ThreadDecoding
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 RAWS = [legacy_transaction(DEV_KEYS[0], nonce) for nonce in range(20)]

@@ -24,9 +24,9 @@ from ophion.pool.events import Added, Admission, Admitted, Dropped, DropReason, 
 from ophion.pool.journal import Journal
 from ophion.pool.options import PoolConfig
 from ophion.pool.pool import TxPool
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.runtime.clock import ManualClock
-from ophion.runtime.lanes import InlineLanes, ThreadLanes
+from ophion.runtime.thread_pools import InlineLanes, ThreadLanes
 from ophion.testing.signing import (
     DEV_KEYS,
     blob_transaction,

@@ -15,7 +15,7 @@ from ophion.privacy.backlog import HALF_LIFE_S, Backlog, TimeBudget
 from ophion.privacy.payloads import Payload
 from ophion.privacy.submission import GAS_TOO_HIGH
 from ophion.runtime.clock import ManualClock
-from ophion.testing.private import text
+from ophion.testing.private_transactions import text
 from ophion.testing.wait_for import until
 from tests.unit.rpc.methods.test_priv import SHOWN, deploying
 from tests.unit.rpc.private_interface import FOR, FROM, PRIVACY, THIRD, open_private

@@ -11,8 +11,8 @@ import pytest
 from ophion.errors import PoolRejected
 from ophion.privacy.markers import MarkerRequest, Markers
 from ophion.runtime.clock import SystemEntropy
-from ophion.runtime.lanes import InlineLanes
-from ophion.testing.core import TestCore, open_core
+from ophion.runtime.thread_pools import InlineLanes
+from ophion.testing.node_core import TestCore, open_core
 from ophion.testing.signing import DEV_KEYS
 
 PRECOMPILE = (126).to_bytes(20, "big")

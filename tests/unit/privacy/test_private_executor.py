@@ -18,13 +18,13 @@ from ophion.enclave.interface import Received
 from ophion.native.enclave import EnclaveKeyring
 from ophion.native.privacy import private_contract_address
 from ophion.native.store import open_store
+from ophion.privacy import payload_retries
 from ophion.privacy import payloads as module
-from ophion.privacy import retries
 from ophion.runtime.clock import SystemEntropy
-from ophion.runtime.lanes import InlineLanes
-from ophion.testing.core import open_core
+from ophion.runtime.thread_pools import InlineLanes
+from ophion.testing.node_core import open_core
 from ophion.testing.ports import free_ports
-from ophion.testing.private import ENCLAVE_SECRETS, set_number, text
+from ophion.testing.private_transactions import ENCLAVE_SECRETS, set_number, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import until
 from tests.unit.rpc.private_interface import FOR, FROM, PRIVACY, PrivateInterface, open_private
@@ -251,7 +251,7 @@ def test_a_payload_that_an_enclave_outside_gets_while_its_block_is_followed_is_e
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The payload arrives after it was found missing and before the marker is recorded."""
-    monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(payload_retries, "FIRST_PAUSE_S", 0.01)
     (port,) = free_ports(1)
     with open_private(tmp_path, outside=port) as private, closing(open_store(tmp_path / "outside")) as store:
         keyring = EnclaveKeyring(ENCLAVE_SECRETS[:2])

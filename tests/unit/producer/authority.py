@@ -16,11 +16,11 @@ from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.cli.rlp import ExtraDataType, extra_data
 from ophion.native.crypto import PrivateKey
 from ophion.node.config import NodeConfig
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address, Hash32
 from ophion.producer.mining_control import Sealer
 from ophion.runtime.clock import ManualClock
-from ophion.testing.core import TestCore, open_core
+from ophion.testing.node_core import TestCore, open_core
 from ophion.testing.signing import DEV_KEYS
 
 KEYS = tuple(sorted((PrivateKey(bytes([n]) * 32) for n in range(1, 8)), key=lambda key: key.address))

@@ -10,13 +10,13 @@ from typing import Any
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.messages import BftMessage, Proposal, RoundChange
 from ophion.consensus.bft.vote_record import VoteRecord, replacement
-from ophion.consensus.voting import LocalProposals
+from ophion.consensus.validator_votes import LocalProposals
 from ophion.primitives.types import Address
 from ophion.producer.bft_driver import BftDriver
 from ophion.producer.shared_votes import VotesUnavailable
 from ophion.runtime.clock import ManualClock
-from ophion.runtime.lanes import InlineLanes
-from ophion.testing.core import TestCore
+from ophion.runtime.thread_pools import InlineLanes
+from ophion.testing.node_core import TestCore
 from ophion.testing.virtual_loop import run_virtually
 from tests.unit.producer.authority import KEYS, authority_genesis, connect, open_network
 

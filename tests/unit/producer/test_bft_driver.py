@@ -28,16 +28,16 @@ from ophion.consensus.bft.messages import (
 )
 from ophion.consensus.bft.round_change import RoundChanges
 from ophion.consensus.bft.status import Phase
-from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
+from ophion.consensus.header_snapshots import CHECKPOINT_DISTANCE
 from ophion.errors import DecodeError, InvalidHeader
 from ophion.native.crypto import PrivateKey
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address
 from ophion.producer.bft_driver import BftDriver
 from ophion.producer.bft_tuning import BftTuning
 from ophion.runtime.clock import ManualClock
-from ophion.testing.core import TestCore
+from ophion.testing.node_core import TestCore
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 from ophion.testing.virtual_loop import run_virtually
 from tests.unit.producer.authority import KEYS, Steps, authority_genesis, open_network, running

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from ophion.producer import block_assembly
-from ophion.testing.core import DEV_CONFIG, TestCore, open_core
+from ophion.testing.node_core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 B, C = DEV_KEYS[1:]

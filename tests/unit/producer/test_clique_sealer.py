@@ -10,13 +10,13 @@ from typing import Any
 
 from ophion.chain.events import ChainBlock
 from ophion.consensus.clique import ADD_NONCE, DROP_NONCE, CliqueEngine
-from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
+from ophion.consensus.header_snapshots import CHECKPOINT_DISTANCE
 from ophion.native.crypto import PrivateKey
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import ZERO_ADDRESS
 from ophion.producer.clique_sealer import CliqueSealer
 from ophion.runtime.clock import ManualClock
-from ophion.testing.core import TestCore
+from ophion.testing.node_core import TestCore
 from ophion.testing.signing import DEV_KEYS, fee_transaction
 from ophion.testing.virtual_loop import run_virtually
 from tests.unit.producer.authority import KEYS, Steps, authority_genesis, connect, open_network, running, sealer_of

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ophion.chain.builder import TOO_LONG, BuiltBlock
-from ophion.chainspec.dev import dev_genesis
+from ophion.chain.block_builder import TOO_LONG, BuiltBlock
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.native.executor import State
 from ophion.pool.events import Dropped, DropReason, PoolEvent
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Hash32
 from ophion.producer import incremental_builder
 from ophion.producer.interval_sealer import IntervalSealer
 from ophion.runtime.clock import ManualClock
-from ophion.testing.core import TestCore, open_core
+from ophion.testing.node_core import TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.virtual_loop import run_virtually
 

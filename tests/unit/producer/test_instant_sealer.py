@@ -9,8 +9,8 @@ from typing import Any
 
 from ophion.primitives.types import Hash32
 from ophion.producer.instant_sealer import InstantSealer
-from ophion.runtime.lanes import ThreadLanes
-from ophion.testing.core import TestCore, open_core
+from ophion.runtime.thread_pools import ThreadLanes
+from ophion.testing.node_core import TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import until
 

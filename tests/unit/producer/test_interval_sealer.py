@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ophion.producer.interval_sealer import IntervalSealer
 from ophion.runtime.clock import SystemClock
-from ophion.testing.core import open_core
+from ophion.testing.node_core import open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import until
 

@@ -15,9 +15,9 @@ import pytest
 
 from ophion.chain.events import ChainBlock
 from ophion.chainspec.genesis import Genesis, parse_genesis
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.runtime.clock import ManualClock
-from ophion.testing.core import TestCore
+from ophion.testing.node_core import TestCore
 from ophion.testing.virtual_loop import run_virtually
 from tests.unit.producer.authority import ALLOC, KEYS, open_network, running, sealer_of
 from tests.unit.producer.test_bft_driver import driver_of, wired

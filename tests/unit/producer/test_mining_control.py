@@ -16,7 +16,7 @@ from ophion.errors import InvalidHeader
 from ophion.node.config import NodeConfig
 from ophion.producer.block_assembly import MinerSettings
 from ophion.producer.mining_control import CoinbaseFixed, CoinbaseNotSet, MiningControl, ProductionUnavailable
-from ophion.testing.core import COINBASE, TestCore, open_core
+from ophion.testing.node_core import COINBASE, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import until
 

@@ -7,7 +7,7 @@ from collections import deque
 import pytest
 
 from ophion.consensus.bft.client_profiles import ProfileChoice
-from ophion.consensus.header_form import HeaderFormChoice
+from ophion.consensus.bft_header_form import HeaderFormChoice
 from ophion.errors import ConfigError
 from ophion.node.config import NodeConfig
 from ophion.producer.options import ConsensusConfig

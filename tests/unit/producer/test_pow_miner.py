@@ -13,8 +13,8 @@ from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.native.ethash import ethash_compute, ethash_search, ethash_seed
 from ophion.producer.pow_miner import PowMiner, WorkPackages
 from ophion.runtime.clock import SystemEntropy
-from ophion.runtime.lanes import InlineLane, ThreadLane
-from ophion.testing.core import TestCore, open_core
+from ophion.runtime.thread_pools import InlineLane, ThreadLane
+from ophion.testing.node_core import TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 A, B, C = DEV_KEYS

@@ -11,14 +11,14 @@ from typing import Any
 from ophion.chainspec.consensus_parameters import CliqueParameters
 from ophion.consensus.bft.vote_record import VoteRecord, replacement
 from ophion.consensus.clique import CliqueEngine
-from ophion.consensus.voting import LocalProposals
+from ophion.consensus.validator_votes import LocalProposals
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.types import Address
 from ophion.producer.clique_sealer import CliqueSealer
 from ophion.producer.shared_seals import MAX_SHARED_BLOCK_BYTES, Claim, SharedSeals
 from ophion.producer.shared_votes import VotesUnavailable
 from ophion.runtime.clock import ManualClock
-from ophion.testing.core import TestCore
+from ophion.testing.node_core import TestCore
 from ophion.testing.virtual_loop import run_virtually
 from tests.unit.producer.authority import KEYS, authority_genesis, connect, open_network, running
 

@@ -14,7 +14,7 @@ from ophion.consensus.bft.qbft import Qbft
 from ophion.errors import StorageError
 from ophion.native.store import Store, open_store
 from ophion.producer.vote_store import MEMORY_KEY, VoteStore, without_votes
-from ophion.runtime.lanes import InlineLanes
+from ophion.runtime.thread_pools import InlineLanes
 
 VALIDATOR, OTHER = b"\x0a" * 20, b"\x0b" * 20
 

@@ -10,19 +10,19 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
-from ophion.chain.import_core import ImportCore
 from ophion.chain.import_file import BlockFileImport
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.validator_set import quorum_of
 from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.engine import BlockPreferences, Vote
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import open_store
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.runtime.clock import SystemClock
 from ophion.testing.bft_chain import KEYS, START, KnownHeaders, bft_genesis_text, first_header
 from ophion.testing.clique_chain import clique_genesis_text

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from ophion.consensus.engine import Vote
 from ophion.errors import ProofError
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.types import EMPTY_CODE_HASH
 from ophion.proofs.builder import account_bundle
 from ophion.proofs.bundle import ProofBundle
-from ophion.proofs.trust import Trust, read_trust
+from ophion.proofs.trust_anchor import Trust, read_trust
 from ophion.proofs.verify import verify_bundle
 from ophion.testing.bft_chain import KEYS
 from tests.unit.proofs.chains import EPOCH, genesis_text, imported

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS
 from ophion.primitives.types import ZERO_HASH
 from ophion.quickstart.genesis import genesis_document

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
-from ophion.chain.import_core import ImportCore
 from ophion.chain.import_file import BlockFileImport
 from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.chainspec.genesis import Genesis, parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.native.store import open_store
 from ophion.node.config import NodeConfig
 from ophion.node.validator_contract import read_contracts
@@ -31,9 +31,9 @@ from ophion.rpc.services.subscriptions import Subscriptions
 from ophion.rpc.transport.replies import Answer, Pending
 from ophion.rpc.transport.streaming import StreamedAnswer, collected
 from ophion.runtime.clock import SystemClock, SystemEntropy
-from ophion.runtime.lanes import InlineLanes
 from ophion.runtime.supervisor import Service
-from ophion.testing.core import DEV_CONFIG, TestCore, open_core
+from ophion.runtime.thread_pools import InlineLanes
+from ophion.testing.node_core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS
 from ophion.wallet.keyring import Keyring
 

@@ -30,9 +30,9 @@ from ophion.rpc.services.filters import Filters
 from ophion.rpc.services.private_filters import PrivateFilters
 from ophion.rpc.services.private_subscriptions import PrivateSubscriptions
 from ophion.runtime.clock import SystemEntropy
-from ophion.runtime.lanes import InlineLanes
-from ophion.testing.core import COINBASE, TestCore, open_core
-from ophion.testing.private import ENCLAVE_KEYS, ENCLAVE_SECRETS, NUMBER_CONTRACT
+from ophion.runtime.thread_pools import InlineLanes
+from ophion.testing.node_core import COINBASE, TestCore, open_core
+from ophion.testing.private_transactions import ENCLAVE_KEYS, ENCLAVE_SECRETS, NUMBER_CONTRACT
 from ophion.testing.signing import DEV_KEYS
 from tests.unit.rpc.interface import GROUPS, Interface
 

@@ -22,7 +22,7 @@ from ophion.rpc.errors import (
     invalid_params,
     reverted,
 )
-from ophion.runtime.lanes import DeadlineExceeded, LaneFull
+from ophion.runtime.thread_pools import DeadlineExceeded, LaneFull
 from tests.unit.primitives.test_revert_reason import REASONS
 
 POOL = [

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from ophion.runtime.batching import Batches
-from ophion.runtime.lanes import InlineLane, LaneFull, ThreadLane
+from ophion.runtime.thread_pools import InlineLane, LaneFull, ThreadLane
 
 
 def test_what_arrives_meanwhile_is_done_together() -> None:

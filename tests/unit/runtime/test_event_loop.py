@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from ophion.testing.process import environment
+from ophion.testing.node_process import environment
 
 LOADED = "import sys; from ophion.runtime.event_loop import load_without_tls; load_without_tls()\n"
 ECHO = """

@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from ophion.runtime.lazy_imports import left_out, load_later
-from ophion.testing.process import environment
+from ophion.testing.node_process import environment
 
 NAME = "colorsys"
 """A module that no test imports."""

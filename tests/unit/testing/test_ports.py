@@ -6,8 +6,8 @@ import socket
 import subprocess
 import sys
 
+from ophion.testing.node_process import environment
 from ophion.testing.ports import free_ports
-from ophion.testing.process import environment
 
 _ANOTHER = """
 import sys

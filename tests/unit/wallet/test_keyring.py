@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ophion.chainspec.dev import DEV_ACCOUNTS
+from ophion.chainspec.dev_network import DEV_ACCOUNTS
 from ophion.wallet.keyring import Keyring
 
 

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Bytes, KECCAK256_EMPTY};
 use ophion_primitives::errors::Result;
-use ophion_tracing::parity::diff::AccountDiff;
+use ophion_tracing::parity::state_diff::AccountDiff;
 use ophion_tracing::replay::block::Place;
 
 use super::Dataset;

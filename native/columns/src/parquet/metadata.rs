@@ -84,7 +84,7 @@ pub fn footer(fields: &[Field], groups: &[Group], metadata: &[(String, String)])
             });
         });
         out.binary(6, CREATED_BY.as_bytes());
-        // The order of minimum and maximum is that of the type.
+        // Column order TYPE_ORDER: minimum and maximum use the sort order of the column's type.
         out.list(7, Type::Struct, fields.iter(), |out, _| out.item(|out| out.structure(1, |_| {})));
     });
     out.bytes

@@ -9,7 +9,7 @@ use ophion_storage::state::StateData;
 use ophion_storage::trie::{Account, Trie};
 use revm::state::AccountInfo;
 
-use super::run::{ExecutionData, settled};
+use super::block_execution::{ExecutionData, settled};
 use crate::evm::database::{Ancestors, ExecDb, coded};
 
 /// An account of the genesis file.

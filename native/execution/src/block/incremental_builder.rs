@@ -15,8 +15,8 @@ use ophion_storage::chain::body::{BodyData, Known, Tx};
 use ophion_storage::chain::ordered_root::OrderedRoot;
 use ophion_storage::state::StateData;
 
-use super::run::{ExecutionData, Paused, Refusal, Run};
-use crate::evm::env::BlockEnv;
+use super::block_execution::{ExecutionData, Paused, Refusal, Run};
+use crate::evm::block_environment::BlockEnv;
 
 /// Intrinsic gas of a plain transfer, the smallest transaction.
 const MIN_GAS: u64 = 21_000;

@@ -1,12 +1,12 @@
 //! Blocks: execution, incremental building, genesis.
 
-mod dao;
-pub mod edit;
-pub mod empty_run;
+pub mod admission_fast_path;
+pub mod block_execution;
+mod dao_fork;
+pub mod empty_blocks;
 pub mod genesis;
 pub mod incremental_builder;
-pub mod plain_check;
 mod requests;
-pub mod rules;
-pub mod run;
+pub mod state_edits;
 mod system_calls;
+pub mod transaction_rules;

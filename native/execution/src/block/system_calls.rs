@@ -3,15 +3,15 @@
 use alloy_eips::eip7685::Requests;
 use alloy_primitives::{Address, Bytes};
 use ophion_primitives::errors::{Error, Result};
-use ophion_storage::store::fork;
+use ophion_storage::store::forked_state;
 use revm::context_interface::result::{EVMError, ExecutionResult};
 use revm::handler::SystemCallCommitEvm;
 use revm::primitives::hardfork::SpecId;
 
+use super::block_execution::Run;
 use super::requests;
-use super::run::Run;
-use crate::evm::env::BlockEnv;
-use crate::evm::machine;
+use crate::evm::block_environment::BlockEnv;
+use crate::evm::evm_builder;
 
 impl Run {
     /// Make the system calls at the start of a block.
@@ -28,11 +28,11 @@ impl Run {
 
     /// Call a system contract. Does nothing if the contract is not deployed. A failed call has no effect.
     fn system_call(&mut self, contract: Address, input: Bytes) -> Result<Option<ExecutionResult>> {
-        let code = machine::db(&mut self.evm).info(&contract)?.is_some_and(|info| !info.is_empty_code_hash());
+        let code = evm_builder::db(&mut self.evm).info(&contract)?.is_some_and(|info| !info.is_empty_code_hash());
         if !code {
             return Ok(None);
         }
-        match fork::without_fetching(|| self.evm.system_call_commit(contract, input)) {
+        match forked_state::without_fetching(|| self.evm.system_call_commit(contract, input)) {
             Ok(result) => Ok(Some(result)),
             Err(EVMError::Database(cause)) => Err(cause),
             Err(cause) => Err(Error::InvalidBody(format!("the system call to {contract} failed: {cause}"))),

@@ -9,12 +9,12 @@ use ophion_storage::state::StateData;
 use revm::inspector::InspectEvm;
 use revm_inspectors::access_list::AccessListInspector;
 
-use super::calls::{BEYOND_ALL_MONEY, concluded, exceeds_any_balance, or_refusal};
+use super::call_request::{CallRequest, typed};
+use super::eth_call::{BEYOND_ALL_MONEY, concluded, exceeds_any_balance, or_refusal};
 use super::outcome::CallOutcome;
-use super::request::{CallRequest, typed};
+use crate::evm::block_environment::BlockEnv;
 use crate::evm::deadline_watch;
-use crate::evm::env::BlockEnv;
-use crate::evm::machine;
+use crate::evm::evm_builder;
 use crate::evm::overrides::{AccountOverride, overridden};
 use crate::evm::precompiles::Precompiles;
 
@@ -42,7 +42,7 @@ fn settled(
 ) -> Result<(AccessList, CallOutcome)> {
     let db = overridden(state, env, overrides)?;
     let mut tx = request.members.clone();
-    let mut evm = machine::build(env, db, request.cfg(env), AccessListInspector::default());
+    let mut evm = evm_builder::build(env, db, request.cfg(env), AccessListInspector::default());
     evm.precompiles = Precompiles::overridden(env, overrides)?;
     deadline_watch::install(&mut evm.instruction);
     let _watching = deadline_watch::until(deadline);

@@ -2,11 +2,11 @@
 
 pub mod access_list;
 pub mod call_cost_cache;
-pub mod calls;
-pub mod estimate;
+pub mod call_request;
+pub mod estimate_gas;
+pub mod eth_call;
 pub mod fast_call;
-pub mod latest;
+pub mod latest_block;
 pub mod outcome;
-pub mod request;
 pub mod sandbox;
 pub mod simulate;

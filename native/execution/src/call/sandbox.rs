@@ -9,12 +9,12 @@ use ophion_storage::state::StateData;
 use revm::database_interface::Database;
 use revm::handler::{ExecuteCommitEvm, ExecuteEvm};
 
-use super::calls::{BEYOND_ALL_MONEY, concluded, exceeds_any_balance, or_refusal, run_watched, with_database};
+use super::call_request::CallRequest;
+use super::eth_call::{BEYOND_ALL_MONEY, concluded, exceeds_any_balance, or_refusal, run_watched, with_database};
 use super::outcome::CallOutcome;
-use super::request::CallRequest;
+use crate::evm::block_environment::BlockEnv;
 use crate::evm::database::{ExecDb, SavedEntries};
 use crate::evm::deadline_watch;
-use crate::evm::env::BlockEnv;
 use crate::evm::overrides::overridden;
 
 pub struct Sandbox {

@@ -25,14 +25,14 @@ use revm::interpreter::{
 };
 use revm::primitives::hardfork::SpecId;
 
-use super::calls::{BEYOND_ALL_MONEY, exceeds_any_balance, no_database};
+use super::call_request::has_fees;
+use super::eth_call::{BEYOND_ALL_MONEY, exceeds_any_balance, no_database};
 use super::outcome::{refusal_text, settled};
-use super::request::has_fees;
-use crate::block::run::{ExecutionData, Run};
+use crate::block::block_execution::{ExecutionData, Run};
+use crate::evm::block_environment::BlockEnv;
 use crate::evm::context::{EvmContext, created_address, inheritance};
 use crate::evm::database::ExecDb;
-use crate::evm::env::BlockEnv;
-use crate::evm::machine;
+use crate::evm::evm_builder;
 use crate::evm::overrides::{AccountOverride, overridden};
 use crate::evm::precompiles::Precompiles;
 
@@ -188,7 +188,7 @@ fn run_call(
         Ok(precompiles) => precompiles,
         Err(cause) => return (db, Err(cause)),
     };
-    let mut evm = machine::build(env, db, config(env, rules, &tx), collector);
+    let mut evm = evm_builder::build(env, db, config(env, rules, &tx), collector);
     evm.precompiles = precompiles;
     let outcome = evm.inspect_one_tx(tx);
     let changes = evm.finalize();

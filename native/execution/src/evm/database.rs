@@ -9,12 +9,12 @@ use alloy_trie::Nibbles;
 use ophion_primitives::errors::{Error, Result};
 use ophion_storage::state::{Layer, LayerAccount, Layers, View};
 use ophion_storage::store::Snapshot;
-use ophion_storage::store::fork::{LOCAL_STORAGE, LOCAL_STORAGE_KEY};
+use ophion_storage::store::forked_state::{LOCAL_STORAGE, LOCAL_STORAGE_KEY};
 use ophion_storage::trie::{Account, EMPTY_ROOT, FlatAccount, Slot, Trie};
 use revm::database_interface::{Database, DatabaseCommit};
 use revm::state::{Account as EvmAccount, AccountInfo, Bytecode};
 
-use super::console;
+use super::console_log;
 
 #[derive(Clone)]
 pub struct Entry {
@@ -68,12 +68,12 @@ pub struct ExecDb {
     pub ancestors: Ancestors,
     entries: AddressMap<Entry>,
     codes: B256Map<Bytecode>,
-    /// Whether an account with storage but without code and nonce was read (collision.rs).
+    /// Whether an account with storage but without code and nonce was read (create_collision.rs).
     storage_only_account: bool,
     /// Whether several transactions run as one. If so, SSTORE gas depends on the values before the first transaction.
     counts_from_start: bool,
     reads: usize,
-    /// Whether the console was called (console.rs).
+    /// Whether the console was called (console_log.rs).
     read_console: bool,
 }
 
@@ -170,8 +170,8 @@ impl ExecDb {
             };
             self.entries.insert(*address, entry);
             self.reads += 1;
-            if *address == console::CONSOLE {
-                console::note_read();
+            if *address == console_log::CONSOLE {
+                console_log::note_read();
                 self.read_console = true;
             }
         }

@@ -112,7 +112,7 @@ fn tick_for_bytes(interpreter: &Interpreter<EthInterpreter>, depth: usize) -> In
 }
 
 /// Add the clock check to the instructions that every long run executes, without changing their gas. SSTORE has several
-/// variants (machine.rs) and gets no check, because it costs much gas.
+/// variants (evm_builder.rs) and gets no check, because it costs much gas.
 pub fn install(instructions: &mut EthInstructions<EthInterpreter, EvmContext>) {
     let table = instructions.instruction_table_mut();
     macro_rules! watched {

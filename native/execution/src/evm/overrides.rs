@@ -4,8 +4,8 @@ use alloy_primitives::{Address, Bytes, U256};
 use ophion_primitives::errors::Result;
 use ophion_storage::state::StateData;
 
+use super::block_environment::BlockEnv;
 use super::database::{ExecDb, coded};
-use super::env::BlockEnv;
 
 /// Overrides of one account; a field that is None keeps the account's value.
 pub struct AccountOverride {

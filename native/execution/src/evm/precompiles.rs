@@ -10,9 +10,9 @@ use revm::handler::{EthPrecompiles, PrecompileProvider};
 use revm::interpreter::{CallInputs, Gas, InstructionResult, InterpreterResult};
 use revm::primitives::hardfork::SpecId;
 
+use super::block_environment::{BlockEnv, SIGNATURE_BYTES};
 use super::context::EvmContext;
 use super::deadline_watch;
-use super::env::{BlockEnv, SIGNATURE_BYTES};
 use super::overrides::AccountOverride;
 
 pub struct Precompiles {

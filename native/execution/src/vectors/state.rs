@@ -10,10 +10,10 @@ use revm::primitives::hardfork::SpecId;
 use serde_json::{Map, Value};
 
 use super::verdict::{Verdict, fork_named};
+use crate::block::block_execution::{ExecutionData, Refusal, Run};
 use crate::block::genesis::{GenesisAccount, settle};
-use crate::block::run::{ExecutionData, Refusal, Run};
+use crate::evm::block_environment::{BlockEnv, ChainRules, Fork};
 use crate::evm::database::{Ancestors, ExecDb};
-use crate::evm::env::{BlockEnv, ChainRules, Fork};
 
 pub fn run(text: &[u8]) -> Result<Vec<Verdict>> {
     let file: Map<String, Value> = serde_json::from_slice(text).map_err(|cause| Error::decode("state test", cause))?;

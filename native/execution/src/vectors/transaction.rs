@@ -14,8 +14,8 @@ use ophion_primitives::keys::recover_signer;
 use serde_json::{Map, Value};
 
 use super::verdict::{Verdict, fork_named};
-use crate::block::rules::{Facts, check, initial_gas};
-use crate::evm::env::Fork;
+use crate::block::transaction_rules::{Facts, check, initial_gas};
+use crate::evm::block_environment::Fork;
 
 /// Chain id that the tests are signed for.
 const CHAIN_ID: u64 = 1;

@@ -1,6 +1,6 @@
 //! Results and fork names of the public tests.
 
-use crate::evm::env::Fork;
+use crate::evm::block_environment::Fork;
 
 /// Result of one case: name, fork with indexes, whether the case passed (None: skipped), expected and actual result.
 pub type Verdict = (String, String, Option<bool>, String);

@@ -1,14 +1,14 @@
 //! Query execution.
 
-mod accounts;
-mod blocks;
-mod chain;
-pub mod exchange;
-mod logs;
+mod account_fields;
+mod block_cache;
+mod block_fields;
+mod block_lookup;
+mod json_scalars;
+mod log_fields;
 mod node_requests;
-mod objects;
-mod root;
 #[allow(clippy::module_inception)]
-pub mod run;
-mod transactions;
-mod values;
+pub mod plan_execution;
+mod query_root;
+pub mod run_inputs;
+mod transaction_fields;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 
-use super::accounts::STATE_MISSING;
-use super::exchange::{Ask, Reply};
-use super::run::{INVALID_PARAMS, Run, Stop, Written, cost};
+use super::account_fields::STATE_MISSING;
+use super::plan_execution::{INVALID_PARAMS, Run, Stop, Written, cost};
+use super::run_inputs::{Ask, Reply};
 use crate::document::fields::Field;
 use crate::document::plan::Node;
 use crate::values::value::{CallArguments, Value};

@@ -3,7 +3,7 @@
 use alloy_primitives::{address, b256, hex};
 
 use super::*;
-use crate::group::contract_address;
+use crate::contract_addresses::contract_address;
 
 /// Public test key of the dev network's first account.
 const ACCOUNT: [u8; 32] = hex!("8f2a55949038a9610f50fb23b5883af3b4ecb3c3bb792cbcefbd1542c692be63");

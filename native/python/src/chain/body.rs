@@ -10,9 +10,9 @@ use alloy_eips::eip2930::AccessList;
 use alloy_eips::eip4895::Withdrawal as WithdrawalData;
 use alloy_primitives::map::AddressSet;
 use alloy_primitives::{Bytes, Signature, TxKind, U256, hex};
-use ophion_execution::block::plain_check;
-use ophion_execution::block::rules;
-use ophion_execution::evm::env::Fork;
+use ophion_execution::block::admission_fast_path;
+use ophion_execution::block::transaction_rules;
+use ophion_execution::evm::block_environment::Fork;
 use ophion_primitives::errors::{Error, Result};
 use ophion_primitives::keys;
 use ophion_rendering::objects;
@@ -214,7 +214,7 @@ impl Transaction {
         ))
     }
 
-    /// Fast path of pool admission (`ophion_execution::block::plain_check`). Returns the pool's values of a plain
+    /// Fast path of pool admission (`ophion_execution::block::admission_fast_path`). Returns the pool's values of a plain
     /// transaction; None for other transactions.
     #[pyo3(signature = (bounds, /))]
     fn plain_terms<'py>(&self, py: Python<'py>, bounds: &Bounds) -> Answer<Option<PlainTerms<'py>>> {
@@ -240,7 +240,7 @@ impl Transaction {
 
     #[pyo3(signature = (fork, /))]
     fn intrinsic_gas(&self, fork: &str) -> Answer<u64> {
-        Ok(rules::intrinsic_gas(&(&self.tx.envelope).into(), Fork::parse(fork)?))
+        Ok(transaction_rules::intrinsic_gas(&(&self.tx.envelope).into(), Fork::parse(fork)?))
     }
 }
 
@@ -266,7 +266,7 @@ fn price(py: Python<'_>, price: u128) -> PyResult<Bound<'_, PyAny>> {
 /// Limits of plain transactions.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct Bounds {
-    data: plain_check::Bounds,
+    data: admission_fast_path::Bounds,
 }
 
 #[pymethods]
@@ -287,7 +287,7 @@ impl Bounds {
         max_init_code: Option<usize>,
     ) -> Answer<Self> {
         Ok(Bounds {
-            data: plain_check::Bounds {
+            data: admission_fast_path::Bounds {
                 fork: Fork::parse(fork)?,
                 chain_id,
                 last_type,

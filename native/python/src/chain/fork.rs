@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, U256};
 use ophion_primitives::errors::Error;
-use ophion_storage::store::fork::{self, Fork, Missing};
+use ophion_storage::store::forked_state::{self, Fork, Missing};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -99,13 +99,13 @@ impl ForkState {
     /// are ignored.
     #[pyo3(signature = (work, /))]
     fn collect<'py>(&self, py: Python<'py>, work: &Bound<'py, PyAny>) -> Vec<PyMissing<'py>> {
-        let (_, keys) = fork::collecting(|| work.call0());
+        let (_, keys) = forked_state::collecting(|| work.call0());
         keys.iter().map(|key| to_missing(py, key)).collect()
     }
 }
 
 /// The slot that marks storage as local on a fork.
-pub const MARKER: B256 = B256::new(fork::LOCAL_STORAGE.to_be_bytes::<32>());
+pub const MARKER: B256 = B256::new(forked_state::LOCAL_STORAGE.to_be_bytes::<32>());
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("FORK_MARKER_SLOT", to_bytes(module.py(), MARKER))?;

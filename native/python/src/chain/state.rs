@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::{KECCAK256_EMPTY, U256, keccak256};
-use ophion_execution::block::run::ExecutionData;
+use ophion_execution::block::block_execution::ExecutionData;
 use ophion_primitives::errors::Result;
 use ophion_storage::chain::receipts::Outcome;
 use ophion_storage::state::{StateData, View, merge_layers};

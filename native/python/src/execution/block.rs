@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use alloy_primitives::{Address, B256, U256};
-use ophion_execution::block::edit::edited;
-use ophion_execution::block::empty_run::EmptyRun;
+use ophion_execution::block::block_execution;
+use ophion_execution::block::empty_blocks::EmptyRun;
 use ophion_execution::block::genesis::{GenesisAccount, genesis};
 use ophion_execution::block::incremental_builder::{self, Candidate, IncrementalBuilder};
-use ophion_execution::block::run;
+use ophion_execution::block::state_edits::edited;
 use ophion_primitives::deadline;
 use ophion_primitives::errors::{Error, Result};
 use ophion_storage::state::StateData;
@@ -146,8 +146,9 @@ fn execute(
     limit_s: Option<f64>,
 ) -> Answer<Execution> {
     let (state, env, body, rewards) = (&state.get().data, &env.get().env, &body.get().data, rewards_of(rewards));
-    let data =
-        py.detach(|| run::execute(state, env, body, &rewards, keep_revert_data, limit_s.map(deadline::after)))?;
+    let data = py.detach(|| {
+        block_execution::execute(state, env, body, &rewards, keep_revert_data, limit_s.map(deadline::after))
+    })?;
     Ok(Execution { data: Arc::new(data) })
 }
 

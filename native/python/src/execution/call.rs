@@ -7,8 +7,9 @@ use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
 use alloy_primitives::{Bytes, TxKind, U256};
 use ophion_execution::call::access_list::access_list;
-use ophion_execution::call::{calls, estimate, outcome, request};
-use ophion_execution::evm::{console, overrides};
+use ophion_execution::call::estimate_gas as estimate;
+use ophion_execution::call::{call_request, eth_call, outcome};
+use ophion_execution::evm::{console_log, overrides};
 use ophion_primitives::deadline;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -22,7 +23,7 @@ use crate::values::errors::Answer;
 
 #[pyclass(frozen, module = "ophion._native")]
 pub struct CallRequest {
-    pub inner: Arc<request::CallRequest>,
+    pub inner: Arc<call_request::CallRequest>,
 }
 
 type PyAuthorization = (u64, Addr, u64, u8, Wide, Wide);
@@ -71,7 +72,7 @@ impl CallRequest {
             max_fee_per_blob_gas: max_fee_per_blob_gas.unwrap_or(0),
             authorization_list: authorizations.into_iter().map(authorization).map(Either::Left).collect(),
         };
-        CallRequest { inner: Arc::new(request::CallRequest { members, check_balance, check_base_fee }) }
+        CallRequest { inner: Arc::new(call_request::CallRequest { members, check_balance, check_base_fee }) }
     }
 }
 
@@ -158,7 +159,7 @@ fn call(
 ) -> Answer<CallOutcome> {
     let (state, env, request) = (&state.get().data, &env.get().env, &request.get().inner);
     let (overrides, deadline) = (plain(&overrides), deadline::after(deadline_s));
-    let outcome = py.detach(|| calls::call(state, env, request, &overrides, deadline))?;
+    let outcome = py.detach(|| eth_call::call(state, env, request, &overrides, deadline))?;
     Ok(CallOutcome { outcome })
 }
 
@@ -175,7 +176,7 @@ fn call_each(
     let (state, env, request) = (&state.get().data, &env.get().env, &request.get().inner);
     let inputs = inputs.into_iter().map(|input| input.0).collect();
     let limit = Duration::from_secs_f64(limit_s);
-    let outcomes = py.detach(|| calls::call_each(state, env, request, inputs, limit))?;
+    let outcomes = py.detach(|| eth_call::call_each(state, env, request, inputs, limit))?;
     Ok(outcomes.into_iter().map(|outcome| CallOutcome { outcome }).collect())
 }
 
@@ -222,7 +223,7 @@ fn create_access_list<'py>(
 /// Return a number that changes when an execution calls the console.
 #[pyfunction]
 fn console_reads() -> u64 {
-    console::reads()
+    console_log::reads()
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

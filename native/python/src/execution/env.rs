@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use alloy_primitives::Bytes;
-use ophion_execution::evm::env::{self, Fork};
+use ophion_execution::evm::block_environment::{self, Fork};
 use pyo3::prelude::*;
 
 use crate::values::convert::{Addr, Hash, Wide};
@@ -11,7 +11,7 @@ use crate::values::errors::Answer;
 
 #[pyclass(frozen, module = "ophion._native")]
 pub struct ChainRules {
-    rules: env::ChainRules,
+    rules: block_environment::ChainRules,
 }
 
 #[pymethods]
@@ -25,11 +25,15 @@ impl ChainRules {
         withdrawal_request_contract: Option<Addr>,
         consolidation_request_contract: Option<Addr>,
         is_relaxed: bool,
-        signatures: Vec<([u8; env::SIGNATURE_BYTES], Addr)>,
+        signatures: Vec<([u8; block_environment::SIGNATURE_BYTES], Addr)>,
     ) -> Self {
         let signatures = signatures.into_iter().map(|(signature, signer)| (signature, signer.0)).collect();
-        let mut rules =
-            env::ChainRules { contract_size_limit, is_relaxed, signatures, ..env::ChainRules::of(chain_id) };
+        let mut rules = block_environment::ChainRules {
+            contract_size_limit,
+            is_relaxed,
+            signatures,
+            ..block_environment::ChainRules::of(chain_id)
+        };
         for (contract, given) in [
             (&mut rules.deposit_contract, deposit_contract),
             (&mut rules.withdrawal_request_contract, withdrawal_request_contract),
@@ -43,7 +47,7 @@ impl ChainRules {
 
 #[pyclass(frozen, module = "ophion._native")]
 pub struct BlockEnv {
-    pub env: env::BlockEnv,
+    pub env: block_environment::BlockEnv,
 }
 
 #[pymethods]
@@ -71,7 +75,7 @@ impl BlockEnv {
         block_hashes: Option<&[u8]>,
         dao_fork: bool,
     ) -> Answer<Self> {
-        let env = env::BlockEnv {
+        let env = block_environment::BlockEnv {
             rules: rules.get().rules.clone(),
             fork: Fork::parse(fork)?,
             number,

@@ -1,4 +1,4 @@
-//! The latest block: fast path of four methods, computed in `ophion_execution::call::latest`.
+//! The latest block: fast path of four methods, computed in `ophion_execution::call::latest_block`.
 //!
 //! This module does not release the GIL: a reply takes microseconds (calls have a deadline), and acquiring the GIL
 //! again can take longer.
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ophion_execution::call::call_cost_cache;
 use ophion_execution::call::fast_call::PlainCall;
-use ophion_execution::call::latest::{Latest, Terms};
+use ophion_execution::call::latest_block::{Latest, Terms};
 use ophion_messages::plain_request::Param;
 use ophion_primitives::json;
 use pyo3::exceptions::PyValueError;

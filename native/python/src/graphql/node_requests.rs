@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::U256;
-use ophion_graphql::run::exchange::{Ask, Reply};
+use ophion_graphql::run::run_inputs::{Ask, Reply};
 use ophion_graphql::values::value::CallArguments;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use ophion_messages::frames::{Event, Reader};
-use ophion_messages::outline::{self, Form, Member};
+use ophion_messages::json_outline::{self as parser, Form, Member};
+use ophion_messages::websocket_frames::{Event, Reader};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
@@ -63,9 +63,9 @@ impl JsonOutline {
 #[pyo3(signature = (text, max_members, /))]
 fn json_outline(py: Python<'_>, text: &[u8], max_members: usize) -> Option<JsonOutline> {
     let found = if text.len() < LONG {
-        outline::outline(text, max_members)
+        parser::outline(text, max_members)
     } else {
-        py.detach(|| outline::outline(text, max_members))
+        py.detach(|| parser::outline(text, max_members))
     };
     let found = found.ok()?;
     let values = found.values;

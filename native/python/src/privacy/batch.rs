@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use alloy_primitives::Bytes;
 use ophion_primitives::deadline;
 use ophion_primitives::errors::{Error, Result};
-use ophion_privacy::batch::{self, Payload, Rules};
-use ophion_privacy::flexible::membership;
+use ophion_privacy::batch_execution::{self, Payload, Rules};
+use ophion_privacy::flexible_groups::membership;
 use ophion_privacy::trace::trace_flat;
 use ophion_privacy::transaction::decode;
 use ophion_storage::store::Marker;
@@ -42,12 +42,12 @@ fn payload_of(given: &PyPayload) -> Payload {
 /// A batch of private transactions of some blocks: executes them in memory, then writes the results.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct PrivateBatch {
-    batch: Mutex<Option<batch::Batch>>,
+    batch: Mutex<Option<batch_execution::Batch>>,
     rules: Rules,
 }
 
 impl PrivateBatch {
-    fn with<T>(&self, work: impl FnOnce(&mut batch::Batch) -> Result<T>) -> Result<T> {
+    fn with<T>(&self, work: impl FnOnce(&mut batch_execution::Batch) -> Result<T>) -> Result<T> {
         let mut batch = self.batch.lock().expect("no panic while locked");
         work(batch.as_mut().ok_or_else(|| Error::Storage("the batch has been written".into()))?)
     }
@@ -58,7 +58,7 @@ impl PrivateBatch {
     #[new]
     #[pyo3(signature = (store, /, *, chain_id, always_increments=false))]
     fn new(store: &Bound<'_, Store>, chain_id: u64, always_increments: bool) -> Answer<Self> {
-        let batch = batch::Batch::new(store.get().inner()?);
+        let batch = batch_execution::Batch::new(store.get().inner()?);
         Ok(PrivateBatch { batch: Mutex::new(Some(batch)), rules: Rules { chain_id, always_increments } })
     }
 

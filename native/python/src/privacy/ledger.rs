@@ -2,9 +2,9 @@
 
 use alloy_primitives::B256;
 use ophion_primitives::errors::Result;
-use ophion_privacy::flexible::membership;
-use ophion_privacy::marker::{hand_overs_in, markers_in};
-use ophion_privacy::run::private_nonce;
+use ophion_privacy::flexible_groups::membership;
+use ophion_privacy::marker_transaction::{hand_overs_in, markers_in};
+use ophion_privacy::transaction_execution::private_nonce;
 use ophion_storage::state::StateData;
 use ophion_storage::store::{Marker, Snapshot};
 use ophion_storage::trie::{Account, EMPTY_ROOT, Trie};

@@ -1,9 +1,9 @@
 //! Python bindings of private transactions, their groups, contracts and markers.
 
 use alloy_primitives::{Address, Bytes, U256};
-use ophion_privacy::marker::signed_marker;
+use ophion_privacy::marker_transaction::signed_marker;
 use ophion_privacy::transaction::{self, Decoded, DynamicFee, Recipients, Unsigned};
-use ophion_privacy::{flexible, group};
+use ophion_privacy::{contract_addresses, flexible_groups};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -192,7 +192,7 @@ fn sign_private_transaction<'py>(
 #[pyfunction]
 #[pyo3(signature = (raw, version, /))]
 fn encode_versioned<'py>(py: Python<'py>, raw: &[u8], version: Hash) -> Bound<'py, PyBytes> {
-    to_bytes(py, flexible::encode_versioned(raw, &version.0))
+    to_bytes(py, flexible_groups::encode_versioned(raw, &version.0))
 }
 
 /// Decode a payload of a flexible group. Returns transaction, version and group.
@@ -203,7 +203,7 @@ fn decode_versioned<'py>(
     py: Python<'py>,
     payload: &[u8],
 ) -> Answer<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
-    let found = py.detach(|| flexible::decode_versioned(payload))?;
+    let found = py.detach(|| flexible_groups::decode_versioned(payload))?;
     Ok((to_bytes(py, &found.tx), to_bytes(py, found.version), to_bytes(py, found.group)))
 }
 
@@ -227,7 +227,7 @@ fn sign_markers<'py>(
 #[pyfunction]
 #[pyo3(signature = (sender, nonce, group, /))]
 fn private_contract_address<'py>(py: Python<'py>, sender: Addr, nonce: u64, group: Hash) -> Bound<'py, PyBytes> {
-    let address: Address = group::contract_address(&sender.0, nonce, &group.0);
+    let address: Address = contract_addresses::contract_address(&sender.0, nonce, &group.0);
     to_bytes(py, address)
 }
 

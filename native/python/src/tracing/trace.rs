@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use ophion_primitives::deadline;
 use ophion_tracing::calls::call_tracer::CallOptions;
-use ophion_tracing::calls::validation::ValidationOptions;
+use ophion_tracing::calls::erc7562_tracer::ValidationOptions;
 use ophion_tracing::flat::blocks::Selection;
-use ophion_tracing::flat::calls::FlatCallOptions;
-use ophion_tracing::jobs::kinds::Kind;
+use ophion_tracing::flat::flat_call_tracer::FlatCallOptions;
 use ophion_tracing::jobs::streams;
+use ophion_tracing::jobs::tracer_selection::Kind;
 use ophion_tracing::output::stream::Stream;
 use ophion_tracing::parity::tracer::ParityOptions;
-use ophion_tracing::state::prestate::PrestateOptions;
+use ophion_tracing::state::prestate_tracer::PrestateOptions;
 use ophion_tracing::struct_logs::besu_struct_log::StructOptions;
 use ophion_tracing::struct_logs::geth_struct_log::{OpcodeSet, StandardOptions};
 use pyo3::exceptions::PyValueError;

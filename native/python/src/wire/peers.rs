@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use ophion_storage::chain::body;
+use ophion_wire::frames::{Content, Egress, Ingress, Session as Both};
 use ophion_wire::handshake::{self, Initiator};
-use ophion_wire::session::{Content, Egress, Ingress, Session as Both};
-use ophion_wire::{packet, record, rlp};
+use ophion_wire::{discovery_packet, node_record, rlp};
 use pyo3::create_exception;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -233,13 +233,13 @@ fn body_rlp<'py>(py: Python<'py>, block: &[u8]) -> PyResult<Bound<'py, PyBytes>>
 #[pyfunction]
 #[pyo3(signature = (secret, kind, data, /))]
 fn seal_packet<'py>(py: Python<'py>, secret: &[u8], kind: u8, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-    Ok(to_bytes(py, py.detach(|| packet::seal(secret, kind, data)).map_err(wrong)?))
+    Ok(to_bytes(py, py.detach(|| discovery_packet::seal(secret, kind, data)).map_err(wrong)?))
 }
 
 #[pyfunction]
 #[pyo3(signature = (datagram, /))]
 fn open_packet<'py>(py: Python<'py>, datagram: &[u8]) -> PyResult<Bound<'py, PyTuple>> {
-    let packet = py.detach(|| packet::open(datagram)).map_err(wrong)?;
+    let packet = py.detach(|| discovery_packet::open(datagram)).map_err(wrong)?;
     let (hash, signer) = (to_bytes(py, packet.hash), to_bytes(py, packet.signer));
     (hash, signer, packet.kind, to_bytes(py, packet.data)).into_pyobject(py)
 }
@@ -252,14 +252,14 @@ fn sign_record<'py>(
     seq: u64,
     pairs: Vec<(PyBackedBytes, PyBackedBytes)>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let pairs: Vec<record::Pair<'_>> = pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
-    Ok(to_bytes(py, py.detach(|| record::sign(secret, seq, &pairs)).map_err(wrong)?))
+    let pairs: Vec<node_record::Pair<'_>> = pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+    Ok(to_bytes(py, py.detach(|| node_record::sign(secret, seq, &pairs)).map_err(wrong)?))
 }
 
 #[pyfunction]
 #[pyo3(signature = (rlp, /))]
 fn read_record<'py>(py: Python<'py>, rlp: &[u8]) -> PyResult<Bound<'py, PyTuple>> {
-    let record = py.detach(|| record::read(rlp)).map_err(wrong)?;
+    let record = py.detach(|| node_record::read(rlp)).map_err(wrong)?;
     let pairs = record.pairs.iter().map(|(key, value)| (to_bytes(py, key), to_bytes(py, value)));
     (to_bytes(py, record.id), record.sequence, PyList::new(py, pairs)?).into_pyobject(py)
 }

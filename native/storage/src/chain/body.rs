@@ -237,7 +237,7 @@ pub fn decode_block(block: &[u8]) -> Result<(Bytes, BodyData)> {
     Ok((Bytes::copy_from_slice(header), decode_body(payload)?))
 }
 
-/// Minimum average size of a transaction in bytes. The signature alone holds two random 32-byte numbers.
+/// Lower bound of the average transaction size, in bytes. The two numbers of a signature alone take almost 64 bytes.
 const MIN_TRANSACTION_BYTES: usize = 56;
 
 /// Number of transactions above which `MIN_TRANSACTION_BYTES` applies to a body. So the wire size of a body bounds its

@@ -15,7 +15,7 @@ use alloy_trie::Nibbles;
 use ophion_primitives::errors::{Error, Result};
 use revm_state::Bytecode;
 
-use crate::store::fork::{Fork, LOCAL_STORAGE_KEY};
+use crate::store::forked_state::{Fork, LOCAL_STORAGE_KEY};
 use crate::store::{Database, MAX_CACHED_DEPTH, Snapshot, address_of, decode_header};
 use crate::trie::{Account, EMPTY_ROOT, FlatAccount, NoSource, Slot, Source, Trie, proof};
 

@@ -11,14 +11,14 @@ use heed::{CompactionOption, Env, RoTxn, RwTxn, WithoutTls};
 use ophion_primitives::errors::{Error, Result};
 use revm_state::Bytecode;
 
-use super::block::{BlockRecord, Effects};
-use super::fork::Fork;
+use super::block_records::{BlockRecord, Effects};
+use super::forked_state::Fork;
 use super::log_index::{self, folds};
 use super::node_cache::NodeCache;
 use super::node_writer::NodeWriter;
 use super::opening;
 use super::records::{HEADER_AT, decode_header, number, read_body, read_header, read_receipts, store_known};
-use super::roots::{note_root, root_id};
+use super::state_roots::{note_root, root_id};
 use super::tables::{RowTables, Tables, meta};
 use super::tx_index;
 use super::tx_index_buffer::{Parts, TxIndexBuffer};

@@ -19,8 +19,8 @@ use heed::{RoTxn, RwTxn};
 use ophion_primitives::errors::{Error, Result};
 
 use super::database::Database;
-use super::private::note_late;
-use super::snapshot::Snapshot;
+use super::private_results::note_late;
+use super::read_snapshot::Snapshot;
 use super::tables::ROW_TABLES;
 
 /// Indices of the two payload tables in `ROW_TABLES`. If a payload arrives after its marker was processed, it is also

@@ -48,7 +48,8 @@ pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result
     explain_bus_errors();
     let env = open_env(path, flags, map_size(length.unwrap_or_default()))?;
     env.clear_stale_readers()?;
-    let tables = if read_only { open_tables(&env, path)?.ok_or_else(|| nothing_yet(path))? } else { create_tables(&env)? };
+    let tables =
+        if read_only { open_tables(&env, path)?.ok_or_else(|| nothing_yet(path))? } else { create_tables(&env)? };
     check_layout(&env, &tables)?;
     let rows = row_tables(&env, read_only)?;
     Ok((env, tables, rows))

@@ -17,10 +17,10 @@ use alloy_primitives::map::B256Set;
 use ophion_primitives::errors::{Error, Result};
 
 use super::database::Database;
-use super::mark::Reach;
+use super::reachability::Reach;
+use super::read_snapshot::Snapshot;
 use super::records::{decode_header, number};
-use super::roots::RootRecord;
-use super::snapshot::Snapshot;
+use super::state_roots::RootRecord;
 use super::tables::meta;
 
 /// A key greater than every root and every id.

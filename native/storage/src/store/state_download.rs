@@ -22,7 +22,7 @@ use ophion_primitives::errors::{Error, Result};
 use super::database::Database;
 use super::node_writer::NodeWriter;
 use super::records::{Nodes, number};
-use super::roots::note_root;
+use super::state_roots::note_root;
 use super::tables::{Tables, meta};
 use crate::trie::{
     Account, Child, Difference, EMPTY_ROOT, FlatAccount, Slot, Trie, Value, rlp_hash, rlp_list, rlp_string, save_root,

@@ -1,32 +1,32 @@
 //! All LMDB tables: name, key, value. Numbers are big-endian, so keys sort numerically.
 //!
-//! | table      | key                          | value                                                        |
-//! |------------|------------------------------|--------------------------------------------------------------|
-//! | meta       | name                         | named values: head, its root, next node id, values of the node |
-//! | headers    | block hash                   | number (8), total difficulty (32), blob price (16), header   |
-//! | bodies     | block hash                   | hash and sender of each transaction, see records.rs, then RLP |
-//! | receipts   | block hash                   | receipts, see receipts.rs                                    |
-//! | canonical  | number                       | block hash                                                   |
-//! | positions  | first bytes of a transaction's hash | block and index, see tx_index.rs                      |
-//! | logs       | fold of address or topic (8), number (8) | nothing: this block may hold a matching log. Written before layout 5 |
-//! | log_sections | section (5), fold (8), block in the section (1) | the same, see log_index.rs              |
-//! | nodes      | id                           | trie node, see trie/codec.rs                                 |
-//! | roots      | state root                   | last block with it, id of the root node, see roots.rs        |
-//! | code       | code hash                    | contract code                                                |
-//! | accounts   | keccak(address)              | an outdated account with its address. Written before layout 5 |
-//! | storage    | keccak(address), keccak(slot)| nothing: cleared in layout 5                                 |
-//! | preimages  | keccak(x)                    | x: a slot (32) or an address (20)                            |
+//! | table        | key                                             | value                                                                |
+//! |--------------|-------------------------------------------------|----------------------------------------------------------------------|
+//! | meta         | name                                            | named values: head, its root, next node id, values of the node       |
+//! | headers      | block hash                                      | number (8), total difficulty (32), blob price (16), header           |
+//! | bodies       | block hash                                      | hash and sender of each transaction, see records.rs, then RLP        |
+//! | receipts     | block hash                                      | receipts, see receipts.rs                                            |
+//! | canonical    | number                                          | block hash                                                           |
+//! | positions    | first bytes of a transaction's hash             | block and index, see tx_index.rs                                     |
+//! | logs         | fold of address or topic (8), number (8)        | nothing: this block may hold a matching log. Written before layout 5 |
+//! | log_sections | section (5), fold (8), block in the section (1) | the same, see log_index.rs                                           |
+//! | nodes        | id                                              | trie node, see trie/codec.rs                                         |
+//! | roots        | state root                                      | last block with it, id of the root node, see state_roots.rs          |
+//! | code         | code hash                                       | contract code                                                        |
+//! | accounts     | keccak(address)                                 | an outdated account with its address. Written before layout 5        |
+//! | storage      | keccak(address), keccak(slot)                   | nothing: cleared in layout 5                                         |
+//! | preimages    | keccak(x)                                       | x: a slot (32) or an address (20)                                    |
 //!
 //! Private state has separate tables:
 //!
-//! | table            | key                                   | value                                          |
-//! |------------------|---------------------------------------|------------------------------------------------|
-//! | private_nodes    | id                                    | trie node                                      |
-//! | private_code     | code hash                             | contract code                                  |
-//! | private_groups   | group (32), number (8), block hash    | id of the last root, then marker and root (32 each) of each transaction |
-//! | private_receipts | block hash, marker hash               | result, see private.rs                         |
-//! | private_markers  | payload key (32), number (8), index (4) | hash of the block (32) and of the marker (32) |
-//! | private_late     | payload key (32)                      | nothing: it arrived after its marker was processed |
+//! | table            | key                                     | value                                                                   |
+//! |------------------|-----------------------------------------|-------------------------------------------------------------------------|
+//! | private_nodes    | id                                      | trie node                                                               |
+//! | private_code     | code hash                               | contract code                                                           |
+//! | private_groups   | group (32), number (8), block hash      | id of the last root, then marker and root (32 each) of each transaction |
+//! | private_receipts | block hash, marker hash                 | result, see private_results.rs                                          |
+//! | private_markers  | payload key (32), number (8), index (4) | hash of the block (32) and of the marker (32)                           |
+//! | private_late     | payload key (32)                        | nothing: it arrived after its marker was processed                      |
 //!
 //! Tables of other packages: key_value_tables.rs.
 

@@ -7,7 +7,7 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::codec::save_root;
 use super::node::{Child, Trie, Value};
-use super::source::Saver;
+use super::node_storage::Saver;
 
 /// Value of a storage slot. A trie has no entry for a slot with value zero.
 #[derive(Clone, Copy)]

@@ -22,7 +22,7 @@ use ophion_primitives::errors::{Error, Result};
 use super::branch_delta;
 use super::node::{Cell, Child, Node, Reference, Value};
 use super::node_parts::{child_id, held, mask, put_reference, stored_id};
-use super::source::Saver;
+use super::node_storage::Saver;
 
 /// Maximum length in bytes of a leaf that is stored in its parent. A reference takes 39 bytes, and a separate node
 /// takes 18 more.

@@ -15,8 +15,8 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::node::{Node, Trie, Value, rank};
 use super::node_rlp::{KEY_NIBBLES, RlpChild, RlpNode};
+use super::node_storage::Source;
 use super::range_proof::{joined, pushed};
-use super::source::Source;
 
 /// A node of the other trie: its path and its hash.
 type Wanted = (Nibbles, B256);
@@ -185,7 +185,7 @@ fn hash_at<V: Value>(trie: &Trie<V>, path: &Nibbles, source: &impl Source) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trie::plain::Plain;
+    use crate::trie::memory_trie::Plain;
     use crate::trie::{NoSource, node_at};
 
     fn trie_of(entries: impl Iterator<Item = (u64, u8)>) -> Trie<Plain> {

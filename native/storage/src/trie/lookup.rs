@@ -10,7 +10,7 @@ use ophion_primitives::errors::{Error, Result};
 use super::codec::decode_path;
 use super::node::{Child, Node, Trie, Value, rank};
 use super::node_parts::{child_id, held, mask, skip_child};
-use super::source::Source;
+use super::node_storage::Source;
 
 impl<V: Value> Trie<V> {
     pub fn get(&self, key: &Nibbles, source: &impl Source) -> Result<Option<V>> {

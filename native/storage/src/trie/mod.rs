@@ -4,24 +4,24 @@
 //! has an *id*; parents hold id and hash of their children, so an unloaded subtree takes forty bytes. Ids are
 //! sequential, so every write is an append (docs/decisions/0010-sequential-trie-node-ids.md).
 //!
-//! | file            | contents                                               |
-//! |-----------------|--------------------------------------------------------|
-//! | node.rs         | tries, nodes and their hashes                          |
-//! | hashing.rs      | hashes of many nodes at once                           |
-//! | source.rs       | interfaces to node storage                             |
-//! | lookup.rs       | key lookup                                             |
-//! | update.rs       | insertion and removal                                  |
-//! | evict.rs        | eviction of nodes from memory                          |
-//! | codec.rs        | stored form of nodes, saving                           |
-//! | node_parts.rs   | masks and children of stored nodes                     |
-//! | branch_delta.rs | branches stored as deltas                              |
-//! | walk.rs         | proofs, iteration                                      |
-//! | paths.rs        | nodes by path                                          |
-//! | node_rlp.rs     | nodes in RLP, as other nodes send them                 |
-//! | range_proof.rs  | proofs that a range of entries is whole                |
-//! | difference.rs   | differences to a trie of another node                  |
-//! | account.rs      | values: accounts and slots                             |
-//! | plain.rs        | tries of bytes, for tools                              |
+//! | file            | contents                                |
+//! |-----------------|-----------------------------------------|
+//! | node.rs         | tries, nodes and their hashes           |
+//! | hashing.rs      | hashes of many nodes at once            |
+//! | node_storage.rs | interfaces to node storage              |
+//! | lookup.rs       | key lookup                              |
+//! | update.rs       | insertion and removal                   |
+//! | evict.rs        | eviction of nodes from memory           |
+//! | codec.rs        | stored form of nodes, saving            |
+//! | node_parts.rs   | masks and children of stored nodes      |
+//! | branch_delta.rs | branches stored as deltas               |
+//! | proofs.rs       | proofs, iteration                       |
+//! | paths.rs        | nodes by path                           |
+//! | node_rlp.rs     | nodes in RLP, as other nodes send them  |
+//! | range_proof.rs  | proofs that a range of entries is whole |
+//! | difference.rs   | differences to a trie of another node   |
+//! | account.rs      | values: accounts and slots              |
+//! | memory_trie.rs  | tries of bytes, for tools               |
 
 mod account;
 mod branch_delta;
@@ -30,15 +30,15 @@ mod difference;
 mod evict;
 mod hashing;
 mod lookup;
+mod memory_trie;
 mod node;
 mod node_parts;
 mod node_rlp;
+mod node_storage;
 mod paths;
-mod plain;
+mod proofs;
 mod range_proof;
-mod source;
 mod update;
-mod walk;
 
 #[cfg(test)]
 mod tests;
@@ -47,10 +47,10 @@ pub use account::{Account, FlatAccount, Slot};
 pub use branch_delta::{Version, load, version};
 pub use codec::{references, save_root, stored_children};
 pub use difference::Difference;
+pub use memory_trie::{plain_root, proven};
 pub use node::{Child, EMPTY_ROOT, Trie, Value, encoded_path};
 pub use node_rlp::{hash as rlp_hash, list as rlp_list, string as rlp_string};
+pub use node_storage::{NoSource, Saver, Source};
 pub use paths::node_at;
-pub use plain::{plain_root, proven};
+pub use proofs::proof;
 pub use range_proof::verify_range;
-pub use source::{NoSource, Saver, Source};
-pub use walk::proof;

@@ -8,7 +8,7 @@ use alloy_rlp::{EMPTY_STRING_CODE, Encodable, Header};
 use alloy_trie::Nibbles;
 use ophion_primitives::errors::Result;
 
-use super::source::Saver;
+use super::node_storage::Saver;
 
 /// Root of a trie without entries: keccak(rlp("")).
 pub const EMPTY_ROOT: B256 = b256!("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421");

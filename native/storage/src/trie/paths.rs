@@ -4,7 +4,7 @@ use alloy_trie::Nibbles;
 use ophion_primitives::errors::Result;
 
 use super::node::{Node, Reference, Trie, Value, rank};
-use super::source::Source;
+use super::node_storage::Source;
 
 /// Return the RLP of the node at `path`; None if no node begins there. A node shorter than a hash also gives None,
 /// because it is part of its parent.

@@ -12,10 +12,10 @@ use alloy_primitives::{B256, keccak256};
 use alloy_trie::Nibbles;
 use ophion_primitives::errors::{Error, Result};
 
+use super::memory_trie::Plain;
 use super::node::{Cell, Child, Node, Trie};
 use super::node_rlp::{KEY_NIBBLES, RlpChild, RlpNode};
-use super::plain::Plain;
-use super::source::NoSource;
+use super::node_storage::NoSource;
 
 /// Where a subtree lies.
 enum Place {

@@ -9,7 +9,7 @@ use ophion_primitives::errors::Result;
 use super::codec::decode;
 use super::hashing::hash_all;
 use super::node::{Cell, Child, EMPTY_ROOT, Node, Trie, Value, rank};
-use super::source::Source;
+use super::node_storage::Source;
 
 impl<V: Value> Child<V> {
     /// Return the trie node of this child. A node that is not in memory is loaded but not cached.

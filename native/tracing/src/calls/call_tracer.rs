@@ -3,7 +3,7 @@
 use ophion_primitives::json::{data, decimal, list, quantity, raw, wide};
 use revm::interpreter::InstructionResult;
 
-use super::frames::{Frame, FrameRecorder, Kind};
+use super::call_frames::{Frame, FrameRecorder, Kind};
 use crate::output::sink::Sink;
 use crate::output::text::{revert_reason, text};
 use crate::replay::block::Ran;

@@ -1,6 +1,6 @@
 //! Call trees.
 
+pub mod call_frames;
 pub mod call_tracer;
-pub mod four_byte;
-pub mod frames;
-pub mod validation;
+pub mod erc7562_tracer;
+pub mod four_byte_tracer;

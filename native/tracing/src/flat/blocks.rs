@@ -4,9 +4,9 @@ use alloy_primitives::map::AddressSet;
 use alloy_primitives::{Address, B256, U256};
 use ophion_primitives::json::{data, decimal, raw, wide};
 
+use super::besu_flat_traces::list;
 use super::call_events::CallEvents;
 use super::entries::{Entry, separate, write};
-use super::listing::list;
 use crate::output::sink::Sink;
 use crate::replay::block::Ran;
 use crate::replay::recording::{Recording, Report};

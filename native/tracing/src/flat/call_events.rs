@@ -15,8 +15,8 @@ use revm::interpreter::{
     InterpreterAction, InterpreterResult,
 };
 
-use super::precompile::price;
-use crate::calls::frames::Kind;
+use super::precompile_gas::price;
+use crate::calls::call_frames::Kind;
 use crate::output::text::is_lack_of_gas;
 use crate::replay::recording::Recorder;
 use crate::struct_logs::cost::CALL_STIPEND;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use alloy_primitives::{Address, Bytes, U256};
 use ophion_primitives::json::{data, decimal, list, quantity, raw, wide};
 
-use crate::calls::frames::Kind;
+use crate::calls::call_frames::Kind;
 use crate::output::sink::Sink;
 use crate::output::text::text;
 use crate::replay::block::Place;

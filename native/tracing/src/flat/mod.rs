@@ -1,8 +1,8 @@
 //! Call lists.
 
+pub mod besu_flat_traces;
 pub mod blocks;
 pub mod call_events;
-pub mod calls;
 pub mod entries;
-pub mod listing;
-pub mod precompile;
+pub mod flat_call_tracer;
+pub mod precompile_gas;

@@ -1,5 +1,5 @@
 //! Trace requests.
 
-pub mod kinds;
+pub mod block_observer;
 pub mod streams;
-pub mod visits;
+pub mod tracer_selection;

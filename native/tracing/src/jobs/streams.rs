@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use alloy_primitives::{Address, B256, U256};
-use ophion_execution::call::request::CallRequest;
+use ophion_execution::call::call_request::CallRequest;
+use ophion_execution::evm::block_environment::BlockEnv;
 use ophion_execution::evm::context::tx_env;
 use ophion_execution::evm::database::ExecDb;
-use ophion_execution::evm::env::BlockEnv;
-use ophion_execution::evm::machine;
+use ophion_execution::evm::evm_builder;
 use ophion_execution::evm::overrides::{AccountOverride, overridden};
 use ophion_execution::evm::precompiles::Precompiles;
 use ophion_primitives::errors::Result;
@@ -16,7 +16,7 @@ use ophion_primitives::json::{data, raw};
 use ophion_storage::chain::body::BodyData;
 use ophion_storage::state::StateData;
 
-use super::kinds::{Job, Kind, with_tracer};
+use super::tracer_selection::{Job, Kind, with_tracer};
 use crate::flat::blocks::{FlatList, Selection, write_reward};
 use crate::flat::entries::separate;
 use crate::output::stream::Stream;
@@ -162,7 +162,7 @@ pub fn trace_calls(
         let db = ExecDb::new(state.open()?, env.ancestors());
         raw(&mut sink.out, "[");
         let mut evm = start(&env, db, env.cfg(), ParityTracer::new(sink, nothing, env.fork.spec));
-        machine::count_from_start(&env, &mut evm);
+        evm_builder::count_from_start(&env, &mut evm);
         for (at, (request, kind)) in calls.iter().enumerate() {
             let tracer = &mut evm.inspector.0;
             raw(&mut tracer.sink().out, if at > 0 { "," } else { "" });

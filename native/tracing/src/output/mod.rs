@@ -1,9 +1,9 @@
 //! Output stream and texts of traces.
 
-mod curve;
+mod bls12_381_errors;
 pub mod opcode_names;
-pub mod precompiles;
-pub mod repeated;
+pub mod precompile_errors;
 pub mod sink;
 pub mod stream;
 pub mod text;
+pub mod word_list;

@@ -1,5 +1,5 @@
 //! trace_replay* and trace_call*.
 
-pub mod diff;
+pub mod state_diff;
 pub mod tracer;
-pub mod vm;
+pub mod vm_trace;

@@ -10,12 +10,12 @@ use revm::inspector::Inspector;
 use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, Interpreter};
 use revm::primitives::hardfork::SpecId;
 
-use super::diff::write_state_diff;
+use super::state_diff::write_state_diff;
+use crate::flat::besu_flat_traces::list;
 use crate::flat::call_events::{CallEvents, precompile_price};
 use crate::flat::entries::write_list;
-use crate::flat::listing::list;
 use crate::output::sink::{Sink, halt};
-use crate::parity::vm::VmWriter;
+use crate::parity::vm_trace::VmWriter;
 use crate::replay::block::{Ran, Tracer};
 use crate::replay::recording::Recorder;
 

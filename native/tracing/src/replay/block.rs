@@ -4,14 +4,14 @@
 //! The changes of a traced transaction are committed before the next transaction runs.
 
 use alloy_primitives::B256;
-use ophion_execution::block::run::Run;
-use ophion_execution::call::calls::{BEYOND_ALL_MONEY, exceeds_any_balance};
+use ophion_execution::block::block_execution::Run;
+use ophion_execution::call::eth_call::{BEYOND_ALL_MONEY, exceeds_any_balance};
 use ophion_execution::call::outcome::refusal_text;
-use ophion_execution::evm::collision::CollisionGuard;
+use ophion_execution::evm::block_environment::BlockEnv;
 use ophion_execution::evm::context::{EvmContext, tx_env};
+use ophion_execution::evm::create_collision::CollisionGuard;
 use ophion_execution::evm::database::ExecDb;
-use ophion_execution::evm::env::BlockEnv;
-use ophion_execution::evm::machine::{self, Evm};
+use ophion_execution::evm::evm_builder::{self, Evm};
 use ophion_primitives::errors::{Error, Result};
 use ophion_storage::chain::body::{BodyData, Known};
 use ophion_storage::state::StateData;
@@ -113,7 +113,7 @@ impl Block<'_> {
 }
 
 pub fn start<T: Tracer>(env: &BlockEnv, db: ExecDb, cfg: CfgEnv, tracer: T) -> Tracing<T> {
-    machine::build(env, db, cfg, (tracer, CollisionGuard))
+    evm_builder::build(env, db, cfg, (tracer, CollisionGuard))
 }
 
 /// Run one transaction, let the tracer write the result, and commit the changes.
@@ -148,13 +148,10 @@ pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place
 }
 
 /// Run a transaction without hooks. If it met an EIP-7610 collision, run it again with the check (collision.rs).
-fn run_plain<T: Tracer>(
-    evm: &mut Tracing<T>,
-    tx: TxEnv,
-) -> std::result::Result<ExecutionResult, EVMError<Error>> {
-    if !machine::db(evm).has_storage_only_account() {
+fn run_plain<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv) -> std::result::Result<ExecutionResult, EVMError<Error>> {
+    if !evm_builder::db(evm).has_storage_only_account() {
         let result = evm.transact_one(tx.clone());
-        if !machine::db(evm).has_storage_only_account() {
+        if !evm_builder::db(evm).has_storage_only_account() {
             return result;
         }
         evm.finalize();

@@ -1,3 +1,3 @@
 //! Accounts before and after a transaction.
 
-pub mod prestate;
+pub mod prestate_tracer;

@@ -21,9 +21,9 @@ use revm::primitives::hardfork::SpecId;
 use super::cost::Costs;
 use super::rows::{CalleeGas, Ended, verdict};
 use crate::output::opcode_names::besu_mnemonic;
-use crate::output::repeated::Repeated;
 use crate::output::sink::{Sink, halt};
 use crate::output::text::{digits, word};
+use crate::output::word_list::Repeated;
 use crate::replay::block::{Ran, Tracer};
 
 #[derive(Clone, Copy)]

@@ -233,7 +233,7 @@ impl Inspector<EvmContext> for StandardTracer<'_> {
             *value = interpreter.stack.data().last().copied().unwrap_or_default();
         }
         if !std::mem::take(&mut self.is_half_written) {
-            // set only while the row at one position is searched
+            // `slot` is set only while the tracer searches for the row at one position
             if let Some((slot, value)) = self.slot.take() {
                 self.storage.entry(interpreter.input.target_address()).or_default().insert(slot, value);
             }

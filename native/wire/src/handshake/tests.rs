@@ -1,5 +1,5 @@
 use super::*;
-use crate::session::Content;
+use crate::frames::Content;
 use crate::vectors::{Numbers, array, vector};
 
 fn entropy(seed: u64) -> Vec<u8> {

@@ -7,11 +7,11 @@
     message_buffer         duplicates, messages of later heights, limits
     durable_votes          votes that survive a restart; lost_state_recovery: what happens without them
     proposer_liveness      validators whose rounds are skipped
-    timeouts               block periods and round timeouts, doubled and capped
+    round_timing           block periods and round timeouts, doubled and capped
     status                 explains what consensus waits for
     protocol               interfaces that both protocols implement
     ibft2, qbft            the two protocols
-    message_codec          shared message code; message_encoding: signed parts; justification: certificate rules
+    message_codec          shared message code; signed_parts: parts of messages; justification: certificate rules
     signatures             recovers authors; message_factory: signs own messages
     client_profiles        chooses the wire profile that the peers understand
     engine                 `Engine` for both: hashing and header rules; uses schedule and validators

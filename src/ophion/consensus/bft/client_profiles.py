@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
-from ophion.consensus.header_form import besu_version
+from ophion.consensus.bft_header_form import besu_version
 
 _OPHION: Final = "ophion/"
 _QUORUM: Final = "(quorum-v"

@@ -19,23 +19,23 @@ from ophion.consensus import header_rules as rules
 from ophion.consensus.bft.events import Head, NewHead
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm, own_vanity
 from ophion.consensus.bft.message_buffer import MessageLimits
-from ophion.consensus.bft.message_encoding import MAX_BLOCK_ITEMS, candidate_in_round, header_digest
 from ophion.consensus.bft.message_factory import BftProtocol
 from ophion.consensus.bft.messages import Candidate
 from ophion.consensus.bft.qbft import Qbft
-from ophion.consensus.bft.schedule import BftSchedule, BlockSettings
+from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.signatures import seal_author
-from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.consensus.bft.signed_parts import MAX_BLOCK_ITEMS, candidate_in_round, header_digest
+from ophion.consensus.bft.transitions import BftSchedule, BlockSettings
+from ophion.consensus.bft.validator_provider import ValidatorProvider
 from ophion.consensus.bft.validator_set import quorum_of
-from ophion.consensus.bft.validators import ValidatorProvider
+from ophion.consensus.bft_header_form import check_form, in_form, next_form
 from ophion.consensus.engine import BlockPreferences, Finality, HeaderReader, Tip, Vote
-from ophion.consensus.header_form import check_form, in_form, next_form
 from ophion.consensus.header_template import unsealed_header
-from ophion.consensus.voting import LocalProposals
+from ophion.consensus.validator_votes import LocalProposals
 from ophion.errors import DecodeError, GenesisError, InvalidBlock, InvalidHeader
 from ophion.native.crypto import keccak256, recover_addresses
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_HASH, ZERO_NONCE, Address, Hash32, Signature
 
 DIFFICULTY: Final = 1

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.messages import BftMessage, Candidate, Proposal
-from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.vote_record import VoteRecord
 from ophion.primitives.types import Address, Hash32, Signature
 

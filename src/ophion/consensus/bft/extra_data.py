@@ -1,4 +1,4 @@
-"""The extra data of a BFT header: its content and its three encodings.
+"""The extra data of a BFT header: its content, and its RLP encoding by IBFT 2.0 and by QBFT.
 
 A header is hashed in three forms (consensus.md 2.3). The full form is the header as sent. The form without seals is the
 form that validators agree on and seal. The form without seals and round gives the block hash, which is therefore the
@@ -7,9 +7,10 @@ same in every round.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from enum import Enum
 from functools import lru_cache
-from typing import Final
+from typing import ClassVar, Final
 
 from msgspec import Struct
 
@@ -20,6 +21,9 @@ from ophion.primitives.types import ADDRESS_LENGTH, SIGNATURE_LENGTH, Address, S
 
 VANITY_LENGTH: Final = 32
 ADD_MARK: Final = b"\xff"
+_IBFT2_DROP_MARK: Final = b"\x00"
+_IBFT2_ROUND_BYTES: Final = 4
+_QBFT_ROUND_LIMIT: Final = 2**32
 _MAX_OTHER_ITEMS: Final = 16
 """Maximum number of items other than addresses and seals, including items that later clients may append."""
 _PLACE: Final = "extra data"
@@ -94,6 +98,99 @@ def read_vote(item: list[rlp.Item], drop_marks: tuple[bytes, ...]) -> Vote:
     if direction in drop_marks:
         return Vote(target, False)
     raise DecodeError("direction of the vote is neither add nor drop", _PLACE)
+
+
+class ExtraDataCodec(ABC):
+    """Encodes and decodes the extra data of a protocol."""
+
+    allows_more_extra: ClassVar[bool]
+    """Whether the decoder ignores items after the fifth item of the extra data. Otherwise such items are an error."""
+
+    def decode_extra(self, data: bytes) -> BftExtraData:
+        """Decode extra data in its full form. Raises `DecodeError` for the forms without seals or round."""
+        items = split_items(data, 5, exactly=not self.allows_more_extra)
+        vanity, validators, vote, round_item, seals = items[:5]
+        return BftExtraData(
+            read_vanity(vanity),
+            read_validators(validators),
+            self._read_vote(vote),
+            self._read_extra_round(round_item),
+            read_seals(seals),
+        )
+
+    @abstractmethod
+    def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes: ...
+
+    @abstractmethod
+    def _read_vote(self, item: rlp.Item) -> Vote | None: ...
+
+    @abstractmethod
+    def _read_extra_round(self, item: rlp.Item) -> int: ...
+
+
+class Ibft2ExtraData(ExtraDataCodec):
+    """The extra data of IBFT 2.0 (consensus.md 2.3)."""
+
+    allows_more_extra = False
+
+    def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes:
+        """Encode extra data in one of its forms. A part that the form omits has no item, so the list has 3, 4 or 5
+        items.
+        """
+        vote, drop = extra.vote, _IBFT2_DROP_MARK
+        items = [
+            rlp.encode_bytes(extra.vanity),
+            encode_validators(extra.validators),
+            rlp.EMPTY_STRING if vote is None else rlp.encode((vote.target, ADD_MARK if vote.authorize else drop)),
+        ]
+        if form is not ExtraForm.FOR_HASH:
+            items.append(b"\x84" + extra.round.to_bytes(_IBFT2_ROUND_BYTES, "big"))
+        if form is ExtraForm.FULL:
+            items.append(rlp.encode(extra.seals))
+        return rlp.list_of(items)
+
+    def _read_vote(self, item: rlp.Item) -> Vote | None:
+        if isinstance(item, list):
+            return read_vote(item, (_IBFT2_DROP_MARK,))
+        if item:
+            raise DecodeError("vote is neither absent nor a list", _PLACE)
+        return None
+
+    def _read_extra_round(self, item: rlp.Item) -> int:
+        if not isinstance(item, bytes) or len(item) != _IBFT2_ROUND_BYTES:
+            raise DecodeError(f"round is not {_IBFT2_ROUND_BYTES} bytes", _PLACE)
+        return int.from_bytes(item, "big")
+
+
+class QbftExtraData(ExtraDataCodec):
+    """The extra data of QBFT (consensus.md 3)."""
+
+    allows_more_extra = True
+
+    def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes:
+        """Encode extra data in one of its forms. Every form has five items; omitted parts are zero or an empty list."""
+        vote = extra.vote
+        return rlp.list_of(
+            (
+                rlp.encode_bytes(extra.vanity),
+                encode_validators(extra.validators),
+                rlp.EMPTY_LIST if vote is None else rlp.encode((vote.target, ADD_MARK if vote.authorize else b"")),
+                rlp.EMPTY_STRING if form is ExtraForm.FOR_HASH else rlp.encode_int(extra.round),
+                rlp.encode(extra.seals) if form is ExtraForm.FULL else rlp.EMPTY_LIST,
+            )
+        )
+
+    def _read_vote(self, item: rlp.Item) -> Vote | None:
+        """Decode a vote. A vote to remove a validator has the direction byte 80 or 00."""
+        if not isinstance(item, list):
+            raise DecodeError("vote is not a list", _PLACE)
+        return read_vote(item, (b"", b"\x00")) if item else None
+
+    def _read_extra_round(self, item: rlp.Item) -> int:
+        round_number = rlp.decode_int(item)
+        if round_number >= _QBFT_ROUND_LIMIT:
+            raise DecodeError("round is too large", _PLACE)
+        return round_number
 
 
 def _strings(item: rlp.Item, size: int, what: str) -> tuple[bytes, ...]:

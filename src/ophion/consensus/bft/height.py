@@ -14,8 +14,8 @@ Why no two blocks are decided at a height, given at most f misbehaving validator
 
 Why a height is decided once messages arrive again: timeouts double until the cap, and validators follow f + 1 others to
 a later round. At the cap no validator leaves a round before a quorum has been in it for a whole timeout
-(`RoundGathering`). So an honest quorum meets in one round and stays. Of f + 1 such rounds, at least one has an honest
-proposer.
+(`RoundSynchronisation`). So an honest quorum meets in one round and stays. Of f + 1 such rounds, at least one has an
+honest proposer.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from ophion.consensus.bft.events import (
 from ophion.consensus.bft.height_timers import HeightTimers
 from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RoundChange, Unjustified
 from ophion.consensus.bft.own_messages import OwnMessages
-from ophion.consensus.bft.proposal_offers import Offer, OfferState, ProposalOffers
+from ophion.consensus.bft.pending_proposals import Offer, OfferState, PendingProposals
+from ophion.consensus.bft.prepare_commit import Voting
 from ophion.consensus.bft.proposer_liveness import ProposerLiveness
 from ophion.consensus.bft.protocol import MessageFactory, Rules
 from ophion.consensus.bft.round import MAX_ROUND, NOT_STARTED, EarlyVotes, Round
 from ophion.consensus.bft.round_change import Certificate, RoundChanges
-from ophion.consensus.bft.round_gathering import RoundGathering
-from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.consensus.bft.round_synchronisation import RoundSynchronisation
+from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.consensus.bft.vote_record import NOT_PREPARED, VoteRecord
-from ophion.consensus.bft.voting import Voting
 from ophion.primitives.types import Address, Hash32
 
 _NOTES_KEPT: Final = 8
@@ -84,7 +84,7 @@ class Height:
         self.timing = timing
         self.round_changes = RoundChanges()
         self.timers = HeightTimers(validator_set.height, timing, emit)
-        self.gathering = RoundGathering(validator_set, timing)
+        self.gathering = RoundSynchronisation(validator_set, timing)
         self.notes: deque[str] = deque(maxlen=_NOTES_KEPT)
         """Recent problems, shown in the consensus status."""
         self._liveness = liveness
@@ -98,7 +98,7 @@ class Height:
         self._own = OwnMessages(validator_set, memory, emit, defers_votes)
         self._voting = Voting(rules, factory, validator_set, self._own, NOT_STARTED, emit)
         self._early = EarlyVotes()
-        self._offers = ProposalOffers()
+        self._offers = PendingProposals()
         self._certified = 0
         self._building: tuple[int, Certificate | None, float] | None = None
         """Round, certificate and start time of the block that is being built."""

@@ -1,11 +1,15 @@
-"""`HeightTimers`: the block timer and the round timer of one height."""
+"""`HeightTimers`: the block period timer and the round timer of one height, as effects.
+
+`RoundTiming.block_due` (round_timing.py) computes when the block period ends and the proposer starts. The clock runs in
+`producer/bft_timers.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from ophion.consensus.bft.events import BftEffect, BlockTimer, CancelTimer, RoundTimer, SetTimer, TimerKind
-from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.consensus.bft.round_timing import RoundTiming
 
 
 class HeightTimers:

@@ -1,4 +1,4 @@
-"""IBFT 2.0: extra data, message encoding and justification rules (consensus.md 2).
+"""IBFT 2.0: message encoding and justification rules (consensus.md 2).
 
 Numbers have fixed widths, an absent value is an empty byte string, and a round change signs its proof of preparation.
 The proposal counts as the proposer's prepare, so Q - 1 prepares of other validators complete a quorum.
@@ -10,11 +10,7 @@ from typing import Final
 
 from ophion.consensus.bft.client_profiles import Profile
 from ophion.consensus.bft.extra_data import (
-    ADD_MARK,
-    BftExtraData,
-    ExtraForm,
-    encode_validators,
-    read_vote,
+    Ibft2ExtraData,
 )
 from ophion.consensus.bft.justification import (
     check_prepares,
@@ -25,14 +21,6 @@ from ophion.consensus.bft.justification import (
     prepared_block,
 )
 from ophion.consensus.bft.message_codec import MessageCodec, ProposalParts, RoundChangeParts
-from ophion.consensus.bft.message_encoding import (
-    SignedParts,
-    WireStyle,
-    access_list_slot,
-    exactly,
-    one_of,
-    plain_bytes,
-)
 from ophion.consensus.bft.messages import (
     Candidate,
     MessageKind,
@@ -47,13 +35,18 @@ from ophion.consensus.bft.messages import (
 )
 from ophion.consensus.bft.protocol import BlockForms
 from ophion.consensus.bft.round_change import Certificate
+from ophion.consensus.bft.signed_parts import (
+    SignedParts,
+    WireStyle,
+    access_list_slot,
+    exactly,
+    one_of,
+    plain_bytes,
+)
 from ophion.consensus.bft.validator_set import ValidatorSet
-from ophion.consensus.engine import Vote
-from ophion.errors import DecodeError
 from ophion.primitives import rlp
 from ophion.primitives.types import HASH_LENGTH
 
-_DROP_MARK: Final = b"\x00"
 _ROUND_BYTES: Final = 4
 _HEIGHT_BYTES: Final = 8
 
@@ -68,7 +61,7 @@ _STYLE: Final = WireStyle(
 )
 
 
-class Ibft2(MessageCodec):
+class Ibft2(Ibft2ExtraData, MessageCodec):
     """The IBFT 2.0 protocol."""
 
     name = "ibft2"
@@ -80,38 +73,7 @@ class Ibft2(MessageCodec):
     certifies_proposal = True
     binds_round = True
     """Whether the block in a proposal must contain the round of the proposal."""
-    allows_more_extra = False
     no_round_changes = None
-
-    # --- extra data -----------------------------------------------------------------------------
-
-    def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes:
-        """Encode extra data in one of its forms. A part that the form omits has no item, so the list has 3, 4 or 5
-        items.
-        """
-        vote = extra.vote
-        items = [
-            rlp.encode_bytes(extra.vanity),
-            encode_validators(extra.validators),
-            rlp.EMPTY_STRING if vote is None else rlp.encode((vote.target, ADD_MARK if vote.authorize else _DROP_MARK)),
-        ]
-        if form is not ExtraForm.FOR_HASH:
-            items.append(b"\x84" + extra.round.to_bytes(_ROUND_BYTES, "big"))
-        if form is ExtraForm.FULL:
-            items.append(rlp.encode(extra.seals))
-        return rlp.list_of(items)
-
-    def _read_vote(self, item: rlp.Item) -> Vote | None:
-        if isinstance(item, list):
-            return read_vote(item, (_DROP_MARK,))
-        if item:
-            raise DecodeError("vote is neither absent nor a list", "extra data")
-        return None
-
-    def _read_extra_round(self, item: rlp.Item) -> int:
-        if not isinstance(item, bytes) or len(item) != _ROUND_BYTES:
-            raise DecodeError(f"round is not {_ROUND_BYTES} bytes", "extra data")
-        return int.from_bytes(item, "big")
 
     # --- encoding -------------------------------------------------------------------------------
 

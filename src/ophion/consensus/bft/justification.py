@@ -1,4 +1,8 @@
-"""Certificate rules of both protocols. A failed check raises `Unjustified`."""
+"""Certificate rules of both protocols. A failed check raises `Unjustified`.
+
+`RoundChanges.certificate` (round_change.py) composes the certificate of a proposal. `prepare_commit.py` composes the
+prepared round that a round change carries.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from typing import Final
 
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import Head
-from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address
 

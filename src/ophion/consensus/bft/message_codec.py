@@ -1,24 +1,18 @@
-"""Encodes and decodes extra data and messages of both protocols.
+"""Encodes and decodes messages of both protocols; `extra_data.py` has the codecs of the extra data.
 
-Each protocol adds its own parts: its `WireStyle`, the encoding of votes and rounds in extra data, the signed parts of
-proposals and round changes, and its justification rules.
+Each protocol adds its own parts: its `WireStyle`, the signed parts of proposals and round changes, and its
+justification rules.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import ClassVar, Final, NamedTuple
 
 from ophion.consensus.bft.client_profiles import Profile
 from ophion.consensus.bft.extra_data import (
-    BftExtraData,
-    ExtraForm,
-    read_seals,
-    read_validators,
-    read_vanity,
-    split_items,
+    ExtraDataCodec,
 )
-from ophion.consensus.bft.message_encoding import MAX_SIGNATURES, SignedParts, WireStyle, candidate_of, check_body
 from ophion.consensus.bft.messages import (
     BftMessage,
     Candidate,
@@ -34,7 +28,7 @@ from ophion.consensus.bft.messages import (
 )
 from ophion.consensus.bft.round_change import Certificate
 from ophion.consensus.bft.signatures import DigestSigner
-from ophion.consensus.engine import Vote
+from ophion.consensus.bft.signed_parts import MAX_SIGNATURES, SignedParts, WireStyle, candidate_of, check_body
 from ophion.native.crypto import keccak256
 from ophion.primitives import rlp
 
@@ -71,37 +65,12 @@ class RoundChangeParts(NamedTuple):
     """Prepares of the prepared block, sent in the unsigned part of the message."""
 
 
-class MessageCodec(ABC):
+class MessageCodec(ExtraDataCodec):
     """Base of both protocols. It has no state, so all callers share one instance."""
 
     style: ClassVar[WireStyle]
-    allows_more_extra: ClassVar[bool]
-    """Whether the decoder ignores items after the fifth item of the extra data. Otherwise such items are an error."""
     no_round_changes: ClassVar[tuple[SignedRoundChange, ...] | None]
     """Value of `round_changes` in a proposal of round 0: an empty tuple, or None."""
-
-    # --- extra data -----------------------------------------------------------------------------
-
-    def decode_extra(self, data: bytes) -> BftExtraData:
-        """Decode extra data in its full form. Raises `DecodeError` for the forms without seals or round."""
-        items = split_items(data, 5, exactly=not self.allows_more_extra)
-        vanity, validators, vote, round_item, seals = items[:5]
-        return BftExtraData(
-            read_vanity(vanity),
-            read_validators(validators),
-            self._read_vote(vote),
-            self._read_extra_round(round_item),
-            read_seals(seals),
-        )
-
-    @abstractmethod
-    def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes: ...
-
-    @abstractmethod
-    def _read_vote(self, item: rlp.Item) -> Vote | None: ...
-
-    @abstractmethod
-    def _read_extra_round(self, item: rlp.Item) -> int: ...
 
     # --- reading --------------------------------------------------------------------------------
 

@@ -6,11 +6,11 @@ from typing import TypeAlias
 
 from ophion.consensus.bft.client_profiles import Profile
 from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.message_encoding import candidate_in_round
 from ophion.consensus.bft.messages import Candidate, Commit, Prepare, PreparedRound, Proposal, RoundChange
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_change import Certificate
 from ophion.consensus.bft.signatures import DigestSigner, message_author
+from ophion.consensus.bft.signed_parts import candidate_in_round
 from ophion.primitives.types import Address, Hash32, Signature
 
 BftProtocol: TypeAlias = "Ibft2 | Qbft"

@@ -1,6 +1,6 @@
 """`OwnMessages`: signs, stores and sends the messages of this validator at one height.
 
-A message is sent and counted only after its votes are stored (`DurableVotes`).
+The vote in a message is stored (`DurableVotes`) before the message is sent and counted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""QBFT: extra data, message encoding and justification rules (consensus.md 3).
+"""QBFT: message encoding and justification rules (consensus.md 3).
 
 Numbers are scalars, an absent value is an empty list, and the signed proposal contains the whole block. The prepares of
 a round change are outside its signed part. Every validator prepares, including the proposer.
@@ -10,11 +10,7 @@ from typing import Final
 
 from ophion.consensus.bft.client_profiles import Profile
 from ophion.consensus.bft.extra_data import (
-    ADD_MARK,
-    BftExtraData,
-    ExtraForm,
-    encode_validators,
-    read_vote,
+    QbftExtraData,
 )
 from ophion.consensus.bft.justification import (
     check_prepares,
@@ -25,15 +21,6 @@ from ophion.consensus.bft.justification import (
     prepared_block,
 )
 from ophion.consensus.bft.message_codec import MessageCodec, ProposalParts, RoundChangeParts
-from ophion.consensus.bft.message_encoding import (
-    SignedParts,
-    WireStyle,
-    access_list_slot,
-    exactly,
-    one_of,
-    plain_bytes,
-    scalar_below,
-)
 from ophion.consensus.bft.messages import (
     Candidate,
     MessageKind,
@@ -47,9 +34,16 @@ from ophion.consensus.bft.messages import (
 )
 from ophion.consensus.bft.protocol import BlockForms
 from ophion.consensus.bft.round_change import Certificate
+from ophion.consensus.bft.signed_parts import (
+    SignedParts,
+    WireStyle,
+    access_list_slot,
+    exactly,
+    one_of,
+    plain_bytes,
+    scalar_below,
+)
 from ophion.consensus.bft.validator_set import ValidatorSet
-from ophion.consensus.engine import Vote
-from ophion.errors import DecodeError
 from ophion.primitives import rlp
 from ophion.primitives.types import HASH_LENGTH, Hash32
 
@@ -69,7 +63,7 @@ _STYLE: Final = WireStyle(
 )
 
 
-class Qbft(MessageCodec):
+class Qbft(QbftExtraData, MessageCodec):
     """The QBFT protocol."""
 
     name = "qbft"
@@ -81,35 +75,7 @@ class Qbft(MessageCodec):
     certifies_proposal = False
     binds_round = False
     """Whether the block in a proposal must contain the round of the proposal (consensus.md 3.4)."""
-    allows_more_extra = True
     no_round_changes = ()
-
-    # --- extra data -----------------------------------------------------------------------------
-
-    def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes:
-        """Encode extra data in one of its forms. Every form has five items; omitted parts are zero or an empty list."""
-        vote = extra.vote
-        return rlp.list_of(
-            (
-                rlp.encode_bytes(extra.vanity),
-                encode_validators(extra.validators),
-                rlp.EMPTY_LIST if vote is None else rlp.encode((vote.target, ADD_MARK if vote.authorize else b"")),
-                rlp.EMPTY_STRING if form is ExtraForm.FOR_HASH else rlp.encode_int(extra.round),
-                rlp.encode(extra.seals) if form is ExtraForm.FULL else rlp.EMPTY_LIST,
-            )
-        )
-
-    def _read_vote(self, item: rlp.Item) -> Vote | None:
-        """Decode a vote. A vote to remove a validator has the direction byte 80 or 00."""
-        if not isinstance(item, list):
-            raise DecodeError("vote is not a list", "extra data")
-        return read_vote(item, (b"", b"\x00")) if item else None
-
-    def _read_extra_round(self, item: rlp.Item) -> int:
-        round_number = rlp.decode_int(item)
-        if round_number >= _ROUND_LIMIT:
-            raise DecodeError("round is too large", "extra data")
-        return round_number
 
     # --- encoding -------------------------------------------------------------------------------
 

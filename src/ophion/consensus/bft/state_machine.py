@@ -47,8 +47,8 @@ from ophion.consensus.bft.messages import BftMessage
 from ophion.consensus.bft.proposer_liveness import ProposerLiveness
 from ophion.consensus.bft.protocol import MessageFactory, Rules
 from ophion.consensus.bft.round import NOT_STARTED
+from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.sent_messages import SentMessages
-from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address
 

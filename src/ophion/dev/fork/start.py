@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ophion.chain.chain import Chain
-from ophion.dev.fork.fork import Fork
+from ophion.dev.fork.remote_state import Fork
 from ophion.native.exceptions import translated
 from ophion.native.executor import genesis_state
 from ophion.primitives.types import Address, Hash32

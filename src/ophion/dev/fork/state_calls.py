@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ophion.dev.fork.source import METHOD_NOT_FOUND_CODES, ForkSource
+from ophion.dev.fork.source_client import METHOD_NOT_FOUND_CODES, ForkSource
 from ophion.errors import ForkSourceError
 from ophion.native.crypto import keccak256
 from ophion.native.fork import ForkState

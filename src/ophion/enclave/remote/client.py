@@ -12,8 +12,8 @@ import orjson
 
 from ophion.enclave.encoding import base64_text, read_base64, read_key
 from ophion.enclave.interface import EnclaveAway, Group, GroupType, Received
+from ophion.enclave.remote.error_responses import refusal
 from ophion.enclave.remote.http import Answer, HttpClient
-from ophion.enclave.remote.refusals import refusal
 from ophion.errors import DecodeError, EnclaveError
 from ophion.primitives import rlp
 

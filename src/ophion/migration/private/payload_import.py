@@ -9,10 +9,10 @@ from typing import Final
 from msgspec import Struct, field
 
 from ophion.enclave.group_record import GroupRecord
-from ophion.enclave.groups import GroupRegistry
+from ophion.enclave.privacy_groups import GroupRegistry
 from ophion.enclave.store_writer import PAYLOADS, Change
 from ophion.enclave.tessera.payloads import TesseraPayload
-from ophion.enclave.tessera.records import group_in, member_record, opened
+from ophion.enclave.tessera.sealed_payloads import group_in, member_record, opened
 from ophion.errors import DecodeError
 from ophion.native.enclave import EnclaveKeyring
 from ophion.native.exceptions import translated

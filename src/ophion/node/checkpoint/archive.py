@@ -40,7 +40,7 @@ def write_archive(directory: Path, target: Path) -> int:
 
 
 def _write(directory: Path, file: BinaryIO, is_compressed: bool) -> None:
-    # the database is larger than its description, so the small file comes first
+    # the description comes first, so that a reader gets it without reading the whole database
     names = ("DATABASE_METADATA.json", DATA_FILE)
     if is_compressed:
         with tarfile.open(fileobj=file, mode="w:gz", compresslevel=_COMPRESSION_LEVEL) as archive:

@@ -25,10 +25,10 @@ from ophion.errors import CheckpointError, DecodeError, InvalidBlock, OphionErro
 from ophion.native.crypto import keccak256, recover_addresses
 from ophion.native.store import Store
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ADDRESS_LENGTH, SIGNATURE_LENGTH, Address, Hash32, Signature
-from ophion.proofs.seals import BftSeals
-from ophion.proofs.trust import Trust
+from ophion.proofs.header_verification import BftSeals
+from ophion.proofs.trust_anchor import Trust
 
 HASH_OPTION: Final = "--sync-checkpoint-hash"
 _BATCH: Final = 1024

@@ -17,9 +17,9 @@ from typing import Final
 from ophion.chainspec.genesis import Genesis
 from ophion.errors import CheckpointError, StorageError
 from ophion.node.checkpoint.archive import PIECE_BYTES, extract_database
-from ophion.node.checkpoint.child import verify_in_child
 from ophion.node.checkpoint.download import SPARE_BYTES, Download
 from ophion.node.checkpoint.location import database_file, is_url, shown
+from ophion.node.checkpoint.verification_process import verify_in_child
 from ophion.node.database_install import install_database
 from ophion.node.datadir import DATA_FILE, DataDirectory, refuse_in_use
 from ophion.primitives.types import Hash32
@@ -91,7 +91,7 @@ def _stage(location: str, staging: Path) -> Path:
             free = shutil.disk_usage(staging).free - SPARE_BYTES
             extract_database(archive, target, free, lambda done: reports("extraction", done, None))
         else:
-            # a node that uses it would change the file during the copy
+            # a running node would change its database during the copy
             refuse_in_use(archive)
             _copy(found, target, reports)
     except OSError as error:

@@ -25,13 +25,13 @@ from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.chainspec.genesis import Genesis, check_stored
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.engine import Engine
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CheckpointError, OphionError
 from ophion.native.exceptions import NativeError, translated
 from ophion.native.store import Store, open_store
 from ophion.node.checkpoint.header_chain import HASH_OPTION, OnProgress, StoredHeaders, verify_headers
 from ophion.node.checkpoint.removal import remove_rest
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.types import Hash32
 
 _MAX_FINDINGS: Final = 3

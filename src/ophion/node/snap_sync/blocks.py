@@ -15,13 +15,13 @@ from ophion.chain.chain import Chain, checkpoint_key
 from ophion.chain.events import ChainBlock
 from ophion.chain.fork_choice import HeadChange
 from ophion.consensus.engine import Tip
-from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
 from ophion.consensus.header_rules import blob_base_fee
+from ophion.consensus.header_snapshots import CHECKPOINT_DISTANCE
 from ophion.errors import InvalidBlock, OphionError, SnapSyncError, UnknownParent
 from ophion.native.exceptions import translated
 from ophion.native.store import NewBlock
 from ophion.native.wire import Receipts
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Hash32
 
 HASH_OPTION = "--sync-checkpoint-hash"

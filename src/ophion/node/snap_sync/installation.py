@@ -21,7 +21,7 @@ import uvloop
 from ophion.chain.chain import FIRST_STATE_KEY, Chain
 from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.chainspec.genesis import Genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import SnapSyncError
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store, open_store
@@ -33,8 +33,8 @@ from ophion.node.snap_sync.network import build_snap_network
 from ophion.node.snap_sync.synchroniser import SnapSynchroniser
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.runtime.interrupts import stop_signals
-from ophion.runtime.lanes import ThreadLanes
 from ophion.runtime.supervisor import Supervisor
+from ophion.runtime.thread_pools import ThreadLanes
 
 log = logging.getLogger(__name__)
 

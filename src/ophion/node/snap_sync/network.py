@@ -29,8 +29,8 @@ from ophion.peers.snap.peer import SnapPeers
 from ophion.peers.snap.protocol import SnapProtocol
 from ophion.pool.pool import TxPool
 from ophion.runtime.clock import Clock, Entropy
-from ophion.runtime.lanes import Lanes
 from ophion.runtime.supervisor import Service
+from ophion.runtime.thread_pools import Lanes
 
 
 class SnapNetwork(Struct, frozen=True):

@@ -17,7 +17,7 @@ from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.eth.requests import RequestFailed
 from ophion.peers.snap.peer import SnapPeer
 from ophion.primitives.types import Hash32
-from ophion.runtime.lanes import Lane
+from ophion.runtime.thread_pools import Lane
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from ophion.native.store import AccountBatch, StateDifference, StateDownload, St
 from ophion.node.snap_sync.peer_choice import PeerChoice
 from ophion.peers.snap.messages import MAX_KEY
 from ophion.primitives.types import ZERO_HASH, Hash32
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 log = logging.getLogger(__name__)
 

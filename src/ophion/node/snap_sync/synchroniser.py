@@ -31,15 +31,15 @@ from ophion.peers.eth.messages import GetHeaders
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.requests import RequestFailed
 from ophion.peers.snap.peer import SnapPeer, SnapPeers
-from ophion.peers.sync.ancestor import common_ancestor
+from ophion.peers.sync.common_ancestor import common_ancestor
 from ophion.peers.sync.download import Download
-from ophion.peers.sync.headers import DoesNotLink
+from ophion.peers.sync.header_requests import DoesNotLink
 from ophion.peers.sync.sync_metrics import SyncFigures
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import EMPTY_TRIE_ROOT, Hash32
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 log = logging.getLogger(__name__)
 

@@ -20,10 +20,10 @@ from ophion.errors import DecodeError
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey
 from ophion.native.wire import WireError
-from ophion.peers.discovery.buckets import BUCKET_SIZE, Buckets, place_of
 from ophion.peers.discovery.endpoint_proofs import EndpointProofs
 from ophion.peers.discovery.lookup import Lookup
 from ophion.peers.discovery.neighbor_filter import is_plausible
+from ophion.peers.discovery.node_record import LocalRecord, Record
 from ophion.peers.discovery.packets import (
     Endpoint,
     FindNode,
@@ -38,7 +38,7 @@ from ophion.peers.discovery.packets import (
     decode,
     encode,
 )
-from ophion.peers.discovery.record import LocalRecord, Record
+from ophion.peers.discovery.routing_table import BUCKET_SIZE, Buckets, place_of
 from ophion.peers.policy.pending_limit import PendingLimit
 from ophion.permissions.node_rules import Action
 from ophion.primitives import rlp

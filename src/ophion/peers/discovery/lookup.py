@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ophion.peers.discovery.buckets import BUCKET_SIZE, place_of
+from ophion.peers.discovery.routing_table import BUCKET_SIZE, place_of
 from ophion.primitives.enode import Enode
 
 AT_A_TIME: Final = 3

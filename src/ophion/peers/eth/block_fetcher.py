@@ -23,7 +23,7 @@ from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.eth.messages import GetHeaders
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.requests import RequestFailed
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Hash32
 
 WAIT_S: Final = 0.5

@@ -29,7 +29,6 @@ from ophion.errors import InvalidBlock, OphionError, UnknownParent
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.block_fetcher import BlockFetcher
 from ophion.peers.eth.detached_tasks import DetachedTasks
-from ophion.peers.eth.head import PeerHead
 from ophion.peers.eth.held_blocks import HeldBlocks
 from ophion.peers.eth.known_hashes import RecentHashes
 from ophion.peers.eth.messages import (
@@ -43,11 +42,12 @@ from ophion.peers.eth.messages import (
     encode_new_hashes,
 )
 from ophion.peers.eth.peer import EthPeer
+from ophion.peers.eth.peer_head import PeerHead
 from ophion.peers.eth.peers import EthPeers
+from ophion.peers.fair_worker_queue import PeerLane
 from ophion.peers.peer import Peer
-from ophion.peers.peer_lane import PeerLane
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32
 from ophion.runtime.clock import Clock
 

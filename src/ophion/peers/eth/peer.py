@@ -19,7 +19,6 @@ from ophion.errors import DecodeError
 from ophion.native.exceptions import NativeError
 from ophion.native.wire import Receipts
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
-from ophion.peers.eth.head import PeerHead
 from ophion.peers.eth.known_hashes import RecentHashes
 from ophion.peers.eth.messages import (
     ANSWERS,
@@ -30,6 +29,7 @@ from ophion.peers.eth.messages import (
     Status,
     encode_get_by_hash,
 )
+from ophion.peers.eth.peer_head import PeerHead
 from ophion.peers.eth.request_handler import RequestHandler
 from ophion.peers.eth.requests import RequestFailed, Requests, RequestTimedOut
 from ophion.peers.eth.response_validation import (
@@ -40,9 +40,9 @@ from ophion.peers.eth.response_validation import (
     read_transactions,
 )
 from ophion.peers.eth.versions import NAME, EthVersion
+from ophion.peers.fair_worker_queue import PeerLane
 from ophion.peers.peer import Peer
-from ophion.peers.peer_lane import PeerLane
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_HASH, Hash32
 
 STATUS_S: Final = 5.0

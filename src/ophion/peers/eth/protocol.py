@@ -29,14 +29,14 @@ from ophion.peers.eth.request_handler import RequestHandler
 from ophion.peers.eth.response_reader import ResponseReader
 from ophion.peers.eth.transaction_gossip import TransactionGossip
 from ophion.peers.eth.versions import NAME, VERSIONS, EthVersion, offered
+from ophion.peers.fair_worker_queue import PeerLane
 from ophion.peers.peer import Peer
-from ophion.peers.peer_lane import PeerLane
 from ophion.peers.rlpx.capability import Capability
 from ophion.pool.pool import TxPool
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_HASH, Address
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 log = logging.getLogger(__name__)
 
@@ -180,7 +180,7 @@ class EthProtocol:
             self._check_announced(head)
 
     def _check_announced(self, head: HashedHeader) -> None:
-        """Stop the node if enough block producers announce rules for the next block that this node does not know."""
+        """Stop the node if enough block producers announce that the next block has rules unknown to this node."""
         if self.announced_rules:
             members = self.chain.engine.members(head, self.chain)
             error = unknown_rules(self.announced_rules.items(), members, head.number + 1)

@@ -21,8 +21,8 @@ from ophion.peers.eth.field_decoding import enclosed, list_of_hashes
 from ophion.peers.eth.messages import ANSWERS, Code, GetHeaders, decode_get
 from ophion.peers.eth.response_reader import ResponseReader
 from ophion.peers.eth.versions import NAME, EthVersion
+from ophion.peers.fair_worker_queue import PeerLane
 from ophion.peers.peer import Peer
-from ophion.peers.peer_lane import PeerLane
 from ophion.primitives import rlp
 
 log = logging.getLogger(__name__)

@@ -24,7 +24,7 @@ from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.messages import MAX_HEADER_BYTES, GetHeaders
 from ophion.pool.admission import BLOB_TYPE
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Hash32
 
 _MIN_TRANSACTION_BYTES: Final = 56

@@ -29,8 +29,8 @@ from ophion.peers.eth.peers import EthPeers
 from ophion.peers.eth.recent_transactions import RecentTransactions
 from ophion.peers.eth.transaction_fetcher import TransactionFetcher
 from ophion.peers.eth.transaction_intake import IntakeShare, TransactionIntake
+from ophion.peers.fair_worker_queue import PeerLane
 from ophion.peers.peer import Peer
-from ophion.peers.peer_lane import PeerLane
 from ophion.pool.admission import BLOB_TYPE
 from ophion.pool.events import Added, DropReason, PoolEvent
 from ophion.pool.pool import TxPool

@@ -19,8 +19,8 @@ from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.recent_transactions import RecentTransactions
 from ophion.peers.eth.response_validation import read_transactions
+from ophion.peers.fair_worker_queue import PeerLane
 from ophion.peers.peer import Peer
-from ophion.peers.peer_lane import PeerLane
 from ophion.peers.token_bucket import TokenBucket
 from ophion.pool.admission import BLOB_TYPE
 from ophion.pool.events import Admission, Origin, Rejected

@@ -15,9 +15,9 @@ The RLPx handshake has proven the node key, so announcements carry no signature.
 box from any sender, so an attacker could relay a challenge to the real holder. To prevent that, the text in a challenge
 names both nodes of the connection.
 
-    messages    encoding and decoding of the messages above
-    peer        the protocol on one connection; implements `Line` for the enclave
-    key_proofs  challenges and proofs
-    pushes      parcels queued for one peer
-    protocol    the sub-protocol and its shared state
+    messages      encoding and decoding of the messages above
+    peer          the protocol on one connection; implements `Line` for the enclave
+    key_proofs    challenges and proofs
+    payload_push  parcels queued for one peer
+    protocol      the sub-protocol and its shared state
 """

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from ophion.enclave.interface import KEY_SIZE, MAX_KEYS
-from ophion.enclave.parcels import Kind, Label, Listing, Parcel
+from ophion.enclave.payload_exchange import Kind, Label, Listing, Parcel
 from ophion.enclave.payload_intake import MAX_RECORD_BYTES
 from ophion.errors import DecodeError
 from ophion.native.enclave import read_sealed

@@ -12,17 +12,17 @@ from typing import Final, TypeVar, cast
 from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import KEY_SIZE, MAX_KEYS
-from ophion.enclave.parcels import Kind, Label, LineLost, Listing, Parcel
 from ophion.enclave.payload_access import listed, served
+from ophion.enclave.payload_exchange import Kind, Label, LineLost, Listing, Parcel
 from ophion.enclave.payload_intake import UNKNOWN_GROUP
 from ophion.native.enclave import read_sealed
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.fair_worker_queue import PeerLane
 from ophion.peers.peer import Peer
-from ophion.peers.peer_lane import PeerLane
 from ophion.peers.priv import messages
 from ophion.peers.priv.key_proofs import KeyProver
 from ophion.peers.priv.messages import MAX_LABELS, Ack, Code, ListRequest
-from ophion.peers.priv.pushes import Push, Pushes
+from ophion.peers.priv.payload_push import Push, Pushes
 from ophion.peers.token_bucket import TokenBucket
 from ophion.runtime.clock import Clock, Entropy
 

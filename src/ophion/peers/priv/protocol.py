@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ophion.enclave.embedded import EmbeddedEnclave
+from ophion.peers.fair_worker_queue import PeerLane
 from ophion.peers.peer import Peer
-from ophion.peers.peer_lane import PeerLane
 from ophion.peers.priv.messages import MAX_BYTES, Code
 from ophion.peers.priv.peer import PrivPeer
 from ophion.peers.rlpx.capability import Capability

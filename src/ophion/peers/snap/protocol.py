@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from ophion.native.store import Store
+from ophion.peers.fair_worker_queue import PeerLane
 from ophion.peers.peer import Peer
-from ophion.peers.peer_lane import PeerLane
 from ophion.peers.rlpx.capability import Capability
 from ophion.peers.snap.messages import MAX_BYTES, NAME, VERSION, Code
 from ophion.peers.snap.peer import SnapPeer, SnapPeers

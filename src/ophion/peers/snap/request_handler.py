@@ -20,8 +20,8 @@ from ophion.native.exceptions import translated
 from ophion.native.store import Store
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.versions import NAME as ETH
+from ophion.peers.fair_worker_queue import PeerLane
 from ophion.peers.peer import Peer
-from ophion.peers.peer_lane import PeerLane
 from ophion.peers.snap.messages import (
     ANSWERS,
     MAX_BYTES,

@@ -20,10 +20,10 @@ from ophion.peers.eth.messages import GetHeaders
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.requests import RequestFailed
 from ophion.peers.peer import FIRST_SCORE
-from ophion.peers.sync.bodies import BodyQueue, Slot
-from ophion.peers.sync.headers import STRETCH, DoesNotLink, HeaderPlan, Stretch
+from ophion.peers.sync.body_queue import BodyQueue, Slot
+from ophion.peers.sync.header_requests import STRETCH, DoesNotLink, HeaderPlan, Stretch
 from ophion.peers.sync.sync_metrics import SyncFigures
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 
 MAX_HEADERS: Final = 2048
 """Limit of headers between download and import."""

@@ -26,18 +26,18 @@ from ophion.chain.importer import ImportedBatch, Importer
 from ophion.consensus.engine import Finality
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.block_gossip import NEWEST
-from ophion.peers.eth.head import PeerHead
 from ophion.peers.eth.peer import EthPeer
+from ophion.peers.eth.peer_head import PeerHead
 from ophion.peers.eth.protocol import EthProtocol
 from ophion.peers.eth.requests import RequestFailed
-from ophion.peers.sync.ancestor import common_ancestor
+from ophion.peers.sync.common_ancestor import common_ancestor
 from ophion.peers.sync.download import Download
-from ophion.peers.sync.headers import DoesNotLink
+from ophion.peers.sync.header_requests import DoesNotLink
 from ophion.peers.sync.progress import ProgressLine, SyncProgress
 from ophion.peers.sync.sync_metrics import SyncFigures
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 from ophion.runtime.topic import Topic
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable
 from typing import Final
 
-from ophion.rpc.auth.permissions import allows, permitted_table, refusing_table
+from ophion.rpc.auth.method_permissions import allows, permitted_table, refusing_table
 from ophion.rpc.auth.session import Bearer, Session, UnauthenticatedSession
 from ophion.rpc.auth.tokens import Claims, TokenReader
 from ophion.rpc.dispatch.dispatcher import Dispatcher

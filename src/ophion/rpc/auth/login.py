@@ -23,7 +23,7 @@ from ophion.rpc.auth.tokens import TokenIssuer
 from ophion.rpc.transport.http.messages import JSON, Response
 from ophion.rpc.transport.replies import Pending
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import ThreadLane
+from ophion.runtime.thread_pools import ThreadLane
 
 logger = logging.getLogger(__name__)
 

@@ -32,12 +32,12 @@ import orjson
 from ophion.native.messages import JsonOutline, json_outline
 from ophion.rpc.dispatch.batches import Batch
 from ophion.rpc.dispatch.deadlines import Deadlines
-from ophion.rpc.dispatch.declined_methods import reason_declined
 from ophion.rpc.dispatch.error_wording import ErrorWording
 from ophion.rpc.dispatch.fast_path import PlainRequests, RawTransactionReply
 from ophion.rpc.dispatch.geth_error_messages import modern
 from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.dispatch.request_ids import text_of_id, written_id
+from ophion.rpc.dispatch.unsupported_methods import reason_declined
 from ophion.rpc.errors import (
     BATCH_TOO_LARGE,
     INTERNAL_ERROR,
@@ -67,7 +67,7 @@ from ophion.rpc.transport.replies import (
 )
 from ophion.rpc.transport.streaming import Streamed, StreamedAnswer
 from ophion.runtime.eager_coroutine import driven
-from ophion.runtime.lanes import LaneFull
+from ophion.runtime.thread_pools import LaneFull
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from ophion.rpc.dispatch.error_wording import ErrorWording
 from ophion.rpc.dispatch.large_requests import LargeRequests
 from ophion.rpc.transport.replies import OK
 from ophion.runtime.fair_scheduler import FairScheduler
-from ophion.runtime.lanes import InlineLane, Lane
+from ophion.runtime.thread_pools import InlineLane, Lane
 
 
 class DispatchLimits(Struct, frozen=True):

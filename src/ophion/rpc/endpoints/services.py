@@ -26,7 +26,7 @@ from ophion.rpc.endpoints.method_access import MethodAccess
 from ophion.rpc.endpoints.websocket import RpcMessageHandler
 from ophion.rpc.methods import all_methods
 from ophion.rpc.schema.answer_fields import AnswerFields
-from ophion.rpc.schema.older_answers import older_answers
+from ophion.rpc.schema.older_response_fields import older_answers
 from ophion.rpc.schema.registry import HTTP, WEBSOCKET, Caller, MethodTable, is_enabled
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.transport.host_allowlist import HostList
@@ -37,7 +37,7 @@ from ophion.rpc.transport.replies import BAD_REQUEST, OK
 from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.rpc.transport.websocket.policy import WebSocketLimits
 from ophion.rpc.transport.websocket.service import WebSocketService
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
     import ssl

@@ -1,24 +1,41 @@
 """JSON-RPC methods, one file per topic; `all_methods` is the registry of all methods.
 
-client       web3_*, net_*, rpc_*              admin      admin_*
-eth_node     chain id, prices, sync status     eth_state  balances, code, storage, proofs
-eth_blocks   blocks, transactions, receipts    eth_tx     sending, calls, estimates
-eth_filters  logs, filters, subscriptions      mining     miner_*, coinbase, external miners
-clique       clique_*, *_getSignerMetrics      txpool     txpool_*
-bft          ibft_*, qbft_*                    perm       perm_*
-perm_explain  perm_explain, perm_dryRun, txpool_explain
-debug        debug_*                           debug_trace  debug_trace*
-trace        trace_*                           simulate   eth_simulateV1
-eea          private transactions and groups   priv       private states and logs
-otterscan    ots_*, erigon_*: block explorers
-dev_snapshots  evm_snapshot, evm_revert
-dev_blocks   mining and time of a development node (evm_*, anvil_*, hardhat_*)
-dev_state    its accounts and next header      dev_accounts  impersonation, pool and node information
-dev_traces   call tree and source steps of a transaction (debug_*)
-miner_data   eth_getMinerData*                 log_bloom_cache  admin_*Cache of Besu
-trace_files  debug_standardTrace*ToFile        chain_control  debug_setHead, debug_replayBlock, plugins_*
-eth_accounts signing accounts of the node; fills in missing transaction fields
-proof_bundle eth_getProofBundle                  sql        sql_*
+client              web3_*, net_*, rpc_*
+admin               admin_*
+log_bloom_cache     admin_*Cache of Besu
+eth_node            chain id, prices, sync status
+eth_state           balances, code, storage, proofs
+eth_blocks          blocks, transactions, receipts
+eth_transactions    sending, calls, estimates
+eth_filters         logs, filters, subscriptions
+eth_accounts        signing accounts of the node; fills in missing transaction fields
+simulate            eth_simulateV1
+miner_data          eth_getMinerData*
+proof_bundle        eth_getProofBundle
+mining              miner_*, coinbase, external miners
+clique              clique_*, *_getSignerMetrics
+bft                 ibft_*, qbft_*
+txpool              txpool_*
+perm                perm_*
+perm_explain        perm_explain, perm_dryRun, txpool_explain
+debug               debug_*
+debug_trace         debug_trace*
+trace_files         debug_standardTrace*ToFile
+chain_control       debug_setHead, debug_replayBlock, plugins_*
+trace               trace_*
+otterscan           ots_*, erigon_*: block explorers
+priv_transactions   private transactions, their receipts and nonces (eea_*, priv_*)
+priv_groups         privacy groups
+priv_state          private states and logs
+sql                 sql_*
+dev_impersonation   transactions without signatures in a development node (anvil_*, hardhat_*)
+dev_state           accounts, code, storage and the next header
+dev_blocks          mining and time (evm_*, anvil_*, hardhat_*)
+dev_snapshots       evm_snapshot, evm_revert
+dev_pool            removes transactions from the pool
+dev_node            information about the node, its logging and its fork
+dev_accounts        methods of Anvil and of wallets beside the standard eth_*
+dev_traces          call tree and source steps of a transaction (debug_*)
 """
 
 from collections.abc import Mapping
@@ -34,7 +51,7 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "client": ("net", "rpc", "web3"),
     "eth_state": ("eth",),
     "eth_blocks": ("debug", "eth"),
-    "eth_tx": ("eth", "parity"),
+    "eth_transactions": ("eth", "parity"),
     "eth_filters": ("eth",),
     "eth_accounts": ("eth", "personal"),
     "mining": ("eth", "miner"),
@@ -54,14 +71,18 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "bft": ("ibft", "qbft"),
     "perm": ("perm",),
     "perm_explain": ("perm", "txpool"),
-    "eea": ("eea", "priv", "privx"),
-    "priv": ("priv",),
+    "priv_transactions": ("eea", "priv"),
+    "priv_groups": ("priv", "privx"),
+    "priv_state": ("priv",),
     "dev_traces": ("debug",),
     "sql": ("sql",),
     "dev_snapshots": ("anvil", "evm"),
     "dev_blocks": ("anvil", "evm", "hardhat"),
     "dev_state": ("anvil", "evm", "hardhat", "tenderly"),
-    "dev_accounts": ("anvil", "eth", "hardhat"),
+    "dev_impersonation": ("anvil", "eth", "hardhat"),
+    "dev_pool": ("anvil", "hardhat"),
+    "dev_node": ("anvil", "hardhat"),
+    "dev_accounts": ("anvil", "eth"),
 }
 """API groups of the methods in each file. Files of one group are imported in this order, the most used first."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import Address, BlockTag
 from ophion.rpc.errors import METHOD_NOT_ENABLED
@@ -21,7 +21,7 @@ from ophion.rpc.services.block_reference import header_at
 from ophion.rpc.services.context import RpcContext
 
 if TYPE_CHECKING:
-    from ophion.consensus.voting import LocalProposals
+    from ophion.consensus.validator_votes import LocalProposals
     from ophion.producer.bft_driver import BftDriver
 
 

@@ -9,7 +9,7 @@ from ophion.chain.block import ommers_of
 from ophion.chain.block_environment import block_env
 from ophion.errors import RpcError
 from ophion.native.executor import execute
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import METHOD_NOT_ENABLED, SERVER_ERROR_CODE, UNKNOWN_BLOCK
 from ophion.rpc.schema.registry import Example, method

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ophion.consensus.signer_metrics import EmptyRange, signer_metrics
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import ZERO_ADDRESS, BlockTag
 from ophion.rpc.errors import INTERNAL_ERROR, INVALID_REQUEST, invalid_params

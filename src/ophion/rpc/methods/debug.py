@@ -11,7 +11,7 @@ from ophion.native.crypto import keccak256
 from ophion.native.executor import State, execute
 from ophion.native.transactions import Body
 from ophion.pool.events import Admission, Admitted, Origin
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import ZERO_ADDRESS
 from ophion.rpc.errors import (

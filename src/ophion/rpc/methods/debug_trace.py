@@ -6,14 +6,14 @@ from ophion.chain.block import decode_block
 from ophion.errors import DecodeError
 from ophion.native.tracing import TraceKind, TraceStream, trace_block, trace_call, trace_transaction
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import BLOCK_NOT_FOUND, GENESIS_NOT_TRACEABLE, PARENT_NOT_FOUND, invalid_params
 from ophion.rpc.schema.registry import method
 from ophion.rpc.schema.wire_types import BlockNumberParam, BlockParam, DataParam, HashParam
 from ophion.rpc.services.block_reference import header_at, view_at
+from ophion.rpc.services.call_execution import gas_for
 from ophion.rpc.services.call_object import CallParam, decode_block_overrides, decode_state_overrides
-from ophion.rpc.services.calls import gas_for
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.tracing import (
     PLAIN,

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from msgspec.structs import replace
 
+from ophion.dev.cheat_codes import DevNode
 from ophion.dev.clock import TimestampTooLow
-from ophion.dev.node import DevNode
 from ophion.errors import RpcError
 from ophion.primitives.hexcodec import data
 from ophion.rpc.errors import invalid_params
 from ophion.rpc.schema.wire_types import Boolean, DataParam, Text, decode_data
-from ophion.rpc.services.cheat_codes import (
+from ophion.rpc.services.cheat_code_params import (
     AnyParam,
     FlagParam,
     Integer,
@@ -29,7 +29,7 @@ from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.transaction_request import decode_transaction_request, filled
 
 if TYPE_CHECKING:
-    from ophion.dev.fork.fork import Fork
+    from ophion.dev.fork.remote_state import Fork
 
 _INVALID_PARAMS_CODE = -32602
 _MAX_BLOCKS = 10_000_000
@@ -265,7 +265,7 @@ async def reset(ctx: RpcContext, options: AnyParam | None = None) -> Nothing:
 
 async def _opened(dev: DevNode, url: object, number: int | None) -> Fork:
     """Open the fork that a reset request names. Settings missing from the request come from the current fork."""
-    from ophion.dev.fork.fork import Fork
+    from ophion.dev.fork.remote_state import Fork
     from ophion.dev.fork.settings import ForkSettings
 
     known = None if dev.fork is None else dev.fork.settings
@@ -285,7 +285,7 @@ async def _opened(dev: DevNode, url: object, number: int | None) -> Fork:
 @cheat_code("anvil_dumpState", "hardhat_dumpState")
 async def dump_state(ctx: RpcContext, with_history: AnyParam | None = None) -> Text:
     """Returns all accounts in Anvil's format: hexadecimal of compressed JSON, for `anvil_loadState`."""
-    from ophion.dev.state_file import dump, packed
+    from ophion.dev.state_dump import dump, packed
 
     dev = dev_of(ctx)
     return data(await ctx.lanes.read.run(lambda: packed(dump(dev))))
@@ -294,7 +294,7 @@ async def dump_state(ctx: RpcContext, with_history: AnyParam | None = None) -> T
 @cheat_code("anvil_loadState", "hardhat_loadState")
 async def load_state(ctx: RpcContext, state: DataParam) -> Boolean:
     """Loads accounts from a dump into the current state; returns true."""
-    from ophion.dev.state_file import BadStateFile, load, unpacked
+    from ophion.dev.state_dump import BadStateFile, load, unpacked
 
     try:
         await load(dev_of(ctx), unpacked(state))

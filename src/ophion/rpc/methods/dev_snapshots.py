@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ophion.rpc.schema.wire_types import Boolean, Quantity
-from ophion.rpc.services.cheat_codes import NumberParam, cheat_code, dev_of
+from ophion.rpc.services.cheat_code_params import NumberParam, cheat_code, dev_of
 from ophion.rpc.services.context import RpcContext
 
 

@@ -6,7 +6,7 @@ from ophion.errors import RpcError
 from ophion.native.executor import AccountOverride
 from ophion.rpc.errors import SERVER_ERROR_CODE, invalid_params
 from ophion.rpc.schema.wire_types import AddressParam, Boolean, DataParam
-from ophion.rpc.services.cheat_codes import (
+from ophion.rpc.services.cheat_code_params import (
     AnyParam,
     Json,
     Nothing,

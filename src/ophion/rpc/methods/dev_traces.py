@@ -7,12 +7,12 @@ from typing import Any
 
 import orjson
 
-from ophion.dev.observer import ExecutionObserver
+from ophion.dev.execution_observer import ExecutionObserver
 from ophion.native.tracing import TraceKind
 from ophion.primitives.types import Address, Hash32
 from ophion.rpc.schema.registry import method
 from ophion.rpc.schema.wire_types import HashParam
-from ophion.rpc.services.cheat_codes import Json, NumberParam, dev_of
+from ophion.rpc.services.cheat_code_params import Json, NumberParam, dev_of
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.tracing import transaction_trace
 

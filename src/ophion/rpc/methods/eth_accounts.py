@@ -31,8 +31,8 @@ from ophion.rpc.services.transaction_request import (
     filled,
     next_nonce,
 )
-from ophion.wallet.messages import message_hash, sign_hash
-from ophion.wallet.unsigned import BLOB, DYNAMIC_FEE, UnsignedTransaction
+from ophion.wallet.personal_messages import message_hash, sign_hash
+from ophion.wallet.unsigned_transaction import BLOB, DYNAMIC_FEE, UnsignedTransaction
 
 
 @method("eth_accounts", examples=[Example([], [])])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from ophion.primitives import block as blocks
-from ophion.primitives.block import HashedHeader
+from ophion.primitives import header as blocks
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import BlockTag, Hash32
 from ophion.rpc.schema import render
 from ophion.rpc.schema.registry import Example, method

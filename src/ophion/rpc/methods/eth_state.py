@@ -22,9 +22,9 @@ from ophion.rpc.schema.wire_types import (
     decode_address,
     decode_slot,
 )
+from ophion.rpc.services.account_proofs import MAX_INLINE_SLOTS, proof
 from ophion.rpc.services.block_reference import read_at, read_in_lane
 from ophion.rpc.services.context import RpcContext
-from ophion.rpc.services.proofs import MAX_INLINE_SLOTS, proof
 
 _MAX_VALUES = 1024
 

@@ -8,7 +8,7 @@ import orjson
 
 from ophion.chain.block import ommers_of
 from ophion.native.crypto import keccak256
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.hexcodec import data, quantity
 from ophion.rpc.schema.registry import method
 from ophion.rpc.schema.wire_types import BlockNumberParam, HashParam, object_result

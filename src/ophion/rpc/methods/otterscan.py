@@ -13,7 +13,7 @@ import orjson
 
 from ophion.chain.block import ommers_of
 from ophion.native.tracing import TraceKind
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import BlockTag, Hash32
 from ophion.rpc.errors import invalid_params
 from ophion.rpc.methods.eth_blocks import get_transaction_by_sender_and_nonce

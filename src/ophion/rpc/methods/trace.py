@@ -39,8 +39,8 @@ from ophion.rpc.schema.wire_types import (
     spliced_result,
 )
 from ophion.rpc.services.block_reference import block_range, header_at, view_at
+from ophion.rpc.services.call_execution import gas_for
 from ophion.rpc.services.call_object import Call, CallParam, decode_call
-from ophion.rpc.services.calls import gas_for
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.tracing import TraceResult, recent_key, streamed, traced_block, transaction_at, whole_trace
 

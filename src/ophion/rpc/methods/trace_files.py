@@ -13,7 +13,7 @@ from msgspec import Struct
 from ophion.errors import RpcError
 from ophion.native.tracing import TraceKind, TraceStream, trace_block
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import Hash32
 from ophion.rpc.errors import BLOCK_NOT_FOUND, SERVER_ERROR_CODE, invalid_params

@@ -1,6 +1,4 @@
-"""The choice of fields in answers. A separate small module, because the options of a node import it."""
-
-from __future__ import annotations
+"""The values of `--rpc-answer-fields`. The module is small, because every start of a node imports it."""
 
 from enum import Enum
 

@@ -18,10 +18,10 @@ from ophion.chainspec.spec import ChainSpec
 from ophion.native.crypto import keccak256
 from ophion.native.transactions import Body, Transaction, Withdrawal
 from ophion.pool.queue import PooledTransaction
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import Address, Hash32, Signature
-from ophion.wallet.unsigned import BLOB, DYNAMIC_FEE, LEGACY, SET_CODE, UnsignedTransaction
+from ophion.wallet.unsigned_transaction import BLOB, DYNAMIC_FEE, LEGACY, SET_CODE, UnsignedTransaction
 
 
 def block_object(

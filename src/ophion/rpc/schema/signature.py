@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ophion.rpc.schema.caller import Caller
 from ophion.rpc.schema.wire_types import Wire
-from ophion.runtime.inspections import CO_VARARGS, iscoroutinefunction
+from ophion.runtime.inspect_replacement import CO_VARARGS, iscoroutinefunction
 
 REQUIRED: Final = object()
 """Marks a parameter without a default."""

@@ -14,7 +14,7 @@ import orjson
 from msgspec import Struct
 
 from ophion.native.tracing import TraceStream, trace_flat
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import EMPTY_TRIE_ROOT, Address, Hash32
 from ophion.rpc.errors import STATE_UNAVAILABLE, TIMEOUT_EXPIRED

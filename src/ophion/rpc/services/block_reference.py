@@ -13,7 +13,7 @@ from typing import TypeVar
 from ophion.chain.queries import SHORT_GAS, BlockView
 from ophion.errors import MissingStateError
 from ophion.native.exceptions import MissingState
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import INVALID_INPUT, invalid_params
 from ophion.rpc.schema.wire_types import BlockId, CanonicalHash

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from ophion.chain.bad_blocks import BadBlocks
 from ophion.chain.fee_oracle import FeeOracle
 from ophion.chain.queries import Queries
-from ophion.consensus.voting import LocalProposals
+from ophion.consensus.validator_votes import LocalProposals
 from ophion.native.executor import LatestRead
 from ophion.permissions.permissions import Permissions
 from ophion.pool.pool import TxPool
@@ -29,11 +29,11 @@ from ophion.rpc.services.receipt_waits import ReceiptWaits
 from ophion.rpc.services.subscriptions import Subscriptions
 from ophion.rpc.services.trace_cache import TraceCache
 from ophion.rpc.transport.streaming import Streams
-from ophion.runtime.lanes import Lanes
 from ophion.runtime.metrics import Nested
+from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
-    from ophion.dev.node import DevNode  # only development nodes load this module
+    from ophion.dev.cheat_codes import DevNode  # only development nodes load this module
     from ophion.peers.eth.peers import EthPeers
     from ophion.peers.service import PeerService
     from ophion.privacy.service import Privacy  # only nodes with privacy load this module

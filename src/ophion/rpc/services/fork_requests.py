@@ -25,7 +25,7 @@ from ophion.rpc.services.call_object import Call, decode_call
 from ophion.rpc.services.context import RpcContext
 
 if TYPE_CHECKING:
-    from ophion.dev.fork.fork import Fork
+    from ophion.dev.fork.remote_state import Fork
 
 _MAX_ATTEMPTS: Final = 256
 """Limit of attempts per request. Each attempt fetches at least one missing key."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 from msgspec import Struct
 
-from ophion.dev.fork.fork import Fork
+from ophion.dev.fork.remote_state import Fork
 from ophion.errors import RpcError
 from ophion.rpc.services.context import RpcContext
 from ophion.runtime.blocking_json_rpc import Failure

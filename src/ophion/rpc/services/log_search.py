@@ -12,7 +12,7 @@ from typing import Final
 from ophion.chain.queries import SHORT_GAS
 from ophion.errors import StorageError
 from ophion.native.exceptions import translated
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.rpc.errors import BLOCK_NOT_FOUND, RANGE_TOO_LARGE, is_limit
 from ophion.rpc.services.block_reference import block_range, is_long
 from ophion.rpc.services.context import RpcContext
@@ -21,6 +21,8 @@ from ophion.rpc.services.log_query import LogQuery
 
 NOTHING = b"[]"
 _FEW_BLOCKS: Final = 16
+_LOG_MEMBER: Final = b'"logIndex":'
+"""A member that each log has once."""
 
 
 async def search(ctx: RpcContext, query: LogQuery) -> bytes:
@@ -99,17 +101,22 @@ async def changed(ctx: RpcContext, query: LogQuery, blocks: tuple[ChainChange, .
     """Return the logs of blocks that joined or left the chain, in the order of `blocks`.
 
     Searches many consecutive canonical blocks as one range, and a few blocks one by one, because other filters with the
-    same query search the same blocks.
+    same query search the same blocks. A few blocks with more logs than a response holds are searched as a range too,
+    which raises the error of the limit.
     """
-    parts = []
+    parts: list[bytes] = []
     for run in _runs(blocks):
         newest = run[-1]
-        header = ctx.queries.header(newest.number) if len(run) > _FEW_BLOCKS else None
-        if not newest.is_removed and header is not None and header.hash == newest.hash:
-            parts.append(await _range(ctx, query, run[0].number, newest.number))
+        header = ctx.queries.header(newest.number) if len(run) > 1 else None
+        is_range = not newest.is_removed and header is not None and header.hash == newest.hash
+        if is_range and len(run) > _FEW_BLOCKS:
+            found = [await _range(ctx, query, run[0].number, newest.number)]
         else:
             headers = [(ctx.queries.header(one.hash), one.is_removed) for one in run]
-            parts += [await _of_cached(ctx, query, header, gone) for header, gone in headers if header is not None]
+            found = [await _of_cached(ctx, query, header, gone) for header, gone in headers if header is not None]
+            if is_range and 0 < ctx.limits.max_logs < sum(text.count(_LOG_MEMBER) for text in found):
+                found = [await _range(ctx, query, run[0].number, newest.number)]
+        parts += found
     inner = [part[1:-1] for part in parts if part != NOTHING]
     return b"[" + b",".join(inner) + b"]"
 

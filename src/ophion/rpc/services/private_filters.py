@@ -15,7 +15,7 @@ from ophion.rpc.errors import FILTER_NOT_FOUND, LOGS_FILTER_NOT_FOUND
 from ophion.rpc.services.filters import ChainChange, FilterKind, Filters, LogChanges
 from ophion.rpc.services.log_query import LogQuery
 from ophion.rpc.services.private_logs import PrivateQuery, block_logs, of_group
-from ophion.runtime.lanes import Lane
+from ophion.runtime.thread_pools import Lane
 
 if TYPE_CHECKING:
     from ophion.privacy.execution_events import Followed  # only nodes with private transactions import this module

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ophion.native.privacy import PrivateLedger
 from ophion.primitives.types import BlockTag, Hash32
-from ophion.privacy.results import log_objects
+from ophion.privacy.rpc_objects import log_objects
 from ophion.rpc.errors import BLOCK_NOT_FOUND, RANGE_TOO_LARGE
 from ophion.rpc.schema.wire_types import Wire
 from ophion.rpc.services.block_reference import block_range

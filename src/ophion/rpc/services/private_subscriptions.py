@@ -20,19 +20,19 @@ from msgspec.structs import replace
 from ophion.enclave.encoding import base64_text
 from ophion.errors import EnclaveError, RpcError
 from ophion.native.privacy import PrivateLedger
-from ophion.privacy.results import log_objects
+from ophion.privacy.rpc_objects import log_objects
 from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS
 from ophion.rpc.schema.registry import Caller
 from ophion.rpc.services.client_quotas import MEBIBYTE, ClientQuotas
 from ophion.rpc.services.log_query import query_of
 from ophion.rpc.services.private_logs import PrivateQuery, of_group
 from ophion.rpc.services.subscriptions import Subscriber, follow
-from ophion.runtime.lanes import Lane
+from ophion.runtime.thread_pools import Lane
 from ophion.runtime.topic import Topic
 
 if TYPE_CHECKING:
     from ophion.privacy.execution_events import Followed  # only nodes with private transactions import this module
-    from ophion.privacy.tenants import TenantAuthorizer
+    from ophion.privacy.tenant_authorizer import TenantAuthorizer
 
 log = logging.getLogger(__name__)
 

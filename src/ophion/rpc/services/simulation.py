@@ -26,7 +26,7 @@ from ophion.native.crypto import keccak256
 from ophion.native.executor import AccountOverride, BlockEnv, CallRequest, State
 from ophion.native.simulation import CallRefused, SimulatedBlock, TimedOut, is_precompile, simulate_block
 from ophion.native.transactions import Withdrawal
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import EMPTY_OMMERS_HASH, EMPTY_TRIE_ROOT, Address, Hash32
 from ophion.rpc.errors import (

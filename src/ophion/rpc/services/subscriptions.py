@@ -31,7 +31,7 @@ from ophion.rpc.services.client_quotas import MEBIBYTE, ClientQuotas
 from ophion.rpc.services.log_batches import MAX_QUERIES, logs_of, portion
 from ophion.rpc.services.log_query import LogQuery, ReadAhead, query_of, read_ahead
 from ophion.rpc.services.receipt_subscriptions import ReceiptSubscriptions, named_hashes
-from ophion.runtime.lanes import LaneFull, Lanes
+from ophion.runtime.thread_pools import LaneFull, Lanes
 from ophion.runtime.topic import SubscriptionLagged, Topic, WhenFull
 
 logger = logging.getLogger(__name__)

@@ -16,15 +16,15 @@ from ophion.errors import InvalidBlock, MissingStateError, RpcError
 from ophion.native.exceptions import InvalidBody, MissingState
 from ophion.native.tracing import CallRefused, TimedOut, TracedBlock, TraceKind, TraceStream, trace_transaction
 from ophion.native.transactions import Body
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Hash32
 from ophion.rpc.errors import SERVER_ERROR_CODE, TIMEOUT_EXPIRED, invalid_params
 from ophion.rpc.schema.wire_types import Wire, decode_boolean, spliced_result
-from ophion.rpc.services.calls import refused
+from ophion.rpc.services.call_execution import refused
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.trace_cache import MAX_RECENT_BLOCKS, CachedSource, RecordedSource, TraceKey
 from ophion.rpc.transport.streaming import Source, Streamed, opened, whole_of
-from ophion.runtime.lanes import InlineLane
+from ophion.runtime.thread_pools import InlineLane
 
 _CACHE_LANE: Final = InlineLane("trace cache")
 TraceResult = Annotated[bytes | Streamed, spliced_result("trace", "trace in the requested format", {})]

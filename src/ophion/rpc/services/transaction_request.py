@@ -15,10 +15,10 @@ from ophion.chainspec.forks import Fork, Milestone
 from ophion.primitives.types import Address
 from ophion.rpc.errors import invalid_params
 from ophion.rpc.schema.wire_types import Wire, decode_quantity
+from ophion.rpc.services.call_execution import check_chain, run_estimate
 from ophion.rpc.services.call_object import CALL_SCHEMA, Call, decode_call
-from ophion.rpc.services.calls import check_chain, run_estimate
 from ophion.rpc.services.context import RpcContext
-from ophion.wallet.unsigned import ACCESS_LIST, BLOB, DYNAMIC_FEE, LEGACY, SET_CODE, UnsignedTransaction
+from ophion.wallet.unsigned_transaction import ACCESS_LIST, BLOB, DYNAMIC_FEE, LEGACY, SET_CODE, UnsignedTransaction
 
 _MAX_FEE: Final = 2**128 - 1
 _BASE_FEE_HEADROOM: Final = 2

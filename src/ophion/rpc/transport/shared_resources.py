@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from ophion.runtime.fair_scheduler import FairScheduler
-from ophion.runtime.lanes import InlineLane, Lane
 from ophion.runtime.memory_budget import Budget
+from ophion.runtime.thread_pools import InlineLane, Lane
 
 
 class SharedResources(Struct, frozen=True):

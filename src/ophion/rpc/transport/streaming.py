@@ -23,8 +23,8 @@ from msgspec import Struct
 from ophion.errors import OphionError
 from ophion.native.exceptions import NativeError
 from ophion.rpc.errors import RESPONSE_TOO_LARGE, TOO_MANY_TRACES
-from ophion.runtime.lanes import Lane
 from ophion.runtime.slots import WAITS_FOR_SLOT, Slots
+from ophion.runtime.thread_pools import Lane
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ import sys
 
 from ophion.node.build import Core
 from ophion.node.config import NodeConfig
-from ophion.runtime.lanes import Lanes
 from ophion.runtime.logs import LogFormat
+from ophion.runtime.thread_pools import Lanes
 from ophion.sdk.execution_log.execution_log import ExecutionLog
 
 

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ophion.chain.builder import BuiltBlock
+from ophion.chain.block_builder import BuiltBlock
 from ophion.chain.chain import Chain
-from ophion.dev.observer import ObservedCall
+from ophion.dev.execution_observer import ObservedCall
 from ophion.errors import ConfigError, OphionError
 from ophion.native.exceptions import NativeError
 from ophion.native.executor import console_reads
 from ophion.native.tracing import TracedBlock, TraceKind, TraceStream, trace_call, trace_transaction
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
     from ophion.sdk.execution_log.call_report import CallReport

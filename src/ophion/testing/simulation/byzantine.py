@@ -35,7 +35,7 @@ from ophion.testing.simulation.fake_crypto import (
     with_other_body,
 )
 from ophion.testing.simulation.fault_plan import Misconduct
-from ophion.testing.simulation.member import FinalBlock, SimulatedMember
+from ophion.testing.simulation.simulated_node import FinalBlock, SimulatedMember
 
 if TYPE_CHECKING:
     from ophion.testing.simulation.network import SimulatedNetwork

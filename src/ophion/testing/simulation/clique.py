@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.clique import IN_TURN, OUT_OF_TURN, CliqueEngine
 from ophion.consensus.engine import BlockPreferences, Tip
-from ophion.consensus.voting import LocalProposals
+from ophion.consensus.validator_votes import LocalProposals
 from ophion.errors import InvalidHeader
 from ophion.native.crypto import PrivateKey
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32
 from ophion.testing.simulation.fault_plan import CALM, LinkQuality
 from ophion.testing.simulation.invariants import Violation

@@ -33,10 +33,10 @@ from ophion.consensus.bft.events import (
 )
 from ophion.consensus.bft.message_buffer import MessageLimits
 from ophion.consensus.bft.protocol import Rules
+from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.state_machine import DEFAULT_LIMITS, BftStateMachine
-from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, has_other_body, stand_in_block
-from ophion.testing.simulation.member import FinalBlock, SimulatedMember
+from ophion.testing.simulation.simulated_node import FinalBlock, SimulatedMember
 
 if TYPE_CHECKING:
     from ophion.testing.simulation.network import SimulatedNetwork

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from ophion.testing.simulation.member import SimulatedMember
+from ophion.testing.simulation.simulated_node import SimulatedMember
 
 Action: TypeAlias = Callable[[SimulatedMember, Any], None]
 

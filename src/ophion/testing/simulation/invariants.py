@@ -15,7 +15,7 @@ from ophion.consensus.bft.state_machine import BftStateMachine
 from ophion.consensus.bft.validator_set import quorum_of, tolerated_faults
 from ophion.primitives.types import Hash32
 from ophion.testing.simulation.fake_crypto import has_other_body
-from ophion.testing.simulation.member import FinalBlock, SimulatedMember
+from ophion.testing.simulation.simulated_node import FinalBlock, SimulatedMember
 
 _SEEN_PER_VALIDATOR = 4
 """Limit on stored message fingerprints per validator. The fingerprints detect duplicates in large networks."""

@@ -12,7 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from ophion.consensus.bft.events import Connected, Disconnected
-from ophion.testing.simulation.member import SimulatedMember
+from ophion.testing.simulation.simulated_node import SimulatedMember
 
 if TYPE_CHECKING:
     from ophion.testing.simulation.network import SimulatedNetwork

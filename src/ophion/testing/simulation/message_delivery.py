@@ -11,7 +11,7 @@ from ophion.consensus.bft.messages import BftMessage
 from ophion.primitives.types import Address
 from ophion.testing.simulation.event_queue import EventQueue
 from ophion.testing.simulation.fault_plan import CALM, LinkQuality
-from ophion.testing.simulation.member import FinalBlock, SimulatedMember
+from ophion.testing.simulation.simulated_node import FinalBlock, SimulatedMember
 from ophion.testing.simulation.trace import Trace
 
 Letter: TypeAlias = "BftMessage | FinalBlock"

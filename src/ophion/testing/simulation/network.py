@@ -16,7 +16,7 @@ from random import Random
 
 from ophion.consensus.bft.events import MessageReceived
 from ophion.consensus.bft.messages import BftMessage, RoundChange
-from ophion.consensus.voting import Tally
+from ophion.consensus.validator_votes import Tally
 from ophion.primitives.types import ZERO_ADDRESS, ZERO_HASH, Address
 from ophion.testing.simulation.byzantine import Liar, LiarCoalition
 from ophion.testing.simulation.driver import Driver, NetworkSettings
@@ -25,8 +25,8 @@ from ophion.testing.simulation.fake_crypto import Content, has_other_body, stand
 from ophion.testing.simulation.fault_plan import Misconduct
 from ophion.testing.simulation.invariants import Checker
 from ophion.testing.simulation.links import Links
-from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 from ophion.testing.simulation.message_delivery import MessageDelivery
+from ophion.testing.simulation.simulated_node import FinalBlock, SimulatedMember
 from ophion.testing.simulation.sync import Syncing
 from ophion.testing.simulation.trace import Trace
 

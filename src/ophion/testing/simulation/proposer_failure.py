@@ -11,9 +11,9 @@ from random import Random
 
 from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.fault_plan import LinkQuality
-from ophion.testing.simulation.member import SimulatedMember
 from ophion.testing.simulation.network import SimulatedNetwork
 from ophion.testing.simulation.seed_runs import RULES, SeedOptions
+from ophion.testing.simulation.simulated_node import SimulatedMember
 
 _SETTLING_S = 3.0
 
@@ -30,7 +30,7 @@ def recovery_s(seed: int, options: SeedOptions) -> float:
 
 
 def later_turns_s(seed: int, options: SeedOptions, turns: int = 3) -> list[float]:
-    """Return, for each later height of the crashed proposer, the delay beyond the block period."""
+    """Return how late the block is, at each later height that begins with the crashed proposer."""
     world, victim = _with_dead_proposer(seed, options)
     witness = next(member for member in world.members if member.machine is not None)
     taken: list[float] = []

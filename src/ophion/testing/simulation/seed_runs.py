@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.qbft import Qbft
-from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.validator_set import tolerated_faults
 from ophion.testing.simulation.clique_runs import run_clique_seed
 from ophion.testing.simulation.driver import DEFAULT_TIMING, NetworkSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ophion.testing.simulation.fault_plan import CALM
-from ophion.testing.simulation.member import FinalBlock, SimulatedMember
+from ophion.testing.simulation.simulated_node import FinalBlock, SimulatedMember
 
 if TYPE_CHECKING:
     from ophion.testing.simulation.network import SimulatedNetwork

@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from ophion.consensus.bft.messages import BftMessage, Proposal, RoundChange
-from ophion.testing.simulation.member import FinalBlock
+from ophion.testing.simulation.simulated_node import FinalBlock
 
 _COLUMN: Final = 12
 _LOST: Final = "lost"

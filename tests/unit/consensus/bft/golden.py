@@ -11,7 +11,7 @@ from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.consensus.engine import Vote
 from ophion.native.crypto import PrivateKey
 from ophion.primitives import rlp
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.types import (
     EMPTY_BLOOM,
     EMPTY_OMMERS_HASH,

@@ -15,7 +15,7 @@ from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.engine import BlockPreferences, Vote
 from ophion.native.crypto import PrivateKey
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32
 from tests.unit.consensus.bft.golden import BFT_MIX_HASH, K1, K2, K3, K4
 

@@ -26,8 +26,8 @@ from ophion.consensus.bft.messages import BftMessage, Candidate, PreparedRound, 
 from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_change import RoundChanges
+from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.state_machine import DEFAULT_LIMITS, BftStateMachine
-from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import ZERO_ADDRESS, Address
 from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, stand_in_address, stand_in_block

@@ -16,11 +16,11 @@ from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.message_factory import KeyMessageFactory
 from ophion.consensus.bft.signatures import seal_author
 from ophion.consensus.engine import Finality, Tip, Vote
-from ophion.consensus.voting import LocalProposals
+from ophion.consensus.validator_votes import LocalProposals
 from ophion.errors import GenesisError, InvalidBlock, InvalidHeader, OphionError
 from ophion.native.crypto import keccak256
 from ophion.primitives import rlp
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.testing.bft_chain import bft_genesis_text, sealed_blocks
 from tests.unit.consensus.bft.golden import K1, K2, K3, K4, bft_header, unhex
 from tests.unit.consensus.bft.ledger import KEYS, Ledger, genesis_of

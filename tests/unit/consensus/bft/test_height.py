@@ -27,7 +27,7 @@ from ophion.consensus.bft.events import (
 from ophion.consensus.bft.messages import Commit, Prepare, Proposal, RoundChange
 from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.round import MAX_ROUND
-from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.consensus.bft.round_timing import RoundTiming
 from tests.unit.consensus.bft.puppets import IBFT2, PROTOCOLS, QBFT, Stage
 
 both = pytest.mark.parametrize("rules", PROTOCOLS, ids=lambda rules: rules.name)

@@ -10,16 +10,16 @@ from msgspec.structs import replace
 from ophion.consensus.bft.client_profiles import Profile
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.message_encoding import candidate_in_round, header_digest
 from ophion.consensus.bft.message_factory import KeyMessageFactory
 from ophion.consensus.bft.messages import Commit, Prepare, PreparedRound, Proposal, RawMessage, RoundChange
 from ophion.consensus.bft.round_change import RoundChanges
 from ophion.consensus.bft.signatures import message_author
+from ophion.consensus.bft.signed_parts import candidate_in_round, header_digest
 from ophion.consensus.engine import Vote
 from ophion.errors import DecodeError
 from ophion.native.crypto import keccak256
 from ophion.primitives import rlp
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from tests.unit.consensus.bft.golden import (
     COMMITTEE,
     GENESIS_EXTRA,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ophion.consensus.bft.events import Head
 from ophion.consensus.bft.lost_state_recovery import LostStateRecovery
-from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import ZERO_ADDRESS
 from ophion.testing.simulation.fake_crypto import stand_in_address

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from ophion.consensus.bft.client_profiles import Profile
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
-from ophion.consensus.bft.message_encoding import candidate_in_round, header_digest
 from ophion.consensus.bft.message_factory import KeyMessageFactory
 from ophion.consensus.bft.messages import PreparedRound, Proposal, RawMessage, RoundChange, Unjustified
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_change import RoundChanges
+from ophion.consensus.bft.signed_parts import candidate_in_round, header_digest
 from ophion.consensus.engine import Vote
 from ophion.errors import DecodeError
 from ophion.native.crypto import keccak256

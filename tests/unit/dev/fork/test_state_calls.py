@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ophion.dev.fork.settings import ForkSettings
-from ophion.dev.fork.source import ForkSource
+from ophion.dev.fork.source_client import ForkSource
 from ophion.dev.fork.state_calls import StateCalls
 from ophion.errors import ForkSourceError
 from ophion.native.crypto import keccak256

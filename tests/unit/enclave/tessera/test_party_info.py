@@ -1,4 +1,4 @@
-"""Party infos keep their keys and URLs; other bytes are refused."""
+"""A party info has the same keys and URLs after encoding and decoding; malformed bytes are refused."""
 
 from __future__ import annotations
 

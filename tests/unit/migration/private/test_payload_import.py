@@ -14,8 +14,8 @@ from ophion.enclave.store_writer import damaged_payloads
 from ophion.enclave.tessera.groups import legacy_group
 from ophion.enclave.tessera.payloads import decode_payload
 from ophion.errors import CommandError, DecodeError
-from ophion.migration.private.old_enclaves import OldEnclave, read_orion, read_tessera
-from ophion.migration.private.old_formats import decode_orion_row
+from ophion.migration.private.enclave_databases import OldEnclave, read_orion, read_tessera
+from ophion.migration.private.orion_formats import decode_orion_row
 from ophion.migration.private.payload_import import ImportedPayloads, PayloadImport
 from ophion.native.enclave import EnclaveKeyring
 from ophion.native.privacy import sign_private_transaction

@@ -47,7 +47,7 @@ def test_hashes_and_votes_are_those_of_the_engine(tmp_path: Path, protocol: str)
 def test_both_ways_accept_the_same_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str) -> None:
     backup, genesis = backup_of(tmp_path, protocol)
     from ophion.chain.chain import genesis_header
-    from ophion.consensus.registry import engine_for
+    from ophion.consensus.engine_factory import engine_for
 
     def refuse(*args: object) -> Hash32:
         raise ProofError("not this way")

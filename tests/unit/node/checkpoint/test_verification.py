@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from ophion.chain.chain import Chain
 from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.consensus.engine import BlockPreferences
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CheckpointError, MissingStateError
 from ophion.native.crypto import PrivateKey
 from ophion.native.executor import genesis_state
 from ophion.native.store import NewBlock, open_store
 from ophion.native.transactions import Body
 from ophion.node.checkpoint.verification import Verified, verify
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.primitives.types import Hash32
 from tests.unit.node.checkpoint.backups import BLOCKS, backup_of
 from tests.unit.proofs.chains import genesis_text

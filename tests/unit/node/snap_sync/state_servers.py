@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from ophion.chain.chain import Chain
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store, open_store
 from ophion.peers.disconnect_reasons import DisconnectReason
+from ophion.peers.fair_worker_queue import PeerLane
 from ophion.peers.peer import Peer
-from ophion.peers.peer_lane import PeerLane
 from ophion.peers.rlpx.capability import Capability, Shared
 from ophion.peers.rlpx.hello import Hello
 from ophion.peers.snap.messages import ANSWERS, Code, decode_request
@@ -26,7 +26,7 @@ from ophion.peers.snap.peer import SnapPeer, SnapPeers
 from ophion.peers.snap.protocol import SnapProtocol
 from ophion.peers.snap.request_handler import empty_response, read_response
 from ophion.runtime.clock import SystemClock
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.thread_pools import Lanes
 
 CODE = "0x600160005500"
 Lie = Callable[[Code, bytes, bytes], "bytes | None"]

@@ -1,4 +1,4 @@
-"""Blocks are written only if their headers are sealed and everything has the root that the header names."""
+"""Blocks are written only if their headers are sealed, and their bodies and receipts match the roots in the headers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from ophion.chain.block import decode_block
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock
-from ophion.chain.import_core import ImportCore
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import InvalidBlock, UnknownParent
 from ophion.native.store import open_store
 from ophion.native.wire import Receipts, split_receipts

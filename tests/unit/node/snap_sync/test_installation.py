@@ -9,7 +9,7 @@ import pytest
 
 from ophion.chain.chain import FIRST_STATE_KEY, Chain
 from ophion.chainspec.genesis import Genesis, parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.errors import SnapSyncError
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import open_store

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import open_store
 from ophion.node.config import NodeConfig
@@ -16,7 +16,7 @@ from ophion.node.snap_sync.network import build_snap_network
 from ophion.peers.options import PeerConfig
 from ophion.permissions.options import PermissionConfig
 from ophion.runtime.clock import SystemClock, SystemEntropy
-from ophion.runtime.lanes import InlineLanes
+from ophion.runtime.thread_pools import InlineLanes
 from ophion.testing.bft_chain import bft_genesis_text
 
 

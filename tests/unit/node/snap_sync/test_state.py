@@ -15,7 +15,7 @@ from ophion.node.snap_sync.state import StateSync
 from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.snap.messages import Code
 from ophion.primitives import rlp
-from ophion.runtime.lanes import ThreadLanes
+from ophion.runtime.thread_pools import ThreadLanes
 from tests.unit.node.snap_sync.state_servers import Lie, StateServer, connect, root_of, state_of
 
 

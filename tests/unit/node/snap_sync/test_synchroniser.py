@@ -11,7 +11,7 @@ import pytest
 
 from ophion.chain.chain import FIRST_STATE_KEY, Chain
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import open_store
 from ophion.node.config import NodeConfig
@@ -19,7 +19,7 @@ from ophion.node.snap_sync.synchroniser import DISTANCE, FINAL_DISTANCE, SnapSyn
 from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.eth.messages import Code
 from ophion.runtime.clock import ManualClock
-from ophion.runtime.lanes import InlineLanes
+from ophion.runtime.thread_pools import InlineLanes
 from ophion.testing.busy_chain import blocks_of, genesis_text
 from ophion.testing.eth_node import EthNode, eth_node
 from ophion.testing.links import Wire, connect

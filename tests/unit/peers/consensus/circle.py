@@ -11,8 +11,8 @@ from ophion.peers.consensus.protocol import ConsensusProtocol
 from ophion.peers.consensus.validators import Validators
 from ophion.producer.bft_driver import BftDriver
 from ophion.runtime.clock import ManualClock
-from ophion.testing.core import TestCore
 from ophion.testing.memory_connection import Host, MemoryConnection
+from ophion.testing.node_core import TestCore
 from ophion.testing.virtual_loop import run_virtually
 from tests.unit.producer.authority import KEYS, authority_genesis, open_network
 

@@ -12,6 +12,7 @@ from ophion.native import wire
 from ophion.native.crypto import PrivateKey
 from ophion.peers.discovery.discovery import _MAX_LEARNING, ChainMark, Discovery, DiscoveryContext
 from ophion.peers.discovery.lookup import Lookup
+from ophion.peers.discovery.node_record import LocalRecord, Record
 from ophion.peers.discovery.packets import (
     Endpoint,
     FindNode,
@@ -26,7 +27,6 @@ from ophion.peers.discovery.packets import (
     decode,
     encode,
 )
-from ophion.peers.discovery.record import LocalRecord, Record
 from ophion.permissions.node_rules import Action
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
@@ -541,7 +541,7 @@ def test_sixteen_neighbours_come_in_two_packets_the_nearest_first() -> None:
 
 
 def _place(node_id: bytes) -> int:
-    from ophion.peers.discovery.buckets import place_of
+    from ophion.peers.discovery.routing_table import place_of
 
     return place_of(node_id)
 

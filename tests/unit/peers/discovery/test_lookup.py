@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from ophion.peers.discovery.buckets import BUCKET_SIZE, place_of
 from ophion.peers.discovery.lookup import AT_A_TIME, MAX_ASKED, Lookup
+from ophion.peers.discovery.routing_table import BUCKET_SIZE, place_of
 from ophion.primitives.enode import Enode
 
 OWN, TARGET = bytes(64), b"\x09" * 64

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.eth.field_decoding import enclosed
 from ophion.peers.eth.fork_id import ForkId
-from ophion.peers.eth.head import PeerHead
 from ophion.peers.eth.messages import MAX_MESSAGE, BlockRange, Code, GetHeaders, Status
 from ophion.peers.eth.peer import MAX_TIMEOUTS, MAX_USELESS, EthPeer
+from ophion.peers.eth.peer_head import PeerHead
 from ophion.peers.eth.requests import RequestFailed, RequestTimedOut
 from ophion.peers.eth.versions import ETH_68, ETH_69
 from ophion.primitives import rlp

@@ -20,9 +20,9 @@ from ophion.peers.eth import response_reader as module
 from ophion.peers.eth.messages import GetHeaders
 from ophion.peers.eth.response_reader import MAX_HEADERS, ResponseReader
 from ophion.primitives import rlp
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.runtime.clock import ManualClock
-from ophion.testing.core import TestCore, open_core
+from ophion.testing.node_core import TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 
 LENGTH, FORK = 30, 20

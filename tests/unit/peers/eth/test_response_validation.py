@@ -18,7 +18,7 @@ from ophion.peers.eth.messages import GetHeaders
 from ophion.peers.eth.response_reader import ResponseReader
 from ophion.peers.eth.response_validation import read_bodies, read_headers, read_receipts, read_transactions, wrapped
 from ophion.primitives import rlp
-from ophion.testing.core import TestCore, open_core
+from ophion.testing.node_core import TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.interface import MAX_KEYS
-from ophion.enclave.parcels import Kind, Label, LineLost, Listing
+from ophion.enclave.payload_exchange import Kind, Label, LineLost, Listing
 from ophion.enclave.payload_intake import MAX_RECORD_BYTES
 from ophion.native.enclave import EnclaveKeyring
 from ophion.peers.disconnect_reasons import DisconnectReason

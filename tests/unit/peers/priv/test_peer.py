@@ -11,7 +11,7 @@ from ophion.enclave import embedded, payload_quota
 from ophion.enclave.embedded import EnclaveSettings
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.interface import DeliveryMode, Received
-from ophion.enclave.parcels import Kind, Label, Parcel
+from ophion.enclave.payload_exchange import Kind, Label, Parcel
 from ophion.errors import EnclaveError
 from ophion.runtime.clock import SystemEntropy
 from ophion.testing.enclaves import Member, at_work, met, part

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ophion.chain.chain import Chain
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.native.crypto import keccak256
 from ophion.native.store import open_store
 from ophion.primitives import rlp

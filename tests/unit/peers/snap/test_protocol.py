@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ophion.peers.fair_worker_queue import PeerLane
 from ophion.peers.peer import Peer
-from ophion.peers.peer_lane import PeerLane
 from ophion.peers.snap.protocol import SnapProtocol
 from ophion.runtime.clock import SystemClock
-from ophion.runtime.lanes import ThreadLanes
+from ophion.runtime.thread_pools import ThreadLanes
 from tests.unit.peers.snap.states import opened
 
 

@@ -13,8 +13,8 @@ from ophion.errors import DecodeError
 from ophion.native.crypto import PrivateKey, keccak256
 from ophion.native.tries import trie_root, verify_proof
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.fair_worker_queue import PeerLane
 from ophion.peers.peer import Peer
-from ophion.peers.peer_lane import PeerLane
 from ophion.peers.rlpx.capability import Capability, Shared
 from ophion.peers.rlpx.hello import Hello
 from ophion.peers.snap import request_handler
@@ -24,7 +24,7 @@ from ophion.peers.snap.request_handler import MAX_RESPONSE_BYTES, MAX_WAITING, S
 from ophion.primitives import rlp
 from ophion.primitives.types import ZERO_HASH
 from ophion.runtime.clock import SystemClock
-from ophion.runtime.lanes import ThreadLanes
+from ophion.runtime.thread_pools import ThreadLanes
 from tests.unit.peers.snap.states import (
     ACCOUNTS,
     CODE,

@@ -18,7 +18,7 @@ from ophion.peers.eth.versions import ETH_68, ETH_69
 from ophion.peers.sync import download
 from ophion.peers.sync.progress import SyncProgress
 from ophion.primitives import rlp
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.testing.bft_chain import START, sealed_blocks
 from ophion.testing.eth_node import EthNode
 from ophion.testing.links import Wire, connect

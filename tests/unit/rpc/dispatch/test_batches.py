@@ -11,8 +11,8 @@ from typing import Any
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.transport.replies import Pending
 from ophion.rpc.transport.streaming import Streamed, StreamedAnswer, Streams, opened
-from ophion.runtime.lanes import ThreadLane
 from ophion.runtime.principal import SUBJECT
+from ophion.runtime.thread_pools import ThreadLane
 from tests.unit.rpc.envelopes import ask, error, read, request, run
 from tests.unit.rpc.transport.test_streaming import Pieces
 from tests.unit.rpc.wire import Context

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ophion.metrics.requests import RequestMetrics
 from ophion.native.executor import LatestRead
-from ophion.rpc.auth.permissions import permitted_table
+from ophion.rpc.auth.method_permissions import permitted_table
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.endpoints.services import method_table
 from ophion.rpc.schema.registry import HTTP, BoundMethod

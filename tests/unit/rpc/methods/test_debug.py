@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from ophion.chain.block import decode_block
 from ophion.errors import InvalidBlock
 from ophion.native.crypto import keccak256
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.interface import Interface
 

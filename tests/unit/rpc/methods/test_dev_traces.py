@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from tests.browser.test_debugger import INPUT, RUNTIME, SOURCE, artifact, deployed
 from tests.browser.test_page import send
 

@@ -12,12 +12,12 @@ from eth_account import Account
 from eth_account.messages import encode_defunct
 from msgspec.structs import replace
 
-from ophion.chainspec.dev import DEV_ACCOUNTS
+from ophion.chainspec.dev_network import DEV_ACCOUNTS
 from ophion.rpc.methods.eth_accounts import _is_plain, _signed_natively
 from ophion.rpc.schema.render import checksum_address
 from ophion.testing.signing import DEV_KEYS
 from ophion.wallet.keyring import Keyring
-from ophion.wallet.unsigned import DYNAMIC_FEE, UnsignedTransaction
+from ophion.wallet.unsigned_transaction import DYNAMIC_FEE, UnsignedTransaction
 from tests.unit.rpc.interface import Interface, open_interface
 from tests.unit.wallet.test_typed_data import MAIL, of_wallets
 

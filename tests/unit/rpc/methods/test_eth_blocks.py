@@ -12,7 +12,7 @@ from ophion.node.interface_options import AccessConfig
 from ophion.rpc.schema import render
 from ophion.rpc.services.context import RpcLimits
 from ophion.rpc.transport.replies import Pending
-from ophion.testing.core import DEV_CONFIG
+from ophion.testing.node_core import DEV_CONFIG
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.contracts import REVERTING, deploying
 from tests.unit.rpc.interface import Interface, open_interface

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.endpoints.services import method_table
 from ophion.rpc.schema.registry import HTTP, WEBSOCKET
-from ophion.runtime.lanes import InlineLanes, ThreadLane
+from ophion.runtime.thread_pools import InlineLanes, ThreadLane
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.contracts import LOGGING, deploying
 from tests.unit.rpc.interface import Interface

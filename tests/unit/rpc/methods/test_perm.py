@@ -14,8 +14,8 @@ from ophion.chain.block import decode_block
 from ophion.chain.importer import Outcome
 from ophion.permissions.options import PermissionConfig
 from ophion.primitives.enode import Enode
-from ophion.runtime.lanes import InlineLane
-from ophion.testing.core import DEV_CONFIG, open_core
+from ophion.runtime.thread_pools import InlineLane
+from ophion.testing.node_core import DEV_CONFIG, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.interface import Interface, open_interface
 

@@ -13,8 +13,8 @@ from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, ACCOUNT_RULES, 
 from ophion.permissions.options import PermissionConfig
 from ophion.pool.options import PoolConfig
 from ophion.primitives.enode import Enode
-from ophion.testing.core import DEV_CONFIG
-from ophion.testing.permissioned import calldata, permissioned_genesis
+from ophion.testing.node_core import DEV_CONFIG
+from ophion.testing.permissioned_network import calldata, permissioned_genesis
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 from tests.unit.rpc.interface import Interface, open_interface
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ophion.enclave.group_ids import legacy_id
 from ophion.runtime.principal import TENANT
 from ophion.testing.ports import free_ports
-from ophion.testing.private import text
+from ophion.testing.private_transactions import text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.private_interface import FOR, FROM, PRIVACY, PrivateInterface, open_private
 

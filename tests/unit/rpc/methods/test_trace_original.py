@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
+from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
-from ophion.chain.import_core import ImportCore
 from ophion.chainspec.genesis import Genesis, parse_genesis
-from ophion.consensus.registry import engine_for
+from ophion.consensus.engine_factory import engine_for
 from ophion.native.store import open_store
 from ophion.node.config import NodeConfig
 from ophion.producer.block_script import BlockScript
 from ophion.runtime.clock import SystemClock
-from ophion.testing.core import DEV_CONFIG
+from ophion.testing.node_core import DEV_CONFIG
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.interface import Interface, open_interface
 
@@ -232,7 +232,7 @@ def test_a_creation_pays_for_its_code(istanbul: Interface) -> None:
         "from": at(CREATES),
     }
     assert "creationMethod" not in made["action"], "calls do not say it"
-    # the gas used is two pushes and 200 gas per byte of code, without the memory of RETURN
+    # gas used: two pushes, and 200 gas per byte of code; RETURN does not expand the memory
     assert made["result"] == {"gasUsed": hex(2 * PUSH + 200), "address": made["result"]["address"], "code": "0x00"}
     assert root["result"]["gasUsed"] == hex(5 * PUSH + 6 + CREATE + 2 * PUSH + 3 + 200 + POP)
 

@@ -14,7 +14,7 @@ from ophion.rpc.endpoints.services import method_table
 from ophion.rpc.schema.registry import HTTP
 from ophion.rpc.schema.wire_types import CanonicalHash
 from ophion.rpc.services.block_reference import header_at, is_long, read_at, view_at
-from ophion.runtime.lanes import InlineLanes, ThreadLane
+from ophion.runtime.thread_pools import InlineLanes, ThreadLane
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.contracts import many_logs
 from tests.unit.rpc.interface import Interface

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ophion.rpc.services.failed_transaction import HARDHAT_GAS
-from ophion.testing.process import NodeProcess
+from ophion.testing.node_process import NodeProcess
 from tests.clients.dev_scripts import FIRST, Node
 
 QUIET = ("--rpc-ws-port=0", "--graphql-http-enabled=false", "--page-http-enabled=false", "--logging=WARN")

@@ -12,7 +12,7 @@ from ophion.errors import RpcError
 from ophion.native.transactions import Body, Transaction, decode_transactions
 from ophion.pool.events import Added, Dropped, DropReason
 from ophion.pool.queue import PooledTransaction
-from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import EMPTY_BLOOM, EMPTY_OMMERS_HASH, EMPTY_TRIE_ROOT, ZERO_ADDRESS, ZERO_HASH, ZERO_NONCE
 from ophion.rpc.services.filters import MAX_FILTERS, ChainChange, FilterKind, Filters, Journal, LogChanges
 from ophion.rpc.services.log_query import LogQuery

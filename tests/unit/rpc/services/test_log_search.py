@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ophion.rpc.services.filters import ChainChange
 from ophion.rpc.services.log_query import LogQuery
 from ophion.rpc.services.log_search import changed, search
-from ophion.runtime.lanes import InlineLanes, LaneFull, ThreadLane
+from ophion.runtime.thread_pools import InlineLanes, LaneFull, ThreadLane
 from tests.unit.rpc.interface import Interface
 
 

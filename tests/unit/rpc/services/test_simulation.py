@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ophion.chain.block_environment import EnvOverrides
 from ophion.errors import RpcError
-from ophion.primitives.block import Header
+from ophion.primitives.header import Header
 from ophion.rpc.services.simulation import BlockRequest, decode_simulation, in_order
 from tests.unit.rpc.interface import Interface
 

@@ -13,7 +13,7 @@ import pytest
 from ophion.chain.events import ChainBlock, Extended, Reorged
 from ophion.errors import RpcError
 from ophion.native.crypto import keccak256
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.header import HashedHeader
 from ophion.rpc.methods import eth_filters, priv
 from ophion.rpc.services.log_query import read_ahead
 from ophion.rpc.services.subscriptions import OptionsParam, Subscriptions

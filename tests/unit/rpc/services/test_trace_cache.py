@@ -10,7 +10,7 @@ import pytest
 
 from ophion.chain.events import ChainBlock
 from ophion.rpc.services.trace_cache import CachedSource, RecordedSource, TraceCache
-from ophion.testing.core import open_core
+from ophion.testing.node_core import open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.interface import Interface
 

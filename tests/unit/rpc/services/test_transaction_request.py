@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.dev_network import dev_genesis
 from ophion.errors import RpcError
 from ophion.rpc.services.transaction_request import decode_transaction_request, filled
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from ophion.wallet.unsigned import ACCESS_LIST, BLOB, DYNAMIC_FEE, LEGACY, SET_CODE, UnsignedTransaction
+from ophion.wallet.unsigned_transaction import ACCESS_LIST, BLOB, DYNAMIC_FEE, LEGACY, SET_CODE, UnsignedTransaction
 from tests.unit.rpc.interface import Interface, open_interface
 
 B = DEV_KEYS[1]

@@ -9,7 +9,7 @@ from ophion.errors import RpcError
 from ophion.rpc.errors import failure
 from ophion.rpc.transport.replies import Answer, Complete, Pending, whole
 from ophion.rpc.transport.streaming import Streamed, StreamedAnswer, Streams
-from ophion.runtime.lanes import InlineLane
+from ophion.runtime.thread_pools import InlineLane
 
 
 class Rest:

@@ -24,7 +24,7 @@ from ophion.rpc.transport.streaming import (
     whole_of,
 )
 from ophion.runtime.fair_scheduler import FairScheduler
-from ophion.runtime.lanes import InlineLane
+from ophion.runtime.thread_pools import InlineLane
 from tests.unit.rpc.interface import Interface
 
 LANE = InlineLane("trace")

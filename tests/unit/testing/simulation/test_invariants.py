@@ -9,7 +9,7 @@ from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.message_buffer import MessageLimits
 from ophion.consensus.bft.messages import BftMessage, PreparedRound
 from ophion.consensus.bft.state_machine import BftStateMachine
-from ophion.consensus.voting import Tally
+from ophion.consensus.validator_votes import Tally
 from ophion.testing.simulation.fake_crypto import (
     Content,
     FakeMessageFactory,
@@ -18,7 +18,7 @@ from ophion.testing.simulation.fake_crypto import (
     stand_in_seal,
 )
 from ophion.testing.simulation.invariants import Checker
-from ophion.testing.simulation.member import FinalBlock, SimulatedMember
+from ophion.testing.simulation.simulated_node import FinalBlock, SimulatedMember
 
 RULES = Ibft2()
 HANDS = [FakeMessageFactory(stand_in_address(index), RULES) for index in range(4)]

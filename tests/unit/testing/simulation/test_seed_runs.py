@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.testing.simulation.invariants import Violation
 from ophion.testing.simulation.seed_runs import (
     PROTOCOLS,

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from ophion.rpc.transport.http.messages import Response
 from ophion.rpc.transport.streaming import StreamedAnswer
-from ophion.runtime.lanes import Lane
+from ophion.runtime.thread_pools import Lane
 
 WORTH_BYTES: Final = 16 * 1024
 """Minimum size in bytes of an answer that is compressed. A shorter answer fits into the initial TCP window."""

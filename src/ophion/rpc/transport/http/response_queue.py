@@ -28,7 +28,7 @@ from ophion.rpc.transport.replies import Answer, Complete, Pending, whole
 from ophion.rpc.transport.streaming import Bare, Flow, Pump, StreamedAnswer, as_it_is, chunk
 from ophion.runtime.chunked_body import PORTION_BYTES, Piece, Portions, Whole
 from ophion.runtime.fair_scheduler import FairScheduler
-from ophion.runtime.lanes import Lane
+from ophion.runtime.thread_pools import Lane
 
 MAX_PIPELINED: Final = 32
 _MAX_PIPELINED_BYTES: Final = 64 * 1024

@@ -10,7 +10,7 @@ import pytest
 
 from ophion.rpc.transport.http.compression import Compressed, takes_gzip
 from ophion.runtime.chunked_body import Whole
-from ophion.runtime.lanes import InlineLane, ThreadLane
+from ophion.runtime.thread_pools import InlineLane, ThreadLane
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from ophion.rpc.transport.replies import Answer, Pending
 from ophion.rpc.transport.streaming import Streamed, StreamedAnswer, Streams
 from ophion.runtime.chunked_body import PORTION_BYTES
 from ophion.runtime.fair_scheduler import FairScheduler
-from ophion.runtime.lanes import InlineLane
+from ophion.runtime.thread_pools import InlineLane
 from tests.unit.rpc.transport.test_replies import Rest
 from tests.unit.rpc.wire import MemoryTransport
 

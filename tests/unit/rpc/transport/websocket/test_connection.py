@@ -36,8 +36,8 @@ from ophion.rpc.transport.websocket.connection import WebSocketConnection
 from ophion.rpc.transport.websocket.policy import WebSocketLimits, WebSocketPolicy
 from ophion.runtime.chunked_body import PORTION_BYTES
 from ophion.runtime.fair_scheduler import FairScheduler
-from ophion.runtime.lanes import InlineLane
 from ophion.runtime.memory_budget import Budget
+from ophion.runtime.thread_pools import InlineLane
 from tests.unit.rpc.transport.test_replies import Rest
 from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher, patient
 

@@ -1,0 +1,153 @@
+//! Executes runs of empty blocks for development nodes.
+//!
+//! A test that skips a voting period mines tens of thousands of blocks. Only parent, number, time, randomness and state
+//! root differ between them, so they share one EVM. Slow path: `run::execute` for each block.
+//! tests/unit/dev/test_empty_blocks.py compares both.
+
+use std::sync::Arc;
+
+use alloy_consensus::Header;
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
+use alloy_rlp::Encodable;
+use ophion_primitives::errors::{Error, Result};
+use ophion_storage::chain::body::BodyData;
+use ophion_storage::state::StateData;
+use ophion_storage::store::{BlockRecord, Effects};
+use ophion_storage::trie::{Account, Trie};
+
+use super::block_execution::{Progress, Run, settled};
+use crate::evm::block_environment::BlockEnv;
+
+/// Maximum number of blocks in one `Run`. Each block adds slots that every later trie update of the run visits.
+const MAX_RUN: usize = 64;
+
+/// Blocks without transactions that follow a committed block.
+pub struct EmptyRun {
+    /// Header of the first block, complete except for the state root.
+    pub first: Header,
+    pub count: usize,
+    /// Seconds between two blocks.
+    pub step: u64,
+    /// `mix_hash` is the hash of the parent's hash and this number. None: all blocks have the `mix_hash` of the first.
+    pub randomness: Option<u32>,
+    /// Total difficulty of the parent.
+    pub total_difficulty: U256,
+    pub rewards: Vec<(Address, U256)>,
+}
+
+impl EmptyRun {
+    /// Execute the blocks. `env` belongs to the first block. Returns the records to commit, oldest first.
+    ///
+    /// Only every `MAX_RUN`th record holds preimages, so the records must be committed together.
+    pub fn execute(
+        mut self,
+        parent: &StateData,
+        env: &BlockEnv,
+        body: &Arc<BodyData>,
+    ) -> Result<Vec<Arc<BlockRecord>>> {
+        let (mut state, mut env) = (parent.clone(), env.clone());
+        let mut records = Vec::with_capacity(self.count);
+        while records.len() < self.count {
+            let share = MAX_RUN.min(self.count - records.len());
+            env.follow(&self.first);
+            state = self.execute_run(share, &state, &env, body, &mut records)?;
+        }
+        Ok(records)
+    }
+
+    /// Execute `count` blocks from `first` on, and make `first` the header of the block after them.
+    fn execute_run(
+        &mut self,
+        count: usize,
+        parent: &StateData,
+        env: &BlockEnv,
+        body: &Arc<BodyData>,
+        records: &mut Vec<Arc<BlockRecord>>,
+    ) -> Result<StateData> {
+        let mut run = Run::start(parent, env, false)?;
+        let (mut parent_root, mut left) = (parent.root, count);
+        loop {
+            if run.end_empty(&self.rewards)? != self.first.requests_hash {
+                return Err(Error::InvalidBody("an empty block has requests".into()));
+            }
+            left -= 1;
+            if left == 0 {
+                let (effects, state) = run.into_effects()?;
+                self.push(Effects { parent_root, ..effects }, body, records);
+                return Ok(state);
+            }
+            let state_root = run.trie().hash();
+            let effects = Effects {
+                parent_root,
+                state_root,
+                receipts: Vec::new(),
+                blob_price: env.blob_price(),
+                trie: run.trie().clone(),
+                weight: parent.weight,
+                preimages: Vec::new(),
+                codes: Vec::new(),
+            };
+            self.push(effects, body, records);
+            parent_root = state_root;
+            run.begin_empty(&self.first)?;
+        }
+    }
+
+    /// Add the record of the block `first`, and advance `first` to the next block.
+    fn push(&mut self, effects: Effects, body: &Arc<BodyData>, records: &mut Vec<Arc<BlockRecord>>) {
+        let header = &mut self.first;
+        header.state_root = effects.state_root;
+        self.total_difficulty = self.total_difficulty.wrapping_add(header.difficulty);
+        let mut encoded = Vec::with_capacity(header.length());
+        header.encode(&mut encoded);
+        let hash = keccak256(&encoded);
+        records.push(Arc::new(BlockRecord {
+            hash,
+            number: header.number,
+            header: Bytes::from(encoded),
+            body: body.clone(),
+            effects: Arc::new(effects),
+            total_difficulty: self.total_difficulty,
+        }));
+        header.parent_hash = hash;
+        header.number += 1;
+        header.timestamp = header.timestamp.saturating_add(self.step);
+        if let Some(branch) = self.randomness {
+            header.mix_hash = randomness(hash, branch);
+        }
+    }
+}
+
+fn randomness(parent: B256, branch: u32) -> B256 {
+    let mut seed = [0; 36];
+    seed[..32].copy_from_slice(parent.as_slice());
+    seed[32..].copy_from_slice(&branch.to_be_bytes());
+    keccak256(seed)
+}
+
+impl Run {
+    /// Begin the next block of a run of empty blocks (empty_run.rs), on the state after the last one.
+    fn begin_empty(&mut self, header: &Header) -> Result<()> {
+        self.progress.env.follow(header);
+        self.evm.ctx.block = self.progress.env.block();
+        self.begin()
+    }
+
+    /// End an empty block. Returns the hash of its requests; None before Prague.
+    fn end_empty(&mut self, rewards: &[(Address, U256)]) -> Result<Option<B256>> {
+        let requests = self.end(&[], rewards)?;
+        Ok(requests.map(|requests| requests.requests_hash()))
+    }
+
+    /// Return the trie after the last block that has ended.
+    fn trie(&self) -> &Trie<Account> {
+        &self.progress.trie
+    }
+
+    /// Return the changes of all blocks of the run, and the state after the last one.
+    fn into_effects(self) -> Result<(Effects, StateData)> {
+        let Progress { env, parent, trie, .. } = self.progress;
+        let db = self.evm.ctx.journaled_state.database;
+        settled(db, &parent, trie, Vec::new(), env.blob_price())
+    }
+}

@@ -1,0 +1,192 @@
+"""`open_chain`: datasets of a chain as Arrow tables and data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ophion.data.arrow import arrow_schema
+from ophion.data.dataset_types import Dataset
+from ophion.data.datasets import dataset_named
+from ophion.data.optional_packages import require
+from ophion.data.selection import NUMBER_FORMS, Format, Rows, columns_of
+from ophion.errors import CommandError
+from ophion.native.crypto import keccak256
+
+if TYPE_CHECKING:
+    from ophion.data.table_reader import TableReader
+
+Text = str | bytes
+
+
+def open_chain(source: str | Path, *, genesis: str | Path | None = None) -> ChainTables:
+    """Open a data path, or a node by its URL.
+
+    `genesis` is the genesis file of the network. Datasets that execute blocks need this file, except on the dev
+    network.
+    """
+    if str(source).startswith(("http://", "https://")):
+        from ophion.data.rpc_reader import RpcReader
+
+        return ChainTables(RpcReader(str(source)))
+    from ophion.chainspec.dev_network import DEFAULT_DEV_FORK, dev_genesis
+    from ophion.chainspec.genesis import Genesis, parse_genesis
+    from ophion.data.database_reader import DatabaseReader
+
+    def load() -> Genesis:
+        return dev_genesis(DEFAULT_DEV_FORK) if genesis is None else parse_genesis(Path(genesis).read_bytes())
+
+    return ChainTables(DatabaseReader(Path(source), load))
+
+
+def event_topic(event: str) -> bytes:
+    """Return the topic of an event, given by its signature or its hash, or by the name `Transfer` for token
+    transfers.
+    """
+    if event.startswith("0x"):
+        return _bytes(event, 32, "event")
+    if "(" not in event:
+        known = {"Transfer": "Transfer(address,address,uint256)", "Approval": "Approval(address,address,uint256)"}
+        if event not in known:
+            raise CommandError(f"The event '{event}' has no types. Write them: {event}(address,uint256)")
+        event = known[event]
+    return keccak256(event.replace(" ", "").encode())
+
+
+def _bytes(value: Text, length: int, what: str) -> bytes:
+    try:
+        found = bytes.fromhex(value.removeprefix("0x")) if isinstance(value, str) else bytes(value)
+    except ValueError:
+        found = b""
+    if len(found) != length:
+        raise CommandError(f"{what} must have {length} bytes, in hexadecimal: {value!r}")
+    return found
+
+
+def _addresses(given: Text | Sequence[Text] | None, what: str) -> tuple[bytes, ...]:
+    if given is None:
+        return ()
+    return tuple(_bytes(one, 20, what) for one in ([given] if isinstance(given, str | bytes) else given))
+
+
+class ChainTables:
+    """The datasets of one chain. The object is a context manager."""
+
+    def __init__(self, reader: TableReader) -> None:
+        self._reader = reader
+
+    @property
+    def reader(self) -> TableReader:
+        """The source from which rows are read."""
+        return self._reader
+
+    def dataset(
+        self,
+        name: str,
+        *,
+        blocks: tuple[int, int] | None = None,
+        address: Text | Sequence[Text] | None = None,
+        event: str | None = None,
+        topics: Sequence[Text | Sequence[Text] | None] = (),
+        sender: Text | Sequence[Text] | None = None,
+        recipient: Text | Sequence[Text] | None = None,
+        columns: Sequence[str] | None = None,
+        numbers: Sequence[str] = ("binary",),
+        hex: bool = False,
+    ) -> Selection:
+        """Select rows and columns without reading them. `blocks` includes both ends."""
+        dataset = dataset_named(name)
+        wanted: list[tuple[bytes, ...] | None] = [
+            None
+            if any is None
+            else tuple(_bytes(one, 32, "topic") for one in ([any] if isinstance(any, str | bytes) else any))
+            for any in topics
+        ]
+        if event is not None:
+            wanted[:1] = [(event_topic(event),)]
+        rows = Rows(
+            addresses=_addresses(address, "address"),
+            topics=tuple(wanted),
+            senders=_addresses(sender, "sender"),
+            recipients=_addresses(recipient, "recipient"),
+        )
+        rows.check(dataset)
+        unknown = [form for form in numbers if form not in NUMBER_FORMS]
+        if unknown:
+            raise CommandError(f"Unknown form of numbers '{unknown[0]}'. Known forms: {', '.join(NUMBER_FORMS)}")
+        format = Format(tuple(numbers), hex)
+        names = None if columns is None else tuple(columns)
+        return Selection(self._reader, dataset, rows, format, names, blocks)
+
+    def __getattr__(self, name: str) -> Callable[..., Selection]:
+        """Return the method of a dataset, such as `.logs(…)` or `.transactions(…)`."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda **options: self.dataset(name, **options)
+
+    def close(self) -> None:
+        """Close the reader."""
+        self._reader.close()
+
+    def __enter__(self) -> ChainTables:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Selection:
+    """Rows of one dataset, with Arrow's C stream interface (`__arrow_c_stream__`)."""
+
+    def __init__(
+        self,
+        reader: TableReader,
+        dataset: Dataset,
+        rows: Rows,
+        format: Format,
+        names: tuple[str, ...] | None,
+        blocks: tuple[int, int] | None,
+    ) -> None:
+        self._reader = reader
+        self._dataset = dataset
+        self._rows = rows
+        self._hex = format.hex
+        self._columns = columns_of(dataset, format, names)
+        self._blocks = blocks
+
+    @property
+    def schema(self) -> Any:
+        """The Arrow schema of the selected columns."""
+        return arrow_schema(self._dataset, self._columns, self._hex)
+
+    def batches(self) -> Iterator[Any]:
+        """Yield Arrow record batches. The memory in use is bounded."""
+        head = self._reader.head().number
+        first, last = (0, head) if self._blocks is None else self._blocks
+        if first < 0 or first > last:
+            raise CommandError(f"blocks=({first}, {last}) is no range")
+        return self._reader.batches(self._dataset, self._columns, first, min(last, head), self._rows, self._hex)
+
+    def to_reader(self) -> Any:
+        """Return a `pyarrow.RecordBatchReader` that reads rows on demand."""
+        return require("pyarrow").RecordBatchReader.from_batches(self.schema, self.batches())
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def to_arrow(self) -> Any:
+        """Return the selected rows as a `pyarrow.Table`."""
+        return require("pyarrow").Table.from_batches(list(self.batches()), self.schema)
+
+    def to_pandas(self) -> Any:
+        """Return the selected rows as a `pandas.DataFrame`."""
+        require("pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return the selected rows as a `polars.DataFrame`."""
+        return require("polars").from_arrow(self.to_arrow())

@@ -1,0 +1,225 @@
+"""Targets of an export: a directory, or an fsspec URL. A file is either complete or absent."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from msgspec import Struct
+
+from ophion.data.optional_packages import require
+from ophion.errors import CommandError
+
+TEMPORARY_PREFIX = ".unfinished-"
+_CHUNK_BYTES = 1 << 20
+_OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs"}
+"""Schemes of object stores. They have no folders, and creating a folder could create a bucket."""
+
+
+class Written(Struct, frozen=True):
+    """Size and checksum of a file."""
+
+    size: int
+    sha256: str
+
+
+class Target(Protocol):
+    """A directory or URL whose files are named by relative paths."""
+
+    def write(self, path: str, fill: Callable[[IO[bytes]], None]) -> Written:
+        """Write a file completely, or not at all if an error occurs."""
+
+    def read(self, path: str) -> bytes | None:
+        """Return the content of a small file, or None when the file is missing."""
+
+    def checksum(self, path: str) -> Written | None:
+        """Return size and checksum of a file, or None when the file is missing."""
+
+    def delete(self, path: str) -> None:
+        """Delete a file."""
+
+    def list(self, folder: str) -> list[str]:
+        """Return the files below a folder, or an empty list when the folder is missing."""
+
+    def location(self, path: str) -> str:
+        """Return the path or URL of a file."""
+
+
+def open_target(place: str) -> Target:
+    """Return the target of a directory or a URL such as s3://bucket/folder."""
+    if place.startswith("file:"):
+        place = place.removeprefix("file:").removeprefix("//")
+    return RemoteTarget(place) if "://" in place else DirectoryTarget(Path(place))
+
+
+def _checksum(file: IO[bytes]) -> Written:
+    digest, size = hashlib.sha256(), 0
+    while chunk := file.read(_CHUNK_BYTES):
+        digest.update(chunk)
+        size += len(chunk)
+    return Written(size, digest.hexdigest())
+
+
+class DirectoryTarget:
+    """Files in a directory. Each file is written under a temporary name, flushed to disk and renamed."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            for left in root.rglob(f"{TEMPORARY_PREFIX}*"):
+                left.unlink(missing_ok=True)
+        except OSError as error:
+            raise _refused(root, error) from error
+
+    def write(self, path: str, fill: Callable[[IO[bytes]], None]) -> Written:
+        """Write and rename a temporary file, then flush the directory."""
+        target = self.root / path
+        temporary = target.with_name(f"{TEMPORARY_PREFIX}{target.name}")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with temporary.open("w+b") as file:
+                fill(file)
+                file.flush()
+                os.fsync(file.fileno())
+                file.seek(0)
+                written = _checksum(file)
+            temporary.replace(target)
+            _flush_directory(target.parent)
+        except BaseException as error:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise _refused(target, error) from error
+            raise
+        return written
+
+    def read(self, path: str) -> bytes | None:
+        """Return the content of a small file."""
+        try:
+            return (self.root / path).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise CommandError(f"Unable to read {self.root / path}: {error.strerror}") from error
+
+    def checksum(self, path: str) -> Written | None:
+        """Read a file and return its checksum."""
+        try:
+            with (self.root / path).open("rb") as file:
+                return _checksum(file)
+        except FileNotFoundError:
+            return None
+
+    def delete(self, path: str) -> None:
+        """Delete a file if it exists."""
+        (self.root / path).unlink(missing_ok=True)
+
+    def list(self, folder: str) -> list[str]:
+        """Return the part files below a folder, in ascending order."""
+        found = (self.root / folder).glob("from=*/part-*")
+        return sorted(path.relative_to(self.root).as_posix() for path in found)
+
+    def location(self, path: str) -> str:
+        """Return the path of a file."""
+        return str(self.root / path)
+
+
+def _flush_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _refused(path: Path, error: OSError) -> CommandError:
+    reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
+    return CommandError(f"Unable to write {path}: {reason}. Files that were finished before are complete.")
+
+
+class RemoteTarget:
+    """Files of an fsspec URL. Each file is written locally and then uploaded, so a failed upload leaves no object."""
+
+    def __init__(self, url: str) -> None:
+        fsspec = require("fsspec")
+        self._url = url.rstrip("/")
+        try:
+            self._files, self._root = fsspec.core.url_to_fs(self._url)
+        except (ImportError, ValueError) as error:
+            raise CommandError(f"Unable to use {url}: {error}") from error
+
+    def write(self, path: str, fill: Callable[[IO[bytes]], None]) -> Written:
+        """Write a file locally, then upload it."""
+        import tempfile  # only remote targets need it
+
+        with tempfile.TemporaryFile(prefix="ophion-export-") as file:
+            fill(file)
+            file.seek(0)
+            written = _checksum(file)
+            file.seek(0)
+            try:
+                self._guarded(path, lambda: self._upload(path, file))
+            except FileNotFoundError as error:
+                raise CommandError(f"{self.location(path)}: the bucket or folder does not exist") from error
+        return written
+
+    def _upload(self, path: str, file: IO[bytes]) -> None:
+        place = f"{self._root}/{path}"
+        protocols = {self._files.protocol} if isinstance(self._files.protocol, str) else {*self._files.protocol}
+        if not protocols & _OBJECT_STORES:
+            self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
+        # the transaction publishes the file only after the whole upload
+        with self._files.transaction, self._files.open(place, "wb") as remote:
+            while chunk := file.read(_CHUNK_BYTES):
+                remote.write(chunk)
+
+    def read(self, path: str) -> bytes | None:
+        """Return the content of a small file."""
+        try:
+            content: bytes = self._guarded(path, lambda: self._files.cat_file(f"{self._root}/{path}"))
+        except FileNotFoundError:
+            return None
+        return content
+
+    def checksum(self, path: str) -> Written | None:
+        """Download a file and return its checksum."""
+
+        def read() -> Written:
+            with self._files.open(f"{self._root}/{path}", "rb") as file:
+                return _checksum(file)
+
+        try:
+            found: Written = self._guarded(path, read)
+        except FileNotFoundError:
+            return None
+        return found
+
+    def delete(self, path: str) -> None:
+        """Delete a file if it exists."""
+        with suppress(FileNotFoundError):
+            self._guarded(path, lambda: self._files.rm_file(f"{self._root}/{path}"))
+
+    def list(self, folder: str) -> list[str]:
+        """Return the part files below a folder, in ascending order."""
+        place = f"{self._root}/{folder}/from=*/part-*"
+        found = self._guarded(folder, lambda: self._files.glob(place))
+        return sorted(folder + path.rpartition(f"/{folder}")[2] for path in found)
+
+    def location(self, path: str) -> str:
+        """Return the URL of a file."""
+        return f"{self._url}/{path}"
+
+    def _guarded(self, path: str, work: Callable[[], Any]) -> Any:
+        """Turn errors of any file system into one-line errors. `FileNotFoundError` passes unchanged."""
+        try:
+            return work()
+        except FileNotFoundError:
+            raise
+        except Exception as error:
+            raise CommandError(f"{self.location(path)}: {str(error) or type(error).__name__}") from error

@@ -1,0 +1,115 @@
+"""`ForkPoint`: the forked block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from ophion.dev.fork.response_cache import find_point, keep_point
+from ophion.dev.fork.settings import ForkSettings
+from ophion.dev.fork.source_client import ForkSource
+from ophion.errors import ForkSourceError
+from ophion.primitives.header import HashedHeader, Header
+from ophion.primitives.types import HASH_LENGTH
+from ophion.runtime.blocking_json_rpc import Failure
+
+
+class ForkPoint(Struct, frozen=True):
+    """Block and chain from which a fork continues."""
+
+    chain_id: int
+    header: HashedHeader
+    is_cached: bool
+    """Whether the block was read from the cache, without a request to the source."""
+
+    @property
+    def number(self) -> int:
+        """Number of the forked block."""
+        return self.header.number
+
+
+def find(settings: ForkSettings, source: ForkSource) -> ForkPoint:
+    """Return the block to fork, from the cache or from the source."""
+    number, folder = settings.block_number, settings.cache_path
+    if number is not None and folder is not None:
+        known = find_point(folder, settings.url, number)
+        if known is not None:
+            return ForkPoint(known[0], header_of(known[1]), is_cached=True)
+    tag = "latest" if number is None else hex(number)
+    chain_id, block = source.batch([("eth_chainId", []), ("eth_getBlockByNumber", [tag, False])])
+    if isinstance(chain_id, Failure):
+        raise ForkSourceError(f"The source of the fork, {source.name}, has no chain id: {chain_id.message}")
+    if not isinstance(block, dict):
+        reason = f": {block.message}" if isinstance(block, Failure) else ""
+        raise ForkSourceError(f"The source of the fork, {source.name}, has no block {tag}{reason}")
+    header = header_of(block)
+    number_of_chain = _chain_id(source, chain_id)
+    if folder is not None:
+        kept = {name: value for name, value in block.items() if name != "transactions"}
+        keep_point(folder, settings.url, header.number, number_of_chain, kept)
+    return ForkPoint(number_of_chain, header, is_cached=False)
+
+
+def _chain_id(source: ForkSource, answer: Any) -> int:
+    try:
+        found = int(answer, 16)
+    except (TypeError, ValueError):
+        found = -1
+    if not 0 <= found < 2**64:
+        raise ForkSourceError(f"The source of the fork, {source.name}, has no valid chain id: {str(answer)[:80]!a}")
+    return found
+
+
+def header_of(block: dict[str, Any]) -> HashedHeader:
+    """Read the header of a JSON-RPC block. The hash comes from the source, because the source may hash headers in
+    another way.
+    """
+    try:
+        header = Header(
+            parent_hash=_data(block, "parentHash"),
+            ommers_hash=_data(block, "sha3Uncles"),
+            coinbase=_data(block, "miner"),
+            state_root=_data(block, "stateRoot"),
+            transactions_root=_data(block, "transactionsRoot"),
+            receipts_root=_data(block, "receiptsRoot"),
+            logs_bloom=_data(block, "logsBloom"),
+            difficulty=int(block.get("difficulty") or "0x0", 16),
+            number=int(block["number"], 16),
+            gas_limit=int(block["gasLimit"], 16),
+            gas_used=int(block["gasUsed"], 16),
+            timestamp=int(block["timestamp"], 16),
+            extra_data=_data(block, "extraData"),
+            mix_hash=_data(block, "mixHash") if block.get("mixHash") else bytes(32),
+            nonce=_data(block, "nonce") if block.get("nonce") else bytes(8),
+            base_fee_per_gas=_number(block, "baseFeePerGas"),
+            withdrawals_root=_optional(block, "withdrawalsRoot"),
+            blob_gas_used=_number(block, "blobGasUsed"),
+            excess_blob_gas=_number(block, "excessBlobGas"),
+            parent_beacon_block_root=_optional(block, "parentBeaconBlockRoot"),
+            requests_hash=_optional(block, "requestsHash"),
+        )
+        if not 0 <= header.number < 2**64:
+            raise ValueError(f"number {block['number'][:80]}")
+        return HashedHeader(header, _word(block, "hash"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ForkSourceError(f"The forked block cannot be read: {error}") from None
+
+
+def _data(block: dict[str, Any], name: str) -> bytes:
+    return bytes.fromhex(block[name][2:])
+
+
+def _word(block: dict[str, Any], name: str) -> bytes:
+    found = _data(block, name)
+    if len(found) != HASH_LENGTH:
+        raise ValueError(f"{name} of {len(found)} bytes")
+    return found
+
+
+def _optional(block: dict[str, Any], name: str) -> bytes | None:
+    return None if block.get(name) is None else _data(block, name)
+
+
+def _number(block: dict[str, Any], name: str) -> int | None:
+    return None if block.get(name) is None else int(block[name], 16)

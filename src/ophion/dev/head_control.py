@@ -1,0 +1,164 @@
+"""`HeadControl`: moves the head of a development chain back, edits its state, and adds blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ophion.chain.block_builder import Builder, BuiltBlock
+from ophion.chain.block_import import ImportCore
+from ophion.chain.chain import Chain
+from ophion.chain.fork_choice import HeadChange
+from ophion.chain.importer import Importer
+from ophion.consensus.engine import BlockPreferences, Tip
+from ophion.dev.empty_blocks import EmptyBlocks
+from ophion.dev.engine import DevEngine
+from ophion.errors import OphionError
+from ophion.native.exceptions import translated
+from ophion.native.executor import AccountOverride, edit_state
+from ophion.native.transactions import Transaction
+from ophion.primitives.header import HashedHeader
+from ophion.primitives.types import Hash32
+
+_EDIT_KEY = "edited head"
+_HASH_BYTES = 32
+
+
+def restore_edit(chain: Chain) -> None:
+    """Restore the edited state of the head, which an earlier run has stored."""
+    record, head = chain.store.meta(_EDIT_KEY), chain.head
+    if record and record[:_HASH_BYTES] == head.hash:
+        chain.edited_roots[head.number, head.header.state_root] = record[_HASH_BYTES:]
+
+
+class UnknownHead(OphionError):
+    """Raised when the block to rewind to does not exist."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"There is no block {number} on this chain to go back to")
+
+
+class HeadControl:
+    """Changes head and state of the chain. The caller must hold `DevSealer.head_lock`."""
+
+    def __init__(self, chain: Chain, importer: Importer, builder: Builder, engine: DevEngine) -> None:
+        self._chain = chain
+        self._engine = engine
+        self._importer = importer
+        self._builder = builder
+        self._edited: list[tuple[int, Hash32]] = list(chain.edited_roots)
+        """Keys of `Chain.edited_roots`, oldest block first."""
+        self._has_stored_edit = bool(chain.edited_roots)
+
+    @property
+    def edited_root(self) -> Hash32 | None:
+        """Return the root of the head's edited state, or None if the head has no edit."""
+        header = self._chain.head.header
+        return self._chain.edited_roots.get((header.number, header.state_root))
+
+    async def run(self, job: Callable[[ImportCore], HeadChange | None]) -> None:
+        """Run a job that replaces the chain, in the write lane (worker thread). Edits of the previous chain are
+        dropped.
+        """
+        self._edited.clear()
+        await self._importer.run(job)
+
+    async def edit(self, changes: Sequence[AccountOverride]) -> None:
+        """Change accounts in the state of the head."""
+        chain, tip = self._chain, self._chain.tip
+        header = tip.header.header
+
+        def job(core: ImportCore) -> HeadChange | None:
+            with translated():
+                state = chain.store.state(chain.root_after(header))
+                edited = edit_state(chain.store, state, changes, header.number)
+                self._store_edit(tip.header, edited.root)
+            self._register(tip.header, edited.root)
+            return None
+
+        await self._importer.run(job)
+        chain.rewind(tip)
+
+    def _store_edit(self, header: HashedHeader, root: Hash32 | None) -> None:
+        """Store the root of the head's edited state for a restart. None removes the stored root."""
+        if root is None and not self._has_stored_edit:
+            return
+        self._has_stored_edit = root is not None
+        record = b"" if root is None else header.hash + root
+        self._chain.store.put_meta(_EDIT_KEY, record)
+
+    def _register(self, header: HashedHeader, root: Hash32 | None) -> None:
+        """Make `root` the state root of the head. With None, the root in the header applies again."""
+        key, roots = (header.number, header.header.state_root), self._chain.edited_roots
+        if root is None or root == header.header.state_root:
+            if roots.pop(key, None) is not None:
+                self._edited.remove(key)
+            return
+        if key not in roots:
+            self._edited.append(key)
+        roots[key] = root
+
+    async def rewind(self, head: HashedHeader, edited_root: Hash32 | None = None) -> None:
+        """Make an earlier block the head again. `edited_root` is the root of its edited state, if any."""
+        chain = self._chain
+        if head.hash == chain.head.hash and edited_root == self.edited_root:
+            chain.rewind(chain.tip)
+            return
+        total_difficulty = chain.total_difficulty(head.hash)
+        if total_difficulty is None:
+            raise UnknownHead(head.number)
+        tip = Tip(head, total_difficulty)
+        while self._edited and self._edited[-1][0] > head.number:
+            chain.edited_roots.pop(self._edited.pop(), None)
+        self._register(head, edited_root)
+
+        def job(core: ImportCore) -> HeadChange | None:
+            with translated():
+                chain.store.rewind(head.hash, chain.root_after(head.header))
+                self._store_edit(head, edited_root)
+            core.rewind(tip)
+            return None
+
+        await self._importer.run(job)
+        chain.rewind(tip)
+
+    async def rewind_to(self, number: int) -> None:
+        """Make the block with this number the head. If its state was edited, the edits stay in force."""
+        found = self._chain.canonical(number) if 0 <= number <= self._chain.head.number else None
+        if found is None:
+            raise UnknownHead(number)
+        await self.rewind(found, self._chain.edited_roots.get((number, found.header.state_root)))
+
+    async def add_block(
+        self, transactions: Sequence[Transaction], preferences: BlockPreferences, deadline_s: float
+    ) -> BuiltBlock:
+        """Add a block with exactly these transactions. If a transaction cannot be included, no block is added.
+
+        The block executes in the calling thread. Chains without threads use this method.
+        """
+        chain = self._chain
+        parent = chain.head
+        draft = self._builder.draft(parent, preferences)
+        state = chain.store.state(chain.root_after(parent.header))
+        built = self._builder.fill(draft, state, transactions, deadline_s, draft.coinbase)
+        if built.body.transaction_count == len(transactions):
+            await self._importer.import_built(chain.engine.hashed(built.header), built.body, built.execution)
+        return built
+
+    async def add_built(self, blocks: Sequence[tuple[HashedHeader, BuiltBlock]]) -> None:
+        """Commit a sequence of blocks that was built on the head, in one write."""
+
+        def job(core: ImportCore) -> HeadChange | None:
+            try:
+                for header, built in blocks:
+                    core.adopt(header, built.body, built.execution)
+                return core.commit()
+            finally:
+                core.discard()
+
+        await self._importer.run(job)
+
+    async def add_empty(self, count: int, preferences: BlockPreferences, interval: int) -> None:
+        """Add empty blocks, `interval` seconds apart. This is much faster than building each block."""
+        blocks = EmptyBlocks(self._chain, self._builder, self._engine, preferences, interval, count)
+        while blocks.left:
+            await self._importer.run(blocks.add, blocks.bodies)

@@ -1,0 +1,136 @@
+"""Dumps of accounts in Anvil's format: compressed JSON over JSON-RPC, plain JSON in a file.
+
+A dump holds the accounts of the head and the block environment, but no blocks and no transactions. `load` first adds
+empty blocks up to the dump's block number, and then sets the accounts in the state of the head.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from ophion.dev.cheat_codes import DevNode
+from ophion.errors import OphionError
+from ophion.native.executor import AccountOverride, State
+from ophion.native.fork import FORK_MARKER_SLOT
+from ophion.primitives.hexcodec import data
+from ophion.primitives.types import ZERO_HASH
+
+_PAGE = 1000
+_MAX_BYTES = 1024 * 1024 * 1024
+_MAX_ADDED_BLOCKS = 1_000_000
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class BadStateFile(OphionError):
+    """Raised when a state dump cannot be decoded."""
+
+
+def dump(dev: DevNode) -> dict[str, Any]:
+    """Return the state of the head in Anvil's format."""
+    header, state = dev.chain.head.header, dev.queries.head_state
+    return {
+        "block": {
+            "number": hex(header.number),
+            "beneficiary": data(header.coinbase),
+            "timestamp": hex(header.timestamp),
+            "gas_limit": hex(header.gas_limit),
+            "basefee": hex(header.base_fee_per_gas or 0),
+            "difficulty": "0x0",
+            "prevrandao": data(header.mix_hash),
+            "blob_excess_gas_and_price": {"excess_blob_gas": header.excess_blob_gas or 0, "blob_gasprice": 1},
+        },
+        "accounts": dict(_accounts(state)),
+        "best_block_number": hex(header.number),
+        "blocks": [],
+        "transactions": [],
+        "historical_states": None,
+    }
+
+
+def _accounts(state: State) -> Iterator[tuple[str, dict[str, Any]]]:
+    start: bytes | None = ZERO_HASH
+    while start is not None:
+        page, start = state.accounts(start, _PAGE)
+        for _, address, nonce, balance, _, _ in page:
+            if address is None:
+                continue
+            yield (
+                data(address),
+                {
+                    "nonce": nonce,
+                    "balance": hex(balance),
+                    "code": data(state.code(address)),
+                    "storage": dict(_slots(state, address)),
+                },
+            )
+
+
+def _slots(state: State, address: bytes) -> Iterator[tuple[str, str]]:
+    start: bytes | None = ZERO_HASH
+    while start is not None:
+        page, start = state.storage_range(address, start, _PAGE)
+        for _, slot, value in page:
+            if slot is not None and slot != FORK_MARKER_SLOT:
+                yield data(slot), data(value)
+
+
+def packed(document: dict[str, Any]) -> bytes:
+    """Encode a dump in the format of `anvil_dumpState`."""
+    return gzip.compress(orjson.dumps(document), 6, mtime=0)
+
+
+def unpacked(content: bytes) -> dict[str, Any]:
+    """Decode a dump from a file or a request. The dump may be compressed."""
+    try:
+        if content[:2] == _GZIP_MAGIC:
+            inflating = zlib.decompressobj(wbits=31)
+            content = inflating.decompress(content, _MAX_BYTES)
+            if inflating.unconsumed_tail:
+                raise BadStateFile(f"The state is larger than {_MAX_BYTES} bytes")
+        document = orjson.loads(content)
+    except (zlib.error, orjson.JSONDecodeError) as error:
+        raise BadStateFile(f"The state is neither JSON nor compressed JSON: {error}") from None
+    if not isinstance(document, dict) or not isinstance(document.get("accounts"), dict):
+        raise BadStateFile("The state has no accounts")
+    return document
+
+
+async def load(dev: DevNode, document: dict[str, Any]) -> None:
+    """Load the accounts of a dump into the state of the head."""
+    try:
+        changes = [_change(address, account) for address, account in document["accounts"].items()]
+        best = _number(document.get("best_block_number") or 0)
+        block = document.get("block") or {}
+        timestamp = _number(block.get("timestamp") or 0)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise BadStateFile(f"The state cannot be read: {error}") from None
+    missing = best - dev.chain.head.number
+    if 0 < missing <= _MAX_ADDED_BLOCKS:
+        await dev.mine(missing)
+    if timestamp > dev.clock.shifted():
+        dev.clock.set_time(timestamp)
+    await dev.edit(*changes)
+
+
+def _change(address: str, account: dict[str, Any]) -> AccountOverride:
+    slots = [(_word(slot), _word(value)) for slot, value in (account.get("storage") or {}).items()]
+    return AccountOverride(
+        address=bytes.fromhex(address.removeprefix("0x")),
+        nonce=_number(account.get("nonce") or 0),
+        balance=_number(account.get("balance") or 0),
+        code=bytes.fromhex(str(account.get("code") or "0x").removeprefix("0x")),
+        state=slots,
+    )
+
+
+def _number(value: Any) -> int:
+    return int(value, 16 if value.startswith("0x") else 10) if isinstance(value, str) else int(value)
+
+
+def _word(value: Any) -> bytes:
+    return _number(value).to_bytes(32, "big")

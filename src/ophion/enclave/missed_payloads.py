@@ -1,0 +1,99 @@
+"""`CatchUp`: fetches from another enclave the payloads and groups that this enclave has missed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from ophion.enclave.payload_exchange import Kind, Line, LineLost, Parcel
+from ophion.enclave.payload_intake import BUDGET_EXCEEDED, Intake
+from ophion.enclave.store_writer import CURSORS, StoreWriter
+from ophion.native.store import Store
+
+log = logging.getLogger(__name__)
+
+_FETCHED_AT_ONCE: Final = 128
+_MAX_REFUSED: Final = 1000
+"""Maximum number of refused parcels in a catch-up with one peer, because opening a parcel costs time."""
+_MAX_PAGES: Final = 10_000
+"""Maximum number of listing pages that one catch-up reads. These pages list about ten million payloads."""
+
+
+class CatchUp:
+    """Reads the listings of other enclaves, each from its stored cursor on."""
+
+    def __init__(
+        self,
+        store: Store,
+        keys: Sequence[bytes],
+        intake: Intake,
+        writer: StoreWriter,
+        take: Callable[[Sequence[Parcel], frozenset[bytes], bool], Awaitable[list[str | None]]],
+    ) -> None:
+        """Create the catch-up. `take` stores parcels from the holder of these keys and returns a refusal or None for
+        each parcel.
+        """
+        self._store = store
+        self._keys = keys
+        self._intake = intake
+        self._writer = writer
+        self._take = take
+
+    async def fetch_all(self, line: Line) -> list[bytes]:
+        """Fetch every payload that a peer has for this node's keys. Returns the keys of new payloads."""
+        fetched: list[bytes] = []
+        try:
+            for key in self._keys:
+                fetched += await self._fetch(line, key, 0)
+        except LineLost:
+            log.info("enclave disconnected during catch-up peer=%s", line.name)
+        return fetched
+
+    async def fetch_new(self, line: Line) -> None:
+        """Fetch payloads that a peer has received for this node's keys since the last catch-up with this peer."""
+        for key in self._keys:
+            row = self._store.row(CURSORS, line.identity + key)
+            await self._fetch(line, key, 0 if row is None else int.from_bytes(row, "big"))
+
+    async def _fetch(self, line: Line, key: bytes, after: int) -> list[bytes]:
+        """Fetch records of one of this node's keys that the peer has and this node lacks. Returns the keys of new
+        payloads.
+        """
+        fetched: list[bytes] = []
+        refused = 0
+        for _ in range(_MAX_PAGES):
+            listing = await line.listing(key, after)
+            missing = [label for label in listing.labels if label.kind is Kind.GROUP or not self._intake.has(label.id)]
+            # fetch groups before payloads, because payloads are validated against their groups
+            missing.sort(key=lambda label: label.kind is Kind.PAYLOAD)
+            while missing:
+                parcels = await line.fetch(missing[:_FETCHED_AT_ONCE])
+                # a response may hold only some of the requested parcels. After an empty response, stop requesting the
+                # parcels of that request.
+                got = {parcel.label for parcel in parcels}
+                missing = [label for label in missing if label not in got] if got else missing[_FETCHED_AT_ONCE:]
+                refusals = await self._take(parcels, line.keys, False)
+                refused += sum(refusal is not None for refusal in refusals)
+                fetched += [
+                    parcel.label.id
+                    for parcel, refusal in zip(parcels, refusals, strict=True)
+                    if refusal is None and parcel.label.kind is Kind.PAYLOAD
+                ]
+                if refused > _MAX_REFUSED:
+                    log.warning("too many rejected payloads peer=%s", line.name)
+                    return fetched
+                if BUDGET_EXCEEDED in refusals:
+                    # keep the cursor, so that the next catch-up requests the refused parcels again
+                    log.warning("budget for payloads without a marker is used up peer=%s", line.name)
+                    return fetched
+            # store a cursor only for peers that delivered a payload for this node, because any peer can invent a
+            # listing
+            if listing.last > after and any(self._intake.has(label.id) for label in listing.labels):
+                await self._writer.write([(CURSORS, line.identity + key, listing.last.to_bytes(8, "big"))])
+            if not listing.has_more or listing.last <= after:
+                break
+            after = listing.last
+        if fetched:
+            log.info("enclave caught up peer=%s payloads=%d", line.name, len(fetched))
+        return fetched

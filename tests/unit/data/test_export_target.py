@@ -1,0 +1,78 @@
+"""A file appears complete or not at all."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from ophion.data.export_target import DirectoryTarget, RemoteTarget, open_target
+from ophion.errors import CommandError
+
+
+def hello(file: IO[bytes]) -> None:
+    file.write(b"hello")
+
+
+def test_a_file_is_written_with_its_checksum(tmp_path: Path) -> None:
+    target = open_target(f"file://{tmp_path / 'tables'}")
+    written = target.write("logs/part", hello)
+    assert (written.size, written.sha256) == (5, hashlib.sha256(b"hello").hexdigest())
+    assert target.checksum("logs/part") == written
+    assert target.read("logs/part") == b"hello"
+    assert target.read("logs/other") is None
+    assert target.checksum("logs/other") is None
+    target.delete("logs/part")
+    assert target.read("logs/part") is None
+
+
+def test_a_full_disk_is_one_error_and_leaves_no_file(tmp_path: Path) -> None:
+    target = DirectoryTarget(tmp_path)
+
+    def fill(file: IO[bytes]) -> None:
+        file.write(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    target.write("logs/part", hello)
+    with pytest.raises(CommandError, match="the disk is full. Files that were finished before are complete"):
+        target.write("logs/part", fill)
+    assert (tmp_path / "logs" / "part").read_bytes() == b"hello"
+    assert [path.name for path in tmp_path.rglob("*")] == ["logs", "part"]
+
+
+def test_unfinished_files_of_a_killed_process_are_removed(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / ".unfinished-part").write_bytes(b"half")
+    DirectoryTarget(tmp_path)
+    assert not list((tmp_path / "logs").iterdir())
+
+
+def test_a_file_in_place_of_the_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "tables").write_text("")
+    with pytest.raises(CommandError, match="Unable to write"):
+        DirectoryTarget(tmp_path / "tables")
+
+
+def test_a_url_is_written_through_fsspec() -> None:
+    pytest.importorskip("fsspec", reason="the extra ophion[data] is not installed")
+    target = open_target("memory://ophion/tables")
+    assert isinstance(target, RemoteTarget)
+    written = target.write("logs/part", hello)
+    assert target.checksum("logs/part") == written
+    assert target.read("logs/part") == b"hello"
+    assert target.read("none") is None
+
+    def fill(file: IO[bytes]) -> None:
+        file.write(b"half")
+        raise CommandError("the scan failed")
+
+    with pytest.raises(CommandError, match="the scan failed"):
+        target.write("logs/other", fill)
+    assert target.read("logs/other") is None
+    target.delete("logs/part")
+    assert target.read("logs/part") is None
+    with pytest.raises(CommandError, match="Unable to use nothing://"):
+        open_target("nothing://bucket/tables")
