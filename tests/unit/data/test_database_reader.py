@@ -15,7 +15,7 @@ import pytest
 
 from ophion.chainspec.dev import dev_document
 from ophion.chainspec.genesis import Genesis, parse_genesis
-from ophion.data.database import DatabaseReader
+from ophion.data.database_reader import DatabaseReader
 from ophion.data.datasets import ALL
 from ophion.data.parquet import ParquetFile, write_parquet
 from ophion.data.schema import Dataset
