@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from ophion.chainspec.dev import dev_document
+from ophion.chainspec.dev_network import dev_document
 from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.data.database_reader import DatabaseReader
+from ophion.data.dataset_types import Dataset
 from ophion.data.datasets import ALL
 from ophion.data.parquet import ParquetFile, write_parquet
-from ophion.data.schema import Dataset
 from ophion.data.selection import NUMBER_FORMS, Format, Rows, columns_of
 from ophion.node.datadir import DataDirectory
-from ophion.testing.core import open_core
+from ophion.testing.node_core import open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 pa = pytest.importorskip("pyarrow", reason="the extra ophion[data] is not installed")
