@@ -47,7 +47,9 @@ class Measured:
 def time_to_head(data: Path, height: int, *options: str) -> Measured:
     """Start a new node, wait until it has the head, and check its database."""
     began, used = time.monotonic(), processor_s()
-    with NodeProcess(data, *options, "--p2p-port=0", "--discovery-enabled=false") as node:
+    options = (*options, "--p2p-port=0", "--discovery-enabled=false")
+    # a node that fetches a checkpoint or a state listens only afterwards
+    with NodeProcess(data, *options, start_limit_s=_LIMIT_S) as node:
         while node.height < height:
             if time.monotonic() - began > _LIMIT_S:
                 sys.exit(f"not at the head within {_LIMIT_S:g} s:\n{node.output()[-2000:]}")

@@ -1,10 +1,11 @@
 """Measure a fork that reads many contracts: requests to the forked node and wall time, compared with Anvil.
 
-    python bench/dev_fork.py [--anvil=PATH] [--contracts=5000]
+    python bench/dev_fork.py [--anvil=PATH] [--contracts=5000] [--shuffle=SEED]
 
 The source is a development node with counters, each with its own storage. The script calls the counters one by one
 (`one by one`), then 50 at a time (`together`), and sends a transaction to every tenth counter. A proxy counts requests
-and calls.
+and calls. With --shuffle, the script uses the counters in a random order, so the fork cannot predict the next counter
+from the order of their creation.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import random
 import subprocess
 import sys
 import tempfile
@@ -149,6 +151,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--anvil", help="Anvil's binary")
     parser.add_argument("--contracts", type=int, default=5000)
+    parser.add_argument("--shuffle", type=int, metavar="SEED", help="use the contracts in a random order")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as text,
@@ -157,6 +160,8 @@ def main() -> None:
         folder = Path(text)
         client = Client(node.ports["json-rpc"])
         addresses = deploy(client, options.contracts)
+        if options.shuffle is not None:
+            random.Random(options.shuffle).shuffle(addresses)
         number = int(client.ask("eth_blockNumber"), 16)
         proxy = Proxy(("127.0.0.1", 0), Forwarding)
         proxy.target = node.ports["json-rpc"]

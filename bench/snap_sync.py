@@ -1,15 +1,17 @@
 """Compare full synchronisation with snap synchronisation: python bench/snap_sync.py [CHAIN] [--blocks N] …
 
 CHAIN is a folder with genesis.json and blocks.rlp. Without it, a QBFT chain of four validators is made, whose blocks
-create accounts and storage slots. Full: a new node fetches and executes every block from a peer. Snap: a new node
-fetches blocks, receipts and a state from the same peer. Both times are from the start of the process to the head. Both
-nodes must have the same head and pass `storage check`. With --kills, a third node is killed on the way.
+create accounts, contracts with a storage of their own, and slots of one large storage. Full: a new node fetches and
+executes every block from a peer. Snap: a new node fetches blocks, receipts and a state from the same peer. Both times
+are from the start of the process to the head. Both nodes must have the same head, and so the same state root, and pass
+`storage check`. With --kills, a third node is killed on the way that many times, and must pass the same checks.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import subprocess
 import sys
@@ -17,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from checkpoint_sync import ophion, time_to_head
+from checkpoint_sync import Measured, ophion, time_to_head
 
 from ophion.testing.busy_chain import make_chain
 from ophion.testing.node_process import COMMAND, NodeProcess, environment
@@ -36,29 +38,33 @@ def compare(chain: Path, work: Path, kills: int) -> None:
         full = time_to_head(work / "full", height, genesis, static)
         if full.head != snap.head:
             sys.exit(f"the heads differ: {full.head} and {snap.head}")
-        print(f"{height:,} blocks")
+        print(f"{height:,} blocks, load {os.getloadavg()[0]:.0f}")
         for name, one in (("full", full), ("snap", snap)):
             print(f"{name:<10} {one.seconds:7.1f} s to the head, {one.processor_s:7.1f} s of processor time")
         print(f"ratio      {full.seconds / snap.seconds:7.1f}   {full.processor_s / snap.processor_s:23.1f}")
         for line in snap.output.splitlines():
-            if "download" in line or "state complete" in line:
+            if "downloading blocks peer" in line or "downloading state number" in line or "state complete" in line:
                 print(line)
         if kills:
-            _killed(work / "killed", height, kills, snap.seconds, genesis, static)
+            killed = _killed(work / "killed", height, kills, snap.seconds, genesis, static)
+            if killed.head != full.head:
+                sys.exit(f"the heads differ: {full.head} and {killed.head}")
 
 
-def _killed(data: Path, height: int, kills: int, seconds: float, *options: str) -> None:
+def _killed(data: Path, height: int, kills: int, seconds: float, *options: str) -> Measured:
     """Kill a node at random moments of its synchronisation, then let it finish."""
     chosen = random.Random(5)
     command = [*COMMAND, f"--data-path={data}", *options, *_PEERS, "--sync-mode=SNAP"]
     stages = []
     for _ in range(kills):
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()) as one:
-            time.sleep(1 + chosen.uniform(0, max(1.0, seconds / 4)))
+            # the starts together take longer than one synchronisation, because each continues after the one before
+            time.sleep(1 + chosen.uniform(0, max(1.0, 2 * seconds / kills)))
             one.kill()
         stages.append("database" if (data / "database").exists() else "snap")
     found = time_to_head(data, height, *options, "--sync-mode=SNAP")
     print(f"killed {kills} times ({stages.count('snap')} before the end), then {found.seconds:.1f} s to the head")
+    return found
 
 
 def main() -> None:
@@ -67,12 +73,14 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=20_000)
     parser.add_argument("--accounts", type=int, default=200_000)
     parser.add_argument("--slots", type=int, default=100_000)
+    parser.add_argument("--contracts", type=int, default=0)
     parser.add_argument("--kills", type=int, default=0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         chain = options.chain
         if chain is None:
-            chain = make_chain(Path(work) / "chain", "qbft", options.blocks, options.accounts, options.slots)
+            sizes = (options.blocks, options.accounts, options.slots, options.contracts)
+            chain = make_chain(Path(work) / "chain", "qbft", *sizes)
         compare(chain, Path(work), options.kills)
 
 

@@ -253,6 +253,9 @@ class Bounds:
         `max_total_fee` the maximum fee for all gas. Transactions of type 3 and above are never plain.
         """
 
+def recover_bodies(bodies: Sequence[Body], /) -> None:
+    """Compute transaction hashes and senders of bodies, all together. `Body.recover` reports invalid signatures."""
+
 def journal_lines(transactions: Sequence[Transaction], arrived_ms: int, /) -> bytes:
     """Return the lines that the pool's journal stores for these transactions."""
 
@@ -546,7 +549,8 @@ def append_empty(
     total_difficulty: int,
     /,
 ) -> bytes:
-    """Execute `count` empty blocks on the head and commit them in one transaction.
+    """Execute up to `count` empty blocks on the head and commit them in one transaction. Returns hash and state root of
+    each block. The run ends before a block whose requests (EIP-7685) differ from those of `first`.
 
     `env` and `first` belong to the first block; `first` is its header, complete except for the state root. Later blocks
     follow after `step` seconds. Their mix hash is the hash of the parent's hash and `randomness`; with None, all blocks
@@ -924,13 +928,9 @@ class StateDownload:
     def verify_accounts(response: bytes, root: bytes, origin: bytes, /) -> AccountBatch | None:
         """Verify an AccountRange response. Returns None if the peer does not have the state."""
 
-    def put_storages(
-        self, response: bytes, roots: list[bytes], origin: bytes, /
-    ) -> tuple[int, bytes | None] | None:
-        """Verify and write a StorageRanges response. `origin` is the first key of the first root.
-
-        Returns the number of whole storages and the next key of the storage after them, if a part of it is there.
-        Returns None if the peer does not have the state.
+    def put_storages(self, response: bytes, roots: list[bytes], origin: bytes, /) -> int | None:
+        """Verify and write a StorageRanges response. `origin` is the first key of the first root. Returns the number of
+        slots; None if the peer does not have the state.
         """
 
     def missing_storages(self, roots: list[bytes], /) -> list[tuple[bytes, bytes]]:

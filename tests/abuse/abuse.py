@@ -5,7 +5,8 @@ notice: make abuse
     python -m tests.abuse.abuse [NAME ...] --http=127.0.0.1:8545 --ws=127.0.0.1:8546 --pid=PID
 
 Without addresses it starts nodes with default options and attacks them. With addresses it attacks a running node. A
-NAME is an attack or a kind of target (open, tokens, tls, gateway, peers, private, shared); `--list` shows all names.
+NAME is an attack or a kind of target (open, tokens, tls, gateway, peers, peers-qbft, qbft, ibft2, clique, private,
+shared); `--list` shows all names.
 During each attack an honest client (watch.py) requests the block number all the time. The table has one row per attack:
 the latency of the honest client (99th percentile and maximum) and its causes; the peak memory of the node, and its
 memory ten seconds after the attack; and what the attackers delivered. Attackers run with low priority (attacker.py).
@@ -49,6 +50,7 @@ from tests.abuse.scenes import (
     IBFT2,
     OPEN,
     PEERS,
+    PEERS_QBFT,
     PRIVATE,
     QBFT,
     SCENES,
@@ -137,6 +139,7 @@ TABLE = {
         *attacks_eclipse.ATTACKS,
         *attacks_permissions.ATTACKS,
     ),
+    PEERS_QBFT: attacks_peers.QBFT_ATTACKS,
     QBFT: (attacks_strangers.strangers,),
     IBFT2: (attacks_strangers.strangers,),
     CLIQUE: attacks_strangers.ATTACKS,

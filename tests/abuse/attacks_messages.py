@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 
@@ -14,13 +14,22 @@ from ophion.native import wire
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
 from tests.abuse import peer_target
-from tests.abuse.message_shapes import eth_messages, payloads
+from tests.abuse.message_shapes import (
+    CONSENSUS_CODES,
+    Message,
+    eth_messages,
+    ibft2_messages,
+    other_messages,
+    qbft_messages,
+)
 from tests.abuse.metered_node import Reading
 from tests.abuse.raw_peer import ETH, HELLO, RawPeer, hello, joined, shaken
+from tests.abuse.target import Target as Ports
+from tests.abuse.target import ask
 
 PAUSE_S = 0.02
-CONSENSUS_CODES = 4
-CONSENSUS_MAX_BYTES = 1 << 20
+ETH_CODES = {66: 17, 68: 17, 69: 18}
+"""Number of message codes by version of eth."""
 SMALL_MAX_BYTES = 64 * 1024
 """Maximum bytes that the short form of an attack sends."""
 MEASURED_S = 0.2
@@ -30,21 +39,34 @@ MAX_GROWN_MB = 20.0
 
 
 async def peer_messages(target: peer_target.Target) -> None:
-    """Attack with every message of eth and of consensus in every shape, each at its size limit and over a new
+    """Attack with every message of every sub-protocol in every shape, each at its size limit and over a new
     connection.
     """
     is_full = target.scale == 1
-    messages = list(eth_messages() if is_full else eth_messages(SMALL_MAX_BYTES))
-    votes = list(payloads(CONSENSUS_MAX_BYTES if is_full else SMALL_MAX_BYTES))
+    head = await ask(Ports(target.http, target.http), "eth_getBlockByNumber", "latest", False)
+    root = bytes.fromhex(head["result"]["stateRoot"][2:])
     single: list[tuple[str, Reading]] = []
-    for name, code, payload in messages:
+    for name, code, payload in eth_messages() if is_full else eth_messages(SMALL_MAX_BYTES):
         await _repeated(target, name, single, partial(said, target.enode, code, payload))
-    for code in range(CONSENSUS_CODES):
-        for name, payload in votes:
-            send = partial(said_to_validator, target.enode, code, payload)
-            await _repeated(target, f"IBF/1 {code}: {name}", single, send)
+    await _others(target, single, ibft2_messages, partial(other_messages, root=root))
     if is_full and single:
         _judge(target, single)
+
+
+async def qbft_shapes(target: peer_target.Target) -> None:
+    """Attack a QBFT validator with every consensus message in every shape, each over a new connection."""
+    single: list[tuple[str, Reading]] = []
+    await _others(target, single, qbft_messages)
+    if target.scale == 1 and single:
+        _judge(target, single)
+
+
+async def _others(
+    target: peer_target.Target, single: list[tuple[str, Reading]], *sources: Callable[..., Iterator[Message]]
+) -> None:
+    for source in sources:
+        for message in source() if target.scale == 1 else source(SMALL_MAX_BYTES):
+            await _repeated(target, message.name, single, partial(said_on, target.enode, message))
 
 
 async def _repeated(
@@ -111,11 +133,19 @@ async def said(enode: Enode, code: int, payload: bytes, noted: AbstractAsyncCont
             await peer.send(ETH + code, payload)
 
 
-async def said_to_validator(enode: Enode, code: int, payload: bytes, noted: AbstractAsyncContextManager[None]) -> None:
-    """Connect, send one IBF/1 message after the Hellos, and ignore disconnects."""
+async def said_on(enode: Enode, message: Message, noted: AbstractAsyncContextManager[None]) -> None:
+    """Connect with the sub-protocol of a message, exchange Status, send the message, and ignore a disconnect."""
+    eth = message.version if message.protocol == b"eth" else 68
+    capabilities = sorted({(b"eth", eth), (message.protocol, message.version)})
+    # the codes of eth come first, except for the consensus protocol IBF
+    is_after = capabilities.index((b"eth", eth)) < capabilities.index((message.protocol, message.version))
+    first = ETH + ETH_CODES[eth] * is_after
+    status = ETH + CONSENSUS_CODES * (capabilities[0][0] == b"IBF")
     with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, wire.WireError, TimeoutError):
-        async with sharing(enode, ((b"IBF", 1), (b"eth", 68))) as peer, noted:
-            await peer.send(ETH + code, payload)
+        async with sharing(enode, capabilities) as peer:
+            await peer.send(status, await peer.expect(status))
+            async with noted:
+                await peer.send(first + message.code, message.payload)
 
 
 @asynccontextmanager

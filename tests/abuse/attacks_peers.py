@@ -76,3 +76,4 @@ ATTACKS = tuple(
         ),
     )
 )
+QBFT_ATTACKS = (watched(attacks_messages.qbft_shapes),)

@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,11 @@ from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import GroupType
 from ophion.enclave.payload_quota import MAX_BYTES, MAX_UNKNOWN_GROUPS
-from ophion.enclave.remote.http import HttpClient
+from ophion.enclave.remote.http import HttpClient, HttpError
+from ophion.enclave.tessera.fields import encode_field, encode_fields, encode_number
+from ophion.enclave.tessera.party_info import PartyInfo
+from ophion.enclave.tessera.payloads import encode_payload
+from ophion.enclave.tessera.sealed_payloads import payload_for
 from ophion.enclave_http.envelope import Envelope, open_answer, seal_request
 from ophion.native.crypto import PrivateKey
 from ophion.native.enclave import EnclaveKeyring
@@ -223,6 +228,71 @@ async def payloads(target: Target) -> None:
     expect(stored_bytes <= MAX_BYTES, f"{stored_bytes} bytes of strangers are kept")
 
 
+async def tessera(target: Target) -> None:
+    """Attack with 40 callers of the Tessera protocol: the largest payloads, groups and party infos, and replays."""
+    _, member = await sides(target)
+    assert target.enclave is not None
+    status: dict[str, Any] = await ask(target, "priv_status")
+    bodies = _tessera_bodies(b64decode(status["keys"][0]))
+    statuses: Counter[int] = Counter()
+    end = time.monotonic() + max(3.0, 20 * target.scale)
+
+    async def caller(number: int) -> None:
+        assert target.enclave is not None
+        client = HttpClient(target.enclave.url)
+        try:
+            while time.monotonic() < end:
+                path, body = bodies[number % len(bodies)]
+                answer = await client.post(path, body, "application/octet-stream")
+                statuses[answer.status] += 1
+                number += 1
+        except HttpError:
+            statuses[0] += 1
+        finally:
+            client.close()
+
+    callers = [asyncio.create_task(caller(number)) for number in range(target.count(40, 8))]
+    behind = []
+    while time.monotonic() < end:
+        behind.append(await member.behind_s())
+        await asyncio.sleep(0.5)
+    await asyncio.gather(*callers)
+    tell(f"    Tessera callers: answers {dict(sorted(statuses.items()))}, honest group {max(behind):.2f} s behind")
+    expect(max(behind) <= MAX_BEHIND_S, f"an honest group is {max(behind):.1f} s behind")
+    expect(not statuses[500], "a request ended in an internal error")
+
+
+def _tessera_bodies(victim: bytes) -> list[tuple[str, bytes]]:
+    """Return requests of the Tessera protocol, each as expensive as its limits permit."""
+    ring = EnclaveKeyring([ENTROPY.token(32)])
+    [sender] = ring.public_keys
+
+    def payload(fields: Sequence[rlp.Encodable]) -> bytes:
+        _, record = ring.seal(b64encode(rlp.encode(list(fields))), sender, [victim, sender], 2, bytes(32), bytes(80))
+        found = payload_for(record, victim)
+        assert found is not None
+        return encode_payload(found, b"")
+
+    large = payload([b"\1" * 700_000, *[b""] * 8, sender, [victim], b"restricted"])
+    keys = [ENTROPY.token(32) for _ in range(4000)]
+    info = PartyInfo(
+        "http://127.0.0.1:9/", tuple((key, f"http://a{number}.example/") for number, key in enumerate(keys)), ()
+    )
+    group = encode_field(b"") * 2 + encode_fields(keys) + encode_field(bytes(20)) * 3
+    return [
+        ("/push", large),
+        ("/push", payload([*[b""] * 9, sender, keys, b"restricted"])),
+        ("/push", payload([*[b""] * 9, sender, [[]] * 60_000, b"restricted"])),
+        ("/push", b"\xbf" + b"\x61a\x80" * 300_000),
+        ("/push", b"\xa1\x61a" + b"\x81" * 1_000_000),
+        ("/partyinfo", info.encode()),
+        ("/partyinfo", PartyInfo("http://127.0.0.1:9/", (), ()).encode()),
+        ("/partyinfo/validate", large[:4096]),
+        ("/pushPrivacyGroup", group),
+        ("/pushPrivacyGroup", encode_number(2**63) + bytes(3_000_000)),
+    ]
+
+
 async def tenants(target: Target) -> None:
     """Call every method as a tenant, for a group of another tenant and for a group that does not exist."""
     mine, other = ENCLAVE_KEYS[:2]
@@ -272,4 +342,4 @@ async def asked_as(target: Target, key: bytes, name: str, *params: Any) -> dict[
     return found
 
 
-ATTACKS = (gas, groups, payloads)
+ATTACKS = (gas, groups, payloads, tessera)

@@ -19,8 +19,8 @@ from ophion.native import wire
 from ophion.peers.eth.messages import Code, encode_new_block, encode_new_hashes
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
-from tests.abuse.attacks_messages import said, sharing
-from tests.abuse.message_shapes import eth_messages
+from tests.abuse.attacks_messages import ETH_CODES, said, sharing
+from tests.abuse.message_shapes import eth_messages, snap_requests
 from tests.abuse.raw_peer import ETH, RawPeer, joined
 from tests.abuse.target import Target, Unanswered, ask
 
@@ -198,6 +198,33 @@ async def _votes(enode: Enode, number: int) -> None:
             await asyncio.sleep(0.01)
 
 
+async def _state_requests(enode: Enode, number: int) -> None:
+    """Ask for parts of states with the largest requests of snap/1, and without reading the responses."""
+    async with sharing(enode, ((b"eth", 68), (b"snap", 1))) as peer:
+        status = await peer.expect(ETH)
+        await peer.send(ETH, status)
+        head = rlp.decode_list(status)[3]
+        await peer.send(ETH + Code.GET_BLOCK_HEADERS, rlp.encode([8, [head, 1, 0, 0]]))
+        headers = rlp.decode_list(await peer.expect(ETH + Code.BLOCK_HEADERS))[1]
+        root = headers[0][3]  # type: ignore[index]
+        assert isinstance(root, bytes)
+        requests = list(snap_requests(root))
+        for step in range(200):
+            code, payload = requests[step % len(requests)]
+            await peer.send(ETH + ETH_CODES[68] + code, payload)
+            await asyncio.sleep(0.02)
+
+
+async def _reports(enode: Enode, number: int) -> None:
+    """Report changing connections, as fast as the node reads, and reconnect."""
+    for _ in range(4):
+        async with sharing(enode, ((b"eth", 68), (b"vid", 2))) as peer:
+            await peer.send(ETH, await peer.expect(ETH))
+            for step in range(300):
+                links = [os.urandom(20) for _ in range(1000 if step % 2 else 1)]
+                await peer.send(ETH + ETH_CODES[68] + 1, rlp.encode(links))
+
+
 async def _knocking(enode: Enode, number: int) -> None:
     for _ in range(10):
         with contextlib.suppress(*CAUGHT):
@@ -205,7 +232,18 @@ async def _knocking(enode: Enode, number: int) -> None:
                 pass
 
 
-EVERYTHING = (_announcing, _shapes, _half_messages, _transactions, _requests, _made_up_blocks, _votes, _knocking)
+EVERYTHING = (
+    _announcing,
+    _shapes,
+    _half_messages,
+    _transactions,
+    _requests,
+    _made_up_blocks,
+    _votes,
+    _state_requests,
+    _reports,
+    _knocking,
+)
 
 
 async def _head_of(peer: RawPeer) -> bytes:

@@ -7,6 +7,7 @@ The first attack on a target starts it with default options. An honest client (w
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -16,9 +17,11 @@ from typing import Protocol
 
 import bcrypt
 
+from ophion.cli.rlp import ExtraDataType, extra_data
 from ophion.enclave.keyfile import KeyPair, write_pair
 from ophion.gateway.backends import Place as Upstream
 from ophion.gateway.backends import ServiceKind, Site, SiteNode
+from ophion.native.crypto import PrivateKey
 from ophion.primitives.enode import Enode
 from ophion.runtime.clock import SystemEntropy
 from ophion.testing.network import TestNetwork
@@ -210,11 +213,26 @@ def gateway(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
 
 
 @contextlib.contextmanager
+def qbft_validator(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
+    """Start a QBFT validator with a peer port."""
+    genesis = json.loads((VALIDATOR / "genesis.json").read_text())
+    genesis["config"]["qbft"] = genesis["config"].pop("ibft2")
+    key = PrivateKey(bytes.fromhex((VALIDATOR / "key.priv").read_text().strip().removeprefix("0x")))
+    genesis["extraData"] = "0x" + extra_data([key.address], ExtraDataType.QBFT_EXTRA_DATA).hex()
+    (folder / "genesis.json").write_text(json.dumps(genesis))
+    with validator(folder, scale, f"--genesis-file={folder / 'genesis.json'}", *options) as scene:
+        yield scene
+
+
+@contextlib.contextmanager
 def validator(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
-    """Start a validator with a peer port."""
+    """Start a validator with a peer port, by default of IBFT 2.0. It has an enclave, so it speaks priv/1."""
+    if not any(option.startswith("--genesis-file=") for option in options):
+        options = (f"--genesis-file={VALIDATOR / 'genesis.json'}", *options)
     peers = (
-        f"--genesis-file={VALIDATOR / 'genesis.json'}",
         f"--node-private-key-file={VALIDATOR / 'key.priv'}",
+        "--privacy-enabled",
+        f"--privacy-marker-transaction-signing-key-file={VALIDATOR / 'key.priv'}",
         "--p2p-enabled",
         f"--p2p-interface={HOST}",
         "--p2p-port=0",
@@ -262,6 +280,8 @@ def private_node(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
         "--privacy-enabled",
         "--privacy-enclave-host=127.0.0.1",
         "--privacy-enclave-port=0",
+        "--privacy-enclave-tessera-url=http://127.0.0.1:9001",
+        "--privacy-enclave-tessera-peers=http://127.0.0.1:9",
     )
     with NodeProcess(folder / "private", *asking, *options) as node:
         target = replace(target_of(node, scale), enclave=Place(HOST, node.ports["enclave-peers"]))
@@ -300,6 +320,7 @@ def shared_node(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
 
 
 OPEN, TOKENS, TLS, GATEWAY, PEERS, PRIVATE, SHARED = "open", "tokens", "tls", "gateway", "peers", "private", "shared"
+PEERS_QBFT = "peers-qbft"
 QBFT, IBFT2, CLIQUE = "qbft", "ibft2", "clique"
 SCENES: dict[str, Opening] = {
     OPEN: open_node,
@@ -307,6 +328,7 @@ SCENES: dict[str, Opening] = {
     TLS: encrypted_node,
     GATEWAY: gateway,
     PEERS: validator,
+    PEERS_QBFT: qbft_validator,
     QBFT: network_of("qbft"),
     IBFT2: network_of("ibft2"),
     CLIQUE: network_of("clique"),

@@ -1,7 +1,7 @@
 """Ape's test runner with the provider of packaging/ape-ophion, unmodified.
 
-`APE_PYTHON` names a Python with eth-ape, orjson and msgspec; pip has them. The tests of the project below then run
-inside of that process.
+`APE_PYTHON` names a Python with eth-ape and the packages that Ophion depends on (requirements.lock); pip has them. The
+tests of the project below then run inside of that process.
 """
 
 from __future__ import annotations

@@ -56,6 +56,11 @@ def test_cheat_codes_need_the_development_network(tmp_path: Path) -> None:
         assert "belong to --network=dev" in refusal(*given, f"--rpc-http-api=ETH,{group}")
 
 
+def test_blocks_are_made_on_demand_or_at_an_interval(tmp_path: Path) -> None:
+    given = ("dev", f"--data-path={tmp_path / 'data'}", "--no-mining", "--block-time=1")
+    assert "Choose one of them" in refusal(*given)
+
+
 def test_cheat_codes_need_a_chain_without_peers(tmp_path: Path) -> None:
     given = ("--network=dev", f"--data-path={tmp_path / 'data'}", "--rpc-http-enabled", "--rpc-http-api=EVM")
     assert "--p2p-enabled=false" in refusal(*given)

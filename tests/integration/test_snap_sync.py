@@ -12,20 +12,20 @@ from pathlib import Path
 import pytest
 
 from ophion.testing.busy_chain import PAYER, STORER, make_chain
-from ophion.testing.node_process import COMMAND, NodeProcess, environment
+from ophion.testing.node_process import COMMAND, NodeProcess, RpcFailure, environment
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion
 
 BLOCKS, PIVOT = 150, 142
 PEERS = ("--p2p-port=0", "--discovery-enabled=false", "--rpc-http-api=ETH,NET,ADMIN,DEBUG")
-KILLS = 6
+KILLS = 20
 
 
 class Network:
     """Two nodes with the whole chain."""
 
     def __init__(self, folder: Path) -> None:
-        chain = make_chain(folder / "chain", "qbft", BLOCKS, 3000, 2000)
+        chain = make_chain(folder / "chain", "qbft", BLOCKS, 3000, 2000, 1500)
         self.genesis = f"--genesis-file={chain / 'genesis.json'}"
         self.static = folder / "static.json"
         self.nodes = []
@@ -65,6 +65,13 @@ def test_a_new_node_fetches_the_state_and_follows(network: Network, tmp_path: Pa
             assert new.rpc(*proof) == one.rpc(*proof)
             assert new.rpc("eth_getCode", address, "latest") == one.rpc("eth_getCode", address, "latest") != "0x"
         assert new.rpc("eth_getBalance", "0x" + PAYER.hex(), "0x7") is None
+        assert new.rpc("eth_getBalance", "0x" + PAYER.hex(), "earliest") == hex(10**24)
+        with pytest.raises(RpcFailure, match="World state unavailable") as failed:
+            new.rpc("eth_getProof", "0x" + PAYER.hex(), [], "0x7")
+        assert failed.value.data is not None
+        assert f"The oldest kept state is that of block {PIVOT}." in failed.value.data
+        logs = ("eth_getLogs", {"fromBlock": "0x0", "toBlock": hex(PIVOT)})
+        assert new.rpc(*logs) == one.rpc(*logs)
     assert not (tmp_path / "new" / "snap").exists()
     ophion("storage", "check", f"--data-path={tmp_path / 'new'}").succeeded()
     with NodeProcess(tmp_path / "new", *network.options()) as again:
@@ -76,7 +83,7 @@ def test_a_node_killed_at_any_moment_continues(network: Network, tmp_path: Path)
     chosen = random.Random(11)
     for _ in range(KILLS):
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()) as one:
-            time.sleep(chosen.uniform(0.5, 2.5))
+            time.sleep(chosen.uniform(0.3, 2.0))
             one.kill()
     with NodeProcess(tmp_path / "new", *network.options()) as new:
         wait_for(lambda: new.height == BLOCKS)

@@ -132,8 +132,12 @@ class Chain:
     def state(self, header: Header) -> State:
         """Return the state after a committed block. Raises `MissingStateError` when the state is pruned."""
         if not self.keeps_state(header.number):
-            why = "--state-history" if header.number >= self.first_state else "the node started from a checkpoint"
-            raise MissingStateError(f"The state of block {header.number} is not kept ({why}).")
+            is_pruned = header.number >= self.first_state
+            why = "--state-history" if is_pruned else "the node started from a checkpoint or by snap synchronisation"
+            raise MissingStateError(
+                f"The state of block {header.number} is not kept ({why}). The oldest kept state is that of block"
+                f" {self.oldest_state}."
+            )
         try:
             return self.store.state(self.root_after(header))
         except MissingState as error:

@@ -133,6 +133,8 @@ def _fork(name: str) -> str:
 
 def start(options: DevOptions, session: CommandSession) -> int:
     """Add the options of the development preset, then run the node."""
+    if options.no_mining and options.block_time:
+        raise ConfigError("--no-mining makes blocks only on demand, --block-time at an interval. Choose one of them.")
     settings = with_tokens(session.settings, options.tokens())
     loaded = with_dev_preset(settings)
     if not session.settings.is_given("--dev-unlocked-accounts"):

@@ -195,15 +195,18 @@ def _change(options: ChangeOptions, session: CommandSession, verb: str, nothing:
             steps.append(_ChangeStep(words, rules, call))
     if steps:
         changed = {step.words for step in steps}
-        kinds = [
-            (f"{verb}Nodes", [item.url for item in items if isinstance(item, Enode)]),
-            (f"{verb}Accounts", [f"0x{item.hex()}" for item in items if not isinstance(item, Enode)]),
-        ]
-        _dry_run(options, contracts.node, {name: [one for one in texts if one in changed] for name, texts in kinds})
+        nodes = [item for item in items if isinstance(item, Enode)]
+        accounts = [f"0x{item.hex()}" for item in items if not isinstance(item, Enode)]
+        change: object = [{"to": f"0x{step.to.hex()}", "data": f"0x{step.data.hex()}"} for step in steps]
+        if any(node.host for node in nodes):
+            # a call with a host name names no address, so the node resolves the URL
+            kinds = ((f"{verb}Nodes", [node.url for node in nodes]), (f"{verb}Accounts", accounts))
+            change = {name: [one for one in texts if one in changed] for name, texts in kinds}
+        _dry_run(options, contracts.node, change)
     return _send(options, contracts, steps, lambda step, number: f"{step.words} is {done} from block {number} on.")
 
 
-def _dry_run(options: ChangeOptions, node: RpcNode, change: dict[str, list[str]]) -> None:
+def _dry_run(options: ChangeOptions, node: RpcNode, change: object) -> None:
     """Print the consequences of a change. Raises an error if the change stops consensus and --force is not set."""
     try:
         found = node.ask("perm_dryRun", change)
@@ -211,14 +214,23 @@ def _dry_run(options: ChangeOptions, node: RpcNode, change: dict[str, list[str]]
         print(f"The consequences are unknown: the node does not offer perm_dryRun ({error}).")
         return
     except CommandError as error:
-        if not options.is_dry and not options.is_forced:
-            raise CommandError(
-                f"Nothing was changed: the consequences are unknown ({error}). --force makes the change all the same."
-            ) from error
-        print(f"The consequences are unknown: {error}")
+        _stop_unknown(options, str(error))
         return
     with node.reading("perm_dryRun"):
-        _show_consequences(options, found)
+        problem = found["problem"]
+        if problem is None:
+            _show_consequences(options, found)
+        else:
+            _stop_unknown(options, escape_untrusted(problem))
+
+
+def _stop_unknown(options: ChangeOptions, why: str) -> None:
+    """Raise an error because the consequences of a change are unknown, unless --force is set."""
+    if not options.is_dry and not options.is_forced:
+        raise CommandError(
+            f"Nothing was changed: the consequences are unknown ({why}). --force makes the change all the same."
+        )
+    print(f"The consequences are unknown: {why}")
 
 
 def _show_consequences(options: ChangeOptions, found: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from ophion.errors import CommandError
 
 MAX_QUERY_CHARS: Final = 64 * 1024
 _TABLE_FUNCTIONS: Final = frozenset({"generate_series", "range", "unnest"})
-_REFUSED_FUNCTIONS: Final = frozenset({"current_setting", "getenv", "getvariable", "write_log"})
+_REFUSED_FUNCTIONS: Final = frozenset({"current_setting", "getenv", "getvariable", "sleep_ms", "write_log"})
 _CTE_NAME: Final = re.compile(r"(?!duckdb_|pg_|pragma_|sqlite_|information_schema)[a-z_]\w*", re.IGNORECASE)
 _KNOWN_TABLES: Final = frozenset(
     {"BASE_TABLE", "COLUMN_DATA", "CTE", "EMPTY", "EMPTY_FROM", "EXPRESSION_LIST", "JOIN", "PIVOT", "SUBQUERY"}
@@ -30,7 +30,10 @@ def check_query(connection: Any, text: str, datasets: Collection[str]) -> None:
     if "\0" in text:
         raise CommandError("A query must not contain a zero byte.")
     (serialized,) = connection.execute("select json_serialize_sql(?)", [text]).fetchone()
-    parsed = json.loads(serialized)
+    try:
+        parsed = json.loads(serialized)
+    except RecursionError:
+        raise CommandError("The query nests too deeply.") from None
     if parsed.get("error"):
         kind, message = parsed.get("error_type"), parsed.get("error_message", "")
         if kind == "not implemented":

@@ -58,7 +58,8 @@ class EmptyBlocks:
             return self._execute(min(self.left, _MAX_COMMIT_BLOCKS), core)
         while not self._engine.is_one_fork(first, count, self._drafts.step):
             count //= 2
-        return self._add_run(first, count, core)
+        # system contracts may still emit requests (EIP-7685) that differ from block to block
+        return self._add_run(first, count, core) or self._execute(1, core)
 
     def _execute(self, count: int, core: ImportCore) -> HeadChange | None:
         """Execute up to `count` blocks, until the next draft repeats the last one."""
@@ -80,8 +81,8 @@ class EmptyBlocks:
         finally:
             core.discard()
 
-    def _add_run(self, first: Header, count: int, core: ImportCore) -> HeadChange:
-        """Add blocks with the prices of the last one."""
+    def _add_run(self, first: Header, count: int, core: ImportCore) -> HeadChange | None:
+        """Add up to `count` blocks with the prices of the last one. Returns None if the first has other requests."""
         chain, engine, last, step = self._chain, self._engine, self._last, self._drafts.step
         assert last is not None, "a block was executed before its draft is repeated"
         header, parent = completed(first, last.body, last.execution), chain.tip
@@ -99,6 +100,8 @@ class EmptyBlocks:
                 branch,
                 parent.total_difficulty,
             )
+        if not rows:
+            return None
         added: list[HashedHeader] = []
         for start in range(0, len(rows), 2 * _HASH_BYTES):
             hash, root = rows[start : start + _HASH_BYTES], rows[start + _HASH_BYTES : start + 2 * _HASH_BYTES]
@@ -116,8 +119,8 @@ class EmptyBlocks:
             added.append(HashedHeader(header, hash))
             self.bodies[hash] = last.body
         self._drafts.last = header
-        self.left -= count
-        tip = Tip(added[-1], parent.total_difficulty + count * header.difficulty)
+        self.left -= len(added)
+        tip = Tip(added[-1], parent.total_difficulty + len(added) * header.difficulty)
         core.move_to(tip)
         return HeadChange((), tuple(added), tip)
 

@@ -24,7 +24,7 @@ from ophion.enclave.payload_intake import MAX_RECORD_BYTES, UNKNOWN_GROUP
 from ophion.enclave_http.envelope import Envelope, open_request, seal_answer
 from ophion.enclave_http.http_peers import FETCH, LIST, PARTYINFO, PATHS
 from ophion.enclave_http.pending_requests import OpenRequests
-from ophion.enclave_http.rate_limits import MEMBER_BYTES, REQUEST_BYTES, SenderRates
+from ophion.enclave_http.rate_limits import MEMBER_BYTES, REQUEST_BYTES, RateExceeded, SenderRates
 from ophion.enclave_http.tessera_peers import TesseraPeers
 from ophion.enclave_http.tessera_requests import TesseraRequests
 from ophion.errors import DecodeError, OphionError
@@ -114,7 +114,7 @@ class PeerApplication:
                     # key on an envelope.
                     await self._rates.pay(envelope.sender, cost)
                 text = await self._posts[request.path](envelope.sender, asked)
-        except TimeoutError:
+        except (TimeoutError, RateExceeded):
             return Response(503)
         except DecodeError as error:
             return Response(400, (str(error).encode(),), TEXT)

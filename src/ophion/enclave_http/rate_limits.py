@@ -6,6 +6,7 @@ import asyncio
 from typing import Final
 
 from ophion.enclave.peer_directory import Directory
+from ophion.errors import OphionError
 from ophion.peers.token_bucket import TokenBucket
 from ophion.runtime.clock import Clock
 
@@ -15,8 +16,21 @@ REQUEST_BYTES: Final = 16 * 1024
 """Bytes charged for each request in addition to its size. They cover the shared secret and database lookups."""
 MEMBER_BYTES: Final = 4096
 """Bytes charged for each member of an unknown group. Validating a member's key takes a tenth of a millisecond."""
+MAX_UNKNOWN_WAITING: Final = 64
+"""Maximum number of requests of unknown senders that wait. All senders share the places of pending requests."""
+MAX_WAIT_S: Final = 10.0
+"""Maximum seconds that a request waits. A request that would wait longer uses up nothing."""
 _BURST_BYTES: Final = 16 * 1024 * 1024
 _BYTES_A_SECOND: Final = 4 * 1024 * 1024
+
+
+class RateExceeded(OphionError):
+    """The rate limit of a sender is used up."""
+
+    transient = True
+
+    def __init__(self) -> None:
+        super().__init__("too many requests")
 
 
 class SenderRates:
@@ -26,14 +40,27 @@ class SenderRates:
         self._directory = directory
         self._clock = clock
         self._shares: dict[bytes, TokenBucket] = {}
+        self._unknown_waiting = 0
 
     async def pay(self, sender: bytes, amount: int) -> None:
-        """Wait until the rate limit of a sender admits this many bytes."""
+        """Wait until the rate limit of a sender admits this many bytes. Raises `RateExceeded` if that takes too long,
+        or if too many unknown senders wait.
+        """
         known = self._directory.known()
         account = sender if sender in known else UNKNOWN_SENDERS
         if len(self._shares) > 2 * len(known) + 16:
             self._shares = {key: share for key, share in self._shares.items() if key in known or not key}
         share = self._shares.setdefault(account, TokenBucket(_BURST_BYTES, _BYTES_A_SECOND))
-        now = self._clock.monotonic()
-        if not share.spend(amount, now):
-            await asyncio.sleep(-share.left(now) / _BYTES_A_SECOND)
+        wait_s = (amount - share.left(self._clock.monotonic())) / _BYTES_A_SECOND
+        if wait_s <= 0:
+            share.spend(amount, self._clock.monotonic())
+            return
+        is_unknown = account == UNKNOWN_SENDERS
+        if wait_s > MAX_WAIT_S or (is_unknown and self._unknown_waiting >= MAX_UNKNOWN_WAITING):
+            raise RateExceeded
+        share.spend(amount, self._clock.monotonic())
+        self._unknown_waiting += is_unknown
+        try:
+            await asyncio.sleep(wait_s)
+        finally:
+            self._unknown_waiting -= is_unknown

@@ -14,6 +14,7 @@ import socket
 import ssl
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from hashlib import sha512
 from typing import Final
 from urllib.parse import urlsplit
@@ -55,6 +56,8 @@ _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 60.0
 _LOOK_S: Final = 10.0
 """Seconds between two requests for keys. Tessera forgets this node when a request to it fails."""
+_REFRESH_S: Final = 5.0
+"""Minimum seconds between two requests for keys that callers cause. Two Ophion nodes would cause them in a loop."""
 _MAX_FAILURES: Final = 8
 """Failed attempts after which a found URL is dropped, until a configured enclave names it again."""
 _TIMEOUT_S: Final = 20.0
@@ -67,9 +70,18 @@ class TesseraLine:
     is_fallback = True
 
     def __init__(
-        self, client: HttpClient, enclave: EmbeddedEnclave, entropy: Entropy, own_url: str, on_lost: Callable[[], None]
+        self,
+        client: HttpClient,
+        enclave: EmbeddedEnclave,
+        entropy: Entropy,
+        own_url: str,
+        on_lost: Callable[[], None],
+        may_hold: Callable[[bytes], bool] = lambda key: True,
     ) -> None:
-        """Create a connection. `own_url` is the URL of this node that Tessera is told."""
+        """Create a connection. `own_url` is the URL of this node that Tessera is told.
+
+        `may_hold` returns whether this URL may have a key, because another URL may come first.
+        """
         self.name = client.url
         self.identity = sha512(client.url.encode()).digest()
         self.keys: frozenset[bytes] = frozenset()
@@ -79,6 +91,7 @@ class TesseraLine:
         self._entropy = entropy
         self._own_url = own_url
         self._on_lost = on_lost
+        self._may_hold = may_hold
         self._pushes: dict[asyncio.Future[str | None], asyncio.Task[None]] = {}
 
     # --- Line ------------------------------------------------------------------------------------
@@ -115,16 +128,24 @@ class TesseraLine:
             answer = await self._ask("GET", PARTYINFO)
             if answer.status not in _STORED:
                 raise LineLost(f"GET {PARTYINFO} gives status {answer.status}")
-            info = PartyInfo.decode_json(bytes(answer.body))
+            body = bytes(answer.body)
+            info = await self._enclave.lanes.peers.run(partial(PartyInfo.decode_json, body))
         except (HttpError, DecodeError) as error:
             raise LineLost(str(error)) from None
         for key in info.keys_of(info.url)[:MAX_KEYS]:
-            if key not in self.keys and key not in own and await self._is_proven(key):
+            if key in own or not self._may_hold(key):
+                continue
+            if key in self.keys or await self._is_proven(key):
                 self.keys |= {key}
                 self._enclave.directory.came(self, key)
         if not self.keys:
             raise LineLost("the URL proves no key of another enclave")
         return info
+
+    def lose(self) -> None:
+        """End this connection soon, because a request failed or another URL has its key."""
+        self.is_lost = True
+        self._on_lost()
 
     def close(self) -> None:
         """Fail the pushes that are pending on this connection."""
@@ -153,7 +174,7 @@ class TesseraLine:
             outcome = await (self._deliver_group if parcel.label.kind is Kind.GROUP else self._deliver_payload)(parcel)
         except (HttpError, DecodeError) as error:
             log.debug("push to Tessera failed url=%s reason=%s", self.name, error)
-            self._lose()
+            self.lose()
             _fail(push)
             return
         if not push.done():
@@ -194,10 +215,6 @@ class TesseraLine:
     async def _ask(self, method: str, path: str, body: bytes = b"") -> HttpReply:
         return await self._client.request(method, path, body, _HEADERS)
 
-    def _lose(self) -> None:
-        self.is_lost = True
-        self._on_lost()
-
     def _settled(self, push: asyncio.Future[str | None]) -> None:
         task = self._pushes.pop(push, None)
         if task is not None:
@@ -217,8 +234,12 @@ class TesseraPeers:
         self._enclave = enclave
         self._entropy = entropy
         self._wakes: dict[str, asyncio.Event] = {}
+        self._refreshed: dict[str, float] = {}
+        """By URL: the time of the last request for keys that a caller caused."""
         self._lines: dict[str, tuple[TesseraLine, frozenset[str]]] = {}
         """Connections by URL, with the addresses of the URL."""
+        self._held: frozenset[bytes] = frozenset()
+        """Keys that configured URLs have proven. A found URL may prove them too, by asking their owner."""
         self._tasks: asyncio.TaskGroup | None = None
 
     async def run(self, ready: Callable[[], None]) -> None:
@@ -230,9 +251,13 @@ class TesseraPeers:
             ready()
 
     def refresh(self, url: str) -> None:
-        """Look at an enclave at once, because it has just called. An unknown URL changes nothing."""
-        wake = self._wakes.get(url)
-        if wake is not None:
+        """Look at an enclave soon, because it may have just called. An unknown URL changes nothing.
+
+        Any caller can name the URL, so this happens at most once in `_REFRESH_S` seconds.
+        """
+        wake, now = self._wakes.get(url), asyncio.get_running_loop().time()
+        if wake is not None and now - self._refreshed.get(url, -_REFRESH_S) >= _REFRESH_S:
+            self._refreshed[url] = now
             wake.set()
 
     def keys_at(self, address: str) -> frozenset[bytes]:
@@ -251,13 +276,25 @@ class TesseraPeers:
                 return
             self._add(url)
 
+    def _may_hold(self, is_configured: bool, key: bytes) -> bool:
+        return is_configured or key not in self._held
+
+    def _hold(self, keys: frozenset[bytes]) -> None:
+        """Reserve the keys of a configured URL. Found URLs that have one of them connect again without it."""
+        if not keys.issubset(self._held):
+            self._held |= keys
+            for url, (line, _) in self._lines.items():
+                if url not in self._configured and not line.keys.isdisjoint(keys):
+                    line.lose()
+
     async def _keep(self, url: str) -> None:
         pause, failures, was_there, wake = _FIRST_PAUSE_S, 0, None, self._wakes[url]
         is_configured = url in self._configured
         tls = ssl.create_default_context() if url.startswith("https:") else None
         while is_configured or failures < _MAX_FAILURES:
             client = HttpClient(url, tls, timeout_s=_TIMEOUT_S, max_reply_bytes=MAX_INFO_BYTES)
-            line = TesseraLine(client, self._enclave, self._entropy, self.own_url, wake.set)
+            may_hold = partial(self._may_hold, is_configured)
+            line = TesseraLine(client, self._enclave, self._entropy, self.own_url, wake.set, may_hold)
             problem = "a request failed"
             try:
                 while not line.is_lost:
@@ -265,6 +302,7 @@ class TesseraPeers:
                     info = await line.introduce()
                     self._lines[url] = (line, await _addresses(url))
                     if is_configured:
+                        self._hold(line.keys)
                         self._find_more(info)
                     if was_there is not True:
                         log.info("Tessera online url=%s keys=%d", url, len(line.keys))
@@ -283,6 +321,7 @@ class TesseraPeers:
             await _wait(wake, pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
         del self._wakes[url]
+        self._refreshed.pop(url, None)
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

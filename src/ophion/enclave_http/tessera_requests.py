@@ -26,7 +26,7 @@ from ophion.enclave.tessera.groups import decode_group
 from ophion.enclave.tessera.party_info import PartyInfo
 from ophion.enclave.tessera.payloads import TesseraPayload, decode_payload
 from ophion.enclave.tessera.sealed_payloads import group_in, member_record, opened
-from ophion.enclave_http.rate_limits import MEMBER_BYTES, REQUEST_BYTES, UNKNOWN_SENDERS, SenderRates
+from ophion.enclave_http.rate_limits import MEMBER_BYTES, REQUEST_BYTES, UNKNOWN_SENDERS, RateExceeded, SenderRates
 from ophion.enclave_http.tessera_peers import API_VERSIONS, PARTYINFO, PUSH, PUSH_GROUP, VALIDATE, TesseraPeers
 from ophion.errors import DecodeError, OphionError
 from ophion.native.enclave import read_sealed
@@ -82,7 +82,7 @@ class TesseraRequests:
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 return await self._posts[request.path](request)
-        except TimeoutError:
+        except (TimeoutError, RateExceeded):
             return Response(503)
         except DecodeError as error:
             return _text(400, str(error))
@@ -123,11 +123,11 @@ class TesseraRequests:
             raise
         if is_known:
             await self._rates.pay(sender, size + REQUEST_BYTES)
-        group = group_in(text, self._known_group)
+        group = await self._run(len(text), partial(group_in, text, self._known_group))
         if not self._enclave.knows_group(group.id):
             await self._rates.pay(sender, len(group.members) * MEMBER_BYTES)
-        record = member_record(payload, group, own, box)
-        key = read_sealed(record).key
+        record = await self._run(size, partial(member_record, payload, group, own, box))
+        key = (await self._run(size, partial(read_sealed, record))).key
         parcel = Parcel(Label(Kind.PAYLOAD, key), record)
         [refusal] = await self._enclave.take([parcel], frozenset((sender,)), is_peer=False)
         return Response(201, (base64_text(key).encode(),), TEXT) if refusal is None else _refused(refusal)

@@ -9,6 +9,7 @@ from ophion._native import (
     decode_block,
     decode_transactions,
     journal_lines,
+    recover_bodies,
     senders_recovered,
 )
 
@@ -21,5 +22,6 @@ __all__ = [
     "decode_block",
     "decode_transactions",
     "journal_lines",
+    "recover_bodies",
     "senders_recovered",
 ]

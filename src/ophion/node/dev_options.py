@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
@@ -199,6 +200,13 @@ class DevConfig(Options):
     def problems(self) -> Iterator[str]:
         if self.balance is not None and not 0 <= self.balance < 10**15:
             yield f"Invalid value for option '--dev-balance': {self.balance} is not between 0 and 10^15"
+        yield from self._fork_problems()
+        for path, names in (
+            (self.dump_state, "'--dev-dump-state' (--dump-state, --state)"),
+            (self.config_out, "'--dev-config-out' (--config-out)"),
+        ):
+            if path is not None and not path.parent.is_dir():
+                yield f"Invalid value for option {names}: there is no folder {path.parent}"
         if self.mnemonic is None and self.derivation_path == _DEFAULT_PATH:
             return
         from ophion.dev.mnemonic import MnemonicError, derived_keys
@@ -207,6 +215,26 @@ class DevConfig(Options):
             derived_keys(self.mnemonic or MNEMONIC, self.derivation_path, 1)
         except MnemonicError as error:
             yield str(error)
+
+    def _fork_problems(self) -> Iterator[str]:
+        if self.fork_url is None:
+            if self.fork_block is not None:
+                yield (
+                    "Option '--dev-fork-block-number' (--fork-block-number) names a block of another chain: it needs"
+                    " '--dev-fork-url' (--fork-url)"
+                )
+            return
+        if re.match(r"https?://[^/?#]", self.fork_url, re.IGNORECASE) is None:
+            yield (
+                f"Invalid value for option '--dev-fork-url' (--fork-url): {self.fork_url!r} does not begin with"
+                " http:// or https:// and the name of a host"
+            )
+        for header in self.fork_headers:
+            if not header.partition(":")[0].strip() or ":" not in header:
+                yield (
+                    f"Invalid value for option '--dev-fork-header' (--fork-header): {header!r} is not of the form"
+                    " 'Name: value'"
+                )
 
 
 def _user_cache() -> Path:

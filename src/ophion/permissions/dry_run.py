@@ -1,8 +1,8 @@
 """Dry run of a change of rules: computes the effects without applying the change.
 
-A change applies to the lists of this node if the node has lists, otherwise to the contracts of the network. Contracts
-are treated like lists: the change decides about the accounts and nodes it names, and the contract decides about the
-others.
+A change applies to the lists of this node if the node has lists, otherwise to the contracts of the network. Calls of
+contracts always apply to contracts. Contracts are treated like lists: the change decides about the accounts and nodes
+it names, and the contract decides about the others.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class Change(Struct, frozen=True):
     remove_accounts: Sequence[Address] = ()
     add_nodes: Sequence[Enode] = ()
     remove_nodes: Sequence[Enode] = ()
+    is_call: bool = False
+    """Whether calls of the contracts make this change, so the lists of the node stay as they are."""
 
 
 class PeerConnection(Struct, frozen=True):
@@ -64,7 +66,7 @@ def dry_run(
     closed = tuple(one for one in connections if is_closed(one))
     removed = frozenset(change.remove_accounts)
     leaving = (sender for sender in senders if sender in removed)
-    shut_out = tuple(sender for sender in leaving if _may_send(permissions, sender, head, state))
+    shut_out = tuple(sender for sender in leaving if _may_send(permissions, change, sender, head, state))
     return DryRun(None, closed, shut_out)
 
 
@@ -76,6 +78,8 @@ def reachable(members: Sequence[Address], own: Address, connected: Iterable[Addr
 
 def _problem(permissions: Permissions, change: Change) -> str | None:
     """Return the error with which the `perm` methods would refuse the change of a list, or None."""
+    if change.is_call:
+        return None
     accounts, nodes = permissions.listed_accounts, permissions.listed_nodes
     try:
         if accounts is not None:
@@ -97,7 +101,7 @@ class _ConnectionCheck:
             frozenset(map(listener, some)) for some in (change.add_nodes, change.remove_nodes)
         )
         self._listed: frozenset[Listener] | None = None
-        if permissions.listed_nodes is not None:
+        if permissions.listed_nodes is not None and not change.is_call:
             removed = frozenset(change.remove_nodes)
             remaining = [enode for enode in permissions.listed_nodes if enode not in removed]
             permitted = (one for enode in (*remaining, *change.add_nodes) for one in self._rules.listeners(enode))
@@ -119,9 +123,9 @@ class _ConnectionCheck:
         return by_contract is not None and ends.isdisjoint(self._added)
 
 
-def _may_send(permissions: Permissions, sender: Address, head: HashedHeader, state: State) -> bool:
+def _may_send(permissions: Permissions, change: Change, sender: Address, head: HashedHeader, state: State) -> bool:
     """Whether the list or contract that the change affects permits the sender now."""
-    if permissions.listed_accounts is not None:
+    if permissions.listed_accounts is not None and not change.is_call:
         return permissions.account_refusal(sender) is None
     contract = permissions.account_contract
     return contract is not None and contract.refusal(head, state, sender) is None

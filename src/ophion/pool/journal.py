@@ -5,15 +5,17 @@ gets its response, with one write per batch, so a killed process loses nothing. 
 flushed to disk at intervals (`sync`). A client that must be certain waits for the receipt.
 
 Lines of mined transactions stay until there are many. Then a new file beside the old file receives all further lines.
-Once the new file is on disk, `sync` renames it over the old file. Until then both files are valid. Torn or invalid
-lines are skipped when a file is read.
+Once the new file is on disk, `sync` renames it over the old file. Until then both files are valid. `sync` also writes
+all kept lines beyond the first megabyte, because the event loop must not wait for them. Torn or invalid lines are
+skipped when a file is read.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,6 +27,8 @@ log = logging.getLogger(__name__)
 
 _SLACK_BYTES = 1 << 20
 """Maximum bytes of journal lines whose transactions have left the pool, before the journal is rewritten."""
+_PIECE_BYTES = 1 << 20
+"""Bytes of journal lines that are written at once."""
 
 
 class Entry(Struct, frozen=True):
@@ -42,6 +46,34 @@ def lines(entries: Iterable[Entry]) -> bytes:
     return b"".join(entry.line() for entry in entries)
 
 
+class _Rest:
+    """The lines of a new file that are not written yet."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self.size = 0
+        """Number of bytes written so far."""
+        self.is_done = False
+        self._lock = threading.Lock()
+        """A node that stops writes the rest itself, perhaps beside the worker thread."""
+        self._pieces = pieces
+        self._piece: bytes | None = None
+        """The piece that is being written. After a failure it is written once more."""
+
+    def write(self, file: int) -> None:
+        """Write all lines. The event loop may append lines meanwhile.
+
+        Each piece begins with a line feed, because the line before it may be incomplete.
+        """
+        with self._lock:
+            while not self.is_done:
+                if self._piece is None:
+                    self._piece = next(self._pieces, b"")
+                if self._piece:
+                    _write(file, b"\n" + self._piece)
+                self.size += len(self._piece)
+                self.is_done, self._piece = not self._piece, None
+
+
 class Journal:
     """An append-only file of local transactions."""
 
@@ -52,6 +84,7 @@ class Journal:
         """Whether the open file is a new file that is not renamed yet."""
         self._file: int | None = None
         self._size = 0
+        self._rest = _Rest(iter(()))
         self._is_dirty = False
         self._is_torn = False
         """Whether the last line may be incomplete because the disk was full."""
@@ -73,7 +106,7 @@ class Journal:
         """Append lines with one system call."""
         if self._file is None:
             return
-        if self._is_torn:
+        if self._is_torn or not self._rest.is_done:
             data = b"\n" + data
         try:
             _write(self._file, data)
@@ -89,10 +122,10 @@ class Journal:
 
     def is_wasteful(self, live_bytes: int) -> bool:
         """Whether so many lines belong to removed transactions that the file should be rewritten."""
-        return not self._is_beside and self._size > 4 * live_bytes + _SLACK_BYTES
+        return not self._is_beside and self._size + self._rest.size > 4 * live_bytes + _SLACK_BYTES
 
-    def rewrite(self, entries: Sequence[Entry]) -> None:
-        """Rewrite the file with these transactions only."""
+    def rewrite(self, entries: Iterable[Entry]) -> None:
+        """Rewrite the file with these transactions only. `sync` reads all but the first of them."""
         if self._file is None:
             return
         try:
@@ -104,17 +137,20 @@ class Journal:
         """Return a job for a worker thread that flushes the appended lines, or None if no line was appended."""
         if self._file is None or not (self._is_dirty or self._is_beside):
             return None
-        is_dirty, self._is_dirty, is_beside = self._is_dirty, False, self._is_beside
+        is_dirty, self._is_dirty, is_beside, rest = self._is_dirty, False, self._is_beside, self._rest
         # use a duplicate descriptor, because the journal may be closed while the job runs
         handle = os.dup(self._file)
 
         def sync() -> None:
             try:
+                if is_beside:
+                    rest.write(handle)
                 if is_dirty:
                     os.fdatasync(handle)
                 if is_beside:  # rename only the file that was flushed, because a newer file may not be on disk yet
                     self._settle()
             except OSError as error:
+                self._is_dirty = True
                 raise self._failed(error) from error
             finally:
                 os.close(handle)
@@ -147,9 +183,10 @@ class Journal:
             os.close(file)
         self._beside.unlink()
 
-    def _replace(self, entries: Sequence[Entry]) -> None:
-        """Continue in a new file with these entries."""
-        data = lines(entries)
+    def _replace(self, entries: Iterable[Entry]) -> None:
+        """Continue in a new file with these entries. Leaves all but the first megabyte to `sync`."""
+        pieces = _pieces(entries)
+        data = next(pieces, b"")
         file = os.open(self._beside, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             _write(file, data)
@@ -158,7 +195,7 @@ class Journal:
             raise
         if self._file is not None:
             os.close(self._file)
-        self._file, self._size = file, len(data)
+        self._file, self._size, self._rest = file, len(data), _Rest(pieces)
         self._is_dirty = self._is_beside = True
         self._is_torn = False
 
@@ -170,6 +207,18 @@ class Journal:
 
     def _failed(self, error: OSError) -> StorageError:
         return StorageError(f"Cannot write {self._path}: {error.strerror}")
+
+
+def _pieces(entries: Iterable[Entry]) -> Iterator[bytes]:
+    """Encode entries as lines, in pieces of about `_PIECE_BYTES`."""
+    piece = bytearray()
+    for entry in entries:
+        piece += entry.line()
+        if len(piece) >= _PIECE_BYTES:
+            yield bytes(piece)
+            piece.clear()
+    if piece:
+        yield bytes(piece)
 
 
 def _write(file: int, data: bytes) -> None:

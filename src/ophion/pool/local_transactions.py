@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from itertools import chain
 from typing import Final
 
 from ophion.errors import StorageError
@@ -66,14 +67,22 @@ class LocalTransactions:
         # a cheap estimate with a typical line length often shows that no compaction is needed
         if not self.journal.is_wasteful(self._queue.local_count * _COMMON_LINE_BYTES):
             return
-        live = self._live_entries()
-        if not self.journal.is_wasteful(sum(2 * len(entry.raw) for entry in live)):
+        items, kept = self._live_items(), tuple(self._set_aside)
+        live_bytes = sum(2 * item.size for item in items) + sum(2 * len(entry.raw) for entry in kept)
+        if not self.journal.is_wasteful(live_bytes):
             return
         try:
-            self.journal.rewrite(live)
+            # the journal reads most entries later, in another thread
+            self.journal.rewrite(chain(map(_entry, items), kept))
         except StorageError as error:
             log.warning("journal keeps lines of mined transactions: free disk space error=%s", error.message)
 
+    def _live_items(self) -> list[PooledTransaction]:
+        return self._queue.matching(lambda item: item.is_local)
+
     def _live_entries(self) -> list[Entry]:
-        items = self._queue.matching(lambda item: item.is_local)
-        return [*(Entry(item.transaction.raw, item.added_at) for item in items), *self._set_aside]
+        return [*map(_entry, self._live_items()), *self._set_aside]
+
+
+def _entry(item: PooledTransaction) -> Entry:
+    return Entry(item.transaction.raw, item.added_at)

@@ -75,6 +75,11 @@ class BftBlocks:
         self._post = post
         self._timing: RoundTiming | None = None
 
+    @property
+    def period_s(self) -> float:
+        """Block period of the current height in seconds; one second before the first height."""
+        return 1.0 if self._timing is None else self._timing.period_s
+
     def use_timing(self, timing: RoundTiming, starts_on_block_timer: bool) -> None:
         """Set periods and timeouts of the current height. Warns once about inconsistent values."""
         if timing != self._timing:

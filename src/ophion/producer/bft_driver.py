@@ -189,6 +189,11 @@ class BftDriver:
         validator_set = self._machine.validator_set
         return 0 if validator_set is None else validator_set.height
 
+    @property
+    def period_s(self) -> float:
+        """Block period of the current height in seconds."""
+        return self._blocks.period_s
+
     def join(self, gossip: Gossip) -> None:
         """Set the gossip that connects this node to other validators."""
         self._gossip = gossip

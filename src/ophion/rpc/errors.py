@@ -190,7 +190,7 @@ _TABLE: Final[tuple[tuple[type[Exception], Callable[..., RpcError]], ...]] = (
     (UnknownBlock, lambda error: UNKNOWN_BLOCK()),
     (LaneFull, lambda error: RpcError(-32005, error.message)),
     (DeadlineExceeded, lambda error: TIMEOUT_EXPIRED()),
-    (MissingStateError, lambda error: STATE_UNAVAILABLE()),
+    (MissingStateError, lambda error: STATE_UNAVAILABLE(error.message)),
     (DecodeError, lambda error: invalid_params(error.message)),
     (StorageError, _storage_failed),
     (RulesError, lambda error: RpcError(SERVER_ERROR_CODE, error.message, error.detail)),

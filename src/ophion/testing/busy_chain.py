@@ -1,7 +1,8 @@
 """Makes chains whose blocks create accounts and storage slots, for tests and benchmarks of synchronisation.
 
-Two transactions per block call contracts of the genesis file: one pays new accounts, the other stores numbers in new
-slots. IBFT 2.0 and QBFT have four validators, Clique has one signer.
+Transactions in each block call contracts of the genesis file: one pays new accounts, one stores numbers in new slots,
+and one creates contracts that each have a storage of their own. IBFT 2.0 and QBFT have four validators, Clique has one
+signer.
 """
 
 from __future__ import annotations
@@ -28,28 +29,33 @@ from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 BLOCKS_A_COMMIT = 500
 GAS_PRICE = 10**10
-PAYER, STORER = (bytes([letter]) * 20 for letter in (0xAA, 0xBB))
+PAYER, STORER, CREATOR = (bytes([letter]) * 20 for letter in (0xAA, 0xBB, 0xCC))
 LOOP = "600035602035810190 5b {body} 600101 818110 6009 57 00"
 """EVM code that runs the body for consecutive numbers. The input has the first number and the count."""
 PAY = LOOP.format(body="6000808080 6001 85 6000 f1 50")
 STORE = LOOP.format(body="8080 55")
+CREATE = LOOP.format(
+    # write the init code to memory: PUSH32 number DUP1 SSTORE, then return the code STOP
+    body=f"607f 6000 53 80 6001 52 7f 8055 6001 6000 f3 {bytes(25).hex()} 6021 52 6028 6000 6000 f0 50"
+)
 FIRST_ACCOUNT = 1 << 32
 
 
 def genesis_text(protocol: str) -> str:
-    """Return the genesis file with both contracts."""
+    """Return the genesis file with the contracts."""
     values = json.loads(clique_genesis_text() if protocol == "clique" else bft_genesis_text(protocol, 4))
     values["gasLimit"] = hex(300_000_000)
     values["alloc"][DEV_KEYS[0].address.hex()] = {"balance": hex(10**24)}
-    for address, code in ((PAYER, PAY), (STORER, STORE)):
+    for address, code in ((PAYER, PAY), (STORER, STORE), (CREATOR, CREATE)):
         values["alloc"][address.hex()] = {"balance": hex(10**24), "code": "0x" + code.replace(" ", "")}
     return json.dumps(values, indent=2)
 
 
-def blocks_of(text: str, blocks: int, accounts: int, slots: int) -> Iterator[bytes]:
-    """Yield blocks that each create `accounts` accounts and `slots` slots."""
+def blocks_of(text: str, blocks: int, accounts: int, slots: int, contracts: int = 0) -> Iterator[bytes]:
+    """Yield blocks that each create `accounts` accounts, `slots` slots and `contracts` contracts with one slot each."""
     genesis = parse_genesis(text)
     engine = engine_for(genesis.spec)
+    calls = [(PAYER, FIRST_ACCOUNT, accounts, 40_000), (STORER, 0, slots, 25_000), (CREATOR, 0, contracts, 70_000)]
     keys = {key.address: key for key in (*KEYS, SIGNER)}
     with tempfile.TemporaryDirectory() as data:
         store = open_store(Path(data), durable=False)
@@ -60,7 +66,7 @@ def blocks_of(text: str, blocks: int, accounts: int, slots: int) -> Iterator[byt
             members = engine.members(parent, core)
             author = members[number % len(members)]
             draft = engine.prepare(parent, BlockPreferences(START + number, author), core)
-            candidates = _transactions(genesis.spec.chain_id, number, accounts, slots)
+            candidates = _transactions(genesis.spec.chain_id, number, [call for call in calls if call[2]])
             built = builder.fill(draft, state, candidates, 60.0, beneficiary=author)
             sealers = [author] if engine.name == "clique" else members[: quorum_of(len(members))]
             parent = engine.hashed(
@@ -81,17 +87,16 @@ def _seals(digest: bytes, sealers: Sequence[bytes], keys: dict[bytes, PrivateKey
     return [keys[sealer].sign(digest) for sealer in sealers]
 
 
-def _transactions(chain_id: int, number: int, accounts: int, slots: int) -> list[Transaction]:
+def _transactions(chain_id: int, number: int, calls: list[tuple[bytes, int, int, int]]) -> list[Transaction]:
+    """Return the transactions of one block. A call is a contract, its first number, a count and the gas for each."""
     raws = []
-    for position, (to, first, count, gas) in enumerate(
-        ((PAYER, FIRST_ACCOUNT + number * accounts, accounts, 40_000), (STORER, number * slots, slots, 25_000))
-    ):
+    for position, (to, first, count, gas) in enumerate(calls):
         raws.append(
             legacy_transaction(
                 DEV_KEYS[0],
-                2 * (number - 1) + position,
+                len(calls) * (number - 1) + position,
                 to=to,
-                data=first.to_bytes(32, "big") + count.to_bytes(32, "big"),
+                data=(first + number * count).to_bytes(32, "big") + count.to_bytes(32, "big"),
                 gas=100_000 + gas * count,
                 gas_price=GAS_PRICE,
                 chain_id=chain_id,
@@ -101,15 +106,15 @@ def _transactions(chain_id: int, number: int, accounts: int, slots: int) -> list
     return [one for one in found if isinstance(one, Transaction)]
 
 
-def make_chain(folder: Path, protocol: str, blocks: int, accounts: int, slots: int) -> Path:
+def make_chain(folder: Path, protocol: str, blocks: int, accounts: int, slots: int, contracts: int = 0) -> Path:
     """Write genesis.json and blocks.rlp, for `ophion blocks import`, to a new folder.
 
-    `accounts` and `slots` are created evenly over all blocks.
+    `accounts`, `slots` and `contracts` are created evenly over all blocks.
     """
     folder.mkdir(parents=True)
     text = genesis_text(protocol)
     (folder / "genesis.json").write_text(text)
     with (folder / "blocks.rlp").open("wb") as file:
-        for block in blocks_of(text, blocks, accounts // blocks, slots // blocks):
+        for block in blocks_of(text, blocks, accounts // blocks, slots // blocks, contracts // blocks):
             file.write(block)
     return folder

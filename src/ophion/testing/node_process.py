@@ -66,6 +66,7 @@ class RpcFailure(Exception):
         super().__init__(f"{error['code']} {error['message']}")
         self.code: int = error["code"]
         self.message: str = error["message"]
+        self.data: str | None = error.get("data")
 
 
 class NodeProcess:
@@ -82,9 +83,14 @@ class NodeProcess:
         has_http: bool = True,
         clock_ahead_s: float = 0.0,
         launcher: Sequence[str] = COMMAND,
+        start_limit_s: float = _START_LIMIT_S,
     ) -> None:
-        """Prepare a process. `launcher` runs the command instead of the Python interpreter."""
+        """Prepare a process. `launcher` runs the command instead of the Python interpreter.
+
+        After `start_limit_s`, the process is killed if its services do not listen.
+        """
         self.data_path = data_path
+        self._start_limit_s = start_limit_s
         self._launcher = launcher if not clock_ahead_s else (sys.executable, "-c", _WRONG_CLOCK % clock_ahead_s)
         self.log = data_path.with_name(data_path.name + ".log")
         self._arguments = [
@@ -117,7 +123,7 @@ class NodeProcess:
         return self
 
     def _wait_for_ports(self, process: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + _START_LIMIT_S
+        deadline = time.monotonic() + self._start_limit_s
         while not (self.data_path / PORTS_FILE).exists():
             if process.poll() is not None or time.monotonic() > deadline:
                 raise AssertionError(f"the node did not start:\n{self.output()[-2000:]}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -128,3 +129,19 @@ def test_a_failed_dry_run_stops_a_change_of_permissions(service: str, capsys: py
     dry_run(b'{"error":{"code":-32603,"message":"busy"}}', is_dry=True)
     dry_run(b'{"error":{"code":-32601,"message":"Method not found"}}')  # a node of another client
     assert capsys.readouterr().out.count("The consequences are unknown") == 3
+
+
+def test_a_change_that_the_dry_run_refuses_is_not_made(service: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The dry run of a refused change has no effects, so its quorum says nothing."""
+    validators = {"losesQuorum": False, "reachableAfter": 4, "total": 4, "quorum": 3}
+    found = {"problem": "no such \x1b node", "connectionsClosed": [], "sendersShutOut": {}, "validators": validators}
+    reply = json.dumps({"result": found}).encode()
+
+    def dry_run(**options: bool) -> None:
+        _dry_run(ChangeOptions(**options), RpcNode(service + reply.hex()), [{"to": _ACCOUNT, "data": "0x"}])
+
+    with pytest.raises(CommandError, match=r"^Nothing was changed: the consequences are unknown \(no such \\x1b node"):
+        dry_run()
+    dry_run(is_forced=True)
+    dry_run(is_dry=True)
+    assert capsys.readouterr().out.count("The consequences are unknown: no such \\x1b node") == 2

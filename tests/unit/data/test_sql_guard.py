@@ -36,6 +36,7 @@ def connection() -> Any:
         "select * from blocks tablesample 10%",
         "select * from blocks using sample 3 rows",
         "select 1 union all select 2 except select 3",
+        "select * from blocks using sample 3",
     ],
 )
 def test_a_select_over_datasets_is_allowed(connection: Any, text: str) -> None:
@@ -65,6 +66,7 @@ def test_a_select_over_datasets_is_allowed(connection: Any, text: str) -> None:
         "select * from other.blocks",
         "select * from unknown",
         "select current_setting('home_directory')",
+        "select sleep_ms(10000)",
         "select getenv('HOME')",
         "with t as (select * from read_csv('/etc/passwd')) select * from t",
         "select (select content from read_text('/etc/passwd'))",
@@ -112,4 +114,19 @@ def test_everything_else_is_refused(connection: Any, text: str) -> None:
 def test_deep_nesting_is_refused_or_parsed(connection: Any) -> None:
     text = "select " + "(" * 5000 + "1" + ")" * 5000
     with pytest.raises((CommandError, duckdb.Error)):
+        check_query(connection, text, DATASETS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select " + "1+" * 900 + "1",
+        "select " + "[" * 900 + "1" + "]" * 900,
+        "select " + "(select " * 400 + "1" + ")" * 400,
+        "select " + "1+" * 9000 + "1",
+    ],
+)
+def test_a_query_that_nests_too_deeply_is_refused(connection: Any, text: str) -> None:
+    """The parser of JSON raises another error than DuckDB, which would end the SQL process."""
+    with pytest.raises(CommandError):
         check_query(connection, text, DATASETS)

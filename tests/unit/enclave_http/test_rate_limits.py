@@ -8,7 +8,7 @@ import pytest
 
 from ophion.enclave.peer_directory import Directory
 from ophion.enclave_http import rate_limits
-from ophion.enclave_http.rate_limits import UNKNOWN_SENDERS, SenderRates
+from ophion.enclave_http.rate_limits import UNKNOWN_SENDERS, RateExceeded, SenderRates
 from ophion.runtime.clock import ManualClock
 from tests.unit.enclave.test_embedded import Elsewhere
 
@@ -33,3 +33,15 @@ def test_a_known_member_does_not_wait_for_others(monkeypatch: pytest.MonkeyPatch
         await rates.pay(UNKNOWN_SENDERS, 0)
 
     asyncio.run(story())
+
+
+def test_a_request_that_would_wait_too_long_is_refused_and_uses_up_nothing() -> None:
+    rates = SenderRates(Directory(), ManualClock())
+
+    async def story() -> None:
+        for _ in range(3):
+            with pytest.raises(RateExceeded):
+                await rates.pay(b"stranger" * 4, 340 * 1024 * 1024)
+        await rates.pay(b"another." * 4, 1024 * 1024)
+
+    asyncio.run(asyncio.wait_for(story(), 5))

@@ -262,3 +262,76 @@ def test_a_url_that_cannot_prove_its_key_gets_nothing(tmp_path: Path, caplog: py
                 await a.enclave.send(private_transaction(a.key, b.key), a.key, [b.key])
 
     asyncio.run(story())
+
+
+def test_two_nodes_do_not_make_each_other_ask_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look sends a party info, and a party info makes its receiver look at the sender."""
+    monkeypatch.setattr(tessera_peers, "_LOOK_S", 10.0)
+    looks = _count_looks(monkeypatch)
+
+    async def story() -> None:
+        async with network(Member(tmp_path / "a", 1), Member(tmp_path / "b", 2)):
+            looks.clear()
+            await asyncio.sleep(1)
+
+    asyncio.run(story())
+    assert len(looks) <= 4
+
+
+def test_party_infos_of_any_caller_do_not_shorten_the_pause_after_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise forged party infos make this node dial an address in a loop, and forget a found URL at once."""
+    monkeypatch.setattr(tessera_peers, "_FIRST_PAUSE_S", 30.0)
+    monkeypatch.setattr(tessera_peers, "_LONGEST_PAUSE_S", 30.0)
+    looks = _count_looks(monkeypatch)
+    member, (port, other) = Member(tmp_path, 1), free_ports(2)
+    forged = PartyInfo(f"http://127.0.0.1:{other}/", (), ()).encode()
+
+    async def story() -> None:
+        async with running(member, port, other):
+            caller = HttpClient(f"http://127.0.0.1:{port}")
+            for _ in range(40):
+                await caller.request("POST", "/partyinfo", forged, {"Content-Type": "application/octet-stream"})
+            await asyncio.sleep(0.2)
+            caller.close()
+
+    asyncio.run(story())
+    assert 1 <= len(looks) <= 2
+
+
+def _count_looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    looks: list[str] = []
+    introduce = TesseraLine.introduce
+
+    async def counted(self: TesseraLine) -> PartyInfo:
+        looks.append(self.name)
+        return await introduce(self)
+
+    monkeypatch.setattr(TesseraLine, "introduce", counted)
+    return looks
+
+
+def test_a_found_url_does_not_share_the_key_of_a_configured_one(tmp_path: Path) -> None:
+    """A found enclave can pass the question for a key on to its owner, and would acknowledge payloads in its place."""
+    alice, bob = Member(tmp_path / "a", 1), Member(tmp_path / "b", 2)
+
+    def names() -> set[str]:
+        return {getattr(line, "name", "") for line in alice.enclave.directory.lines(bob.key)}
+
+    async def story() -> None:
+        port, other, offline = free_ports(3)
+        async with at_work(alice, bob), running(bob, other):
+            async with running(alice, port, other) as peers:
+                await until(lambda: names() == {f"http://127.0.0.1:{other}/"})
+                peers._add(f"http://localhost:{other}/")
+                await asyncio.sleep(0.3)
+                assert names() == {f"http://127.0.0.1:{other}/"}
+            async with running(alice, port, offline) as peers:
+                peers._add(f"http://localhost:{other}/")
+                await until(lambda: names() == {f"http://localhost:{other}/"})
+                peers._configured |= {f"http://127.0.0.1:{other}/"}
+                peers._add(f"http://127.0.0.1:{other}/")
+                await until(lambda: names() == {f"http://127.0.0.1:{other}/"})
+
+    asyncio.run(story())

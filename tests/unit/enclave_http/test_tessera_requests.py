@@ -17,10 +17,11 @@ from ophion.enclave.interface import GroupType
 from ophion.enclave.tessera.groups import encode_group
 from ophion.enclave.tessera.party_info import PartyInfo
 from ophion.enclave.tessera.payloads import encode_payload
-from ophion.enclave.tessera.sealed_payloads import payload_for
+from ophion.enclave.tessera.sealed_payloads import group_in, payload_for
 from ophion.enclave_http import rate_limits
 from ophion.enclave_http.peer_application import peer_service
 from ophion.enclave_http.tessera_peers import TesseraPeers
+from ophion.errors import DecodeError
 from ophion.native.enclave import EnclaveKeyring
 from ophion.primitives import rlp
 from ophion.runtime.clock import SystemClock, SystemEntropy
@@ -174,3 +175,57 @@ def test_unknown_senders_share_one_limit(tmp_path: Path, monkeypatch: pytest.Mon
     assert statuses[0] == 201
     assert statuses[-1] == 503
     assert 0 < len(member.late) < len(bodies)
+
+
+def test_a_large_private_transaction_is_decoded_beside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A megabyte of text takes tens of milliseconds, and anyone can seal it for a public key of this enclave."""
+    member = Member(tmp_path, 1)
+    run, works = member.lanes.peers.run, []
+
+    async def noted(work: Callable[[], object]) -> object:
+        works.append(getattr(work, "func", None))
+        return await run(work)
+
+    monkeypatch.setattr(member.lanes.peers, "run", noted)
+    text = b64encode(rlp.encode([b"\x01" * 700_000, *[b""] * 8, OTHER_KEY, [member.key], b"restricted"]))
+    small, large = asked(
+        member, "POST", "/push", sealed(transaction(OTHER_KEY, member.key), member.key), sealed(text, member.key, 2)
+    )
+    assert (small.status, large.status) == (201, 201)
+    assert works.count(group_in) == 1
+
+
+def test_a_private_transaction_with_too_many_items_is_refused_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GroupRecord, "encode", lambda self: pytest.fail("the group is too large to be encoded"))
+    for recipients in ([bytes(32)] * 5000, [b""] * 60_000, [[]] * 60_000):
+        text = b64encode(rlp.encode([b""] * 9 + [OTHER_KEY, recipients, b"restricted"]))
+        with pytest.raises(DecodeError):
+            group_in(text, lambda group: pytest.fail("no group id"))
+
+
+def test_requests_of_unknown_callers_leave_places_to_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests above the rate limit wait. Unknown callers may not fill all places of pending requests."""
+    monkeypatch.setattr(rate_limits, "_BURST_BYTES", 64 * 1024)
+    monkeypatch.setattr(rate_limits, "_BYTES_A_SECOND", 1024)
+    member = Member(tmp_path, 1)
+
+    async def story() -> tuple[list[int], int]:
+        async with served(member) as client:
+            callers = [HttpClient(client.url) for _ in range(300)]
+            asking = [
+                asyncio.create_task(one.request("POST", "/push", sealed(b"text", member.key), OCTETS))
+                for one in callers[:240]
+            ]
+            await asyncio.sleep(1)
+            waiting = sum(not one.done() for one in asking)
+            refused = [one.result().status for one in asking if one.done()]
+            for one in asking:
+                one.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
+            return refused, waiting
+
+    refused, waiting = asyncio.run(story())
+    assert waiting <= rate_limits.MAX_UNKNOWN_WAITING
+    assert 503 in refused

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +15,7 @@ from ophion.errors import StorageError
 from ophion.native.crypto import keccak256
 from ophion.native.exceptions import MissingState, NativeError
 from ophion.native.executor import execute
-from ophion.native.store import open_store
+from ophion.native.store import Store, open_store
 from ophion.native.tries import verify_proof
 from ophion.primitives import rlp
 from tests.unit.native.worlds import ADDRESSES, KEYS, RICH, Built, World, signed
@@ -346,3 +348,42 @@ def test_a_path_without_a_database_is_one_clear_error(tmp_path: Path) -> None:
 def test_balances_wider_than_a_machine_word_survive(tmp_path: Path) -> None:
     world = World(tmp_path / "db")
     assert world.store.latest().balance(ADDRESSES[3]) == RICH
+
+
+_HELD_READER = """
+import os, sys
+from pathlib import Path
+from ophion.native.executor import execute
+from ophion.native.store import Store, open_store
+store = open_store(Path(sys.argv[1]), create=False, read_only=True)
+read_end, write_end = os.pipe()
+print("reading", flush=True)
+store.copy_to(write_end)
+"""
+
+
+def test_a_reader_that_was_killed_does_not_keep_freed_pages(tmp_path: Path) -> None:
+    """A killed process leaves its entry in the reader table of LMDB. Its pages would never be reused, so the file would
+    grow with each block.
+    """
+    database = tmp_path / "db"
+    store = open_store(database)
+    text = bytes(1 << 20)
+    for _ in range(20):
+        store.put_meta("filler", text)
+    command = [sys.executable, "-c", _HELD_READER, str(database)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == b"reading\n"
+        held = _size_after(store, database, text, 20)
+        while _size_after(store, database, text, 5) == held:
+            held = _size_after(store, database, text, 20)  # the copy has not started yet
+        reader.kill()
+    before = _size_after(store, database, text, 40)
+    assert _size_after(store, database, text, 100) == before
+
+
+def _size_after(store: Store, database: Path, text: bytes, writes: int) -> int:
+    for _ in range(writes):
+        store.put_meta("filler", text)
+    return (database / "data.mdb").stat().st_size

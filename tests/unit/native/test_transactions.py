@@ -8,7 +8,14 @@ import pytest
 
 from ophion.native.crypto import PrivateKey
 from ophion.native.exceptions import InvalidBody
-from ophion.native.transactions import Body, Transaction, decode_block, decode_transactions, senders_recovered
+from ophion.native.transactions import (
+    Body,
+    Transaction,
+    decode_block,
+    decode_transactions,
+    recover_bodies,
+    senders_recovered,
+)
 from ophion.primitives import rlp
 from ophion.testing.signing import fee_transaction, legacy_transaction
 
@@ -60,3 +67,18 @@ def test_a_transaction_without_a_sender_stays_one() -> None:
     for _ in range(2):
         with pytest.raises(InvalidBody, match="^transaction 0: "):
             Body.of([unsigned], [], None).recover()
+
+
+def test_senders_of_many_bodies_are_recovered_together() -> None:
+    unsigned = rlp.encode([0, 1, 21_000, bytes(20), 0, b"", 27, 0, 0])
+    signed = [fresh_transactions(count) for count in (1, 3, 0, 20)]
+    bodies = [Body.of(raws, [], None) for _, raws in signed]
+    wrong = Body.of([signed[0][1][0], unsigned], [], None)
+    before = senders_recovered()
+    recover_bodies([*bodies[:2], wrong, *bodies[2:]])
+    assert senders_recovered() == before + 25  # the first transaction is in two of the bodies
+    for (key, raws), body in zip(signed, bodies, strict=True):
+        assert [transaction.sender for transaction in body.transactions] == [key.address] * len(raws)
+    assert senders_recovered() == before + 25
+    with pytest.raises(InvalidBody, match="^transaction 1: "):
+        wrong.recover()

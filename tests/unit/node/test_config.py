@@ -287,3 +287,39 @@ def test_unlocked_accounts_off_loopback_cause_a_warning() -> None:
         (*unlocked, "--rpc-http-host=0.0.0.0", "--rpc-http-authentication-enabled"),
     ):
         assert not any("every machine" in warning for warning in warnings_of(loaded(*harmless)))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        (
+            ("--dev-fork-block-number=5",),
+            "Option '--dev-fork-block-number' (--fork-block-number) names a block of another chain: it needs"
+            " '--dev-fork-url' (--fork-url)",
+        ),
+        (
+            ("--dev-fork-url=nonsense",),
+            "Invalid value for option '--dev-fork-url' (--fork-url): 'nonsense' does not begin with http:// or"
+            " https:// and the name of a host",
+        ),
+        (
+            ("--dev-fork-url=http://127.0.0.1:1", "--dev-fork-header=abc"),
+            "Invalid value for option '--dev-fork-header' (--fork-header): 'abc' is not of the form 'Name: value'",
+        ),
+        (
+            ("--dev-dump-state=/missing/state.json",),
+            "Invalid value for option '--dev-dump-state' (--dump-state, --state): there is no folder /missing",
+        ),
+        (
+            ("--dev-config-out=/missing/keys.json",),
+            "Invalid value for option '--dev-config-out' (--config-out): there is no folder /missing",
+        ),
+    ],
+)
+def test_options_of_a_development_node_that_cannot_work(tokens: tuple[str, ...], expected: str) -> None:
+    assert problems(*tokens) == [expected]
+
+
+def test_options_of_a_development_node_that_work(tmp_path: Path) -> None:
+    fork = ("--dev-fork-url=https://127.0.0.1:1/path@7", "--dev-fork-header=Authorization: Bearer abc")
+    assert problems(*fork, f"--dev-dump-state={tmp_path / 'state.json'}", "--dev-config-out=keys.json") == []

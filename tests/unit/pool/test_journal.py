@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -211,3 +212,59 @@ def test_a_disk_that_fails_is_one_clear_error(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("ophion.pool.journal.os.fdatasync", broken)
     with pytest.raises(StorageError, match="Cannot write .*: Input/output error"):
         journal.sync()
+
+
+def test_large_entries_are_written_anew_by_the_job_one_after_the_other(tmp_path: Path) -> None:
+    """64 MB of entries took 0.5 s on the event loop and 244 MB of memory."""
+    path = tmp_path / "journal"
+    journal, _ = opened(path)
+    raws = [bytes([number]) * 300_000 for number in range(1, 11)]
+    read: list[int] = []
+
+    def entries() -> Iterator[Entry]:
+        for raw in raws:
+            yield Entry(raw, 1.0)
+            read.append(raw[0])
+
+    journal.rewrite(entries())
+    assert len(read) <= 3
+    journal.append(lines([Entry(b"\x0f", 2.0)]))
+    assert path.read_bytes() == b"", "the old file stays until the new one is complete"
+    journal.sync()
+    assert len(read) == 10
+    assert journal.is_wasteful(1_000_000)
+    assert not journal.is_wasteful(2_000_000)
+    journal.close()
+    found = opened(path)[1]
+    assert sorted(entry.raw for entry in found) == sorted([*raws, b"\x0f"])
+
+
+def test_a_full_disk_while_the_file_is_written_anew_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal"
+    journal, _ = opened(path)
+    entries = [Entry(bytes([number]) * 300_000, 1.0) for number in range(1, 11)]
+    journal.append(lines(entries))
+    journal.sync()
+    journal.rewrite(entries)
+    write, written = os.write, 0
+
+    def full(file: int, data: bytes) -> int:
+        nonlocal written
+        if written > 1_000_000:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written += (count := write(file, data[:700_000]))
+        return count
+
+    monkeypatch.setattr("ophion.pool.journal.os.write", full)
+    with pytest.raises(StorageError, match="No space left on device"):
+        journal.sync()
+    monkeypatch.undo()
+    assert path.with_name("journal.new").exists()
+    journal.append(lines([Entry(b"\x0f", 2.0)]))
+    journal.sync()
+    assert not path.with_name("journal.new").exists()
+    journal.close()
+    found = opened(path)[1]
+    assert {entry.raw for entry in found} == {*(entry.raw for entry in entries), b"\x0f"}

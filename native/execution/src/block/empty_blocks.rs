@@ -9,7 +9,7 @@ use std::sync::Arc;
 use alloy_consensus::Header;
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rlp::Encodable;
-use ophion_primitives::errors::{Error, Result};
+use ophion_primitives::errors::Result;
 use ophion_storage::chain::body::BodyData;
 use ophion_storage::state::StateData;
 use ophion_storage::store::{BlockRecord, Effects};
@@ -36,7 +36,8 @@ pub struct EmptyRun {
 }
 
 impl EmptyRun {
-    /// Execute the blocks. `env` belongs to the first block. Returns the records to commit, oldest first.
+    /// Execute the blocks. `env` belongs to the first block. Returns the records to commit, oldest first. Returns fewer
+    /// than `count` if a block has other requests (EIP-7685) than the first header.
     ///
     /// Only every `MAX_RUN`th record holds preimages, so the records must be committed together.
     pub fn execute(
@@ -50,12 +51,20 @@ impl EmptyRun {
         while records.len() < self.count {
             let share = MAX_RUN.min(self.count - records.len());
             env.follow(&self.first);
-            state = self.execute_run(share, &state, &env, body, &mut records)?;
+            let complete = records.len();
+            match self.execute_run(share, &state, &env, body, &mut records)? {
+                Some(next) => state = next,
+                None => {
+                    records.truncate(complete);
+                    break;
+                }
+            }
         }
         Ok(records)
     }
 
-    /// Execute `count` blocks from `first` on, and make `first` the header of the block after them.
+    /// Execute `count` blocks from `first` on, and make `first` the header of the block after them. Returns None if a
+    /// block has other requests; the records added by this call are then incomplete.
     fn execute_run(
         &mut self,
         count: usize,
@@ -63,18 +72,18 @@ impl EmptyRun {
         env: &BlockEnv,
         body: &Arc<BodyData>,
         records: &mut Vec<Arc<BlockRecord>>,
-    ) -> Result<StateData> {
+    ) -> Result<Option<StateData>> {
         let mut run = Run::start(parent, env, false)?;
         let (mut parent_root, mut left) = (parent.root, count);
         loop {
             if run.end_empty(&self.rewards)? != self.first.requests_hash {
-                return Err(Error::InvalidBody("an empty block has requests".into()));
+                return Ok(None);
             }
             left -= 1;
             if left == 0 {
                 let (effects, state) = run.into_effects()?;
                 self.push(Effects { parent_root, ..effects }, body, records);
-                return Ok(state);
+                return Ok(Some(state));
             }
             let state_root = run.trie().hash();
             let effects = Effects {

@@ -521,6 +521,13 @@ fn decode_block<'py>(
     Ok((to_bytes(py, header), Body { data: Arc::new(data) }))
 }
 
+#[pyfunction]
+#[pyo3(signature = (bodies, /))]
+fn recover_bodies(py: Python<'_>, bodies: Vec<Bound<'_, Body>>) {
+    let all: Vec<Arc<BodyData>> = bodies.iter().map(|body| body.get().data.clone()).collect();
+    py.detach(|| BodyData::recover_all(&all.iter().map(Arc::as_ref).collect::<Vec<_>>()));
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Transaction>()?;
     module.add_class::<Bounds>()?;
@@ -528,6 +535,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Withdrawal>()?;
     module.add_class::<Body>()?;
     module.add_class::<Decoder>()?;
+    module.add_function(wrap_pyfunction!(recover_bodies, module)?)?;
     module.add_function(wrap_pyfunction!(decode_transactions, module)?)?;
     module.add_function(wrap_pyfunction!(senders_recovered, module)?)?;
     module.add_function(wrap_pyfunction!(decode_block, module)?)

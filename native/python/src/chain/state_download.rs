@@ -162,16 +162,15 @@ impl StateDownload {
     }
 
     #[pyo3(signature = (response, roots, origin, /))]
-    fn put_storages<'py>(
+    fn put_storages(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         response: PyBackedBytes,
         roots: Vec<Hash>,
         origin: Hash,
-    ) -> Answer<Option<(usize, Option<PyHash<'py>>)>> {
+    ) -> Answer<Option<usize>> {
         let roots = plain(roots);
-        let found = py.detach(|| self.inner.put_storages(&response, &roots, origin.0))?;
-        Ok(found.map(|progress| (progress.finished, progress.next.map(|next| to_bytes(py, next)))))
+        Ok(py.detach(|| self.inner.put_storages(&response, &roots, origin.0))?)
     }
 
     #[pyo3(signature = (roots, /))]

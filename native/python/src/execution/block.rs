@@ -191,7 +191,9 @@ fn append_empty<'py>(
     let rows = py.detach(|| {
         let records = run.execute(state, env, body)?;
         let hashes: Vec<B256> = records.iter().map(|record| record.hash).collect();
-        inner.commit(&records, &[], &hashes, &[])?;
+        if !records.is_empty() {
+            inner.commit(&records, &[], &hashes, &[])?;
+        }
         Ok::<_, Error>(
             records.iter().flat_map(|one| [one.hash.0, one.effects.state_root.0]).flatten().collect::<Vec<u8>>(),
         )

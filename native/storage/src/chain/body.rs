@@ -152,6 +152,21 @@ impl BodyData {
         Ok(self.known.get_or_init(|| known))
     }
 
+    /// Compute hashes and senders of several bodies together, on all cores: many signatures at a time take less time
+    /// each. `known` reports the error of a body with an invalid signature.
+    pub fn recover_all(bodies: &[&Self]) {
+        let unknown: Vec<&Self> = bodies.iter().copied().filter(|body| body.known.get().is_none()).collect();
+        let txs: Vec<&Tx> = unknown.iter().flat_map(|body| &body.txs).collect();
+        let mut found = txs.par_chunks(TASK).flat_map_iter(Known::of).collect::<Vec<_>>().into_iter();
+        for body in unknown {
+            let known: Result<Vec<Known>> =
+                found.by_ref().take(body.txs.len()).collect::<Vec<_>>().into_iter().collect();
+            if let Ok(known) = known {
+                let _ = body.known.set(known);
+            }
+        }
+    }
+
     /// Return the transaction hashes without recovering the senders.
     pub fn hashes(&self) -> Vec<B256> {
         match self.known.get() {

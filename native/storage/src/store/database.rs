@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use alloy_primitives::B256;
@@ -27,6 +27,9 @@ use crate::trie::{Account, Child, EMPTY_ROOT, Trie, save_root};
 
 /// Maximum number of analysed contract codes (with jump destinations) in the cache.
 const MAX_CACHED_CODES: usize = 2048;
+
+/// Number of commits after which the entries of killed readers are removed.
+const COMMITS_PER_READER_CHECK: u32 = 16;
 
 /// Trie of the head in memory.
 struct HeadTrie {
@@ -64,6 +67,7 @@ pub struct Database {
     closed: AtomicBool,
     /// Whether to write trie branches as deltas (trie/branch_delta.rs). Readers support both forms.
     writes_changes: AtomicBool,
+    commits: AtomicU32,
 }
 
 impl Database {
@@ -85,6 +89,7 @@ impl Database {
             writer: Mutex::new(None),
             closed: AtomicBool::new(false),
             writes_changes: AtomicBool::new(false),
+            commits: AtomicU32::new(0),
         }))
     }
 
@@ -94,6 +99,17 @@ impl Database {
             return Err(Error::Storage("the database is closed".into()));
         }
         Ok(self.env.clone().static_read_txn()?)
+    }
+
+    /// Commit a write transaction. Removes the entries of killed processes from the reader table now and then: a process
+    /// that is killed while it reads, such as an SQL query above its time limit, keeps freed pages from being reused.
+    fn finish(&self, txn: RwTxn<'_>) -> Result<()> {
+        txn.commit()?;
+        if self.commits.fetch_add(1, Ordering::Relaxed).is_multiple_of(COMMITS_PER_READER_CHECK) {
+            // the data is committed, so a failure here must not fail the write
+            let _ = self.env.clear_stale_readers();
+        }
+        Ok(())
     }
 
     pub fn close(&self) {
@@ -238,7 +254,7 @@ impl Database {
         writer.flush(&mut txn)?;
         tables.meta.put(&mut txn, meta::NEXT_NODE, &writer.next.to_be_bytes())?;
         tables.meta.put(&mut txn, meta::HEAD_ROOT, effects.state_root.as_slice())?;
-        txn.commit()?;
+        self.finish(txn)?;
         let head = HeadTrie { root: effects.state_root, trie: effects.trie.clone(), weight: effects.weight };
         let mut live = self.live.lock().expect("no panic while locked");
         live.before = live.head.replace(head);
@@ -264,7 +280,7 @@ impl Database {
         let _writer = self.writer()?;
         let mut txn = self.env.write_txn()?;
         let done = write(&mut txn, &self.tables)?;
-        txn.commit()?;
+        self.finish(txn)?;
         Ok(done)
     }
 
@@ -301,7 +317,7 @@ impl Database {
         let written = self.put_on(&mut txn, &fresh, added)?;
         tables.meta.put(&mut txn, meta::NEXT_NODE, &writer.next.to_be_bytes())?;
         let live = added.last().map(|head| self.move_head(&mut txn, &fresh, *head)).transpose()?;
-        txn.commit()?;
+        self.finish(txn)?;
         self.tx_index_buffer.settle(written);
         if let Some(head) = live {
             let mut live = self.live.lock().expect("no panic while locked");

@@ -59,4 +59,4 @@ pub use private_results::{GroupState, GroupStates, Marker, PrivateReceipt, Priva
 pub use pruning::Pruning;
 pub use read_snapshot::Snapshot;
 pub use records::{decode_header, split_body};
-pub use state_download::{AccountBatch, Named, StorageProgress, account_of, following};
+pub use state_download::{AccountBatch, Named, account_of, following};

@@ -25,8 +25,8 @@ use super::records::{Nodes, number};
 use super::state_roots::note_root;
 use super::tables::{Tables, meta};
 use crate::trie::{
-    Account, Child, Difference, EMPTY_ROOT, FlatAccount, Slot, Trie, Value, rlp_hash, rlp_list, rlp_string, save_root,
-    verify_range,
+    Account, Child, Difference, EMPTY_ROOT, FlatAccount, NoSource, Slot, Source, Trie, Value, rlp_hash, rlp_list,
+    rlp_string, save_root, verify_range,
 };
 
 const ACCOUNTS: &[u8] = b"snap:accounts";
@@ -65,14 +65,6 @@ impl AccountBatch {
     }
 }
 
-/// Result of a StorageRanges response.
-pub struct StorageProgress {
-    /// Number of accounts, from the first, whose storage is whole.
-    pub finished: usize,
-    /// Next key of the account after them, if a part of its storage is there.
-    pub next: Option<B256>,
-}
-
 /// Root of a trie that grows.
 #[derive(Clone, Copy)]
 struct Link {
@@ -99,52 +91,55 @@ impl Link {
 
 impl Database {
     /// Write the storage tries of a StorageRanges response. `roots` are in the order of the request, and
-    /// `origin` is the first key of the first one. None if the peer does not have the state.
-    pub fn put_storages(&self, response: &[u8], roots: &[B256], origin: B256) -> Result<Option<StorageProgress>> {
+    /// `origin` is the first key of the first one. Returns the number of slots; None if the peer does not have the state.
+    pub fn put_storages(&self, response: &[u8], roots: &[B256], origin: B256) -> Result<Option<usize>> {
         let [_, storages, proof] = parts(response)?;
         let (storages, proof) = (rlp_list(storages, roots.len())?, strings(proof)?);
-        if storages.is_empty() && proof.is_empty() {
-            return Ok(None);
+        if storages.is_empty() {
+            let is_absent = proof.is_empty();
+            return if is_absent {
+                Ok(None)
+            } else {
+                Err(Error::Decode("storage ranges: a proof without slots".into()))
+            };
         }
-        let last = storages.len().saturating_sub(1);
-        let (mut whole, mut part) = (Vec::new(), None);
+        let (mut whole, mut part, mut count) = (Vec::new(), None, 0);
         for (index, encoded) in storages.iter().enumerate() {
-            let slots = rlp_list(encoded, MAX_ITEMS)?.into_iter().map(slot_entry).collect::<Result<Vec<_>>>()?;
+            let (root, slots) = (roots[index], slot_entries(encoded)?);
             let origin = if index == 0 { origin } else { B256::ZERO };
-            let proof = if index == last { &proof[..] } else { &[] };
-            if proof.is_empty() && origin != B256::ZERO {
+            let proof = if index + 1 == storages.len() { &proof[..] } else { &[] };
+            count += slots.len();
+            if proof.is_empty() && origin == B256::ZERO {
+                whole.push((root, whole_storage(root, &slots)?));
+                continue;
+            }
+            if proof.is_empty() {
                 return Err(Error::Decode("storage ranges: a part of a storage without a proof".into()));
             }
             let entries: Vec<(B256, &[u8])> = slots.iter().map(|(key, rlp, _)| (*key, *rlp)).collect();
-            let has_more = verify_range(roots[index], origin, &entries, proof)?;
+            let has_more = verify_range(root, origin, &entries, proof)?;
             if has_more || origin != B256::ZERO {
-                part = Some((index, slots, origin, has_more));
+                part = Some((root, slots, origin, has_more));
             } else {
-                whole.push((roots[index], slots));
+                whole.push((root, whole_storage(root, &slots)?));
             }
         }
-        if storages.is_empty() {
-            return Err(Error::Decode("storage ranges: a proof without slots".into()));
-        }
-        self.write_parts(whole, part.map(|(index, slots, origin, has_more)| (roots[index], slots, origin, has_more)))
-            .map(Some)
+        self.write_parts(whole, part)?;
+        Ok(Some(count))
     }
 
     fn write_parts(
         &self,
-        whole: Vec<(B256, Vec<SlotEntry<'_>>)>,
+        whole: Vec<(B256, Trie<Slot>)>,
         part: Option<(B256, Vec<SlotEntry<'_>>, B256, bool)>,
-    ) -> Result<StorageProgress> {
-        let mut progress = StorageProgress { finished: whole.len(), next: None };
+    ) -> Result<()> {
         self.write_nodes(|txn, tables, writer| {
-            for (root, slots) in whole {
-                let trie = with_slots(Trie::default(), &slots, tables, txn)?;
+            for (root, trie) in whole {
                 let link = grown(&trie, writer, txn)?;
                 tables.meta.put(txn, &storage_key(WHOLE_STORAGE, root), &link.id.to_be_bytes())?;
             }
             let Some((root, slots, origin, has_more)) = part else { return Ok(()) };
             if tables.meta.get(txn, &storage_key(WHOLE_STORAGE, root))?.is_some() {
-                progress.finished += 1;
                 return Ok(());
             }
             let key = storage_key(STORAGE_PART, root);
@@ -159,29 +154,21 @@ impl Database {
                 Some((next, link)) if next == origin => link.trie(),
                 None if origin == B256::ZERO => Trie::default(),
                 // another request has written this part already
-                Some((next, _)) => {
-                    progress.next = Some(next);
-                    return Ok(());
-                }
+                Some(_) => return Ok(()),
                 None => return Err(Error::Storage("a part of a storage has no beginning".into())),
             };
-            let trie = with_slots(base, &slots, tables, txn)?;
+            let trie = with_slots(base, &slots, &Nodes { table: tables.nodes, txn })?;
             let link = grown(&trie, writer, txn)?;
             if has_more {
                 let next = slots.last().map(|(key, ..)| following(*key)).expect("more slots follow a slot");
-                tables.meta.put(txn, &key, &[next.as_slice(), &link.stored()].concat())?;
-                progress.next = Some(next);
-                return Ok(());
+                return tables.meta.put(txn, &key, &[next.as_slice(), &link.stored()].concat());
             }
             if link.hash != root {
                 return Err(Error::Storage(format!("the slots of storage {root} have the root {}", link.hash)));
             }
             tables.meta.delete(txn, &key)?;
-            tables.meta.put(txn, &storage_key(WHOLE_STORAGE, root), &link.id.to_be_bytes())?;
-            progress.finished += 1;
-            Ok(())
-        })?;
-        Ok(progress)
+            tables.meta.put(txn, &storage_key(WHOLE_STORAGE, root), &link.id.to_be_bytes())
+        })
     }
 
     /// Return the first missing key of each storage root that is not whole: zero if nothing of it is there.
@@ -314,12 +301,18 @@ fn grown<V: Value>(trie: &Trie<V>, writer: &mut NodeWriter, txn: &mut RwTxn<'_>)
 /// Key, RLP and value of a slot.
 type SlotEntry<'a> = (B256, &'a [u8], U256);
 
-fn with_slots(mut trie: Trie<Slot>, slots: &[SlotEntry<'_>], tables: &Tables, txn: &RoTxn<'_>) -> Result<Trie<Slot>> {
-    let nodes = Nodes { table: tables.nodes, txn };
+fn with_slots(mut trie: Trie<Slot>, slots: &[SlotEntry<'_>], source: &impl Source) -> Result<Trie<Slot>> {
     for (key, _, value) in slots {
-        trie.insert(Nibbles::unpack(key), Slot(*value), &nodes)?;
+        trie.insert(Nibbles::unpack(key), Slot(*value), source)?;
     }
     Ok(trie)
+}
+
+/// Build the storage trie with this root from all of its slots.
+fn whole_storage(root: B256, slots: &[SlotEntry<'_>]) -> Result<Trie<Slot>> {
+    let trie = with_slots(Trie::default(), slots, &NoSource)?;
+    let is_right = trie.hash() == root && !slots.is_empty();
+    if is_right { Ok(trie) } else { Err(Error::Decode("storage ranges: the slots have another root".into())) }
 }
 
 fn with_storage(account: &FlatAccount, tables: &Tables, txn: &RoTxn<'_>) -> Result<Account> {
@@ -396,6 +389,10 @@ fn full_rlp(account: &FlatAccount) -> Vec<u8> {
     alloy_rlp::Header { list: true, payload_length: payload.len() }.encode(&mut out);
     out.extend_from_slice(&payload);
     out
+}
+
+fn slot_entries(encoded: &[u8]) -> Result<Vec<SlotEntry<'_>>> {
+    rlp_list(encoded, MAX_ITEMS)?.into_iter().map(slot_entry).collect()
 }
 
 fn slot_entry(encoded: &[u8]) -> Result<SlotEntry<'_>> {

@@ -7,8 +7,6 @@
 //! A received node has the hash that its parent names, so it is part of the other trie. Only subtrees with another hash
 //! are requested. Changes can be applied at any time: a search that starts again finds what is still different.
 
-use std::collections::VecDeque;
-
 use alloy_primitives::{B256, keccak256};
 use alloy_trie::Nibbles;
 use ophion_primitives::errors::{Error, Result};
@@ -23,7 +21,9 @@ type Wanted = (Nibbles, B256);
 
 /// A search for differences.
 pub struct Difference {
-    wanted: VecDeque<Wanted>,
+    /// Nodes to request, the next one last. Depth first, so that the number of nodes in memory does not grow with the
+    /// number of differences.
+    wanted: Vec<Wanted>,
     /// Nodes that were requested, in the order of the request.
     requested: Vec<Wanted>,
     /// Entries that the stored trie lacks or has with another value: key and RLP of the value.
@@ -36,7 +36,7 @@ impl Difference {
     /// Search for the differences to the trie with this root.
     pub fn to(root: B256) -> Self {
         Difference {
-            wanted: VecDeque::from([(Nibbles::new(), root)]),
+            wanted: vec![(Nibbles::new(), root)],
             requested: Vec::new(),
             changed: Vec::new(),
             removed: Vec::new(),
@@ -49,11 +49,9 @@ impl Difference {
 
     /// Return the paths of the next nodes to request. Nodes of an unanswered request are requested again.
     pub fn next_paths(&mut self, max: usize) -> Vec<Nibbles> {
-        for wanted in self.requested.drain(..).rev() {
-            self.wanted.push_front(wanted);
-        }
-        let count = max.min(self.wanted.len());
-        self.requested = self.wanted.drain(..count).collect();
+        self.wanted.extend(self.requested.drain(..).rev());
+        let first = self.wanted.len().saturating_sub(max);
+        self.requested = self.wanted.drain(first..).rev().collect();
         self.requested.iter().map(|(path, _)| *path).collect()
     }
 
@@ -120,7 +118,7 @@ impl Difference {
             RlpChild::Inline(rlp) => self.compare(path, RlpNode::decode(&rlp)?, trie, source),
             RlpChild::Hash(hash) => {
                 if hash_at(trie, &path, source)? != Some(hash) {
-                    self.wanted.push_back((path, hash));
+                    self.wanted.push((path, hash));
                 }
                 Ok(())
             }
@@ -236,6 +234,21 @@ mod tests {
         for count in [1, 2, 3] {
             healed(trie_of((0..500).map(|index| (index, 1))), &trie_of((0..count).map(|index| (index, 1))), 5);
         }
+    }
+
+    #[test]
+    fn few_nodes_wait_in_memory() {
+        let other = trie_of((0..5000).map(|index| (index, 1)));
+        let mut difference = Difference::to(other.hash());
+        let mut most = 0;
+        while !difference.is_complete() {
+            let paths = difference.next_paths(1);
+            let node = node_at(&other, &paths[0], &NoSource).unwrap().unwrap();
+            difference.receive(&[&node], &Trie::<Plain>::default(), &NoSource).unwrap();
+            most = most.max(difference.wanted.len());
+        }
+        assert_eq!(difference.changed.len(), 5000);
+        assert!(most < 100, "{most}");
     }
 
     #[test]

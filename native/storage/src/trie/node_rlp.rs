@@ -32,6 +32,9 @@ impl RlpNode {
                 if is_leaf {
                     return Ok(RlpNode::Leaf { path, value: string(value)?.to_vec() });
                 }
+                if path.is_empty() {
+                    return Err(wrong("an extension without a path"));
+                }
                 let child = child(value)?.ok_or_else(|| wrong("an extension without a child"))?;
                 Ok(RlpNode::Extension { path, child })
             }
@@ -116,4 +119,17 @@ fn hex_prefix(encoded: &[u8]) -> Result<(Nibbles, bool)> {
         path.push(byte & 0x0f);
     });
     Ok((path, first & 0x20 != 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extension_has_a_path() {
+        // without this rule, a chain of such nodes needs any depth of recursion
+        let node = |path: u8| [&[0xc2 + 32, path][..], &[0xa0], &[7; 32]].concat();
+        assert!(RlpNode::decode(&node(0x11)).is_ok());
+        assert!(RlpNode::decode(&node(0x00)).is_err());
+    }
 }

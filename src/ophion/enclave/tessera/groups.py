@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ophion.enclave.group_record import LEGACY_DESCRIPTION, LEGACY_NAME, GroupRecord
-from ophion.enclave.interface import GroupType
+from ophion.enclave.interface import MAX_MEMBERS, GroupType
 from ophion.enclave.tessera.fields import FieldReader, encode_field, encode_fields
 from ophion.errors import DecodeError
 
@@ -33,8 +33,8 @@ def group_of(
         return legacy_group(members)
     if kind != GroupType.PANTHEON.value:
         raise DecodeError(f"groups of type {kind} are not supported")
-    if not members:
-        raise DecodeError("a group without members")
+    if not 0 < len(members) <= MAX_MEMBERS:
+        raise DecodeError(f"a group of {len(members)} members")
     found = GroupRecord(GroupType.PANTHEON, name, description, members, seed, members[0], state == _ACTIVE)
     return GroupRecord.decode(found.encode())  # decode the encoded record, because `decode` checks every field
 
@@ -42,8 +42,8 @@ def group_of(
 def legacy_group(members: tuple[bytes, ...]) -> GroupRecord:
     """Return the legacy group of `privateFrom` and `privateFor`. Raises `DecodeError` for an invalid key."""
     unique = tuple(dict.fromkeys(members))
-    if not unique:
-        raise DecodeError("a group without members")
+    if not 0 < len(unique) <= MAX_MEMBERS:
+        raise DecodeError(f"a group of {len(unique)} members")
     return GroupRecord.decode(
         GroupRecord(GroupType.LEGACY, LEGACY_NAME, LEGACY_DESCRIPTION, unique, b"", unique[0]).encode()
     )

@@ -12,10 +12,13 @@ from ophion.enclave.encoding import base64_text, read_key
 from ophion.enclave.tessera.fields import FieldReader, encode_field, encode_fields, encode_number
 from ophion.enclave.tessera.payloads import KEY_BYTES
 from ophion.errors import DecodeError
+from ophion.native.messages import json_outline
 
 MAX_INFO_BYTES: Final = 512 * 1024
 """Maximum size of a party info. 1,000 keys with their URLs take a tenth of it."""
 MAX_URL_BYTES: Final = 1024
+_MAX_VALUES: Final = 65_536
+"""Maximum number of JSON values in a party info. Each key with its URL has five."""
 
 
 class PartyInfo(Struct, frozen=True):
@@ -51,7 +54,8 @@ class PartyInfo(Struct, frozen=True):
     def decode_json(cls, data: bytes) -> PartyInfo:
         """Decode the answer to `GET /partyinfo`. Raises `DecodeError` for other input."""
         try:
-            if len(data) > MAX_INFO_BYTES:
+            outline = json_outline(data, 0) if len(data) <= MAX_INFO_BYTES else None
+            if outline is None or outline.values > _MAX_VALUES:
                 raise ValueError
             content: Any = orjson.loads(data)
             keys = tuple((read_key(one["key"]), normal_url(one["url"])) for one in content["keys"])

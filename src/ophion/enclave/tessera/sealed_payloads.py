@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ophion.enclave.group_record import GroupRecord
+from ophion.enclave.interface import MAX_MEMBERS
 from ophion.enclave.tessera.groups import legacy_group
 from ophion.enclave.tessera.payloads import BOX_BYTES, KEY_BYTES, NONCE_BYTES, TesseraPayload
 from ophion.errors import DecodeError
@@ -23,6 +24,8 @@ _VERSION: Final = 1
 _HEAD_BYTES: Final = 1 + KEY_BYTES + NONCE_BYTES + NONCE_BYTES + KEY_BYTES
 _COUNT_BYTES: Final = 2
 _ENTRY_BYTES: Final = KEY_BYTES + BOX_BYTES
+_MAX_ITEMS: Final = 32 + MAX_MEMBERS
+"""Maximum number of RLP items in a private transaction. It names at most the members of a group."""
 _PRIVATE_FROM, _PRIVATE_FOR, _PRIVATE_FIELDS = 9, 10, 12
 
 
@@ -66,7 +69,7 @@ def group_in(text: bytes, known: Callable[[bytes], GroupRecord]) -> GroupRecord:
     `known` looks up a group by its id. Raises `DecodeError` for other payloads; so does `known` for an unknown group.
     """
     try:
-        items = rlp.decode_list(b64decode(text, validate=True))
+        items = rlp.decode_list(b64decode(text, validate=True), _MAX_ITEMS)
     except (ValueError, DecodeError):
         raise DecodeError("it holds no private transaction") from None
     if len(items) != _PRIVATE_FIELDS:

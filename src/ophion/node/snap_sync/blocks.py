@@ -1,13 +1,14 @@
 """Blocks with receipts of other nodes: verified against their headers, not executed.
 
 The consensus engine verifies each header, from the genesis block on: a quorum of the known validators has sealed it.
-The header names the roots of the body and the receipts. With a trusted hash of the last block, the hashes of the
-headers are enough, because each names its parent.
+The header names the roots of the body and the receipts. With a trusted hash of the last block, the hashes of all blocks
+are known, and the seals are not verified.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 from ophion.chain import validation
 from ophion.chain.block import ommers_of
@@ -17,7 +18,7 @@ from ophion.chain.fork_choice import HeadChange
 from ophion.consensus.engine import Tip
 from ophion.consensus.header_rules import blob_base_fee
 from ophion.consensus.header_snapshots import CHECKPOINT_DISTANCE
-from ophion.errors import InvalidBlock, OphionError, SnapSyncError, UnknownParent
+from ophion.errors import InvalidBlock, InvalidHeader, OphionError, SnapSyncError, UnknownParent
 from ophion.native.exceptions import translated
 from ophion.native.store import NewBlock
 from ophion.native.wire import Receipts
@@ -26,14 +27,30 @@ from ophion.primitives.types import Hash32
 
 HASH_OPTION = "--sync-checkpoint-hash"
 
+HashOf: TypeAlias = "Callable[[int], Hash32 | None]"
+"""Returns the hash of a block that is known beforehand."""
+
+
+class ValidatorsUnknown(SnapSyncError):
+    """Raised when a contract names the validators of a block, so that its seals cannot be verified."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(
+            f"A contract names the validators of block {number}, and its state is not known: give the hash of a recent"
+            f" block with {HASH_OPTION}."
+        )
+
 
 class ReceivedBlocks:
     """Verifies and writes blocks. Implements `HeaderReader` for written blocks and those of the current batch."""
 
-    def __init__(self, chain: Chain, checks_seals: bool) -> None:
-        """`chain` is the chain of the new database. Its head is the last written block, which may have no state."""
+    def __init__(self, chain: Chain, known_hash: HashOf | None = None) -> None:
+        """`chain` is the chain of the new database. Its head is the last written block, which may have no state.
+
+        With `known_hash`, blocks must have these hashes, and no seal is verified.
+        """
         self._chain = chain
-        self._checks_seals = checks_seals
+        self._known_hash = known_hash
         self._batch: dict[Hash32, tuple[HashedHeader, int]] = {}
 
     # --- HeaderReader ---------------------------------------------------------------------------
@@ -67,36 +84,46 @@ class ReceivedBlocks:
 
         Raises `InvalidBlock`. Runs in a worker thread.
         """
-        engine, spec = self._chain.engine, self._chain.spec
         self._batch = {}
         for block in blocks:
-            header = block.header
-            parent = self.header(header.parent_hash)
-            difficulty = self.total_difficulty(header.parent_hash)
-            if parent is None or difficulty is None or header.number != parent.number + 1:
-                raise UnknownParent(header.number, header.parent_hash, header.number - 1)
-            try:
-                if self._checks_seals:
-                    engine.verify(header, parent, self, now)
+            self._verify(block.header, block, now)
+
+    def verify_headers(self, headers: Sequence[HashedHeader], now: int) -> None:
+        """Verify headers without bodies, in order. They are not written. Raises `InvalidBlock`."""
+        self._batch = {}
+        for header in headers:
+            self._verify(header, None, now)
+        self._batch = {}
+
+    def _verify(self, header: HashedHeader, block: ChainBlock | None, now: int) -> None:
+        engine, spec = self._chain.engine, self._chain.spec
+        parent = self.header(header.parent_hash)
+        difficulty = self.total_difficulty(header.parent_hash)
+        if parent is None or difficulty is None or header.number != parent.number + 1:
+            raise UnknownParent(header.number, header.parent_hash, header.number - 1)
+        try:
+            if self._known_hash is None:
+                engine.verify(header, parent, self, now)
+            elif self._known_hash(header.number) != header.hash:
+                raise InvalidHeader("hash", header.hash, "the ancestor of the trusted block")
+            if block is not None:
+                if self._known_hash is None:
                     engine.verify_ommers(header, ommers_of(block.body), self)
                 validation.check_body(header.header, block.body, spec.fork_of(header.header))
-            except OphionError as error:
-                if "of the contract" in str(error):
-                    raise SnapSyncError(
-                        f"A contract names the validators of block {header.number}, and its state is not known: give"
-                        f" the hash of a recent block with {HASH_OPTION}."
-                    ) from error
-                if isinstance(error, InvalidBlock):
-                    raise error.at(header.number, header.hash) from error
-                raise
-            self._batch[header.hash] = (header, difficulty + header.header.difficulty)
+        except OphionError as error:
+            if "of the contract" in str(error):
+                raise ValidatorsUnknown(header.number) from error
+            if isinstance(error, InvalidBlock):
+                raise error.at(header.number, header.hash) from error
+            raise
+        self._batch[header.hash] = (header, difficulty + header.header.difficulty)
 
     def write(self, blocks: Sequence[ChainBlock], receipts: Sequence[Receipts]) -> None:
         """Write verified blocks in one transaction. They replace later blocks of the chain. Runs in a worker thread."""
         chain = self._chain
         records = [self._record(block, found) for block, found in zip(blocks, receipts, strict=True)]
         is_next = chain.head.hash == blocks[0].header.parent_hash
-        removed = () if is_next else tuple(self._above(blocks[0].header.number))
+        removed = () if is_next else tuple(self._from(blocks[0].header.number))
         with translated():
             chain.store.commit(
                 records,
@@ -109,7 +136,18 @@ class ReceivedBlocks:
         chain.advance(HeadChange(removed, added, Tip(last, difficulty)), {})
         self._batch = {}
 
-    def _above(self, first: int) -> Iterator[HashedHeader]:
+    def rewind(self, header: HashedHeader, named: list[tuple[str, bytes]]) -> None:
+        """Make a canonical block with a state the head, and write named values, in one transaction."""
+        chain = self._chain
+        removed = tuple(self._from(header.number))
+        with translated():
+            chain.store.commit([], [one.hash for one in removed], [header.hash], named)
+            difficulty = chain.store.total_difficulty(header.hash)
+        if difficulty is None:
+            raise UnknownParent(header.number, header.parent_hash, header.number - 1)
+        chain.advance(HeadChange(removed, (header,), Tip(header, difficulty)), {})
+
+    def _from(self, first: int) -> Iterator[HashedHeader]:
         """Yield the canonical blocks from the head down to the number `first`."""
         header = self._chain.head
         while header.number >= first:
@@ -139,8 +177,6 @@ class ReceivedBlocks:
 
     def _checkpoints(self, blocks: Sequence[ChainBlock]) -> Iterator[tuple[str, bytes]]:
         """Yield the engine's checkpoints, as named values of the database."""
-        if not self._checks_seals:
-            return
         for block in blocks:
             if block.header.number % CHECKPOINT_DISTANCE == 0:
                 record = self._chain.engine.checkpoint(block.header, self)

@@ -22,13 +22,13 @@ from ophion.chain.chain import FIRST_STATE_KEY, Chain
 from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.chainspec.genesis import Genesis
 from ophion.consensus.engine_factory import engine_for
-from ophion.errors import SnapSyncError
+from ophion.errors import GenesisError, SnapSyncError
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store, open_store
 from ophion.node.config import NodeConfig
 from ophion.node.database_install import install_database
 from ophion.node.datadir import DATA_FILE, DataDirectory
-from ophion.node.snap_sync.blocks import HASH_OPTION
+from ophion.node.snap_sync.blocks import HASH_OPTION, ValidatorsUnknown
 from ophion.node.snap_sync.network import build_snap_network
 from ophion.node.snap_sync.synchroniser import SnapSynchroniser
 from ophion.runtime.clock import SystemClock, SystemEntropy
@@ -53,7 +53,7 @@ def install_by_snap(directory: DataDirectory, config: NodeConfig, genesis: Genes
     """Fetch the chain from peers and install it, unless the data path has one.
 
     Installs nothing if the network has no long chain. Raises `SnapSyncError`, and `Stopped` after a signal. What is
-    fetched stays for the next start, except after an error.
+    fetched stays for the next start, unless it is of another chain.
     """
     staging = directory.path / "snap"
     if (directory.database / DATA_FILE).exists():
@@ -70,15 +70,32 @@ def install_by_snap(directory: DataDirectory, config: NodeConfig, genesis: Genes
         )
         return
     database = staging / "database"
+    _remove_foreign(database, genesis)
     database.mkdir(parents=True, exist_ok=True)
     try:
         is_whole = _fetch(database, config, genesis, key, directory.path)
+    except ValidatorsUnknown:
+        # the blocks before the contract are verified, and a start with the hash continues after them
+        raise
     except SnapSyncError:
         shutil.rmtree(staging, ignore_errors=True)
         raise
     if is_whole:
         install_database(database, directory)
     shutil.rmtree(staging, ignore_errors=True)
+
+
+def _remove_foreign(database: Path, genesis: Genesis) -> None:
+    """Remove what an earlier start has fetched for another genesis file."""
+    if not (database / DATA_FILE).exists():
+        return
+    with closing(open_store(database)) as store:
+        try:
+            Chain.open(store, genesis, engine_for(genesis.spec))
+            return
+        except GenesisError as error:
+            log.warning("removing the blocks and states of an unfinished snap synchronisation reason=%s", error)
+    shutil.rmtree(database)
 
 
 def _fetch(database: Path, config: NodeConfig, genesis: Genesis, key: PrivateKey, data_path: Path) -> bool:

@@ -2,6 +2,9 @@
 
 A peer that does not have the state is not asked for it again. If no connected peer has it, the state is gone: peers
 keep the states of recent blocks only.
+
+The fastest free peer gets a request: the one with the most accounts, slots, codes or nodes a second. A peer may respond
+late, or with one entry at a time, and break no rule. Such a peer gets requests only while the others are busy.
 """
 
 from __future__ import annotations
@@ -9,6 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from math import inf
 from typing import Final, TypeVar
 
 from ophion.errors import DecodeError, OphionError
@@ -25,6 +30,9 @@ MAX_OPEN: Final = 3
 """Open requests to one peer."""
 MAX_FAILURES: Final = 5
 """Failed requests in a row after which a peer is disconnected."""
+_SPEED_WEIGHT: Final = 0.3
+"""Weight of the last response in the speed of a peer."""
+_MIN_SECONDS: Final = 0.001
 _LOOK_S: Final = 0.05
 _REPORT_S: Final = 10.0
 
@@ -46,6 +54,9 @@ class PeerChoice:
         self._usable = usable
         self._busy: dict[SnapPeer, int] = {}
         self._failures: dict[SnapPeer, int] = {}
+        self._speeds: dict[SnapPeer, float] = {}
+        """Entries a second, by peer that has responded."""
+        self._freed = asyncio.Event()
         self._without: dict[SnapPeer, set[Hash32]] = {}
 
     def forget(self) -> None:
@@ -53,18 +64,26 @@ class PeerChoice:
         self._without.clear()
 
     async def ask(
-        self, root: Hash32, send: Callable[[SnapPeer], Awaitable[bytes]], lane: Lane, read: Callable[[bytes], T | None]
+        self,
+        root: Hash32,
+        send: Callable[[SnapPeer], Awaitable[bytes]],
+        lane: Lane,
+        read: Callable[[bytes], tuple[T, int] | None],
     ) -> T:
         """Send a request to a peer that has the state, and return what `read` makes of the response.
 
-        `read` runs in the lane. It returns None if the peer does not have the state, and raises an error if the
-        response is invalid. Such a peer is disconnected, and the next one is asked. Raises `StateGone`.
+        `read` runs in the lane. It returns a value and the number of entries. It returns None if the peer does not have
+        the state, and raises an error if the response is invalid. Such a peer is disconnected, and the next one is
+        asked. Raises `StateGone`.
         """
+        clock = asyncio.get_running_loop()
         while True:
             peer = await self._free(root)
             self._busy[peer] = self._busy.get(peer, 0) + 1
+            began = clock.time()
             try:
                 response = await send(peer)
+                seconds = clock.time() - began
                 with translated():
                     found = await lane.run(lambda: read(response))  # noqa: B023
             except DecodeError as error:
@@ -76,12 +95,19 @@ class PeerChoice:
                 continue
             finally:
                 self._busy[peer] -= 1
+                self._freed.set()
             self._failures.pop(peer, None)
             if found is None:
                 self._without.setdefault(peer, set()).add(root)
                 continue
             peer.peer.reward()
-            return found
+            value, count = found
+            self._measured(peer, count / max(seconds, _MIN_SECONDS))
+            return value
+
+    def _measured(self, peer: SnapPeer, speed: float) -> None:
+        before = self._speeds.get(peer, speed)
+        self._speeds[peer] = before + _SPEED_WEIGHT * (speed - before)
 
     def _failed(self, peer: SnapPeer, error: RequestFailed) -> None:
         failures = self._failures[peer] = self._failures.get(peer, 0) + 1
@@ -90,9 +116,11 @@ class PeerChoice:
             peer.peer.disconnect(DisconnectReason.TIMEOUT, f"{failures} requests without a response")
 
     async def _free(self, root: Hash32) -> SnapPeer:
-        """Return the peer with the fewest open requests. Waits for peers."""
-        waited = 0.0
+        """Return the fastest peer that may get another request. Waits for peers."""
+        clock = asyncio.get_running_loop()
+        reported = clock.time()
         while True:
+            self._freed.clear()
             usable = self._usable()
             self._forget_closed(usable)
             able = [peer for peer in usable if root not in self._without.get(peer, ())]
@@ -100,15 +128,28 @@ class PeerChoice:
                 raise StateGone(root)
             free = [peer for peer in able if self._busy.get(peer, 0) < MAX_OPEN]
             if free:
-                return min(free, key=lambda peer: (self._failures.get(peer, 0), self._busy.get(peer, 0)))
-            await asyncio.sleep(_LOOK_S)
-            waited += _LOOK_S
-            if not usable and waited >= _REPORT_S:
-                waited = 0.0
-                log.warning("snap synchronisation waits for peers that serve states")
+                return min(free, key=self._rank)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    await self._freed.wait()
+            if usable:
+                reported = clock.time()
+            elif clock.time() - reported >= _REPORT_S:
+                reported = clock.time()
+                log.warning(
+                    "snap synchronisation waits for peers that serve states: none of the connected peers speaks snap/1."
+                    " Start with --sync-mode=FULL if the network has no such node."
+                )
+
+    def _rank(self, peer: SnapPeer) -> tuple[int, float, int]:
+        """Return the key by which the best peer is first. An unknown speed is the best, so that it becomes known."""
+        busy = self._busy.get(peer, 0)
+        if not busy and peer not in self._speeds:
+            return self._failures.get(peer, 0), -inf, 0
+        return self._failures.get(peer, 0), -self._speeds.get(peer, 0.0) / (busy + 1), busy
 
     def _forget_closed(self, usable: list[SnapPeer]) -> None:
-        for table in (self._failures, self._without):
+        for table in (self._failures, self._without, self._speeds):
             for peer in [one for one in table if one not in usable]:
                 table.pop(peer)
         for peer in [one for one, count in self._busy.items() if not count and one not in usable]:

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 SEGMENTS: Final = 8
 """Parts of the key space whose accounts are requested at the same time."""
-MAX_STORAGES: Final = 256
+MAX_STORAGES: Final = 1024
 """Accounts in one request for slots."""
 MAX_CODES: Final = 64
 MAX_NODES: Final = 256
@@ -90,7 +90,7 @@ class StateSync:
             root,
             lambda peer: peer.account_range(root, origin, end),
             self._lanes.peers,
-            lambda response: StateDownload.verify_accounts(response, root, origin),
+            lambda response: _counted(StateDownload.verify_accounts(response, root, origin)),
         )
 
     async def _complete(self, batch: AccountBatch) -> None:
@@ -114,12 +114,12 @@ class StateSync:
         roots = [first] if origin != ZERO_HASH else [first, *whole]
         root, keys = self._root, [accounts[one] for one in roots]
 
-        def read(response: bytes) -> bool | None:
-            done = self._download.put_storages(response, roots, origin)
+        def read(response: bytes) -> tuple[None, int] | None:
+            count = self._download.put_storages(response, roots, origin)
             # a response without progress is useless
-            return None if done is None or done == (0, None) else True
+            return (None, count) if count else None
 
-        await self._choice.ask(root, lambda peer: peer.storage_ranges(root, keys, origin), self._lanes.write, read)
+        await self._choice.ask(root, lambda peer: peer.storage_ranges(root, keys, origin), self._lanes.peers, read)
         return await self._write(partial(self._download.missing_storages, [one for one, _ in missing]))
 
     async def _codes(self, hashes: list[Hash32]) -> None:
@@ -175,6 +175,10 @@ def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
     return _first(found) if isinstance(found, BaseExceptionGroup) else found
 
 
-def _unless_none(count: int) -> int | None:
+def _counted(batch: AccountBatch | None) -> tuple[AccountBatch, int] | None:
+    return None if batch is None else (batch, len(batch))
+
+
+def _unless_none(count: int) -> tuple[int, int] | None:
     """Return the number of items in a response; None for a response without items."""
-    return count if count else None
+    return (count, count) if count else None

@@ -6,6 +6,9 @@
 
 The seals in headers make a chain credible, not the peer that sends it. A peer that sends an invalid chain is
 disconnected, and the next one becomes the target.
+
+Blocks of Clique are not final. There, the pivot is a block with 64 sealed headers above it, which this module requests
+and verifies: a height that a peer only claims does not count.
 """
 
 from __future__ import annotations
@@ -19,13 +22,14 @@ from ophion.chain.chain import FIRST_STATE_KEY, Chain
 from ophion.chain.events import ChainBlock
 from ophion.chain.importer import ImportedBatch
 from ophion.consensus.engine import Finality
-from ophion.errors import InvalidBlock, SnapSyncError, UnknownParent
+from ophion.errors import InvalidBlock, UnknownParent
 from ophion.native.exceptions import translated
 from ophion.native.store import StateDownload
 from ophion.native.wire import Receipts, split_receipts
 from ophion.node.snap_sync.blocks import ReceivedBlocks
 from ophion.node.snap_sync.peer_choice import PeerChoice, StateGone
 from ophion.node.snap_sync.state import StateSync
+from ophion.node.snap_sync.trusted_hashes import TrustedHashes
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.messages import GetHeaders
 from ophion.peers.eth.peer import EthPeer
@@ -52,7 +56,7 @@ MIN_BLOCKS: Final = 64
 PEERS_TIMEOUT_S: Final = 30.0
 """Time without any peer after which a node without progress starts as a full node."""
 LONG_CHAIN_S: Final = 5.0
-"""Time with peers, but without a long chain, after which a node without progress starts as a full node."""
+"""Time since the first peer, but without a long chain, after which a node without progress starts as a full node."""
 RETRY_S: Final = 2.0
 _LOOK_S: Final = 0.1
 _REPORT_S: Final = 5.0
@@ -80,8 +84,8 @@ class SnapSynchroniser:
         self._snap_peers = snap_peers
         self._lanes = lanes
         self._clock = clock
-        self._trusted_hash = trusted_hash
-        self._blocks = ReceivedBlocks(chain, trusted_hash is None)
+        self._trusted = None if trusted_hash is None else TrustedHashes(trusted_hash)
+        self._blocks = ReceivedBlocks(chain, None if self._trusted is None else self._trusted.hash_of)
         self._choice = PeerChoice(self._usable)
         self._state = StateSync(chain.store, self._choice, lanes)
         self._failures: dict[bytes, int] = {}
@@ -99,8 +103,7 @@ class SnapSynchroniser:
             if target is None:
                 return False
             try:
-                await self._fetch_blocks(target, await self._pivot(target))
-                await self._fetch_state()
+                await self._fetch_state(await self._fetch_blocks(target, await self._pivot(target)))
             except (PeerMisbehaved, DoesNotLink) as error:
                 log.warning("peer disconnected: invalid chain peer=%r error=%s", target, error)
                 reason = error.reason if isinstance(error, PeerMisbehaved) else DisconnectReason.BREACH
@@ -111,7 +114,7 @@ class SnapSynchroniser:
                 self._failed(target)
                 await asyncio.sleep(RETRY_S)
             except StateGone as error:
-                log.info("choosing another pivot block=%d reason=%s", self._chain.head.number, error)
+                log.info("choosing another pivot head=%d reason=%s", self._chain.head.number, error)
                 await asyncio.sleep(RETRY_S)
                 self._choice.forget()
             else:
@@ -125,39 +128,53 @@ class SnapSynchroniser:
         """Return the peer with the fewest failures and the greatest height. None if the network has no long chain."""
         loop = asyncio.get_running_loop()
         began = reported = loop.time()
+        first_peer_at: float | None = None
         while True:
             head, peers = self._chain.head.number, self._eth_peers()
             able = [peer for peer in peers if peer.height >= max(head, self._min_height)]
             if able:
                 return min(able, key=lambda peer: (self._failures.get(peer.peer.id, 0), -peer.height))
             now = loop.time()
-            if head == 0 and self._trusted_hash is None and now - began > (LONG_CHAIN_S if peers else PEERS_TIMEOUT_S):
+            if not peers:
+                is_over, first_peer_at = now - began > PEERS_TIMEOUT_S, None
+            else:
+                first_peer_at = now if first_peer_at is None else first_peer_at
+                is_over = now - first_peer_at > LONG_CHAIN_S
+            if is_over and head == 0 and self._trusted is None:
                 height = max((peer.height for peer in peers), default=0)
-                log.info("snap synchronisation not used peers=%d height=%d", len(peers), height)
+                log.warning(
+                    "snap synchronisation not used: no peer has a long chain. Every block is executed. To use it later,"
+                    " stop the node and remove its database. peers=%d height=%d min_height=%d",
+                    len(peers),
+                    height,
+                    self._min_height,
+                )
                 return None
             if now - reported > _REPORT_S:
                 reported = now
-                log.info("snap synchronisation waits for peers block=%d", head)
+                log.info("snap synchronisation waits for peers block=%d peers=%d", head, len(peers))
             await asyncio.sleep(_LOOK_S)
 
     @property
     def _min_height(self) -> int:
         """Height of a peer from which the chain is long enough."""
-        return 1 if self._trusted_hash is not None else MIN_BLOCKS + self._distance
+        return 1 if self._trusted is not None else MIN_BLOCKS + self._distance
 
     @property
     def _distance(self) -> int:
-        return FINAL_DISTANCE if self._chain.engine.finality is Finality.IMMEDIATE else DISTANCE
+        return FINAL_DISTANCE if self._is_final else DISTANCE
+
+    @property
+    def _is_final(self) -> bool:
+        """Whether the written blocks stay."""
+        return self._trusted is not None or self._chain.engine.finality is Finality.IMMEDIATE
 
     async def _pivot(self, target: EthPeer) -> int:
-        """Return the number of the pivot."""
-        if self._trusted_hash is None:
-            # the blocks that are there may be above the pivot of this target
-            return max(self._chain.head.number, target.height - self._distance)
-        found = await target.headers(GetHeaders(self._trusted_hash, 1))
-        if not found:
-            raise RequestFailed("pivot", f"it does not have block 0x{self._trusted_hash.hex()}")
-        return found[0].number
+        """Return the number of the block up to which blocks are fetched."""
+        if self._trusted is not None:
+            return await self._trusted.fetch(target, self._chain.head)
+        # the blocks that are there may be above the pivot of this target
+        return max(self._chain.head.number, target.height - self._distance)
 
     def _failed(self, target: EthPeer) -> None:
         self._failures[target.peer.id] = self._failures.get(target.peer.id, 0) + 1
@@ -169,22 +186,34 @@ class SnapSynchroniser:
 
     # --- blocks ---------------------------------------------------------------------------------
 
-    async def _fetch_blocks(self, target: EthPeer, pivot: int) -> None:
-        if self._chain.head.number < pivot:
-            ancestor = await common_ancestor(target, self._chain)
-            if self._trusted_hash is not None and ancestor.number < self._chain.head.number:
-                raise PeerMisbehaved(DisconnectReason.BREACH, "its chain is not the one of the trusted block")
-            log.info("downloading blocks peer=%r from=%d to=%d", target, ancestor.number, pivot)
+    async def _fetch_blocks(self, target: EthPeer, goal: int) -> HashedHeader:
+        """Fetch blocks up to the number `goal`. Returns the block whose state to fetch."""
+        chain = self._chain
+        shared = chain.head
+        if shared.number < goal or not self._is_final:
+            shared = await common_ancestor(target, chain)
+        if shared.number < goal:
+            log.info("downloading blocks peer=%r from=%d to=%d", target, shared.number, goal)
             figures = SyncFigures()
-            await Download(target, ancestor, self._eth_peers, self._import, self._look_ahead, figures, pivot).run()
-        head = self._chain.head
-        if self._trusted_hash is not None and head.hash != self._trusted_hash:
-            raise SnapSyncError(
-                f"Block {head.number} of the network is 0x{head.hash.hex()}, and not 0x{self._trusted_hash.hex()}."
-            )
+            await Download(target, shared, self._eth_peers, self._import, self._look_ahead, figures, goal).run()
+            shared = chain.head
+        return shared if self._is_final else await self._buried(target, shared)
+
+    async def _buried(self, target: EthPeer, shared: HashedHeader) -> HashedHeader:
+        """Return the highest canonical block below 64 sealed headers. `shared` is a block of the target's chain."""
+        above = await target.headers(GetHeaders(shared.number + 1, self._distance))
+        now = int(self._clock.now())
+        try:
+            await self._lanes.write.run(lambda: self._blocks.verify_headers(above, now))
+        except (InvalidBlock, UnknownParent) as error:
+            raise PeerMisbehaved(DisconnectReason.BREACH, f"headers above block {shared.number}: {error}") from error
+        found = self._chain.canonical(max(0, shared.number - self._distance + len(above)))
+        if found is None or found.number == 0:
+            raise RequestFailed("pivot", f"the chain of the peer ends {len(above)} blocks above block {shared.number}")
+        return found
 
     async def _look_ahead(self, headers: list[HashedHeader]) -> None:
-        if self._trusted_hash is None:
+        if self._trusted is None:
             await self._lanes.peers.run(lambda: self._chain.engine.look_ahead(headers))
 
     async def _import(self, blocks: list[ChainBlock]) -> ImportedBatch:
@@ -231,14 +260,16 @@ class SnapSynchroniser:
 
     # --- state ----------------------------------------------------------------------------------
 
-    async def _fetch_state(self) -> None:
-        head = self._chain.head
-        log.info("downloading state number=%d root=0x%s", head.number, head.header.state_root.hex())
-        await self._state.run(head.header.state_root)
+    async def _fetch_state(self, pivot: HashedHeader) -> None:
+        log.info("downloading state number=%d root=0x%s", pivot.number, pivot.header.state_root.hex())
+        await self._state.run(pivot.header.state_root)
         with translated():
-            await self._lanes.write.run(self._finish)
+            await self._lanes.write.run(lambda: self._finish(pivot))
 
-    def _finish(self) -> None:
-        head = self._chain.head
-        named = [(FIRST_STATE_KEY, head.number.to_bytes(8, "big"))]
-        StateDownload(self._chain.store).finish(head.header.state_root, head.number, named)
+    def _finish(self, pivot: HashedHeader) -> None:
+        """Make the state that of the pivot, and the pivot the head."""
+        named = [(FIRST_STATE_KEY, pivot.number.to_bytes(8, "big"))]
+        is_head = pivot.hash == self._chain.head.hash
+        StateDownload(self._chain.store).finish(pivot.header.state_root, pivot.number, named if is_head else [])
+        if not is_head:
+            self._blocks.rewind(pivot, named)

@@ -16,12 +16,15 @@ from ophion.peers.token_bucket import TokenBucket
 
 _MAX_MESSAGES: Final = 1000
 _MESSAGES_A_SECOND: Final = 500
-"""Messages per second that a validator may send, in networks of up to `_SMALL_SET` validators.
-
-Larger networks have a proportionally higher limit, because a validator of another client relays two votes of every
+"""Messages per second that a validator may send. Large networks and short block periods have a higher limit."""
+_MESSAGES_PER_VALIDATOR: Final = 20
+"""Messages per second and validator that a peer may send. A validator of another client relays two votes of every
 validator per block.
 """
-_SMALL_SET: Final = 25
+_MESSAGES_PER_BLOCK: Final = 4
+"""Messages per block and validator that a peer may send, for block periods below 0.2 s."""
+_MIN_PERIOD_S: Final = 0.05
+"""Shortest block period for which the rate limit grows."""
 _MAX_BYTES: Final = 64 * 1024 * 1024
 _BYTES_A_SECOND: Final = 16 * 1024 * 1024
 """Limit of bytes per second from a validator: one block of the maximum size."""
@@ -39,9 +42,10 @@ _UNKNOWN_BYTES_A_SECOND: Final = 16 * 1024
 """Limit of bytes per second from a peer that is not a known validator. The limit is enough for votes."""
 
 
-def message_cost(validators: int) -> float:
+def message_cost(validators: int, period_s: float) -> float:
     """Return how much of its rate limit a validator uses up per message, in a network of this many validators."""
-    return min(1.0, _SMALL_SET / max(1, validators))
+    limit = validators * max(_MESSAGES_PER_VALIDATOR, _MESSAGES_PER_BLOCK / max(period_s, _MIN_PERIOD_S))
+    return min(1.0, _MESSAGES_A_SECOND / max(1.0, limit))
 
 
 class ConsensusProtocol:
@@ -92,7 +96,7 @@ class ConsensusPeer:
             validators.dropped += 1
             return
         messages, size = self._validator_limits if is_validator else self._unknown_limits
-        cost = message_cost(validators.count) if is_validator else 1.0
+        cost = message_cost(validators.count, validators.period_s) if is_validator else 1.0
         now = validators.now()
         # a refused `take` uses up nothing, so a validator that relayed a flood may send again at once
         if not (messages.take(cost, now) and size.take(len(payload), now)):

@@ -6,6 +6,8 @@ the number of messages per block grows with the square of the number of validato
 cube.
 
 A false report harms only the peer that sends it: it gets fewer messages. Peers without reports get every message.
+
+Reports list connections to validators, and go to validators. So connections of unknown peers cause no reports.
 """
 
 from __future__ import annotations
@@ -34,6 +36,12 @@ NEW_DELAY_S: Final = 2.0
 _MAX_REPORTS: Final = 20
 _REPORTS_A_SECOND: Final = 2
 """Rate limit of reports per peer. A peer above the limit counts as a peer without reports."""
+_MAX_SENT: Final = 10
+_SENT_A_SECOND: Final = 0.5
+"""Rate limit of the reports to a peer, below the peer's limit. A validator may lose and make connections all the time.
+"""
+_RETRY_S: Final = 1.0
+"""Delay of a report above the rate limit."""
 
 
 class _Reporter(Struct):
@@ -41,7 +49,10 @@ class _Reporter(Struct):
 
     send: Callable[[bytes], object]
     limit: TokenBucket
+    sending: TokenBucket
     links: frozenset[Address] = frozenset()
+    sent: bytes = b""
+    """The last report to this peer."""
 
 
 class ValidatorLinks:
@@ -51,15 +62,18 @@ class ValidatorLinks:
         self,
         clock: Clock,
         own: Callable[[], Iterable[Address]],
+        is_validator: Callable[[Peer], bool],
         on_change: Callable[[], None],
         on_loss: Callable[[Peer, frozenset[Address]], None],
     ) -> None:
-        """Create the links. `own` returns the nodes that this node is connected to.
+        """Create the links. `own` returns the nodes of validators that this node is connected to.
 
-        `on_change` is called after every report. `on_loss` is called with a peer and the nodes that the peer has lost.
+        `is_validator` returns whether a peer gets reports. `on_change` is called after each report that differs from
+        the last one. `on_loss` is called with a peer and the nodes that the peer has lost.
         """
         self._clock = clock
         self._own = own
+        self._is_validator = is_validator
         self._on_change = on_change
         self._on_loss = on_loss
         self._reporters: dict[Peer, _Reporter] = {}
@@ -67,7 +81,8 @@ class ValidatorLinks:
 
     def attach(self, peer: Peer, send: Callable[[bytes], object]) -> None:
         """Add a peer that accepts reports. `send` sends a report to the peer."""
-        self._reporters[peer] = _Reporter(send, TokenBucket(_MAX_REPORTS, _REPORTS_A_SECOND))
+        limit, sending = TokenBucket(_MAX_REPORTS, _REPORTS_A_SECOND), TokenBucket(_MAX_SENT, _SENT_A_SECOND)
+        self._reporters[peer] = _Reporter(send, limit, sending)
         self._report_after(NEW_DELAY_S)
 
     def detach(self, peer: Peer) -> None:
@@ -81,7 +96,7 @@ class ValidatorLinks:
         return reporter is not None and node in reporter.links
 
     def gained(self) -> None:
-        """Report a new connection of this node after `NEW_DELAY_S` seconds."""
+        """Report a new connection of this node, or a new validator, after `NEW_DELAY_S` seconds."""
         self._report_after(NEW_DELAY_S)
 
     def lost(self) -> None:
@@ -96,13 +111,17 @@ class ValidatorLinks:
         if reporter is None:
             return
         if not reporter.limit.take(1, self._clock.monotonic()):
-            reporter.links = frozenset()
-            self._on_change()
+            self._note(reporter, frozenset())
             return
-        before, reporter.links = reporter.links, frozenset(_decode_report(payload))
-        self._on_change()
+        before = reporter.links
+        self._note(reporter, frozenset(_decode_report(payload)))
         if missing := before - reporter.links:
             self._on_loss(peer, missing)
+
+    def _note(self, reporter: _Reporter, links: frozenset[Address]) -> None:
+        if links != reporter.links:
+            reporter.links = links
+            self._on_change()
 
     def _report_after(self, delay_s: float) -> None:
         """Send a report after a delay, unless an earlier report is already scheduled."""
@@ -115,17 +134,22 @@ class ValidatorLinks:
 
     def _report(self) -> None:
         self._timer = None
-        report = rlp.encode(list(islice(self._own(), MAX_LINKS)))
+        report = rlp.encode(sorted(islice(self._own(), MAX_LINKS)))
+        now, is_complete = self._clock.monotonic(), True
         for peer, reporter in self._reporters.items():
-            if peer.is_open:
+            if reporter.sent == report or not peer.is_open or not self._is_validator(peer):
+                continue
+            if reporter.sending.take(1, now):
+                reporter.sent = report
                 reporter.send(report)
+            else:
+                is_complete = False
+        if not is_complete:
+            self._report_after(_RETRY_S)
 
 
 def _decode_report(payload: bytes) -> list[Address]:
-    items = rlp.decode_list(payload)
-    if len(items) > MAX_LINKS:
-        raise DecodeError(f"report of {len(items)} connections", "vid/2")
-    return [_address(item) for item in items]
+    return [_address(item) for item in rlp.decode_list(payload, MAX_LINKS)]
 
 
 def _address(item: rlp.Item) -> Address:

@@ -57,7 +57,9 @@ class Validators:
         """Number of messages dropped by a size or rate limit."""
         self.nodes = ValidatorNodes()
         """Nodes that have proved for which validator they act."""
-        self.links = ValidatorLinks(clock, self._linked_nodes, self._forget_targets, self._on_lost_links)
+        self.links = ValidatorLinks(
+            clock, self._linked_nodes, self._is_node_of_validator, self._forget_targets, self._on_lost_links
+        )
         """The reported connections between validators."""
         self._driver = driver
         driver.inbox.malformed = self._blame
@@ -88,6 +90,11 @@ class Validators:
     def count(self) -> int:
         """Number of validators of the current height."""
         return len(self._driver.validators)
+
+    @property
+    def period_s(self) -> float:
+        """Block period of the current height in seconds."""
+        return self._driver.period_s
 
     def came(self, peer: Peer, variant: str, capability: str) -> None:
         """Add a connected peer."""
@@ -137,6 +144,7 @@ class Validators:
 
     def received(self, variant: str, raw: RawMessage, peer: Address) -> None:
         """Hand a message to the driver. Ignores messages of a protocol variant that the current height does not use."""
+        self._note_validators()
         if variant == self._driver.protocol_name:
             self._driver.received(raw, peer)
 
@@ -238,12 +246,7 @@ class Validators:
         may be stopped. `is_direct` means that a node of the author has sent the message to this node. Otherwise the
         author may have sent the message from a node that is unknown here.
         """
-        validators = self._driver.validators
-        if validators is not self._targets_of:
-            if validators != self._targets_of:
-                self._forget_targets()
-                self._relayed = {kept: messages for kept, messages in self._relayed.items() if kept in validators}
-            self._targets_of = validators
+        validators = self._note_validators()
         if not is_direct and self.nodes.has_nodes(author):
             return [connection for address in validators for connection in self._of(address)]
         targets = self._targets.get(author)
@@ -257,6 +260,17 @@ class Validators:
             ]
         return targets
 
+    def _note_validators(self) -> frozenset[Address]:
+        """Return the validators of the current height. Forgets the targets and reports again after a change."""
+        validators = self._driver.validators
+        if validators is not self._targets_of:
+            if validators != self._targets_of:
+                self._forget_targets()
+                self._relayed = {kept: messages for kept, messages in self._relayed.items() if kept in validators}
+                self.links.gained()
+            self._targets_of = validators
+        return validators
+
     def _has_link(self, peer: Peer, node: Address) -> bool:
         return peer.address == node or self.links.reaches(peer, node)
 
@@ -264,13 +278,22 @@ class Validators:
         self._targets.clear()
 
     def _linked_nodes(self) -> Iterable[Address]:
-        """Return the nodes that this node is connected to in the current protocol variant."""
-        variant = self._driver.protocol_name
-        found = (connections for (name, _), connections in self._connections.items() if name == variant)
+        """Return the nodes of validators that this node is connected to in the current protocol variant."""
+        variant, validators = self._driver.protocol_name, self._driver.validators
+        found = (
+            connections
+            for (name, address), connections in self._connections.items()
+            if name == variant and address in validators
+        )
         return (connection.peer.address for connections in found for connection in connections)
+
+    def _is_node_of_validator(self, peer: Peer) -> bool:
+        return self.is_validator(peer.validator_address)
 
     def _on_lost_links(self, peer: Peer, nodes: frozenset[Address]) -> None:
         """Send a peer the recent messages of validators to which the peer has lost its connection."""
+        if not self._is_node_of_validator(peer):
+            return
         height = self._driver.current_height
         validators = {self.nodes.validator_of(node) for node in nodes} & self._driver.validators
         missed = [message for one in validators for message in self._relayed.get(one, ()) if message.height >= height]

@@ -7,7 +7,7 @@ items.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Final
 
@@ -17,8 +17,8 @@ from ophion.chain.validation import check_belongs
 from ophion.consensus.engine import Engine
 from ophion.errors import DecodeError, InvalidBlock
 from ophion.native.crypto import keccak256
-from ophion.native.exceptions import InvalidBody, NativeError
-from ophion.native.transactions import Body
+from ophion.native.exceptions import NativeError
+from ophion.native.transactions import Body, recover_bodies
 from ophion.native.wire import Receipts, split_bodies, split_list, split_receipts, split_transactions
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.messages import MAX_HEADER_BYTES, GetHeaders
@@ -93,10 +93,9 @@ def read_bodies(answer: bytes, headers: Sequence[HashedHeader]) -> list[SizedBod
             check_belongs(header.header, body)
         except InvalidBlock:
             break
-        # ignore an invalid signature here, because execution reports it after the header is verified
-        with suppress(InvalidBody):
-            body.recover()
         bodies.append(SizedBody(body, size))
+    # an invalid signature is no error here, because execution reports it after the header is verified
+    recover_bodies([one.body for one in bodies])
     return bodies
 
 

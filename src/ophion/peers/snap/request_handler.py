@@ -47,6 +47,8 @@ RESPONSE_TIMEOUT_S: Final = 10.0
 """Seconds after which a queued request gets an empty response. Other clients wait longer."""
 MAX_WAITING: Final = 32
 """Maximum number of queued requests per peer."""
+MAX_WAITING_BYTES: Final = 512 * 1024
+"""Maximum size of the queued requests of a peer. Other clients send one request of each kind at a time."""
 MAX_UNREAD_BYTES: Final = 2 * 1024 * 1024
 BURST_BYTES: Final = 64 * 1024 * 1024
 BYTES_A_SECOND: Final = 16 * 1024 * 1024
@@ -75,7 +77,8 @@ class SnapRequestHandler:
         self._slot = slot
         self._is_member = is_member
         self._clock = clock
-        self._waiting: deque[tuple[Code, Request, float]] = deque()
+        self._waiting: deque[tuple[Code, Request, float, int]] = deque()
+        self._waiting_bytes = 0
         self._allowance = TokenBucket(BURST_BYTES, BYTES_A_SECOND)
         self._is_running = False
 
@@ -90,7 +93,13 @@ class SnapRequestHandler:
             self.oversized(code, len(payload))
         if len(self._waiting) >= MAX_WAITING:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"more than {MAX_WAITING} snap requests at a time")
-        self._waiting.append((known, decode_request(known, payload), self._clock.monotonic() + RESPONSE_TIMEOUT_S))
+        if self._waiting_bytes + len(payload) > MAX_WAITING_BYTES:
+            raise PeerMisbehaved(
+                DisconnectReason.BREACH, f"more than {MAX_WAITING_BYTES} bytes of snap requests at a time"
+            )
+        request, due = decode_request(known, payload), self._clock.monotonic() + RESPONSE_TIMEOUT_S
+        self._waiting.append((known, request, due, len(payload)))
+        self._waiting_bytes += len(payload)
         if not self._is_running:
             self._is_running = self._peer.spawn(self._answer_all())
 
@@ -101,11 +110,13 @@ class SnapRequestHandler:
     def closed(self) -> None:
         """Drop the queue."""
         self._waiting.clear()
+        self._waiting_bytes = 0
 
     async def _answer_all(self) -> None:
         try:
             while self._waiting:
-                code, request, due = self._waiting.popleft()
+                code, request, due, size = self._waiting.popleft()
+                self._waiting_bytes -= size
                 is_member = self._is_member(self._peer)
                 if not is_member:
                     await self._pay()

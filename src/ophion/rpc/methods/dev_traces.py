@@ -8,8 +8,10 @@ from typing import Any
 import orjson
 
 from ophion.dev.execution_observer import ExecutionObserver
+from ophion.errors import RpcError
 from ophion.native.tracing import TraceKind
 from ophion.primitives.types import Address, Hash32
+from ophion.rpc.errors import LIMIT_EXCEEDED_CODE
 from ophion.rpc.schema.registry import method
 from ophion.rpc.schema.wire_types import HashParam
 from ophion.rpc.services.cheat_code_params import Json, NumberParam, dev_of
@@ -17,6 +19,8 @@ from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.tracing import transaction_trace
 
 _MAX_ROWS = 200_000
+_MAX_CALL_DEPTH = 100
+"""Maximum depth of a call tree. JSON encoders refuse an answer that nests deeper than 250 levels."""
 _CALLS = TraceKind.calls(with_log=True, with_pc=True)
 _ROWS = TraceKind.standard_logs(
     storage=False, memory=False, stack=False, return_data=False, limit=_MAX_ROWS, opcodes=None
@@ -32,6 +36,7 @@ async def call_tree(ctx: RpcContext, hash: HashParam) -> Json:
     observer, frame = dev_of(ctx).observer, await _traced(ctx, hash, _CALLS)
     if frame is None or observer is None:
         return None
+    _check_depth(frame)
     return await ctx.lanes.trace.run(lambda: observer.call_tree(frame, _code_of(ctx, hash)))
 
 
@@ -43,6 +48,8 @@ async def source_steps(ctx: RpcContext, hash: HashParam) -> Json:
     """
     observer: ExecutionObserver | None = dev_of(ctx).observer
     frame = await _traced(ctx, hash, _CALLS)
+    if frame is not None:
+        _check_depth(frame)
     rows = None if frame is None else await _traced(ctx, hash, _ROWS)
     if frame is None or rows is None or observer is None:
         return None
@@ -66,8 +73,28 @@ async def _traced(ctx: RpcContext, hash: Hash32, kind: TraceKind) -> Mapping[str
     text = await transaction_trace(ctx, hash, kind)
     if text is None:
         return None
-    read: Mapping[str, Any] = await ctx.lanes.trace.run(lambda: orjson.loads(text))
+    try:
+        read: Mapping[str, Any] = await ctx.lanes.trace.run(lambda: orjson.loads(text))
+    except orjson.JSONDecodeError:  # the parser refuses text that nests too deeply
+        raise _too_deep() from None
     return read
+
+
+def _check_depth(frame: Mapping[str, Any]) -> None:
+    """Raise an error if a call tree is too deep."""
+    level, depth = [frame], 0
+    while level:
+        depth += 1
+        if depth > _MAX_CALL_DEPTH:
+            raise _too_deep()
+        level = [call for one in level for call in one.get("calls", ())]
+
+
+def _too_deep() -> RpcError:
+    return RpcError(
+        LIMIT_EXCEEDED_CODE,
+        f"The calls of this transaction nest deeper than {_MAX_CALL_DEPTH}. debug_traceTransaction returns them.",
+    )
 
 
 def _code_of(ctx: RpcContext, hash: Hash32) -> Callable[[Address], bytes]:

@@ -247,6 +247,7 @@ def _called(calls: Sequence[bytes]) -> Change:
         [account for account, is_added in accounts.items() if not is_added],
         [node for node, is_added in nodes.items() if is_added],
         [node for node, is_added in nodes.items() if not is_added],
+        is_call=True,
     )
 
 
@@ -278,8 +279,9 @@ async def dry_run_change(ctx: RpcContext, change: ChangeParam) -> DryRunResult:
     """Returns the effects of a permission change without making the change.
 
     Shows which connections would close, whether this node would still reach a quorum of validators, and which senders
-    with pooled transactions would be rejected. The change applies to the allowlists of this node if the node has
-    allowlists, otherwise to the contracts of the network. `problem` says why the whole change would be rejected.
+    with pooled transactions would be rejected. A call changes the contracts of the network. Other changes apply to the
+    allowlists of this node if the node has allowlists, otherwise to the contracts. `problem` says why the whole change
+    would be rejected.
     """
     queries, peers = ctx.queries, ctx.peers
     connections = [PeerConnection(one.enode, one.address, one.is_inbound) for one in peers.peers] if peers else []

@@ -10,7 +10,7 @@ from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.sql_queries import SqlQueries
 
 QueryResult = Annotated[
-    dict[str, Any],
+    Any,
     object_result(
         "query result",
         "columns with names and types, rows, whether rows were left out, and the time in milliseconds",

@@ -29,8 +29,8 @@ def proof(view: BlockView, address: Address, slots: NamedSlots, max_bytes: int) 
     """Return a proof at a block. For a missing account, the proof shows the absence and has no storage proofs."""
     try:
         state = view.state
-    except MissingStateError:
-        raise STATE_UNAVAILABLE() from None
+    except MissingStateError as error:
+        raise STATE_UNAVAILABLE(error.message) from None
     account = state.account(address)
     if account is None:
         slots = ()

@@ -67,18 +67,21 @@ class StateServer:
 
     waiting_bytes = 0
 
-    def __init__(self, store: Store | None, max_bytes: int = 4000, lie: Lie | None = None) -> None:
-        """`store` is None for a peer without states."""
+    def __init__(
+        self, store: Store | None, max_bytes: int = 4000, lie: Lie | None = None, delay_s: float = 0.0
+    ) -> None:
+        """`store` is None for a peer without states. `delay_s` is the time of a response."""
         self.store = store
         self.max_bytes = max_bytes
         self.lie = lie
+        self.delay_s = delay_s
         self.is_open = True
         self.answered = 0
         self.reason: DisconnectReason | None = None
         self.snap: SnapPeer | None = None
 
     def send(self, shared: Shared, code: int, payload: bytes, may_drop: bool) -> bool:
-        asyncio.get_running_loop().call_soon(self._answer, Code(code), payload)
+        asyncio.get_running_loop().call_later(self.delay_s, self._answer, Code(code), payload)
         return True
 
     def _answer(self, code: Code, payload: bytes) -> None:

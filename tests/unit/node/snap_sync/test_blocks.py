@@ -17,7 +17,7 @@ from ophion.consensus.engine_factory import engine_for
 from ophion.errors import InvalidBlock, UnknownParent
 from ophion.native.store import open_store
 from ophion.native.wire import Receipts, split_receipts
-from ophion.node.snap_sync.blocks import ReceivedBlocks
+from ophion.node.snap_sync.blocks import HashOf, ReceivedBlocks
 from ophion.peers.eth.response_validation import wrapped
 from ophion.primitives import rlp
 from ophion.runtime.clock import SystemClock
@@ -49,17 +49,17 @@ class Source:
 
 @pytest.fixture(scope="module", params=["qbft", "clique"])
 def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
-    found = Source(tmp_path_factory.mktemp("source"), request.param, 30)
+    found = Source(tmp_path_factory.mktemp("source"), request.param, 260)
     yield found
     found.store.close()
 
 
 @contextmanager
-def received(path: Path, source: Source, checks_seals: bool = True) -> Iterator[tuple[Chain, ReceivedBlocks]]:
+def received(path: Path, source: Source, known_hash: HashOf | None = None) -> Iterator[tuple[Chain, ReceivedBlocks]]:
     store = open_store(path, durable=False)
     try:
         chain = Chain.open(store, source.genesis, engine_for(source.genesis.spec))
-        yield chain, ReceivedBlocks(chain, checks_seals)
+        yield chain, ReceivedBlocks(chain, known_hash)
     finally:
         store.close()
 
@@ -71,8 +71,8 @@ def write(blocks: ReceivedBlocks, source: Source, part: list[ChainBlock]) -> Non
 
 def test_written_blocks_are_those_of_the_source(tmp_path: Path, source: Source) -> None:
     with received(tmp_path, source) as (chain, blocks):
-        for start in (0, 1, 12):
-            write(blocks, source, source.blocks[start : {0: 1, 1: 12, 12: 30}[start]])
+        for start, end in ((0, 1), (1, 12), (12, 260)):
+            write(blocks, source, source.blocks[start:end])
         assert chain.head.hash == source.blocks[-1].header.hash
         assert chain.tip.total_difficulty == source.store.total_difficulty(chain.head.hash)
         for block in source.blocks:
@@ -108,5 +108,38 @@ def test_blocks_of_another_branch_replace_later_blocks(tmp_path: Path, source: S
         assert chain.store.head() == (source.blocks[14].header.hash, 15)
         gone = source.blocks[18].body.transactions[0].hash
         assert chain.store.transaction_position(gone) is None
-        write(blocks, source, source.blocks[15:])
+        write(blocks, source, source.blocks[15:30])
         assert chain.head.number == 30
+
+
+def test_headers_without_bodies_are_verified_and_not_written(tmp_path: Path, source: Source) -> None:
+    headers = [block.header for block in source.blocks[:12]]
+    with received(tmp_path, source) as (chain, blocks):
+        write(blocks, source, source.blocks[:4])
+        blocks.verify_headers(headers[4:], NOW)
+        with pytest.raises(UnknownParent):
+            blocks.verify_headers(headers[5:], NOW)
+        changed = type(headers[6].header).decode(
+            headers[6].header.encode().replace(headers[6].header.state_root, bytes(32))
+        )
+        with pytest.raises(InvalidBlock):
+            blocks.verify_headers([*headers[4:6], source.chain.engine.hashed(changed)], NOW)
+        assert chain.head.number == 4
+
+
+def test_with_known_hashes_other_blocks_are_refused(tmp_path: Path, source: Source) -> None:
+    hashes = {block.header.number: block.header.hash for block in source.blocks}
+    hashes[200] = bytes(32)
+    with received(tmp_path, source, hashes.get) as (chain, blocks):
+        write(blocks, source, source.blocks[:150])
+        with pytest.raises(InvalidBlock, match="ancestor of the trusted block"):
+            blocks.verify(source.blocks[150:210], NOW)
+        assert chain.head.number == 150
+
+
+def test_the_tally_of_votes_is_stored_with_known_hashes(tmp_path: Path, source: Source) -> None:
+    hashes = {block.header.number: block.header.hash for block in source.blocks}
+    with received(tmp_path, source, hashes.get) as (chain, blocks):
+        for start in range(0, 260, 65):
+            write(blocks, source, source.blocks[start : start + 65])
+        assert chain.checkpoint(hashes[256]) is not None

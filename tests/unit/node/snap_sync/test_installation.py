@@ -16,6 +16,7 @@ from ophion.native.store import open_store
 from ophion.node.config import NodeConfig
 from ophion.node.datadir import DATA_FILE, DataDirectory
 from ophion.node.snap_sync import installation
+from ophion.node.snap_sync.blocks import ValidatorsUnknown
 from ophion.node.snap_sync.installation import install_by_snap
 from ophion.testing.bft_chain import bft_genesis_text
 
@@ -66,6 +67,27 @@ def test_a_whole_state_is_installed_without_peers(tmp_path: Path) -> None:
     install(tmp_path, QBFT)
     assert (tmp_path / "database" / DATA_FILE).exists()
     assert not (tmp_path / "snap").exists()
+
+
+def test_an_unfinished_download_of_another_genesis_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    staged(tmp_path, is_whole=True)
+    monkeypatch.setattr(installation, "_fetch", lambda database, *others: any(database.iterdir()))
+    install(tmp_path, parse_genesis(bft_genesis_text("qbft", 1)))
+    assert "of an unfinished snap synchronisation" in caplog.text
+    assert not (tmp_path / "database").exists()
+
+
+def test_blocks_before_a_validator_contract_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object) -> bool:
+        raise ValidatorsUnknown(1000)
+
+    staged(tmp_path, is_whole=False)
+    monkeypatch.setattr(installation, "_fetch", fail)
+    with pytest.raises(SnapSyncError, match="block 1000"):
+        install(tmp_path, QBFT)
+    assert (tmp_path / "snap" / "database" / DATA_FILE).exists()
 
 
 def test_an_error_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,3 +185,13 @@ def test_an_interrupted_download_continues(store: Store, chain: Chain) -> None:
     server = StateServer(chain.store, 900)
     fetch(store, root_of(chain), server)
     check(store, chain)
+
+
+@pytest.mark.parametrize("slow_first", [True, False])
+def test_a_slow_peer_gets_few_requests(store: Store, chain: Chain, slow_first: bool) -> None:
+    # its responses are right, but have one account or slot each
+    slow, honest = StateServer(chain.store, 1, delay_s=0.05), StateServer(chain.store, 900)
+    fetch(store, root_of(chain), *((slow, honest) if slow_first else (honest, slow)))
+    assert slow.is_open
+    assert slow.answered < honest.answered / 3
+    check(store, chain)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
@@ -12,18 +13,23 @@ import pytest
 from ophion.chain.chain import FIRST_STATE_KEY, Chain
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.engine_factory import engine_for
+from ophion.errors import SnapSyncError
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import open_store
 from ophion.node.config import NodeConfig
-from ophion.node.snap_sync.synchroniser import DISTANCE, FINAL_DISTANCE, SnapSynchroniser
+from ophion.node.snap_sync.synchroniser import DISTANCE, FINAL_DISTANCE, LONG_CHAIN_S, SnapSynchroniser
+from ophion.node.snap_sync.trusted_hashes import TrustedHashes
 from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.eth.messages import Code
+from ophion.peers.eth.peer import EthPeer
+from ophion.primitives.header import HashedHeader
 from ophion.runtime.clock import ManualClock
 from ophion.runtime.thread_pools import InlineLanes
 from ophion.testing.busy_chain import blocks_of, genesis_text
 from ophion.testing.eth_node import EthNode, eth_node
 from ophion.testing.links import Wire, connect
 from ophion.testing.virtual_loop import run_virtually
+from ophion.testing.wait_for import until
 from tests.unit.node.snap_sync import state_servers
 from tests.unit.node.snap_sync.state_servers import StateServer
 
@@ -64,17 +70,21 @@ class Followed:
 
     def connect(self, *intercepts: Intercept | None) -> None:
         """Connect eth and snap. Each intercept may change the messages of one node."""
-        for number, (node, intercept) in enumerate(zip(self.nodes, intercepts, strict=True), 1):
-            keys = (OWN, PrivateKey(bytes([number]) * 32))
-            self.wires.append(connect(self.new.eth, node.eth, keys, intercept=intercept)[0])
+        for index, intercept in zip(range(len(self.nodes)), intercepts, strict=True):
+            self.connect_one(index, intercept)
+
+    def connect_one(self, index: int, intercept: Intercept | None = None) -> None:
+        """Connect eth of one node."""
+        keys = (OWN, PrivateKey(bytes([index + 1]) * 32))
+        self.wires.append(connect(self.new.eth, self.nodes[index].eth, keys, intercept=intercept)[0])
+
+    def usable(self) -> list[EthPeer]:
+        """Return the peers whose best block is known."""
+        return [peer for peer in self.new.eth.peers if peer.is_usable]
 
     async def synchronise(self, trusted_hash: bytes | None = None) -> bool:
         peers = state_servers.connect(self.servers, self.chain.store, self._lanes)
-
-        def usable() -> Any:
-            return [peer for peer in self.new.eth.peers if peer.is_usable]
-
-        return await SnapSynchroniser(self.chain, usable, peers, self._lanes, self._clock, trusted_hash).run()
+        return await SnapSynchroniser(self.chain, self.usable, peers, self._lanes, self._clock, trusted_hash).run()
 
 
 def run(
@@ -193,3 +203,59 @@ def test_another_pivot_follows_when_the_state_is_gone(qbft: Source, tmp_path: Pa
         check(followed, BLOCKS - FINAL_DISTANCE)
 
     run(tmp_path, qbft, 1, story, blocks=110)
+
+
+@pytest.mark.parametrize("trusted_by_peer", [0, 1])
+def test_a_false_ancestor_of_the_trusted_block_is_not_written(
+    qbft: Source, tmp_path: Path, trusted_by_peer: int
+) -> None:
+    async def story(followed: Followed) -> None:
+        lie = altered(Code.BLOCK_HEADERS, 0.3)
+        followed.connect(*((lie, None) if trusted_by_peer else (None, lie)))
+        assert await followed.synchronise(followed.nodes[0].chain.store.canonical_hash(90))
+        check(followed, 90)
+        assert followed.wires[trusted_by_peer].ended is None
+
+    run(tmp_path, qbft, 2, story)
+
+
+def test_a_trusted_block_of_another_chain_is_an_error(qbft: Source, tmp_path: Path) -> None:
+    async def story(followed: Followed) -> None:
+        followed.connect(None)
+        await until(followed.usable)
+        (peer,), genesis = followed.usable(), followed.chain.genesis
+        theirs = followed.nodes[0].chain.store.canonical_hash
+        trusted = TrustedHashes(theirs(90) or b"")
+        assert await trusted.fetch(peer, genesis) == 90
+        assert [trusted.hash_of(number) for number in (1, 90)] == [theirs(1), theirs(90)]
+        assert trusted.hash_of(0) is trusted.hash_of(91) is None
+        with pytest.raises(SnapSyncError, match="does not follow block 0"):
+            await trusted.fetch(peer, HashedHeader(genesis.header, bytes(32)))
+
+    run(tmp_path, qbft, 1, story)
+
+
+@pytest.mark.parametrize("claimed", [BLOCKS + 200, 10_000])
+def test_a_claimed_height_does_not_make_a_block_final(tmp_path: Path, claimed: int) -> None:
+    async def story(followed: Followed) -> None:
+        followed.connect(None, None)
+        await until(lambda: len(followed.usable()) == 2)
+        followed.usable()[0].raise_height(claimed)
+        assert await followed.synchronise()
+        check(followed, BLOCKS - DISTANCE)
+        assert followed.chain.store.canonical_hash(BLOCKS - DISTANCE + 1) is None
+
+    run(tmp_path, Source("clique", BLOCKS), 2, story)
+
+
+def test_a_short_chain_counts_from_the_first_peer(qbft: Source, tmp_path: Path) -> None:
+    async def story(followed: Followed) -> None:
+        await followed.nodes[1].take(iter(qbft.blocks[50:]))
+        task = asyncio.create_task(followed.synchronise())
+        await asyncio.sleep(2 * LONG_CHAIN_S)
+        followed.connect_one(0)
+        await asyncio.sleep(LONG_CHAIN_S / 2)
+        followed.connect_one(1)
+        assert await task
+
+    run(tmp_path, qbft, 2, story, blocks=50)

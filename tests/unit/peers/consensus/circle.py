@@ -47,12 +47,17 @@ def told(
     story: Callable[[list[Party]], Awaitable[Any]],
     nodes: int = 4,
     reports: bool = False,
+    validators: int | None = None,
+    forks: dict[str, Any] | None = None,
     **parameters: Any,
 ) -> None:
-    """Run a scenario with validators that are not connected yet."""
+    """Run a scenario with nodes that are not connected yet. The first `validators` nodes are validators, by default
+    all.
+    """
     clock = ManualClock()
     parameters = {"blockperiodseconds": 2, "requesttimeoutseconds": 4, **parameters}
-    genesis = authority_genesis(engine, [key.address for key in KEYS[:nodes]], None, None, **parameters)
+    members = [key.address for key in KEYS[: nodes if validators is None else validators]]
+    genesis = authority_genesis(engine, members, None, forks, **parameters)
     with open_network(tmp_path, genesis, KEYS[:nodes], clock) as opened:
 
         async def main() -> None:

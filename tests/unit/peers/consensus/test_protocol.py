@@ -110,4 +110,23 @@ def test_large_messages_of_strangers_are_not_even_looked_at(tmp_path: Path) -> N
 
 
 def test_the_rate_limit_grows_with_a_large_validator_set() -> None:
-    assert [message_cost(count) for count in (0, 4, 25, 50, 100)] == [1.0, 1.0, 1.0, 0.5, 0.25]
+    assert [message_cost(count, 1.0) for count in (0, 4, 25, 50, 100)] == [1.0, 1.0, 1.0, 0.5, 0.25]
+
+
+def test_the_rate_limit_admits_all_relays_of_a_large_validator_set_with_short_periods() -> None:
+    """A peer that relays everything sends two votes of every validator per block."""
+    for validators, period_s in ((4, 0.1), (13, 0.1), (25, 0.1), (25, 0.2), (50, 0.1), (100, 0.5)):
+        messages_a_second = 500 / message_cost(validators, period_s)
+        assert messages_a_second >= 2 * (2 * validators / period_s), (validators, period_s)
+    assert message_cost(4, 0.1) == 1.0
+
+
+def test_the_rate_limit_follows_the_period_of_the_chain(tmp_path: Path) -> None:
+    async def story(parties: list[Party]) -> None:
+        first = parties[0]
+        assert first.validators.period_s == 1.0, "no height has begun"
+        async with running(first.driver):
+            await asyncio.sleep(0.1)
+            assert first.validators.period_s == 0.1
+
+    told(tmp_path, "qbft", story, nodes=2, xblockperiodmilliseconds=100)

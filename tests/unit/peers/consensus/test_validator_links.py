@@ -161,3 +161,101 @@ def test_a_report_is_limited() -> None:
     assert len(_decode_report(report)) == MAX_LINKS
     with pytest.raises(DecodeError):
         _decode_report(rlp.encode([bytes(20)] * (MAX_LINKS + 1)))
+
+
+def _reports(party: Party) -> int:
+    """Return the number of reports that a node has sent."""
+    return party.host.traffic.sent["vid", "links", 1]
+
+
+def test_connections_of_unknown_peers_cause_no_reports(tmp_path: Path) -> None:
+    """Otherwise one unknown peer uses up the rate limit of reports, and validators relay everything again."""
+
+    async def story(parties: list[Party]) -> None:
+        first, second, unknown = parties
+        async with running(first.driver, second.driver):
+            await MemoryConnection(first.host, second.host).peers()
+            await asyncio.sleep(NEW_DELAY_S + 1)
+            before = _reports(first), _reports(second)
+            for _ in range(30):
+                connection = MemoryConnection(unknown.host, first.host)
+                near, _ = await connection.peers()
+                await asyncio.sleep(NEW_DELAY_S + 0.2)
+                near.disconnect(DisconnectReason.REQUESTED)
+                await connection.over()
+                await asyncio.sleep(LOSS_DELAY_S + 0.1)
+            assert (_reports(first), _reports(second)) == before
+
+    told(tmp_path, "qbft", story, nodes=3, reports=True, validators=2)
+
+
+def test_unknown_peers_get_neither_reports_nor_missed_messages(tmp_path: Path) -> None:
+    async def story(parties: list[Party]) -> None:
+        first, second, unknown = parties
+        async with running(first.driver, second.driver):
+            await MemoryConnection(first.host, second.host).peers()
+            near, _ = await MemoryConnection(unknown.host, first.host).peers()
+            await asyncio.sleep(20)
+            for _ in range(10):
+                near.send("vid", 1, rlp.encode([first.address, second.address]))
+                near.send("vid", 1, rlp.encode([]))
+            await asyncio.sleep(0.1)
+            assert near.is_open
+        assert not [key for key in unknown.host.traffic.received if key[0] in ("vid", "istanbul")]
+
+    told(tmp_path, "qbft", story, nodes=3, reports=True, validators=2)
+
+
+def test_a_validator_that_reconnects_all_the_time_causes_few_reports(tmp_path: Path) -> None:
+    """The reports stay below the rate limit of their receivers, which drop reports above it."""
+
+    async def story(parties: list[Party]) -> None:
+        first, second, third = parties
+        async with running(*(party.driver for party in parties)):
+            await MemoryConnection(first.host, second.host).peers()
+            await asyncio.sleep(NEW_DELAY_S + 1)
+            before = _reports(first)
+            for _ in range(60):
+                connection = MemoryConnection(third.host, first.host)
+                near, _ = await connection.peers()
+                await asyncio.sleep(NEW_DELAY_S + 0.1)
+                near.disconnect(DisconnectReason.REQUESTED)
+                await connection.over()
+                await asyncio.sleep(LOSS_DELAY_S + 0.05)
+            # a report goes to each of two peers
+            assert _reports(first) - before <= 2 * (10 + 60)
+            await asyncio.sleep(5)
+            peer = second.host.peers.by_address(first.address)
+            assert peer is not None
+            assert second.validators.links.reaches(peer, second.address), "the last report has arrived"
+            assert not second.validators.links.reaches(peer, third.address)
+
+    told(tmp_path, "qbft", story, nodes=3, reports=True)
+
+
+def test_connections_to_a_new_validator_are_reported(tmp_path: Path) -> None:
+    everyone = ["0x" + key.address.hex() for key in KEYS[:5]]
+    forks = {"transitions": {"qbft": [{"block": 6, "validatorselectionmode": "blockheader", "validators": everyone}]}}
+
+    async def story(parties: list[Party]) -> None:
+        async with running(*(party.driver for party in parties)):
+            meet(parties)
+            await asyncio.sleep(40)
+            relayed = _duplicates(parties)
+            await asyncio.sleep(20)
+            assert len(parties[0].driver.validators) == 5
+        assert _duplicates(parties) == relayed
+        first, second = parties[:2]
+        peer = first.host.peers.by_address(second.address)
+        assert peer is not None
+        assert first.validators.links.reaches(peer, parties[4].address)
+
+    told(tmp_path, "qbft", story, nodes=5, reports=True, validators=4, forks=forks)
+
+
+def test_a_report_stops_at_its_limit_of_items() -> None:
+    """Each step of a connection reads up to eight messages, so one report may take a few milliseconds at most."""
+    from ophion.peers.consensus.validator_links import MAX_REPORT_BYTES, _decode_report
+
+    with pytest.raises(rlp.TooManyItems):
+        _decode_report(rlp.list_of([b"\xc0" * (MAX_REPORT_BYTES - 8)]))

@@ -20,7 +20,7 @@ from ophion.peers.rlpx.hello import Hello
 from ophion.peers.snap import request_handler
 from ophion.peers.snap.messages import MAX_BYTES, MAX_KEY, Code
 from ophion.peers.snap.protocol import SnapProtocol
-from ophion.peers.snap.request_handler import MAX_RESPONSE_BYTES, MAX_WAITING, SnapRequestHandler
+from ophion.peers.snap.request_handler import MAX_RESPONSE_BYTES, MAX_WAITING, MAX_WAITING_BYTES, SnapRequestHandler
 from ophion.primitives import rlp
 from ophion.primitives.types import ZERO_HASH
 from ophion.runtime.clock import SystemClock
@@ -237,6 +237,28 @@ def test_misuse_ends_the_connection(chain: Chain) -> None:
             handler.closed()
             await line.tasks.pop()
             assert line.sent == []
+        finally:
+            lanes.close()
+
+    asyncio.run(story())
+
+
+def test_the_bytes_of_waiting_requests_are_bounded(chain: Chain) -> None:
+    """A decoded request takes up to twice its size, and each peer may queue requests."""
+    request = rlp.encode([1, root(chain), [bytes(32)] * 3800, b"", b"", 1000])
+
+    async def story() -> None:
+        lanes, line = ThreadLanes(), Line()
+        try:
+            handler = handler_of(chain, lanes, line)
+            for _ in range(MAX_WAITING_BYTES // len(request)):
+                handler.received(Code.GET_STORAGE_RANGES, request)
+            with pytest.raises(PeerMisbehaved, match="bytes of snap requests at a time"):
+                handler.received(Code.GET_STORAGE_RANGES, request)
+            await line.tasks.pop()
+            handler.received(Code.GET_STORAGE_RANGES, request)
+            await line.tasks.pop()
+            handler.closed()
         finally:
             lanes.close()
 

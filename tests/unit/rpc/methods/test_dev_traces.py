@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ophion.testing.node_process import NodeProcess
+from ophion.testing.node_process import NodeProcess, RpcFailure
 from tests.browser.test_debugger import INPUT, RUNTIME, SOURCE, artifact, deployed
 from tests.browser.test_page import send
 
@@ -56,3 +56,17 @@ def test_an_unknown_transaction_is_null(node: NodeProcess) -> None:
     unknown = "0x" + "11" * 32
     assert [node.rpc(name, unknown) for name in ("debug_callTree", "debug_sourceSteps")] == [None, None]
     assert node.rpc("debug_stepValues", unknown, 0) is None
+
+
+@pytest.mark.parametrize("gas", [60_000, 29_000_000])
+def test_calls_that_nest_too_deeply_are_an_error(node: NodeProcess, gas: int) -> None:
+    """A contract that calls itself until its gas is used up: 250 and 512 levels are limits of JSON libraries."""
+    calls_itself = bytes.fromhex("6000600060006000600030" + "5af100")
+    request = {"from": node.rpc("eth_accounts")[0], "to": deployed(node, calls_itself), "gas": hex(gas)}
+    sent = node.rpc("eth_sendTransaction", request)
+    node.receipt(sent)
+    for name in ("debug_callTree", "debug_sourceSteps"):
+        with pytest.raises(RpcFailure, match="nest deeper than 100"):
+            node.rpc(name, sent)
+    assert node.rpc("debug_stepValues", sent, 0)["op"] == "PUSH1"
+    assert "Traceback" not in node.output()

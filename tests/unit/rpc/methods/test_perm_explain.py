@@ -59,6 +59,23 @@ def ruled(tmp_path: Path) -> Iterator[Interface]:
         yield opened
 
 
+@pytest.fixture
+def both(path: Path) -> Iterator[Interface]:
+    """A node with lists and contracts."""
+    genesis = permissioned_genesis([ADMIN.address], [LISTED.address], [OWN, N1])
+    rules = PermissionConfig(
+        accounts_file_enabled=True,
+        nodes_file_enabled=True,
+        accounts_contract_enabled=True,
+        accounts_contract=ACCOUNT_INGRESS,
+        nodes_contract_enabled=True,
+        nodes_contract=NODE_INGRESS,
+    )
+    config = replace(DEV_CONFIG, permissions=rules, pool=PoolConfig(max_size=100))
+    with open_interface(path.parent, genesis, config=config) as opened:
+        yield opened
+
+
 def test_without_rules_everything_is_allowed(dev: Interface) -> None:
     answer = dev.ask("perm_explain", hexed(OTHER.address))
     assert answer == {
@@ -237,6 +254,15 @@ def test_calls_to_rules_contracts_get_a_dry_run_together(ruled: Interface) -> No
         assert bool(ruled.ask("perm_dryRun", calls)["sendersShutOut"]) is is_shut_out
     assert ruled.error("perm_dryRun", [remove, {}])[0] == -32602
     assert ruled.error("perm_dryRun", [remove, {"addNodes": []}])[0] == -32602
+
+
+def test_calls_to_rules_contracts_leave_the_lists_out(both: Interface) -> None:
+    """A node may have lists and contracts. A call changes the contracts, whatever the lists say."""
+    sent(both, legacy_transaction(LISTED, 0))
+    call = {"to": hexed(ACCOUNT_RULES), "data": hexed(calldata("removeAccount(address)", LISTED.address))}
+    again = {"to": hexed(ACCOUNT_RULES), "data": hexed(calldata("removeAccount(address)", b"\7" * 20))}
+    assert both.ask("perm_dryRun", call)["sendersShutOut"] == {hexed(LISTED.address): 1}
+    assert both.ask("perm_dryRun", [call, again])["problem"] is None
 
 
 def test_a_dry_run_returns_why_a_change_would_be_refused(listed: Interface) -> None:
