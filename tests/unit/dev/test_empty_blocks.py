@@ -17,6 +17,7 @@ from ophion.node.dev_genesis import preset_genesis
 from ophion.node.dev_options import DevPreset
 from ophion.primitives.types import WEI_PER_ETHER
 from ophion.testing.node_core import TestCore, open_core
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.dev.test_head_control import config_of, dev_of
 
 COUNT = 300
