@@ -45,7 +45,7 @@ async def drip(writer: asyncio.StreamWriter, data: bytes) -> None:
 
 
 def watched(attack: PeerAttack) -> Callable[[Target], Awaitable[None]]:
-    """Convert an attack of hostile_peers.py to an attack of the table in abuse.py."""
+    """Wrap an attack of hostile_peers.py, so that it can be an entry in the table of attacks in abuse.py."""
 
     async def run(target: Target) -> None:
         assert target.enode is not None

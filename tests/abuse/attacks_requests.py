@@ -133,7 +133,7 @@ async def many_filters(target: Target) -> None:
 
 
 async def wide_filters(target: Target) -> None:
-    """Attack with 200 filters for logs with hundreds of thousands of topics, from a client that disconnects."""
+    """Attack with 200 log filters, each with 200,000 topics, from a client that disconnects."""
     topics = [f"0x{number:064x}" for number in range(target.count(200_000, 4000))]
     body = call("eth_newFilter", {"topics": [topics]})
     for _ in range(target.count(200, 12)):

@@ -43,7 +43,9 @@ BLOCK: dict[str, Any] = {
 
 
 class HostileNode(HTTPServer):
-    """Answers each method with its entry in `answers`, or each request with the bytes `body` or `raw`."""
+    """Answers each method with its entry in `answers`. If `body` is set, every HTTP response has this body. If `raw` is
+    set, it is sent in place of every response.
+    """
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

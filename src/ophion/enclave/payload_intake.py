@@ -82,7 +82,7 @@ class Intake:
         self._writer.write_soon(self._quota.mark(keys, groups, (one for one in senders if one not in self._own)))
 
     async def upgrade(self) -> None:
-        """Store the known senders of a database that an older version wrote."""
+        """Store the known senders. Older versions did not store them."""
         await self._writer.write(self._quota.upgrade_rows())
 
     async def expire(self) -> int:

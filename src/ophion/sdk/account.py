@@ -59,7 +59,7 @@ class Account(str):
 
     @property
     def key(self) -> bytes | None:
-        """The private key; None when the chain does not know it."""
+        """The private key; None if the account is not one of those that the `Chain` object has made."""
         return self._chain.backend.private_key(self.raw)
 
     def transfer(self, to: Any, value: int, data: bytes = b"", **options: Any) -> Receipt:

@@ -399,8 +399,8 @@ def test_on_equal_weight_the_shorter_branch_wins() -> None:
 def test_c_09_of_two_blocks_out_of_turn_the_one_whose_turn_was_last_wins() -> None:
     story = CliqueStory("ABCDE")
     order = sorted("ABCDE", key=address_of)
-    # at block 1, signer order[1] is in turn. Signer order[0] was in turn one block earlier, and signer order[2] four
-    # blocks earlier.
+    # at block 1, signer order[1] of the five is in turn. The last turn of order[0] was one block ago, and the last turn
+    # of order[2] four blocks ago.
     last = story.chain.extend(story.sealed(order[0], story.chain.genesis))
     other = story.chain.extend(story.sealed(order[2], story.chain.genesis))
     assert story.engine.prefers(tip(story, last), tip(story, other), story.chain)

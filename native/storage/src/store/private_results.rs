@@ -187,7 +187,7 @@ fn receipt_key(block: &B256, marker: &B256) -> [u8; 64] {
 impl Database {
     /// Write one step of the private transaction processor, in one database transaction.
     pub fn commit_private(self: &Arc<Self>, writes: &PrivateWrites) -> Result<()> {
-        // stop after a failed write: nodes already have ids, and no later write may refer to ids that were not written
+        // allow no writes after a failed write: trie nodes have ids already, and later writes could refer to missing nodes
         self.write_or_stop(|txn| self.write_private(txn, writes))
     }
 

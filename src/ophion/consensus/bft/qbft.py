@@ -137,8 +137,8 @@ class Qbft(QbftExtraData, MessageCodec):
     def check_round_change(self, message: RoundChange, validator_set: ValidatorSet) -> None:
         """Check the claimed prepared block against the prepares sent with it.
 
-        Other clients also execute the block at this point. Ophion skips this execution, because at least one honest
-        validator of the quorum has executed the block. Each validator executes the block before it votes again.
+        Other clients also execute the block at this point. Ophion executes it later, before it votes for the block in
+        the new round. That is safe, because an honest validator of the quorum has executed the block already.
         """
         check_target(message.signed)
         prepared = prepared_block(message, validator_set)

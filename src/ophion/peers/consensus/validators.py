@@ -240,11 +240,11 @@ class Validators:
             connection.peer.send(connection.capability, raw.code, raw.data, may_drop=may_drop)
 
     def _targets_for(self, author: Address, is_direct: bool = True) -> list[_ValidatorPeer]:
-        """Return the connections of validators that have not reported a connection to `author`.
+        """Return the connections of the validators that may lack a message of `author`.
 
-        Several nodes may act for the author. A validator must be connected to all of these nodes, because any of them
-        may be stopped. `is_direct` means that a node of the author has sent the message to this node. Otherwise the
-        author may have sent the message from a node that is unknown here.
+        Several nodes may act for the author. A validator is left out only if it has reported connections to all of
+        them, because any of them may be stopped. `is_direct` means that a node of the author has sent the message to
+        this node. Otherwise the sender may be a node of the author that is unknown here, and no validator is left out.
         """
         validators = self._note_validators()
         if not is_direct and self.nodes.has_nodes(author):
