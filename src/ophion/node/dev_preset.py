@@ -36,6 +36,11 @@ node.
 titanoboa sends its name as origin. A web page cannot send this origin, because browsers send `scheme://host` or `null`.
 """
 
+_UNREAD_BYTES = 128 * 1024 * 1024
+"""Send buffer of a WebSocket client. `anvil_mine` makes thousands of blocks a second; subscribers that decode each
+block in Python or JavaScript read them later.
+"""
+
 DEV_OPTIONS = (
     "--network=dev",
     "--miner-enabled=true",
@@ -48,6 +53,7 @@ DEV_OPTIONS = (
     f"--rpc-http-cors-origins={_LOCAL_PAGES}",
     "--rpc-ws-enabled=true",
     f"--rpc-ws-api={_EVERY_GROUP}",
+    f"--rpc-ws-max-unread-size={_UNREAD_BYTES}",
     "--graphql-http-enabled=true",
     f"--graphql-http-cors-origins={_LOCAL_PAGES}",
     "--page-http-enabled=true",

@@ -19,6 +19,7 @@ def test_the_preset_switches_everything_on() -> None:
     assert config.miner.enabled
     assert config.storage.temporary
     assert not config.storage.durable
+    assert config.limits.max_unread_bytes == 128 * 1024 * 1024
     assert problems_of(config) == []
 
 
