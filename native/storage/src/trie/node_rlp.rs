@@ -16,6 +16,7 @@ pub enum RlpChild {
 }
 
 /// A decoded trie node.
+#[expect(clippy::large_enum_variant, reason = "most nodes are branches, and few are in memory at a time")]
 pub enum RlpNode {
     Leaf { path: Nibbles, value: Vec<u8> },
     Extension { path: Nibbles, child: RlpChild },
