@@ -176,7 +176,7 @@ class EmbeddedEnclave:
             self._intake.mark(payloads, set(groups), set(senders))
 
     def open_many(self, keys: Sequence[bytes]) -> list[tuple[bytes, bytes, bytes] | None]:
-        """Return (content in base64, group, sender) of each payload, or None for a payload that no local key can open."""
+        """Return (content in base64, group, sender) of each payload. None: no local key can open the payload."""
         with translated():
             return self.keyring.open_stored(self._store, keys)
 

@@ -87,7 +87,7 @@ def test_a_second_proof_ends_the_connection(tmp_path: Path) -> None:
     async def story(parties: list[Party]) -> None:
         first, second = parties[:2]
         for signer in (NODES[0], KEYS[1]):
-            # the first proof is signed with the node key; it adds nothing, because a node is always known by its node key
+            # the first proof is signed with the node key; it adds nothing, because the node key identifies every node
             center, unknown_node = _host(first, KEYS[0], None), _host(second, NODES[0], None)
             proof = IdentityProtocol(second.validators, GENESIS, NODES[0].public_key, signer)._proof
             assert proof is not None
