@@ -82,6 +82,7 @@ pub struct FrameRecorder {
     ending: Option<(Address, Address, U256)>,
     error: Option<String>,
     depth: usize,
+    held_bytes: usize,
 }
 
 impl FrameRecorder {
@@ -97,6 +98,7 @@ impl FrameRecorder {
             ending: None,
             error: None,
             depth: 0,
+            held_bytes: 0,
         }
     }
 
@@ -122,6 +124,7 @@ impl FrameRecorder {
         }
         let index = self.frames.len();
         let frame = frame(self);
+        self.held_bytes += frame.input.len();
         self.frames.push(frame);
         if let Some(parent) = self.open.last() {
             self.frames[*parent].children.push(index);
@@ -136,6 +139,7 @@ impl FrameRecorder {
             return;
         }
         let Some(index) = self.open.pop() else { return };
+        self.held_bytes += result.output.len();
         let frame = &mut self.frames[index];
         frame.result = result.result;
         frame.output = result.output.clone();
@@ -163,6 +167,11 @@ impl Recorder for FrameRecorder {
         self.depth = 0;
         self.ending = None;
         self.error = None;
+        self.held_bytes = 0;
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.held_bytes
     }
 }
 

@@ -219,6 +219,10 @@ impl Recorder for AccessRecorder {
         self.preimages.clear();
         self.last = None;
     }
+
+    fn held_bytes(&self) -> usize {
+        self.frames.held_bytes()
+    }
 }
 
 impl Inspector<EvmContext> for AccessRecorder {

@@ -118,6 +118,7 @@ pub struct CallEvents {
     pub root: (u64, Address),
     pub root_precompiled: Option<Precompiled>,
     live: Vec<Live>,
+    held_bytes: usize,
     count: u64,
     spent: u64,
     plain: Plain,
@@ -162,6 +163,7 @@ impl CallEvents {
         if caller.is_none() {
             self.root = (gas, recipient);
         }
+        self.held_bytes += input.len() + code.len();
         let number = self.seen.len();
         self.seen.push((recipient, value));
         self.live.push(Live {
@@ -179,6 +181,7 @@ impl CallEvents {
 
     fn leave(&mut self, result: &InterpreterResult, precompile_price: Option<u64>, is_creation: bool) {
         use InstructionResult as R;
+        self.held_bytes += result.output.len();
         let Some(frame) = self.live.last_mut() else { return };
         let child = Child {
             gas: frame.gas,
@@ -267,6 +270,10 @@ pub fn precompile_price(context: &EvmContext, inputs: &CallInputs, outcome: &Cal
 impl Recorder for CallEvents {
     fn clear(&mut self) {
         *self = CallEvents::default();
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.held_bytes
     }
 }
 

@@ -39,6 +39,7 @@ pub struct Sink {
     deadline: Instant,
     steps: u32,
     is_late: bool,
+    is_too_large: bool,
     is_stopped: bool,
 }
 
@@ -51,6 +52,7 @@ impl Sink {
             deadline,
             steps: STEPS_PER_LOOK,
             is_late: false,
+            is_too_large: false,
             is_stopped: false,
         }
     }
@@ -64,6 +66,7 @@ impl Sink {
             deadline: deadline::after(f64::INFINITY),
             steps: STEPS_PER_LOOK,
             is_late: false,
+            is_too_large: false,
             is_stopped: false,
         }
     }
@@ -115,6 +118,12 @@ impl Sink {
         }
     }
 
+    /// End the run, because the record of a transaction is too large.
+    pub fn stop_as_too_large(&mut self) {
+        self.is_too_large = true;
+        self.is_stopped = true;
+    }
+
     /// Fail if the reader is gone or the deadline has passed. Callers use this between transactions.
     pub fn check(&mut self) -> Result<()> {
         self.steps += STEPS_PER_TRANSACTION;
@@ -128,7 +137,9 @@ impl Sink {
     }
 
     fn reason(&self) -> Error {
-        if self.is_late {
+        if self.is_too_large {
+            Error::Storage("limit: the calls of a transaction have too much input and output for a trace".into())
+        } else if self.is_late {
             Error::Timeout("the trace took too long".into())
         } else {
             Error::Timeout("the reader of the trace is gone".into())

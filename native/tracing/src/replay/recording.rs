@@ -11,10 +11,17 @@ use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, In
 use super::block::{Ran, Tracer};
 use crate::output::sink::{Sink, halt};
 
+/// Maximum size of the inputs and outputs of one recorded transaction. Gas does not bound it: a loop may pass the same
+/// memory to thousands of calls, and each record has a copy.
+pub const MAX_RECORD_BYTES: usize = 256 * 1024 * 1024;
+
 /// An inspector that records a transaction.
 pub trait Recorder: Inspector<EvmContext> {
     /// Discard the record of the previous transaction.
     fn clear(&mut self);
+
+    /// Return the size of the recorded inputs and outputs, in bytes.
+    fn held_bytes(&self) -> usize;
 }
 
 /// Writes the record of a transaction.
@@ -39,6 +46,12 @@ pub struct Recording<'s, R: Report> {
 impl<'s, R: Report> Recording<'s, R> {
     pub fn new(sink: &'s mut Sink, recorder: R::Recorder, report: R) -> Self {
         Recording { sink, recorder, report }
+    }
+
+    fn check_size(&mut self) {
+        if self.recorder.held_bytes() > MAX_RECORD_BYTES {
+            self.sink.stop_as_too_large();
+        }
     }
 }
 
@@ -67,6 +80,7 @@ impl<R: Report> Inspector<EvmContext> for Recording<'_, R> {
     }
 
     fn call(&mut self, context: &mut EvmContext, inputs: &mut CallInputs) -> Option<CallOutcome> {
+        self.check_size();
         self.recorder.call(context, inputs)
     }
 
@@ -75,6 +89,7 @@ impl<R: Report> Inspector<EvmContext> for Recording<'_, R> {
     }
 
     fn create(&mut self, context: &mut EvmContext, inputs: &mut CreateInputs) -> Option<CreateOutcome> {
+        self.check_size();
         self.recorder.create(context, inputs)
     }
 

@@ -394,3 +394,16 @@ def test_a_javascript_tracer_is_refused_with_the_names_of_the_others(node: Inter
     error = node.request("debug_traceCall", {"to": ROOT}, "latest", options)["error"]
     assert "JavaScript tracers are not supported. Tracers: callTracer" in error["data"]
     assert "erc7562Tracer" in error["data"]
+
+
+# --- bounds --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tracer", ["callTracer", "flatCallTracer"])
+def test_a_trace_whose_calls_copy_too_much_memory_is_refused(node: Interface, tracer: str) -> None:
+    """A million gas calls an account about a thousand times, each time with the same 256 KiB of memory."""
+    loop = "5b" + "60006000" + "62040000" + "60006000" + "6077" + "611000" + "f1" + "50" + "600056"
+    asked = {"from": SENDER, "to": ROOT, "gas": "0xf4240"}
+    options = {"tracer": tracer, "stateOverrides": {ROOT: {"code": "0x" + loop}}}
+    answer = node.request("debug_traceCall", asked, "latest", options)
+    assert "too much input and output for a trace" in answer["error"]["data"]
