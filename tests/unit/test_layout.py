@@ -58,6 +58,7 @@ ELSEWHERE = {
     "rpc/methods/dev_pool.py": "tests/clients/test_anvil_differential.py",
     "rpc/services/private_access.py": "tests/unit/rpc/methods/test_priv_transactions.py",
     "rpc/methods/dev_blocks.py": "tests/clients/test_anvil_differential.py",
+    "rpc/methods/dev_time.py": "tests/clients/test_anvil_differential.py",
     "rpc/methods/dev_snapshots.py": "tests/integration/test_dev_node.py",
     "pool/replacement.py": "tests/unit/pool/test_pool.py",
     "rpc/methods/dev_state.py": "tests/clients/test_anvil_differential.py",

@@ -1,4 +1,5 @@
-"""Encodes and decodes messages of both protocols; `extra_data.py` has the codecs of the extra data.
+"""Encodes and decodes messages of both protocols; `signed_parts.py` has prepares and commits, `extra_data.py` the extra
+data.
 
 Each protocol adds its own parts: its `WireStyle`, the signed parts of proposals and round changes, and its
 justification rules.

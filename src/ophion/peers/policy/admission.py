@@ -1,4 +1,7 @@
-"""`Admission`: decides after Hello whether a node may become a peer (networking.md 5.1, 5.3)."""
+"""`Admission`: bans, duplicate connections and peer limits after Hello (networking.md 5.1, 5.3).
+
+`PeerService.judge` checks the permission rules (`permissions/node_rules.py`) before.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ priv_state          private states and logs
 sql                 sql_*
 dev_impersonation   transactions without signatures in a development node (anvil_*, hardhat_*)
 dev_state           accounts, code, storage and the next header
-dev_blocks          mining and time (evm_*, anvil_*, hardhat_*)
+dev_blocks          mining, rollback, reset (evm_*, anvil_*, hardhat_*)
+dev_time            time of the chain (evm_*, anvil_*)
 dev_snapshots       evm_snapshot, evm_revert
 dev_pool            removes transactions from the pool
 dev_node            information about the node, its logging and its fork
@@ -78,6 +79,7 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "sql": ("sql",),
     "dev_snapshots": ("anvil", "evm"),
     "dev_blocks": ("anvil", "evm", "hardhat"),
+    "dev_time": ("anvil", "evm"),
     "dev_state": ("anvil", "evm", "hardhat", "tenderly"),
     "dev_impersonation": ("anvil", "eth", "hardhat"),
     "dev_pool": ("anvil", "hardhat"),

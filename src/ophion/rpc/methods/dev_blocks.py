@@ -1,4 +1,4 @@
-"""Mining and time of development nodes (evm_*, anvil_*, hardhat_*)."""
+"""Mining, rollback and reset of development nodes (evm_*, anvil_*, hardhat_*)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ophion.dev.cheat_codes import DevNode
 from ophion.dev.clock import TimestampTooLow
 from ophion.errors import RpcError
 from ophion.primitives.hexcodec import data
-from ophion.rpc.errors import invalid_params
+from ophion.rpc.errors import INVALID_PARAMS_CODE, invalid_params
 from ophion.rpc.schema.wire_types import Boolean, DataParam, Text, decode_data
 from ophion.rpc.services.cheat_code_params import (
     AnyParam,
     FlagParam,
-    Integer,
     Json,
     Nothing,
     NumberParam,
     cheat_code,
+    check_time,
     decode_number,
     dev_of,
 )
@@ -31,10 +31,7 @@ from ophion.rpc.services.transaction_request import decode_transaction_request, 
 if TYPE_CHECKING:
     from ophion.dev.fork.remote_state import Fork
 
-_INVALID_PARAMS_CODE = -32602
 _MAX_BLOCKS = 10_000_000
-_MAX_TIME_BITS = 40
-"""Limit of one time value in bits. The sum of all values must fit a timestamp of 64 bits."""
 
 
 # --- mining --------------------------------------------------------------------------------------
@@ -65,17 +62,17 @@ async def _mine_at(dev: DevNode, timestamp: int | None) -> None:
     try:
         await dev.mine_at(timestamp)
     except TimestampTooLow as error:
-        raise RpcError(_INVALID_PARAMS_CODE, error.message) from None
+        raise RpcError(INVALID_PARAMS_CODE, error.message) from None
 
 
 def _timestamps(options: Any) -> list[int | None]:
     if not isinstance(options, dict):
-        return [None if options is None else _time(decode_number(options))]
+        return [None if options is None else check_time(decode_number(options))]
     given = options.get("timestamp")
     count = decode_number(options.get("blocks") or 1)
     if count > _MAX_BLOCKS:
         raise invalid_params(f"blocks: at most {_MAX_BLOCKS} are expected")
-    return [None if given is None else _time(decode_number(given)), *[None] * (count - 1)][:count]
+    return [None if given is None else check_time(decode_number(given)), *[None] * (count - 1)][:count]
 
 
 @cheat_code("anvil_mine", "hardhat_mine")
@@ -89,7 +86,7 @@ async def mine(ctx: RpcContext, count: NumberParam | None = None, interval: Numb
     if is_hardhat and interval is None:
         interval = 1
     if count:
-        await dev.mine(count, None if interval is None else _time(interval), is_first_normal=is_hardhat)
+        await dev.mine(count, None if interval is None else check_time(interval), is_first_normal=is_hardhat)
 
 
 @cheat_code("anvil_getAutomine", "hardhat_getAutomine")
@@ -111,7 +108,7 @@ def set_interval_mining(ctx: RpcContext, interval: AnyParam) -> Nothing:
     is_hardhat = dev.identity.preset == "hardhat"
     if isinstance(interval, list) and len(interval) == 2:
         interval = interval[0]
-    seconds = _time(decode_number(interval)) / (1000 if is_hardhat else 1)
+    seconds = check_time(decode_number(interval)) / (1000 if is_hardhat else 1)
     if is_hardhat:
         dev.sealer.set_mode(dev.sealer.is_automatic, seconds)
     else:
@@ -122,73 +119,6 @@ def set_interval_mining(ctx: RpcContext, interval: AnyParam) -> Nothing:
 def get_interval_mining(ctx: RpcContext) -> Json:
     """Returns the seconds between blocks; null if interval mining is off."""
     return int(dev_of(ctx).sealer.interval_s) or None
-
-
-# --- time ----------------------------------------------------------------------------------------
-
-
-@cheat_code("evm_increaseTime", "anvil_increaseTime")
-def increase_time(ctx: RpcContext, seconds: AnyParam) -> Json:
-    """Moves the chain's clock forward; returns the seconds by which this clock is ahead of the wall clock."""
-    dev = dev_of(ctx)
-    is_negative = type(seconds) is int and seconds < 0
-    total = dev.clock.increase(-_time(decode_number(-seconds)) if is_negative else _time(decode_number(seconds)))
-    dev.announce()
-    return str(total) if dev.identity.preset == "hardhat" else total
-
-
-@cheat_code("evm_setNextBlockTimestamp", "anvil_setNextBlockTimestamp")
-def set_next_timestamp(ctx: RpcContext, timestamp: NumberParam) -> Json:
-    """Sets the timestamp of the next block. The timestamps of later blocks continue from this time."""
-    dev = dev_of(ctx)
-    try:
-        dev.set_next_timestamp(_time(timestamp), allow_equal=dev.identity.preset != "hardhat")
-    except TimestampTooLow as error:
-        raise RpcError(_INVALID_PARAMS_CODE, error.message) from None
-    return str(timestamp) if dev.identity.preset == "hardhat" else None
-
-
-@cheat_code("evm_setTime", "anvil_setTime")
-def set_time(ctx: RpcContext, timestamp: NumberParam) -> Integer:
-    """Sets the time of the chain's clock; returns the seconds by which the clock has moved forward.
-
-    A number too large for seconds is read as milliseconds.
-    """
-    dev = dev_of(ctx)
-    seconds = _time(timestamp // 1000 if timestamp > 100_000_000_000 else timestamp)
-    dev.check_time(seconds)
-    moved = dev.clock.set_time(seconds)
-    dev.announce()
-    return moved
-
-
-@cheat_code("anvil_setBlockTimestampInterval")
-def set_timestamp_interval(ctx: RpcContext, seconds: NumberParam) -> Nothing:
-    """Sets a fixed number of seconds between the timestamps of a block and its parent."""
-    dev = dev_of(ctx)
-    dev.clock.interval = _time(seconds)
-    dev.announce()
-
-
-@cheat_code("anvil_removeBlockTimestampInterval")
-def remove_timestamp_interval(ctx: RpcContext) -> Boolean:
-    """Removes the fixed interval, so that timestamps follow the clock. Returns false if no interval was set."""
-    dev = dev_of(ctx)
-    had_one, dev.clock.interval = dev.clock.interval is not None, None
-    dev.announce()
-    return had_one
-
-
-@cheat_code("anvil_getGenesisTime")
-def genesis_time(ctx: RpcContext) -> Integer:
-    """Returns the timestamp of the first block."""
-    return dev_of(ctx).chain.genesis.timestamp
-
-
-def _time(seconds: int) -> int:
-    if seconds.bit_length() > _MAX_TIME_BITS:
-        raise invalid_params(f"time: not within {_MAX_TIME_BITS} bits")
-    return seconds
 
 
 # --- rollback and reset --------------------------------------------------------------------------
@@ -243,7 +173,7 @@ def _check_depth(ctx: RpcContext, depth: int) -> None:
     height = ctx.queries.head_number
     if depth > height:
         raise RpcError(
-            _INVALID_PARAMS_CODE,
+            INVALID_PARAMS_CODE,
             f"Rollback depth must not exceed current chain height: current height {height}, depth {depth}",
         )
 

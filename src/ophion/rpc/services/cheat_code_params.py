@@ -15,6 +15,8 @@ from ophion.rpc.services.context import RpcContext
 F = TypeVar("F", bound=Handler)
 
 _MAX_BITS = 256
+_MAX_TIME_BITS = 40
+"""Limit of one time value in bits. The sum of all values must fit a timestamp of 64 bits."""
 _GROUPS = ("anvil", "evm", "hardhat")
 
 
@@ -85,3 +87,10 @@ AnyParam = Annotated[Any, Wire("value", "any value", {}, lambda value: value)]
 Nothing = Annotated[None, Wire("null", "nothing", {"type": "null"}, encode=encode_json)]
 Json = Annotated[Any, Wire("value", "any value", {}, encode=encode_json)]
 Integer = Annotated[int, Wire("integer", "JSON number", {"type": "integer"}, encode=encode_json)]
+
+
+def check_time(seconds: int) -> int:
+    """Return a time value. Raises `RpcError` if it is too large."""
+    if seconds.bit_length() > _MAX_TIME_BITS:
+        raise invalid_params(f"time: not within {_MAX_TIME_BITS} bits")
+    return seconds
