@@ -47,7 +47,7 @@ def test_a_process_lives_as_long_as_one_of_its_threads() -> None:
 
 def test_a_node_that_does_not_start_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ophion.testing.node_process._START_LIMIT_S", 0.0)
-    node = NodeProcess(tmp_path / "data", *MINING)
+    node = NodeProcess(tmp_path / "data", *MINING, launcher=(sys.executable, "-c", "import time; time.sleep(60)"))
     with pytest.raises(AssertionError, match="did not start"):
         node.start()
     assert not node.is_running

@@ -14,7 +14,7 @@ from ophion.chain.events import ChainBlock, Extended, Reorged
 from ophion.errors import RpcError
 from ophion.native.crypto import keccak256
 from ophion.primitives.header import HashedHeader
-from ophion.rpc.methods import eth_filters, priv
+from ophion.rpc.methods import eth_filters, priv_state
 from ophion.rpc.services.log_query import read_ahead
 from ophion.rpc.services.subscriptions import OptionsParam, Subscriptions
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
@@ -318,7 +318,7 @@ def test_notifications_wait_while_the_node_works_on_its_own_block(dev: Interface
 def test_a_wide_filter_is_read_with_the_parameters_and_not_again_on_the_loop(dev: Interface) -> None:
     """A thread decodes long parameters, because 100,000 addresses took a tenth of a second on the event loop."""
     assert get_type_hints(eth_filters.subscribe, include_extras=True)["options"] is OptionsParam
-    assert get_type_hints(priv.subscribe, include_extras=True)["options"] is OptionsParam
+    assert get_type_hints(priv_state.subscribe, include_extras=True)["options"] is OptionsParam
 
     async def story(subscriptions: Subscriptions, listener: Listener) -> None:
         addresses = ["0x" + "11" * 20] * 3
