@@ -17,7 +17,7 @@ REQUEST_BYTES: Final = 16 * 1024
 MEMBER_BYTES: Final = 4096
 """Bytes charged for each member of an unknown group. Validating a member's key takes a tenth of a millisecond."""
 MAX_UNKNOWN_WAITING: Final = 64
-"""Maximum number of requests of unknown senders that wait. All senders share the places of pending requests."""
+"""Maximum number of requests of unknown senders that wait. All senders share the slots of pending requests."""
 MAX_WAIT_S: Final = 10.0
 """Maximum seconds that a request waits. A request that would wait longer uses up nothing."""
 _BURST_BYTES: Final = 16 * 1024 * 1024

@@ -212,7 +212,7 @@ impl Run {
     }
 
     /// Run the transaction. If it reads an account that has only storage, run it again with the check of EIP-7610
-    /// (collision.rs).
+    /// (create_collision.rs).
     fn run(&mut self, tx: TxEnv) -> std::result::Result<ExecutionResult, EVMError<Error>> {
         if !evm_builder::db(&mut self.evm).has_storage_only_account() {
             let result = self.evm.transact_one(tx.clone());

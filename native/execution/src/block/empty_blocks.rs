@@ -135,7 +135,7 @@ fn randomness(parent: B256, branch: u32) -> B256 {
 }
 
 impl Run {
-    /// Begin the next block of a run of empty blocks (empty_run.rs), on the state after the last one.
+    /// Begin the next block of a run of empty blocks (empty_blocks.rs), on the state after the last one.
     fn begin_empty(&mut self, header: &Header) -> Result<()> {
         self.progress.env.follow(header);
         self.evm.ctx.block = self.progress.env.block();

@@ -1,7 +1,7 @@
 //! Fast path of eth_call: decodes plain call objects from their JSON keys.
 //!
 //! Slow path: `rpc/services/call_object.py`, which decodes all other call objects.
-//! `tests/unit/rpc/dispatch/test_latest.py` compares the replies.
+//! `tests/unit/rpc/dispatch/test_fast_path.py` compares the replies.
 
 use alloy_primitives::{TxKind, hex};
 use ophion_primitives::json;

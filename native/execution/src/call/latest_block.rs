@@ -2,7 +2,7 @@
 //!
 //! Each function returns the text of a JSON value, or None if the slow path must answer. The slow path answers unusual
 //! spellings of an address, calls that fail or time out, and unreadable states. So only the slow path, the handlers in
-//! `rpc/methods`, produces errors. `tests/unit/rpc/dispatch/test_latest.py` compares both.
+//! `rpc/methods`, produces errors. `tests/unit/rpc/dispatch/test_fast_path.py` compares both.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,6 +1,6 @@
 //! Fast path of the dispatcher: parses plain requests and answers requests about the latest block.
 //!
-//! Slow path: `rpc/dispatch/dispatcher.py`. `tests/unit/rpc/dispatch/test_latest.py` and
+//! Slow path: `rpc/dispatch/dispatcher.py`. `tests/unit/rpc/dispatch/test_fast_path.py` and
 //! `tests/unit/native/test_messages.py` compare both.
 
 use std::sync::{Mutex, PoisonError};

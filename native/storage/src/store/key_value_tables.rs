@@ -9,7 +9,7 @@
 //! | outbox   | enclave key (32), number (8)          | kind (1) and id of an unacknowledged message               |
 //! | cursors  | node id (64), enclave key (32)        | number (8) up to which its arrivals were read              |
 //! | handed   | key of a payload                      | payload handed over to a new member of a flexible group    |
-//! | unmarked | kind (1), id or enclave key           | items without a marker, and known senders (`ophion/enclave/unmarked.py`) |
+//! | unmarked | kind (1), id or enclave key           | items without a marker, and known senders (`payload_quota.py`) |
 //!
 //! Numbers in parentheses are sizes in bytes. The tables are created when a database is opened for writing. A database
 //! of an older version lacks them; reads of these tables then return no rows.
