@@ -38,6 +38,8 @@ class Delivered:
         """Count the bytes of a connection that is about to be closed."""
         self.connections += 1
         connection = writer.get_extra_info("socket")
+        if connection is None:  # the node has closed a TLS connection
+            return
         with contextlib.suppress(OSError):  # the node may have closed the connection
             found = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
             self.sent_bytes += ACKNOWLEDGED.unpack(found)[0]
