@@ -1,4 +1,5 @@
-//! logs, erc20_transfers, erc721_transfers: rows from the receipts, without decoding transactions.
+//! Datasets `logs`, `erc20_transfers` and `erc721_transfers`: rows from the stored receipts, without decoding
+//! transactions.
 
 use alloy_primitives::{B256, U256, b256};
 use ophion_primitives::errors::{Error, Result};

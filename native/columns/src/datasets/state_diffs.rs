@@ -1,4 +1,4 @@
-//! balance_diffs, nonce_diffs, code_diffs, storage_diffs: changes of each transaction.
+//! Datasets `balance_diffs`, `nonce_diffs`, `code_diffs` and `storage_diffs`: state changes of each transaction.
 
 use alloy_primitives::{Bytes, KECCAK256_EMPTY};
 use ophion_primitives::errors::Result;
@@ -42,7 +42,8 @@ fn start<'t>(table: &'t mut Table, place: &Place, diff: &AccountDiff<'_>) -> Row
     row
 }
 
-/// Append a row if the account has changed. `code` reads the account's code before and after the transaction.
+/// Append a row if the transaction has changed the account. `code` reads the account's code before and after the
+/// transaction.
 pub fn append(
     table: &mut Table,
     dataset: Dataset,

@@ -2,7 +2,7 @@
 
 use alloy_primitives::map::{Entry, HashMap};
 
-/// Maximum size of a dictionary. A larger dictionary costs readers more than it saves.
+/// Maximum size of a dictionary in bytes. A larger dictionary costs readers more than it saves.
 const MAX_BYTES: usize = 1 << 20;
 /// Number of values to read before a column with mostly distinct values is written without a dictionary.
 const MIN_SAMPLE: usize = 4096;

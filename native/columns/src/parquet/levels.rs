@@ -10,7 +10,8 @@ pub fn append_runs(out: &mut Vec<u8>, values: &[u32], width: u32) {
     let (mut at, mut packed) = (0, 0);
     while at < values.len() {
         let run = values[at..].iter().take_while(|one| **one == values[at]).count();
-        // A packed group must be whole, unless it is the last, so a run may have to give values to it.
+        // Bit-packed values come in groups of eight. So the first values of a run may have to complete the group before
+        // the run.
         let missing = (8 - (at - packed) % 8) % 8;
         if run < MIN_RUN + missing {
             at += run;
@@ -62,7 +63,7 @@ pub fn bits_of(max: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Decode the numbers that `append_runs` has encoded.
+    /// Decode `count` numbers of `width` bits that `append_runs` has encoded.
     fn read(mut bytes: &[u8], width: u32, count: usize) -> Vec<u32> {
         let mut found = Vec::new();
         while found.len() < count {

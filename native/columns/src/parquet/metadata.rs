@@ -26,11 +26,11 @@ pub enum Encoding {
 pub struct Field {
     pub name: String,
     pub kind: Kind,
-    /// Whether values repeat, so that a dictionary makes the file smaller.
+    /// Whether to encode the column with a dictionary, because its values repeat.
     pub has_dictionary: bool,
 }
 
-/// Place of a column chunk in the file.
+/// Position of a column chunk in the Parquet file.
 pub struct ChunkPlace {
     pub start: u64,
     pub chunk: Chunk,

@@ -21,7 +21,7 @@ pub struct Filter {
     pub to: Vec<Address>,
 }
 
-/// Time limit of an index lookup.
+/// Time limit in seconds of a lookup in the log index.
 const INDEX_TIMEOUT_S: f64 = 600.0;
 
 impl Filter {

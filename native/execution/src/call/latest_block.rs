@@ -19,9 +19,9 @@ use super::fast_call::PlainCall;
 use crate::evm::block_environment::BlockEnv;
 use crate::evm::database::{Ancestors, ExecDb};
 
-/// Maximum number of cached accounts and slots, which use less than 1 MB. A full cache is cleared.
+/// Maximum number of accounts and slots in the read cache, which uses less than 1 MB. A full cache is cleared.
 const MAX_READS: usize = 4096;
-/// Maximum input length in bytes of a call that `declined` stores.
+/// Maximum input length in bytes of a call that the field `declined` stores.
 const MAX_DECLINED: usize = 4096;
 
 /// Environment and gas limits of calls at a block.
@@ -38,8 +38,8 @@ pub struct Terms {
 pub struct Latest {
     pub number: u64,
     state: StateData,
-    /// The open state with its read cache. It stays open, because opening a state takes as long as reading an account.
-    /// LMDB cannot reuse the pages of the snapshot until the next block releases the snapshot.
+    /// The open latest state with its read cache. It stays open, because opening a state takes as long as reading an
+    /// account. Meanwhile LMDB cannot reuse the pages of this snapshot. The next block releases it.
     db: Option<ExecDb>,
     /// Environment and limits of calls; None until the node has set them.
     pub terms: Option<Terms>,

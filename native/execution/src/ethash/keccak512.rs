@@ -16,7 +16,7 @@ const ROTATIONS: [u32; 25] =
 /// Number of Keccak lanes (64-bit words) absorbed per permutation: 72 bytes.
 const RATE: usize = 9;
 
-/// Hash at most eight lanes (little-endian words of eight bytes) with a single permutation.
+/// Hash at most eight words of eight bytes (little-endian) with a single Keccak permutation.
 #[inline(always)]
 pub fn keccak512(input: impl ExactSizeIterator<Item = u64>) -> [u64; 8] {
     let mut state = [0u64; 25];

@@ -21,7 +21,7 @@ pub struct Entry {
     /// Keccak hash of the address.
     hash: B256,
     info: Option<AccountInfo>,
-    /// Whether the account existed before the block.
+    /// Whether the account existed before this block.
     existed: bool,
     storage_root: B256,
     /// Whether the account changed during the block.
@@ -102,12 +102,12 @@ impl ExecDb {
         self.read_console
     }
 
-    /// Return a copy of all changes and of the read cache.
+    /// Return a copy of all state changes and of the read cache.
     pub fn saved_entries(&self) -> SavedEntries {
         SavedEntries { entries: self.entries.clone(), codes: self.codes.clone() }
     }
 
-    /// Restore a copy made by `saved_entries`.
+    /// Restore the state changes and the read cache that `saved_entries` returned.
     pub fn restore_entries(&mut self, saved: SavedEntries) {
         self.entries = saved.entries;
         self.codes = saved.codes;
@@ -221,7 +221,7 @@ impl ExecDb {
         Ok(())
     }
 
-    /// Delete an account's storage (override `state`).
+    /// Delete an account's storage, because the `state` override of a call replaces it.
     pub fn wipe_storage(&mut self, address: &Address) -> Result<()> {
         let is_fork = self.view.fork.is_some();
         let entry = self.entry(address)?;
@@ -230,7 +230,7 @@ impl ExecDb {
         Ok(())
     }
 
-    /// Add to a balance outside of transactions. Does not create an account that would stay empty.
+    /// Add an amount in wei to a balance outside of transactions. Does not create an account that would stay empty.
     pub fn credit(&mut self, address: &Address, amount: U256) -> Result<()> {
         let entry = self.entry(address)?;
         let mut info = entry.info.clone().unwrap_or_default();
@@ -240,7 +240,8 @@ impl ExecDb {
         Ok(())
     }
 
-    /// Add to a balance, and create the account even if it stays empty. Rewards before Spurious Dragon need this.
+    /// Add an amount in wei to a balance, and create the account even if it stays empty. Rewards before Spurious Dragon
+    /// need this.
     pub fn credit_touching(&mut self, address: &Address, amount: U256) -> Result<()> {
         let entry = self.entry(address)?;
         let mut info = entry.info.clone().unwrap_or_default();
@@ -302,8 +303,8 @@ impl ExecDb {
             let deleted = AccountInfo::default();
             let info = match (&entry.info, &view.fork) {
                 (Some(info), _) => info,
-                // Write an empty account instead of removing the entry, because without an entry the account of the
-                // forked chain appears.
+                // Write an empty account instead of removing the entry. Without an entry, later reads would return the
+                // account of the forked chain.
                 (None, Some(_)) => &deleted,
                 (None, None) => {
                     trie.remove(&key, view)?;
@@ -343,7 +344,8 @@ impl ExecDb {
         changed
     }
 
-    /// Return everything that a commit needs besides the trie, and the layers for child blocks.
+    /// Return everything that a commit of the block needs besides the trie, and the state layers on which child blocks
+    /// build.
     pub fn finish(self, trie: &Trie<Account>) -> Result<Changes> {
         let mut preimages = Vec::new();
         let mut changed_entries = 0;
@@ -403,7 +405,7 @@ pub struct Changes {
     /// Addresses of new accounts and keys of new slots, by hash.
     pub preimages: Vec<(B256, Vec<u8>)>,
     pub codes: Vec<(B256, Bytes)>,
-    /// This block's layer on top of its parents' layers.
+    /// The layer with the state changes of this block, on top of the layers of its uncommitted ancestors.
     pub layers: Layers,
 }
 
@@ -424,7 +426,7 @@ impl Entry {
     }
 }
 
-/// Return hash and analysed code; None for empty code.
+/// Return the hash of contract code, and the code with its jump destinations; None for empty code.
 pub fn coded(code: Bytes) -> (B256, Option<Bytecode>) {
     match code.is_empty() {
         true => (KECCAK256_EMPTY, None),
