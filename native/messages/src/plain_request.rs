@@ -11,7 +11,7 @@
 //! `eth_sendRawTransaction` to bytes.
 
 const SENDS: &[u8] = b"eth_sendRawTransaction";
-/// Maximum digits of an id. Clients that parse numbers as doubles would change longer ids.
+/// Maximum number of digits of an id. Clients that parse numbers as doubles would change longer ids.
 const ID_DIGITS: usize = 15;
 
 /// A plain JSON-RPC request.
@@ -25,7 +25,7 @@ pub struct Request<'a> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Params<'a> {
-    /// Parameter of eth_sendRawTransaction, decoded to bytes.
+    /// Raw transaction: the parameter of eth_sendRawTransaction, decoded to bytes.
     Transaction(Vec<u8>),
     Plain(Vec<Param<'a>>),
 }
@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
         self.space();
         let rest = &self.text[self.at..];
         let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;
-        // take only the digits of `1.5` or `1e3`: `next` rejects the character after the digits
+        // read only the digits: for `1.5` or `1e3`, the request is rejected at the next character
         self.at += end;
         let is_plain = (1..=ID_DIGITS).contains(&end) && (rest[0] != b'0' || end == 1);
         is_plain.then(|| &rest[..end])

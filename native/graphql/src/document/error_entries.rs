@@ -6,12 +6,12 @@ use super::shape::line_and_column;
 pub const MAX_ERRORS: usize = 50;
 const MAX_MESSAGE_LENGTH: usize = 1_000;
 
-/// One entry of `errors`.
+/// One entry of `errors` in a GraphQL response.
 #[derive(Debug)]
 pub struct Entry {
     pub message: String,
     pub place: Option<(usize, usize)>,
-    /// The path of the field that failed, as JSON text.
+    /// Path of the failed field as JSON text.
     pub path: Option<String>,
     pub code: Option<(i64, String)>,
     /// Output of a reverted call, or the position of a wrong parameter.

@@ -14,7 +14,7 @@ pub struct Shape {
     pub is_plain: bool,
 }
 
-/// Position of a literal in the text: a number, or the content of a string.
+/// Start and end of a literal in the document: a number, or the content of a string.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Literal {
     pub start: usize,
