@@ -2,7 +2,7 @@
 
 use core::arch::x86_64::*;
 
-/// Signatures per group, one in each lane of a register.
+/// Number of signatures that are recovered together, one in each lane of a register.
 pub const LANES: usize = 8;
 
 pub const PRIME: [u64; 4] = [0xffff_fffe_ffff_fc2f, u64::MAX, u64::MAX, u64::MAX];

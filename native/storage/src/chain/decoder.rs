@@ -70,7 +70,7 @@ impl<T> Job<T> {
     }
 }
 
-/// Submissions for the worker, and the number of transactions in them.
+/// A group of submissions that a worker processes together, and the number of their transactions.
 struct Round<T> {
     jobs: Vec<Job<T>>,
     weight: usize,

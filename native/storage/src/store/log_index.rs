@@ -25,7 +25,7 @@ fn key(fold: u64, number: u64) -> Key {
     key
 }
 
-/// Return fold and block number of a key.
+/// Return the fold and the block number that a key of the index contains.
 fn parts(key: &[u8]) -> Result<(u64, u64)> {
     let key = Key::try_from(key).map_err(|_| Error::damaged("a key of the log index is too short"))?;
     let mut section = [0; 8];
@@ -60,7 +60,7 @@ pub fn search(tables: &Tables, txn: &RoTxn<'_>, fold: u64, first: u64, last: u64
         for entry in tables.log_sections.from(txn, &key(fold, from))? {
             let (found, number) = parts(entry?.0)?;
             if found != fold || number >= end_of_section {
-                // sections without entries are skipped
+                // skip sections without entries
                 next = Some(end_of_section.max(number / SECTION_BLOCKS * SECTION_BLOCKS));
                 break;
             }

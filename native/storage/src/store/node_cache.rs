@@ -7,10 +7,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use alloy_primitives::map::HashMap;
 
-/// Nodes that begin at this nibble of a key or after it are not cached. The nodes above are at most 1 + 16 + 256 + 4,096
-/// for each trie, 3 MB in all.
+/// Depth in nibbles from which on trie nodes are not cached. At most 1 + 16 + 256 + 4,096 nodes of a trie lie above
+/// this depth; they take 3 MB.
 pub const MAX_CACHED_DEPTH: usize = 4;
-/// Maximum bytes of cached nodes: the upper levels of five large tries.
+/// Maximum size of all cached nodes in bytes. The upper levels of five large tries fit.
 const MAX_CACHED_BYTES: usize = 16 << 20;
 const SHARDS: usize = 16;
 
@@ -20,7 +20,7 @@ struct Shard {
     bytes: usize,
 }
 
-/// Full stored forms of nodes. A full shard is cleared.
+/// Cached nodes in their full stored form, in shards by id. A full shard is cleared.
 #[derive(Default)]
 pub struct NodeCache {
     shards: [RwLock<Shard>; SHARDS],

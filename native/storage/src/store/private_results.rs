@@ -19,7 +19,7 @@ use super::tables::{Tables, meta};
 use crate::chain::receipts::{put_logs, read_logs};
 use crate::trie::{Account, Child, EMPTY_ROOT, Trie, save_root};
 
-/// How a private transaction ended.
+/// How a private transaction ended: the receipt's status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PrivateStatus {
     Failed = 0,
@@ -33,7 +33,7 @@ pub enum PrivateStatus {
 pub struct PrivateReceipt {
     pub status: PrivateStatus,
     pub group: B256,
-    /// Root of the group's state after the transaction.
+    /// Root of the privacy group's state after the transaction.
     pub root: B256,
     pub payload_key: B256,
     /// Position of the marker in its block.
@@ -65,7 +65,7 @@ pub struct GroupStates {
     pub trie: Trie<Account>,
 }
 
-/// A marker on the chain, for this node or for other participants.
+/// A marker transaction on the chain, addressed to this node or to other participants.
 pub struct Marker {
     pub payload_key: B256,
     pub number: u64,
@@ -81,9 +81,9 @@ pub struct PrivateWrites {
     pub receipts: Vec<(B256, B256, PrivateReceipt)>,
     pub markers: Vec<Marker>,
     pub codes: Vec<(B256, Bytes)>,
-    /// Last processed block. With None, the stored value stays.
+    /// Last block that the private transaction processor has handled. None leaves the stored value unchanged.
     pub followed: Option<(B256, u64)>,
-    /// Late payloads that have been processed.
+    /// Keys of late payloads that have been processed.
     pub settled: Vec<B256>,
 }
 
@@ -265,7 +265,7 @@ impl Database {
     }
 }
 
-/// State of a group in a block.
+/// State of a privacy group after one block.
 pub struct GroupState {
     pub block: B256,
     pub number: u64,
@@ -300,7 +300,7 @@ impl Snapshot {
         Ok(None)
     }
 
-    /// Return marker and root of each transaction of a group in a block.
+    /// Return marker hash and state root of each transaction of a group in a block.
     pub fn group_roots(&self, group: &B256, at: u64, block: &B256) -> Result<Vec<(B256, B256)>> {
         let record = self.tables().private_groups.get(self.txn(), &group_key(group, at, block))?;
         Ok(record.map(roots_of).unwrap_or_default())

@@ -30,7 +30,7 @@ const END: &[u8] = &[0xff; 33];
 /// deleted nodes are near the oldest stored state. Repacking older ranges would copy much and free little.
 const WORTH: usize = 8;
 
-/// One pruning round. Call `forget`, `mark` and `sweep` in this order, each until it returns false.
+/// One round of state pruning. Call `forget`, `mark` and `sweep` in this order, each until it returns false.
 pub struct Pruning {
     database: Arc<Database>,
     /// Number of the oldest block whose state stays.

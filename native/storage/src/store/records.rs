@@ -25,14 +25,15 @@ impl<'t> Nodes<'t> {
         found.ok_or_else(|| Error::damaged(format!("trie node {id} is missing")))
     }
 
-    /// Load a node like `load`, and call `earlier` with the id of each further row that the node needs.
+    /// Load a trie node like `load`. If the node is stored as a delta, also call `earlier` with the id of each earlier
+    /// row that the delta needs.
     pub fn load_all<T>(&self, id: u64, earlier: impl FnMut(u64), read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         load(id, |id| self.row(id), earlier, |whole, _| read(whole))
     }
 }
 
 impl Nodes<'_> {
-    /// Load a node like `load`. `read` also gets the number of deltas of the node.
+    /// Load a trie node like `load`. `read` also gets the number of deltas from which the node was built.
     pub fn load_counted<T>(&self, id: u64, read: impl FnOnce(&[u8], u8) -> Result<T>) -> Result<T> {
         load(id, |id| self.row(id), |_| (), read)
     }
@@ -48,7 +49,7 @@ pub fn number(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_be_bytes)
 }
 
-/// Return hash and number of the head.
+/// Return hash and number of the head; None in an empty database.
 pub fn head(tables: &Tables, txn: &RoTxn<'_>) -> Result<Option<(B256, u64)>> {
     let head = tables.meta.get(txn, meta::HEAD)?;
     Ok(head.map(|head| (B256::from_slice(&head[..32]), number(&head[32..]))))

@@ -34,7 +34,7 @@ use heed::types::Bytes;
 use heed::{Database, RoTxn, RwTxn};
 use ophion_primitives::errors::Result;
 
-/// Bytes that LMDB adds to key and value of a database row.
+/// Number of bytes that LMDB adds to key and value of a database row.
 const ROW_HEADER_BYTES: usize = 8 + 2;
 
 fn row_bytes(key: &[u8], value: &[u8]) -> usize {

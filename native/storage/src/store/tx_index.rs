@@ -34,7 +34,7 @@ pub fn restore(record: &[u8]) -> impl Iterator<Item = Place> + '_ {
     places.map(|place| (place >> INDEX_BITS, (place & ((1 << INDEX_BITS) - 1)) as u32))
 }
 
-/// Add the position of a transaction.
+/// Add the position of a transaction to the index.
 pub fn put(table: Table, txn: &mut RwTxn<'_>, key: &[u8; KEY], place: &Packed) -> Result<()> {
     if table.put_new(txn, key, place)? {
         return Ok(());
@@ -47,7 +47,7 @@ pub fn put(table: Table, txn: &mut RwTxn<'_>, key: &[u8; KEY], place: &Packed) -
     Ok(())
 }
 
-/// Delete the position of a transaction.
+/// Delete the position of a transaction from the index.
 pub fn delete(table: Table, txn: &mut RwTxn<'_>, transaction: &B256, place: Place) -> Result<()> {
     let key = &transaction[..KEY];
     let before = table.get(txn, key)?.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Values of tries: accounts and storage slots.
+//! Values in the leaves of tries: accounts and storage slots.
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use alloy_rlp::{Encodable, Header};

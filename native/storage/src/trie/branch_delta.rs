@@ -44,7 +44,7 @@ fn nibbles(mask: u16) -> impl Iterator<Item = usize> {
     (0..16).filter(move |nibble| mask & 1 << nibble != 0)
 }
 
-/// A stored version of a node.
+/// A stored version of a branch, from which a delta can be made.
 pub struct Version {
     id: u64,
     steps: u8,
@@ -52,8 +52,9 @@ pub struct Version {
 }
 
 impl Version {
-    /// Encode the delta from this version to `whole`, with a new id. Returns None if the delta takes half of the bytes
-    /// or more.
+    /// Encode the delta from this version to `whole`, which gets the node id `id`. Returns None if the node must be
+    /// stored in full: the delta takes half of the bytes or more, there are too many deltas, or a node is no plain
+    /// branch.
     pub fn change_to(&self, whole: &[u8], id: u64) -> Result<Option<Vec<u8>>> {
         if self.steps == MAX_STEPS {
             return Ok(None);
@@ -77,7 +78,8 @@ impl Version {
     }
 }
 
-/// Encode a child for the delta with this id.
+/// Append a child reference to a delta whose node id is `id`. The reference is shorter, because it has a distance
+/// instead of an id.
 fn shorten(child: &[u8], id: u64, out: &mut Vec<u8>) -> Result<()> {
     let mut reader = Reader(child);
     if reader.byte()? != 0 {
@@ -135,7 +137,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Read the id of an earlier row, which is stored as the distance to `id`.
+/// Read a distance and return the id of the earlier row, which is `id` minus the distance.
 fn before(id: u64, reader: &mut Reader<'_>) -> Result<u64> {
     match reader.varint()? {
         back if back > 0 && back < id => Ok(id - back),
@@ -148,7 +150,7 @@ fn later(id: u64) -> Error {
 }
 
 /// Call `read` with the full form of a node and its number of deltas. `row` loads a row by id. `earlier` gets the id of
-/// every further row.
+/// every earlier row that the deltas need.
 pub fn load<'t, T>(
     id: u64,
     row: impl Fn(u64) -> Result<&'t [u8]>,

@@ -1,12 +1,12 @@
-//! Evicts nodes that can be read again from the database.
+//! Evicts trie nodes from memory. The nodes can be read again from the database.
 
 use std::sync::Arc;
 
 use super::node::{Child, Node, Reference, Trie, Value};
 
 impl<V: Value> Trie<V> {
-    /// Evict all trie nodes up to id `last`. Changed nodes stay, including nodes that another block has changed and not
-    /// written yet.
+    /// Evict all stored trie nodes with an id up to `last`. Nodes that are not written yet stay, even if an uncommitted
+    /// block has changed them.
     pub fn evict(&mut self, last: u64) {
         if let Some(root) = &mut self.root {
             root.evict(last);
@@ -19,7 +19,7 @@ impl<V: Value> Child<V> {
         let Child::Live(cell) = self else { return };
         let id = cell.id();
         if id != 0 {
-            // skip a node without a hash, because its parent node stores it
+            // do not evict a node without a hash, because it is stored in its parent's row
             if id <= last
                 && let Reference::Hash(hash) = *cell.reference()
             {

@@ -8,7 +8,7 @@ use ophion_primitives::errors::{Error, Result};
 use super::node::{Trie, Value};
 use super::node_storage::{NoSource, Saver};
 
-/// A value without further encoding.
+/// A trie value whose RLP and stored form are the same bytes.
 #[derive(Clone)]
 pub(super) struct Plain(pub(super) Vec<u8>);
 
@@ -34,8 +34,8 @@ impl Value for Plain {
     }
 }
 
-/// Return the root of a trie after these changes, in order. None and empty values remove a key. A secure trie hashes
-/// its keys.
+/// Apply changes to an empty trie, in order, and return its root. None and empty values remove a key. A secure trie
+/// hashes its keys.
 pub fn plain_root<B: AsRef<[u8]>>(changes: &[(B, Option<B>)], is_secure: bool) -> Result<B256> {
     let mut trie: Trie<Plain> = Trie::default();
     for (key, value) in changes {

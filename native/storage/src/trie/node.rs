@@ -15,7 +15,7 @@ pub const EMPTY_ROOT: B256 = b256!("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996c
 
 /// Value in a leaf of a trie: an account, a slot or bytes.
 pub trait Value: Clone {
-    /// Append the RLP of the value, from which Ethereum computes hashes.
+    /// Append the RLP of the value, from which Ethereum computes the hash of the leaf.
     fn encode(&self, out: &mut Vec<u8>);
     /// Append the stored form, from which the value can be restored. It may contain more than the RLP, such as ids of
     /// further tries.
@@ -113,7 +113,7 @@ impl<V> Cell<V> {
         Cell { node, reference: OnceLock::new(), id: AtomicU64::new(0) }
     }
 
-    /// Make a node that was loaded from the database.
+    /// Make a node that was loaded from the database, with its known hash and id.
     pub fn loaded(node: Node<V>, hash: B256, id: u64) -> Self {
         Cell { node, reference: OnceLock::from(Reference::Hash(hash)), id: AtomicU64::new(id) }
     }
@@ -126,7 +126,7 @@ impl<V> Cell<V> {
         self.id.store(id, Ordering::Release);
     }
 
-    /// Clear hash and id before a change.
+    /// Clear the cached hash and id of a node before a change.
     pub fn invalidate(&mut self) {
         self.reference = OnceLock::new();
         *self.id.get_mut() = 0;
@@ -188,7 +188,7 @@ impl<V: Value> Cell<V> {
                     value.encode(scratch);
                 }
                 let references: usize = children.iter().map(Child::reference_length).sum();
-                // an absent child or value takes one byte
+                // an absent child or value takes one byte of the list
                 list_header(16 - children.len() + references + scratch.as_slice().length(), out);
                 let mut next = children.iter();
                 for nibble in 0..16 {
@@ -248,7 +248,7 @@ fn hex_prefix(path: &Nibbles, leaf: bool) -> ([u8; 33], usize) {
     (out, 1 + packed.len())
 }
 
-/// Path of a node in a request for trie nodes.
+/// Return the hex-prefix encoding of a path, for a request for trie nodes (snap/1).
 pub fn encoded_path(path: &Nibbles) -> Vec<u8> {
     let (encoded, length) = hex_prefix(path, false);
     encoded[..length].to_vec()

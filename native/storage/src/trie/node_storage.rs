@@ -15,7 +15,7 @@ pub trait Source {
     }
 }
 
-/// A source without nodes, for tries in memory only.
+/// A source that has no nodes. Tries that are completely in memory use it.
 pub struct NoSource;
 
 impl Source for NoSource {
@@ -24,11 +24,11 @@ impl Source for NoSource {
     }
 }
 
-/// Stores new trie nodes and assigns their ids.
+/// Stores new trie nodes in the database and assigns their ids.
 pub trait Saver {
     fn put(&mut self, stored: Vec<u8>) -> Result<u64>;
     /// Return the id of the next new trie node.
     fn next(&self) -> u64;
-    /// Load a trie node that was stored before.
+    /// Load a stored trie node as the base of a delta.
     fn version(&self, id: u64) -> Result<Version>;
 }

@@ -136,7 +136,7 @@ fn upsert<V: Value>(
     Ok(())
 }
 
-/// A new branch where two paths diverge.
+/// A new branch at the nibble where the paths of two entries diverge.
 struct Fork<V> {
     mask: u16,
     children: Vec<Child<V>>,
@@ -169,7 +169,7 @@ impl<V: Value> Fork<V> {
     }
 }
 
-/// What is left of a subtree after an entry was removed.
+/// The remainder of a subtree after an entry was removed.
 #[derive(PartialEq)]
 enum Left {
     Something,
