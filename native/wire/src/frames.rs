@@ -22,7 +22,7 @@ pub const MAX_MESSAGE: usize = (1 << 24) - 1;
 /// Maximum size in bytes of Hello, the first message.
 pub const FIRST_MESSAGE: usize = 2048;
 
-/// Maximum number of bytes buffered after the first message, until compression is set.
+/// Maximum number of bytes buffered after the first message, until the caller has decided about compression.
 const MAX_WAITING: usize = 1 << 20;
 
 /// The RLP list [0, 0], which every frame header contains.
@@ -30,13 +30,13 @@ const HEADER_DATA: [u8; 3] = [0xc2, 0x80, 0x80];
 
 const DISCONNECT: u8 = 1;
 
-/// Maximum compression ratio: three bytes of Snappy expand to at most 64.
+/// Maximum compression ratio of Snappy: three bytes expand to at most 64.
 const SNAPPY_RATIO: usize = 22;
 
 /// Size in bytes above which a compressed frame is decompressed while it arrives, so that no call takes long.
 const LARGE: usize = 16 << 10;
 
-/// Bytes at the start of a large frame that hold its message id and its decompressed size.
+/// Number of bytes at the start of a large frame that hold its message id and its decompressed size.
 const PREFIX: usize = 16;
 
 /// A message id and its content.
@@ -171,9 +171,9 @@ struct Large {
     /// The decoder; None for a message that exceeds the size limit of its id. The session drops the bytes of such a
     /// message.
     decoder: Option<Decoder>,
-    /// Compressed bytes that have not arrived.
+    /// Number of compressed bytes that have not arrived yet.
     left: usize,
-    /// Bytes of padding that have not arrived.
+    /// Number of padding bytes that have not arrived yet.
     padding: usize,
 }
 
@@ -207,14 +207,14 @@ pub struct Ingress {
     cipher: Cipher,
     mac: RunningMac,
     part: Part,
-    /// Whether messages are compressed; None until the caller sets this after the first message.
+    /// Whether messages are compressed; None until the caller decides after the first message.
     is_compressed: Option<bool>,
     max_message: usize,
     /// Maximum payload size by message id, for ids with a lower limit than `max_message`.
     max_sizes: HashMap<u8, usize>,
-    /// Bytes received after the first message, until compression is set.
+    /// Bytes received after the first message, kept until the caller decides about compression.
     waiting: Vec<u8>,
-    /// Allocates the payloads of large messages.
+    /// Function that allocates the buffers for the payloads of large messages.
     pub allocate: Allocate,
     /// Buffer for one decrypted piece of a large message.
     piece: Vec<u8>,
@@ -311,7 +311,8 @@ impl Ingress {
         Ok(())
     }
 
-    /// Reads to the end of the current part of the frame, or to the end of the data.
+    /// Reads to the end of the current part of the frame, or to the end of the data. Returns the message if it is
+    /// complete.
     fn read(&mut self, rest: &mut &[u8]) -> Result<Option<Message>> {
         match &mut self.part {
             Part::Header { bytes, filled } => {

@@ -61,12 +61,12 @@ pub struct Decoder {
     size: usize,
     head: [u8; MAX_HEAD],
     filled: usize,
-    /// Missing bytes of the current Snappy literal.
+    /// Number of bytes of the current Snappy literal that have not arrived.
     literal: usize,
 }
 
 impl Decoder {
-    /// Creates a decoder. `size` is the decompressed size that the message announces.
+    /// Creates a decoder. `size` is the decompressed size that the start of the message announces.
     pub fn new(output: Box<dyn Output>, size: usize) -> Self {
         Decoder { output, size, head: [0; MAX_HEAD], filled: 0, literal: 0 }
     }

@@ -81,10 +81,10 @@ const HARMLESS: [u8; 16] = [
     op::ISZERO,
 ];
 
-/// The state that one call accesses.
+/// Slots, opcodes, code and contracts that one call accesses.
 #[derive(Default)]
 struct Access {
-    /// Slots with their value at the first read.
+    /// Slots that the call reads, with their value at the first read.
     reads: BTreeMap<U256, U256>,
     writes: BTreeMap<U256, u64>,
     transient_reads: BTreeMap<U256, u64>,
@@ -99,10 +99,10 @@ struct Access {
 pub struct AccessRecorder {
     frames: FrameRecorder,
     options: ValidationOptions,
-    /// Accesses of each frame, by the position of the frame.
+    /// Accesses of each frame, by the index of the frame.
     accesses: Vec<Access>,
     preimages: BTreeSet<Vec<u8>>,
-    /// The previous instruction, and the top of its stack.
+    /// The previous opcode, and the top of the stack before it ran.
     last: Option<(u8, U256)>,
 }
 
@@ -114,7 +114,7 @@ fn is_code_access(opcode: u8) -> bool {
     matches!(opcode, op::EXTCODEHASH | op::EXTCODESIZE | op::EXTCODECOPY)
 }
 
-/// Return the number of stack items that the recorder reads for an instruction.
+/// Return how many stack items of an instruction the recorder reads.
 fn items_read(opcode: u8) -> usize {
     match opcode {
         op::SLOAD | op::TLOAD | op::EXTCODEHASH | op::EXTCODESIZE | op::EXTCODECOPY => 1,

@@ -15,10 +15,10 @@ use crate::calls::call_frames::Kind;
 use crate::output::text::halt_phrase;
 use crate::struct_logs::cost::CALL_STIPEND;
 
-/// Gas per byte of deployed code.
+/// Gas per byte of deployed contract code.
 const CODE_DEPOSIT: i64 = 200;
 
-/// A flat trace entry that is not closed yet.
+/// A flat trace entry whose call or creation has not ended yet.
 struct Open {
     entry: usize,
     is_create_instruction: bool,
@@ -30,7 +30,7 @@ struct Listing<'a> {
     open: Vec<Open>,
     /// Gas left of the transaction, including refunds.
     gas_left: u64,
-    /// The contract that the transaction itself created.
+    /// The contract that the transaction itself created; None for a call transaction.
     created: Option<Address>,
 }
 
@@ -93,7 +93,7 @@ impl Listing<'_> {
             CallEvent::Call { kind, to, child: Some(child), .. } => {
                 let from = self.calling_address();
                 let action = Action::Call { kind: *kind, from, to: *to, input: child.input.clone() };
-                // the trace entry starts with the value of the caller, and an event of the callee may change that value
+                // start with the value of the caller, as Besu 21.10 does; a CALLDATALOAD of the callee replaces it
                 let mut entry = Entry::new(action, child.gas, step.value, self.next_address());
                 entry.outcome = Some(Outcome { gas_used: -(step.spent as i64), ..Outcome::default() });
                 if self.has_reverting_end(step.depth + 1) {
@@ -215,7 +215,7 @@ impl Listing<'_> {
         self.top().subtraces += 1;
     }
 
-    /// Return whether the first RETURN or REVERT at this depth is REVERT.
+    /// Return whether the first RETURN or REVERT at this call depth is a REVERT.
     fn has_reverting_end(&self, depth: usize) -> bool {
         self.events.first_end_reverts.get(depth).copied().flatten() == Some(true)
     }

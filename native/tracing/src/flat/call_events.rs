@@ -21,7 +21,7 @@ use crate::output::text::is_lack_of_gas;
 use crate::replay::recording::Recorder;
 use crate::struct_logs::cost::CALL_STIPEND;
 
-/// State at the first instruction of a callee.
+/// The frame of a callee at its first instruction.
 pub struct Child {
     pub gas: u64,
     pub input: Bytes,
@@ -46,7 +46,7 @@ pub enum CallEvent {
         child: Option<Child>,
         precompiled: Option<Precompiled>,
     },
-    /// A creation. `child` is None if the creation was rejected.
+    /// CREATE or CREATE2. `child` is None if the creation was rejected before it started.
     Create {
         child: Option<Child>,
         init: Bytes,
@@ -73,9 +73,9 @@ pub struct Step {
     pub event: CallEvent,
     pub depth: usize,
     pub gas: u64,
-    /// Cost, without the gas passed to a callee.
+    /// Gas cost of the instruction, without the gas passed to a callee.
     pub cost: u64,
-    /// Cost of all instructions so far, including this instruction.
+    /// Gas cost of all instructions so far, including this instruction.
     pub spent: u64,
     pub recipient: Address,
     /// Value in wei of the call or creation that opened this frame.
@@ -96,7 +96,8 @@ struct Live {
     has_ended_well: bool,
 }
 
-/// The last instruction that is not RETURN. If the code of a new contract is rejected, this instruction gets the halt.
+/// The last instruction that is not RETURN. If the EVM rejects the code of a new contract, the trace shows the halt at
+/// this instruction.
 #[derive(Clone, Copy, Default)]
 struct Plain {
     /// Number of call events up to this instruction.
@@ -104,17 +105,17 @@ struct Plain {
     /// Whether the instruction is the last call event.
     is_event: bool,
     depth: usize,
-    /// Index of the instruction's frame.
+    /// Index of the frame that runs the instruction.
     frame: usize,
 }
 
 #[derive(Default)]
 pub struct CallEvents {
     pub steps: Vec<Step>,
-    /// By depth: whether the first RETURN or REVERT is a REVERT.
+    /// By call depth: whether the first RETURN or REVERT is a REVERT; None if there was neither.
     pub first_end_reverts: Vec<Option<bool>>,
     pub has_create2: bool,
-    /// Gas and recipient of the outermost frame.
+    /// Gas limit and recipient of the outermost frame.
     pub root: (u64, Address),
     pub root_precompiled: Option<Precompiled>,
     live: Vec<Live>,
@@ -122,9 +123,9 @@ pub struct CallEvents {
     count: u64,
     spent: u64,
     plain: Plain,
-    /// Recipient and value of every frame.
+    /// Recipient and value of every frame of the transaction.
     seen: Vec<(Address, U256)>,
-    // the field holds the opcode of the current instruction
+    // opcode of the current instruction
     opcode: u8,
     gas: u64,
     target: Address,

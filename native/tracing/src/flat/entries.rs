@@ -24,7 +24,7 @@ pub enum Action {
         address: Address,
         is_create2: bool,
     },
-    /// A self-destruct.
+    /// A self-destruct of a contract.
     End {
         contract: Address,
         heir: Address,
@@ -61,7 +61,7 @@ pub struct Entry {
     pub value: U256,
     pub address: Vec<usize>,
     pub subtraces: usize,
-    /// Error text. A trace entry with an error has no result.
+    /// Error text. An entry with an error shows no result.
     pub error: Option<Cow<'static, str>>,
     pub revert_reason: Option<Bytes>,
     /// Result of the trace entry; None for SELFDESTRUCT.

@@ -20,13 +20,13 @@ use revm::interpreter::{InstructionResult, Interpreter, InterpreterAction, Inter
 pub const CHUNK: usize = 256 * 1024;
 /// Number of traced instructions between two clock checks.
 const STEPS_PER_LOOK: u32 = 4096;
-/// A transaction without code counts as this number of steps.
+/// Number of instructions that each transaction adds to the count for clock checks, even if it runs no code.
 const STEPS_PER_TRANSACTION: u32 = 256;
 
 /// A message from the tracing thread to the reader.
 pub enum Message {
     Chunk(Vec<u8>),
-    /// The trace is complete. If the channel closes without this message, the worker has died.
+    /// The trace is complete. If the channel closes without this message, the tracing thread has panicked.
     End,
     Failed(Error),
 }
@@ -71,7 +71,7 @@ impl Sink {
         }
     }
 
-    /// Send the chunk if it is large enough.
+    /// Send the current chunk to the reader if it is large enough.
     #[inline]
     pub fn settle(&mut self) {
         if self.out.len() >= CHUNK {
@@ -88,7 +88,8 @@ impl Sink {
         match self.channel.try_send(Message::Chunk(chunk)) {
             Ok(()) => {}
             Err(TrySendError::Full(message)) => {
-                // the time that the worker waits for the reader does not count towards the deadline
+                // measure how long this thread waits for the reader, because this time does not count towards the
+                // deadline
                 let before = Instant::now();
                 self.is_stopped = self.channel.send(message).is_err();
                 self.deadline += before.elapsed();
@@ -97,7 +98,8 @@ impl Sink {
         }
     }
 
-    /// Return whether to end the run. Tracers call this at every step.
+    /// Return whether the traced run must end: the reader is gone or the deadline has passed. Tracers call this at
+    /// every step.
     #[inline]
     pub fn tick(&mut self) -> bool {
         self.steps += 1;
@@ -118,7 +120,7 @@ impl Sink {
         }
     }
 
-    /// End the run, because the record of a transaction is too large.
+    /// End the traced run with an error, because the record of a transaction is too large.
     pub fn stop_as_too_large(&mut self) {
         self.is_too_large = true;
         self.is_stopped = true;

@@ -12,7 +12,7 @@ use super::sink::{Message, Sink};
 /// Maximum number of chunks in the channel. `next` returns all of them at once, because a call of `next` takes longer
 /// than filling a chunk.
 const MAX_CHUNKS: usize = 4;
-/// Stack size of the thread. revm has its frames on the heap, but the default stack is too small.
+/// Stack size in bytes of the tracing thread. revm has its frames on the heap, but the default stack is too small.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 pub struct Stream {
@@ -28,7 +28,7 @@ struct Channel {
 }
 
 impl Stream {
-    /// Run a job that writes into a sink, on a new thread.
+    /// Run a trace job on a new thread. Returns the stream of the job's output.
     pub fn start(deadline: Instant, job: impl FnOnce(&mut Sink) -> Result<()> + Send + 'static) -> Result<Self> {
         let (sender, receiver) = sync_channel(MAX_CHUNKS);
         let is_closed = Arc::new(AtomicBool::new(false));

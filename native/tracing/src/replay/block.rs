@@ -35,7 +35,7 @@ pub struct Place {
     pub index: usize,
 }
 
-/// A finished transaction whose changes are not committed yet.
+/// A finished traced transaction whose changes are not committed yet.
 pub struct Ran {
     pub tx: TxEnv,
     pub result: ExecutionResult,
@@ -59,11 +59,11 @@ pub trait Tracer: Inspector<EvmContext> {
     /// Handle the start of a transaction.
     fn begin(&mut self, tx: &TxEnv);
 
-    /// Write the result of a transaction that has ended. The database shows the state before the transaction.
+    /// Write the result of a finished transaction. `db` still shows the state before the transaction.
     fn finish(&mut self, db: &mut ExecDb, ran: &Ran) -> Result<()>;
 }
 
-/// A block with its parent state.
+/// A block to re-execute, with the state of its parent.
 pub struct Block<'a> {
     pub parent: &'a StateData,
     pub env: &'a BlockEnv,

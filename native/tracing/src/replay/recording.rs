@@ -30,13 +30,13 @@ pub trait Report {
 
     fn write(&mut self, sink: &mut Sink, recorder: &mut Self::Recorder, ran: &Ran);
 
-    /// Write the state changes of the transaction. The database shows the state before the transaction.
+    /// Write the state changes of the transaction. The database argument still shows the state before the transaction.
     fn write_changes(&mut self, _: &mut ExecDb, _: &Ran) -> Result<()> {
         Ok(())
     }
 }
 
-/// A recorder of transactions and the writer of its records.
+/// A tracer made of a recorder of transactions and a writer of the records.
 pub struct Recording<'s, R: Report> {
     sink: &'s mut Sink,
     recorder: R::Recorder,
@@ -55,7 +55,7 @@ impl<'s, R: Report> Recording<'s, R> {
     }
 }
 
-/// Forwards every hook to the recorder, and stops the run when the sink stops.
+/// Forwards every hook to the recorder, and stops the run when the output sink stops.
 impl<R: Report> Inspector<EvmContext> for Recording<'_, R> {
     fn initialize_interp(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
         self.recorder.initialize_interp(interpreter, context);

@@ -40,7 +40,7 @@ pub struct PrestateTracer<'s> {
     options: PrestateOptions,
     /// Whether EIP-6780 applies: SELFDESTRUCT deletes only contracts created in the same transaction.
     only_new_ones_go: bool,
-    /// Accounts that instructions have named, with the named slots of each.
+    /// Accounts that instructions have accessed by name, with the named slots of each account.
     named: BTreeMap<Address, BTreeSet<U256>>,
     created: AddressSet,
     deleted: AddressSet,
@@ -72,7 +72,7 @@ impl<'s> PrestateTracer<'s> {
         self.named.entry(address).or_default();
     }
 
-    /// Include a callee and, for a delegated account (EIP-7702), the account whose code runs.
+    /// Add a called account to the trace. For a delegated account (EIP-7702), also add the account whose code runs.
     fn name_callee(&mut self, address: Address, context: &mut EvmContext) {
         self.name(address);
         let code = context.journal().evm_state().get(&address).and_then(|account| account.info.code.as_ref());
@@ -179,7 +179,7 @@ impl Tracer for PrestateTracer<'_> {
     }
 }
 
-/// Fields of an account to show, before or after the transaction.
+/// The fields of an account that the trace shows, before or after the transaction.
 #[derive(Default)]
 struct Shown {
     balance: Option<U256>,

@@ -51,11 +51,11 @@ pub struct StructTracer<'s> {
 
 struct Frame {
     has_rows: bool,
-    /// Length of the storage history at the start of the frame.
+    /// Length of `history` at the start of the frame.
     mark: usize,
 }
 
-/// Written slots by account, and the cached text of the last account.
+/// Written storage slots by account, and the cached JSON text of the account written last.
 #[derive(Default)]
 struct Storage {
     written: AddressMap<BTreeMap<U256, U256>>,

@@ -37,7 +37,7 @@ pub struct StandardOptions {
     pub opcodes: Option<OpcodeSet>,
 }
 
-/// Selected instructions, with one bit per instruction.
+/// A set of opcodes, with one bit per opcode.
 #[derive(Clone, Copy, Default)]
 pub struct OpcodeSet([u64; 4]);
 
@@ -64,7 +64,7 @@ pub struct StandardTracer<'s> {
     options: StandardOptions,
     costs: Costs,
     rows: u64,
-    /// Number of instructions so far.
+    /// Number of instructions of the transaction so far.
     position: u64,
     is_truncated: bool,
     frames: Vec<Frame>,
@@ -77,7 +77,7 @@ pub struct StandardTracer<'s> {
     opcode: u8,
     gas_before: u64,
     whole_cost: u64,
-    /// Refund of the transaction after the current instruction.
+    /// Gas refund of the transaction after the current instruction.
     refund: i64,
     slot: Option<(U256, U256)>,
     is_half_written: bool,
@@ -85,7 +85,7 @@ pub struct StandardTracer<'s> {
 
 struct Frame {
     has_run: bool,
-    /// Refund of the callers at the start of the frame.
+    /// Gas refund that the callers had collected at the start of the frame.
     refund: i64,
 }
 
