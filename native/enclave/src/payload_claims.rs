@@ -97,7 +97,7 @@ fn split(encoded: &[u8]) -> Option<Vec<&[u8]>> {
     Some(items)
 }
 
-/// Return the bytes of an RLP string.
+/// Return the content of an RLP string; None if `encoded` is not a string.
 fn content(encoded: &[u8]) -> Option<&[u8]> {
     let mut rest = encoded;
     let header = Header::decode(&mut rest).ok()?;

@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Consume `expected` if it is the next character. Returns whether a character was consumed.
+    /// Skip `expected` if it is the next character after whitespace. Returns whether it was.
     fn ends(&mut self, expected: u8) -> bool {
         self.space();
         let is_here = self.text.get(self.at) == Some(&expected);
@@ -177,13 +177,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Return whether a character needs no escape.
+/// Return whether a character may appear in a JSON string without an escape.
 fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
 }
 
-/// Return the number of leading plain characters. The code checks sixteen characters at a time, because transactions
-/// and call data are long.
+/// Return the number of bytes before the first character that needs an escape, rounded down to a multiple of sixteen.
+/// Checking sixteen bytes at a time saves time, because transactions and call data are long.
 fn plain(text: &[u8]) -> usize {
     let (chunks, _) = text.as_chunks::<16>();
     let are_plain = |chunk: &&[u8; 16]| chunk.iter().fold(true, |plain, byte| plain & is_plain(*byte));

@@ -23,7 +23,7 @@ mod simd {
     use alloy_primitives::{B256, keccak256};
 
     pub const LANES: usize = 8;
-    /// Minimum number of inputs for SIMD. Fewer inputs take less time one by one.
+    /// Minimum number of inputs that are hashed together with SIMD. Fewer inputs take less time one by one.
     pub const MIN_INPUTS: usize = 3;
     /// Number of input bytes that one Keccak permutation absorbs.
     const RATE_BYTES: usize = 136;
@@ -71,7 +71,7 @@ mod simd {
         inputs.iter().zip(&hashes).all(|(input, hash)| keccak256(input) == *hash)
     }
 
-    /// Return the number of permutations for an input. The padding takes at least one byte.
+    /// Return the number of Keccak permutations that an input needs. The padding takes at least one byte.
     fn blocks(input: &[u8]) -> usize {
         input.len() / RATE_BYTES + 1
     }

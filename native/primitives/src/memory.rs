@@ -13,7 +13,7 @@ mod allocator {
     use std::sync::{Mutex, PoisonError};
 
     const SMALL: usize = 64;
-    /// A block size above the threshold at which glibc trims a heap (64 KiB).
+    /// Size in bytes of a large block. When a block above 64 KiB is freed, glibc trims the end of the heap.
     const LARGE: usize = 256 << 10;
     /// Number of free bytes that stay at the end of a heap after trimming.
     const MIN_TRIM_BYTES: c_int = 128 << 10;

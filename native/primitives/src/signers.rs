@@ -9,7 +9,7 @@ use alloy_primitives::Address;
 use crate::errors::Result;
 use crate::keys::Signed;
 
-/// Signatures per parallel task: two SIMD groups.
+/// Number of signatures per parallel task: two SIMD groups.
 pub const TASK: usize = 16;
 
 #[cfg(all(feature = "simd", target_arch = "x86_64"))]

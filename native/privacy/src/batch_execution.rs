@@ -25,8 +25,8 @@ pub struct Payload {
     /// Public key of the enclave that sealed the payload.
     pub sender: Bytes,
     pub rlp: Bytes,
-    /// Members of a group that was created explicitly; None when the group is unknown. For a flexible group, these are
-    /// all recipients of the payload.
+    /// Members of the privacy group if it was created explicitly; None if the node has no record of the group. For a
+    /// flexible group, these are all recipients of the payload.
     pub members: Option<Vec<Bytes>>,
     /// For a flexible group: the version of the member list for which the payload was made.
     pub version: Option<B256>,

@@ -152,7 +152,7 @@ impl Unsigned {
         Ok(PrivateTx { fields: self, v, r, s })
     }
 
-    /// Return the group of the transaction; None when its group id is not 32 bytes long.
+    /// Return the privacy group of the transaction; None when its group id is not 32 bytes long.
     pub fn group(&self) -> Option<B256> {
         match &self.recipients {
             Recipients::Group(id) => B256::try_from(&id[..]).ok(),

@@ -74,7 +74,8 @@ pub fn append(
             }
         }
         Dataset::CodeDiffs => {
-            // Creating or deleting an account that has no code is not a code change.
+            // A missing account has the hash of empty code. So the creation or deletion of an account without code is
+            // no code change.
             let hashes = [before, after].map(|info| info.map_or(KECCAK256_EMPTY, |info| info.code_hash));
             if hashes[0] != hashes[1] {
                 let (from, to) = code()?;

@@ -142,7 +142,8 @@ fn append_bits(page: &mut Vec<u8>, bits: impl Iterator<Item = bool>) {
     }
 }
 
-/// Return the length of the definition levels in bytes, followed by the levels: 1 for a value, 0 for null.
+/// Encode the definition levels of some rows: their length in bytes, then one level per row (1 for a value, 0 for
+/// null).
 fn level_section(part: &Column, rows: std::ops::Range<usize>) -> Vec<u8> {
     let mut runs = Vec::new();
     if part.nulls == 0 {
@@ -172,7 +173,7 @@ fn with_length(runs: Vec<u8>) -> Vec<u8> {
     section
 }
 
-/// Return the smallest and the greatest number, so that readers can skip row groups.
+/// Return the smallest and the greatest number of a column, so that readers can skip row groups; None for other types.
 fn range_of(kind: Kind, parts: &[&Column]) -> Option<(Vec<u8>, Vec<u8>)> {
     let number = |bytes: &[u8]| {
         let mut wide = [0; 8];

@@ -2,7 +2,7 @@
 
 use super::thrift::varint;
 
-/// Shortest repetition that becomes a run of its own.
+/// Minimum number of equal values that are encoded as a run.
 const MIN_RUN: usize = 8;
 
 /// Append numbers of `width` bits each, with repeated values as runs.
@@ -25,7 +25,7 @@ pub fn append_runs(out: &mut Vec<u8>, values: &[u32], width: u32) {
     append_packed(out, &values[packed..], width);
 }
 
-/// Append one value `count` times.
+/// Append a run: one value that repeats `count` times.
 pub fn append_run(out: &mut Vec<u8>, value: u32, count: usize, width: u32) {
     varint(out, (count as u64) << 1);
     out.extend_from_slice(&value.to_le_bytes()[..width.div_ceil(8) as usize]);

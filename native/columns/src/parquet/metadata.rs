@@ -118,7 +118,7 @@ fn column_schema(out: &mut Writer, field: &Field) {
     });
 }
 
-/// Write the annotation of a type twice: as ConvertedType (field 6) and as LogicalType (field 10).
+/// Write the logical type of a column twice: as ConvertedType (field 6) for old readers, and as LogicalType (field 10).
 fn logical_type(out: &mut Writer, kind: Kind) {
     let unsigned = |out: &mut Writer, converted: i32, bits: i8| {
         out.i32(6, converted);

@@ -19,7 +19,7 @@ const MAX_SHORT_LIST: usize = 14;
 #[derive(Default)]
 pub struct Writer {
     pub bytes: Vec<u8>,
-    /// Id of the last written field of the current struct and of each struct around it.
+    /// Ids of the last written fields: one for the current struct, and one for each struct that encloses it.
     last: Vec<i16>,
 }
 

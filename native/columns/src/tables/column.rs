@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// Return the column type after byte strings are converted to hexadecimal text.
+    /// Return the type that the column has after its byte strings are converted to hexadecimal text.
     pub fn in_hex(self) -> Kind {
         if self.is_bytes() { Kind::Text } else { self }
     }
@@ -185,7 +185,7 @@ impl Column {
         }
     }
 
-    /// Return a value of a column of bits.
+    /// Return the value of a row in a column of bits.
     pub fn bit(&self, row: usize) -> bool {
         bit(&self.values, row)
     }

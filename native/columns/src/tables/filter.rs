@@ -8,7 +8,7 @@ use ophion_primitives::errors::Result;
 use ophion_rendering::chain::logs::{Limits, LogFilter, candidates};
 use ophion_storage::store::Snapshot;
 
-/// Conditions on rows. Empty lists select everything.
+/// Conditions that select rows. An empty list sets no condition.
 #[derive(Default)]
 pub struct Filter {
     /// Addresses of contracts that emit the logs.

@@ -59,7 +59,7 @@ pub struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Fill the next column if the caller has requested it.
+    /// Append a value to the row's next column, if the caller has requested this column.
     #[inline]
     pub fn with(&mut self, fill: impl FnOnce(&mut Column)) {
         let column = self.columns.next().expect("no more values than columns");

@@ -40,8 +40,8 @@ pub struct ExecutionData {
     pub gas_used: u64,
     pub blob_gas_used: u64,
     pub requests: Option<Requests>,
-    /// Revert data of each transaction; empty for a transaction that was not reverted. Receipts do not always store
-    /// this data.
+    /// Revert data of each transaction; empty for a transaction that did not revert. Stored receipts do not always
+    /// contain it.
     pub outputs: Vec<Bytes>,
     /// The state after the block.
     pub state: StateData,
@@ -55,7 +55,7 @@ impl ExecutionData {
     }
 }
 
-/// A block being executed.
+/// The execution of a block, from its first system call to its roots.
 pub struct Run {
     pub(super) evm: Evm<CollisionGuard>,
     pub(super) progress: Progress,
@@ -83,7 +83,7 @@ pub(super) struct Progress {
 
 /// Reason why a transaction cannot be included at this position of the block.
 pub enum Refusal {
-    /// The transaction is invalid on this state.
+    /// The transaction is invalid on this state, for the given reason.
     Invalid(String),
     /// The nonce is too high: transactions of the sender with lower nonces are missing.
     NonceTooHigh,
@@ -159,13 +159,13 @@ impl Run {
         Ok(run)
     }
 
-    /// Abort transactions that run past the deadline; an aborted transaction has no effect.
+    /// Set a deadline. A transaction that runs past the deadline is aborted and has no effect.
     pub fn watch(&mut self, deadline: Instant) {
         deadline_watch::install(&mut self.evm.instruction);
         self.watching = Some(deadline_watch::until(deadline));
     }
 
-    /// Remove the deadline: the system calls at the end of a block must not be aborted.
+    /// Remove the deadline of `watch`: the system calls at the end of a block must not be aborted.
     pub fn unwatch(&mut self) {
         self.watching = None;
     }

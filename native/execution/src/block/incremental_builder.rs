@@ -35,13 +35,13 @@ pub struct TakeResult {
     pub skipped: Vec<(usize, String)>,
     /// Candidates with a nonce gap: transactions of the sender with lower nonces are missing.
     pub early: Vec<usize>,
-    /// Candidates that need more gas than the block has left.
+    /// Candidates that need more gas than is left in the block.
     pub unfit: Vec<usize>,
     /// The candidate that was still running at the deadline.
     pub unfinished: Option<usize>,
     /// Number of candidates processed before gas or time ran out.
     pub seen: usize,
-    /// Whether less gas is left than the smallest transaction needs.
+    /// Whether the block has less gas left than the smallest transaction needs.
     pub is_full: bool,
 }
 

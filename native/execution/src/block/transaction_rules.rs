@@ -17,7 +17,7 @@ use crate::evm::block_environment::Fork;
 /// only 128.
 pub struct Facts<'a> {
     pub tx_type: u8,
-    /// None for legacy transactions without replay protection (EIP-155).
+    /// Chain id of the transaction; None for legacy transactions without replay protection (EIP-155).
     pub chain_id: Option<u64>,
     pub nonce: u64,
     pub gas_limit: u64,

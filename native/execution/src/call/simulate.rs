@@ -36,7 +36,7 @@ use crate::evm::evm_builder;
 use crate::evm::overrides::{AccountOverride, overridden};
 use crate::evm::precompiles::Precompiles;
 
-/// Address in the logs that represent ether transfers. These logs have the form of ERC-20 logs.
+/// Address that seems to emit the logs of ether transfers. These logs have the form of ERC-20 transfer logs.
 const TRANSFER_EMITTER: Address = address!("eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee");
 const TRANSFER_TOPIC: B256 = b256!("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
 

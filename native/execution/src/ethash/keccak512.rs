@@ -44,7 +44,7 @@ fn permute(state: &mut [u64; 25]) {
             permute_any(state);
         }
         if has_bmi() {
-            // SAFETY: the features were detected above.
+            // SAFETY: the processor features were detected above.
             return unsafe { with_bmi(state) };
         }
     }

@@ -13,7 +13,7 @@ use ophion_primitives::errors::{Error, Result};
 use super::keccak512::{has_bmi, keccak512};
 
 const EPOCH_LENGTH: u64 = 30_000;
-/// Last supported epoch (block 61,440,000), which is also the last in the published size tables. Without a limit, a
+/// Number of supported epochs (blocks below 61,440,000), as many as the published size tables have. Without a limit, a
 /// forged header could request any amount of memory.
 const EPOCHS: u64 = 2048;
 
@@ -186,7 +186,7 @@ impl Cache {
                 cache.works(seal_hash, nonces)
             }
             if has_bmi() && is_x86_feature_detected!("avx2") {
-                // SAFETY: the features were detected above.
+                // SAFETY: the processor features were detected above.
                 return unsafe { wide(self, seal_hash, nonces) };
             }
         }
@@ -198,7 +198,7 @@ impl Cache {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     pub mix: B256,
-    /// The block is valid if this number does not exceed 2^256 / difficulty.
+    /// Hash that proves the work. The block is valid if this number does not exceed 2^256 / difficulty.
     pub result: B256,
 }
 

@@ -59,7 +59,7 @@ pub enum Ancestors {
         hashes: Bytes,
     },
     Canonical,
-    /// Keccak hash of the number's decimal digits, which the public state tests expect.
+    /// BLOCKHASH returns the Keccak hash of the block number's decimal digits, as the public state tests expect.
     OfNumbers,
 }
 
@@ -70,10 +70,11 @@ pub struct ExecDb {
     codes: B256Map<Bytecode>,
     /// Whether an account with storage but without code and nonce was read (create_collision.rs).
     storage_only_account: bool,
-    /// Whether several transactions run as one. If so, SSTORE gas depends on the values before the first transaction.
+    /// Whether the transactions of a call sequence run as one. If so, SSTORE gas depends on the slot values before the
+    /// first transaction.
     counts_from_start: bool,
     reads: usize,
-    /// Whether the console was called (console_log.rs).
+    /// Whether an execution has called `console.log` (console_log.rs).
     read_console: bool,
 }
 
@@ -97,7 +98,7 @@ impl ExecDb {
         }
     }
 
-    /// Return whether the console was called.
+    /// Return whether an execution has called `console.log`.
     pub fn has_read_console(&self) -> bool {
         self.read_console
     }
@@ -113,7 +114,7 @@ impl ExecDb {
         self.codes = saved.codes;
     }
 
-    /// Return the number of accounts and slots in the read cache.
+    /// Return the number of accounts and slots in this database's read cache.
     pub fn reads(&self) -> usize {
         self.reads
     }
@@ -128,12 +129,13 @@ impl ExecDb {
         self.view.nodes_read.load(Ordering::Relaxed)
     }
 
-    /// Let `original_value_of` return slot values before the first transaction (`machine::count_from_start`).
+    /// Let `original_value_of` return slot values from before the first transaction (`evm_builder::count_from_start`).
     pub(super) fn count_from_start(&mut self) {
         self.counts_from_start = true;
     }
 
-    /// Return the slot value before the first transaction, if `count_from_start` is set and the slot was read.
+    /// Return the value that a slot had before the first transaction. Returns None unless `count_from_start` was called
+    /// and the slot was read.
     pub fn original_value_of(&self, address: &Address, slot: &U256) -> Option<U256> {
         let known = self.entries.get(address).filter(|_| self.counts_from_start)?.storage.get(slot)?;
         Some(known.before)
@@ -383,7 +385,8 @@ impl ExecDb {
                 }
             };
             changed_entries += 1;
-            // on a fork, accounts of the forked chain get local records
+            // on a fork, also store the addresses of accounts that exist on the forked chain, because the local
+            // database lacks them
             if account.is_some() && (!entry.existed || is_fork) {
                 preimages.push((entry.hash, address.to_vec()));
             }
@@ -398,11 +401,11 @@ impl ExecDb {
     }
 }
 
-/// Results of a block, without the trie and the receipts.
+/// Results of executing a block, without the trie and the receipts.
 pub struct Changes {
-    /// Number of changed accounts and slots.
+    /// Number of accounts and slots that the block has changed.
     pub changed_entries: usize,
-    /// Addresses of new accounts and keys of new slots, by hash.
+    /// Preimages of hashed keys: addresses of new accounts and keys of new slots.
     pub preimages: Vec<(B256, Vec<u8>)>,
     pub codes: Vec<(B256, Bytes)>,
     /// The layer with the state changes of this block, on top of the layers of its uncommitted ancestors.
@@ -415,7 +418,8 @@ impl Entry {
         self.stale = true;
     }
 
-    /// Delete the storage. On a fork, a marker slot prevents later reads from falling through to the forked chain.
+    /// Delete the account's storage. On a fork, a marker slot prevents later reads from falling through to the forked
+    /// chain.
     fn wipe(&mut self, is_fork: bool) {
         self.wiped = true;
         self.storage.clear();

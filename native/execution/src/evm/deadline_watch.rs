@@ -55,19 +55,19 @@ pub fn until(deadline: Instant) -> Watching {
     Watching(())
 }
 
-/// Replace the deadline, and clear the expired flag.
+/// Replace the deadline of this thread, and clear the flag that an earlier call has expired.
 pub fn move_deadline(deadline: Instant) {
     DEADLINE.set(Some(deadline));
     SEEN.set(0);
     EXPIRED.set(false);
 }
 
-/// Return whether a call was aborted since the deadline was set.
+/// Return whether a call of this thread was aborted since the deadline was set.
 pub fn has_expired() -> bool {
     EXPIRED.get()
 }
 
-/// Return whether work that takes `cost` may start. If not, the call expires.
+/// Return whether work that takes `cost` may start before the deadline. If not, the call is aborted.
 pub fn has_time_for(cost: Duration) -> bool {
     let Some(deadline) = DEADLINE.get() else { return true };
     if !EXPIRED.get() && Instant::now() + cost >= deadline {

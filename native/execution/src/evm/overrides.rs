@@ -13,9 +13,9 @@ pub struct AccountOverride {
     pub balance: Option<U256>,
     pub nonce: Option<u64>,
     pub code: Option<Bytes>,
-    /// Slots and values that replace the whole storage of the account.
+    /// Slots and values that replace the whole storage of the account (override `state`).
     pub state: Option<Vec<(U256, U256)>>,
-    /// Slots and values that replace single slots of the account.
+    /// Slots and values that replace single slots of the account (override `stateDiff`).
     pub state_diff: Option<Vec<(U256, U256)>>,
     /// New address of the precompiled contract at this account's address (`movePrecompileToAddress`).
     pub precompile_target: Option<Address>,

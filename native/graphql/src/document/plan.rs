@@ -77,7 +77,7 @@ pub struct Plan {
     pub needs: Needs,
     /// Document and operation of an introspection query; None for other documents.
     pub introspection: Option<(Arc<Valid<ExecutableDocument>>, Shared<Operation>)>,
-    /// Estimated number of introspected values.
+    /// Estimated number of values that the introspection fields of the query return.
     pub introspected: usize,
     /// Whether several selections with arguments share a response key. With other literals, these selections might
     /// conflict.

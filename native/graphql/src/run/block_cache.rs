@@ -38,9 +38,9 @@ pub struct Receipts {
 #[derive(Clone, Copy)]
 pub struct LogPlace {
     pub transaction: usize,
-    /// Index of the log in its transaction.
+    /// Index of the log among the logs of its transaction.
     pub inner: usize,
-    /// Index of the log in its block.
+    /// Index of the log among the logs of its block.
     pub index: usize,
 }
 
@@ -170,8 +170,8 @@ impl<'a> Loaded<'a> {
     }
 }
 
-/// Recently read blocks, cached because neighbouring blocks refer to each other. The limit bounds the memory of long
-/// ranges.
+/// The last blocks that the request has read, cached because neighbouring blocks refer to each other. A small maximum
+/// number of blocks bounds the memory.
 #[derive(Default)]
 pub struct RecentBlocks<'a> {
     known: HashMap<B256, Rc<Loaded<'a>>>,

@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
         bounds: Bounds,
         replies: Option<&'a [Reply]>,
     ) -> Result<Self, Error> {
-        // If the announced head is not canonical in this database snapshot, use the head of the snapshot.
+        // If this snapshot does not contain the announced head as a canonical block, use the head of the snapshot.
         let announced = snapshot.canonical_hash(inputs.head.1)? == Some(inputs.head.0);
         let stored = snapshot.head()?.ok_or_else(|| Error::Storage("the database is empty".into()))?;
         let head = if announced { inputs.head } else { stored };

@@ -61,7 +61,7 @@ pub enum Ask {
 /// Result of a task that the node has done for a query.
 #[derive(Clone)]
 pub enum Reply {
-    /// The node has no result, because the state is missing.
+    /// The node has no result, because it does not have the state of the block.
     Nothing,
     Call {
         succeeded: bool,

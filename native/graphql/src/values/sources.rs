@@ -83,7 +83,7 @@ impl Unfit {
 }
 
 impl<'a> Source<'a> {
-    /// Return the value of an argument in a plan; None if the argument is absent.
+    /// Return the source of an argument's value; None if the argument is absent.
     pub fn of_written(written: &'a Written, texts: &Texts<'a>, variables: &'a [Value]) -> Option<Self> {
         let inner = |one: &'a Written| Self::of_written(one, texts, variables);
         Some(match written {

@@ -416,7 +416,7 @@ pub fn withdrawals_of(given: Option<Vec<Py<Withdrawal>>>) -> Option<Vec<Withdraw
     given.map(|list| list.iter().map(|one| one.get().data).collect())
 }
 
-/// Transaction hashes and senders.
+/// Transaction hashes and senders of a body.
 type PyParties<'py> = (Vec<Bound<'py, PyBytes>>, Vec<Bound<'py, PyBytes>>);
 
 #[pyclass(frozen, module = "ophion._native")]

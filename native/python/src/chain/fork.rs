@@ -35,8 +35,8 @@ pub struct ForkState {
 
 #[pymethods]
 impl ForkState {
-    /// Create a fork. `fetch(address, slot, number)` adds the value of a missing key and returns true. If `fetch`
-    /// returns false, the read fails with `NotFetched`.
+    /// Create the state of a forked chain. `fetch(address, slot, number)` adds the value of a missing key and returns
+    /// true. If `fetch` returns false, the read fails with `NotFetched`.
     #[new]
     #[pyo3(signature = (number, fetch, /))]
     fn new(number: u64, fetch: Py<PyAny>) -> Self {

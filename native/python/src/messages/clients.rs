@@ -1,4 +1,4 @@
-//! Client input: JSON outlines and WebSocket frames (crate `ophion-messages`).
+//! Python bindings of JSON outlines and WebSocket frames (crate `ophion-messages`).
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};

@@ -142,14 +142,14 @@ impl PrivateLedger {
         Ok(found.map(|receipt| PrivateReceiptRecord { receipt }))
     }
 
-    /// Return the state root of a group after the canonical block with this number.
+    /// Return the state root of a privacy group after the canonical block with this number.
     #[pyo3(signature = (group, number, /))]
     fn root<'py>(&self, py: Python<'py>, group: Hash, number: u64) -> Answer<Bound<'py, PyBytes>> {
         let (root, _) = self.read(py, |snapshot| at(snapshot, &group.0, number))?;
         Ok(to_bytes(py, root))
     }
 
-    /// Return the nonce of an account in a group after the canonical block with this number.
+    /// Return the nonce of an account in a privacy group after the canonical block with this number.
     #[pyo3(signature = (group, account, number, /))]
     fn nonce(&self, group: Hash, account: Addr, number: u64) -> Answer<u64> {
         let inner = self.store.get().inner()?;
